@@ -1,0 +1,118 @@
+package clock_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+func date(t *testing.T, s string) clock.Date {
+	t.Helper()
+	d, err := clock.ParseDate(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestAddMonthsClampsToTheLastDay(t *testing.T) {
+	for _, c := range []struct {
+		from string
+		n    int
+		want string
+	}{
+		{"2026-01-31", 1, "2026-02-28"},
+		{"2028-01-31", 1, "2028-02-29"},
+		{"2026-01-15", 12, "2027-01-15"},
+		{"2026-12-31", 2, "2027-02-28"},
+		{"2028-02-29", 12, "2029-02-28"},
+		{"2026-03-31", -1, "2026-02-28"},
+		{"2026-08-31", 120, "2036-08-31"},
+	} {
+		if got := date(t, c.from).AddMonths(c.n).String(); got != c.want {
+			t.Errorf("%s + %d months = %s, want %s", c.from, c.n, got, c.want)
+		}
+	}
+}
+
+func TestDayStartIsTheFirstInstantOfTheDay(t *testing.T) {
+	for _, c := range []struct{ zone, day, want string }{
+		{"UTC", "2026-11-21", "2026-11-21T00:00:00+00:00"},
+		{"Asia/Kolkata", "2026-11-21", "2026-11-21T00:00:00+05:30"},
+		{"America/Havana", "2026-03-08", "2026-03-08T01:00:00-04:00"},   // midnight is skipped
+		{"America/Santiago", "2026-09-06", "2026-09-06T01:00:00-03:00"}, // midnight is skipped
+		{"America/Havana", "2026-11-01", "2026-11-01T00:00:00-04:00"},   // midnight comes twice
+		{"Pacific/Kiritimati", "2026-11-21", "2026-11-21T00:00:00+14:00"},
+	} {
+		loc, err := clock.Zone("tz", c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := clock.Format(clock.DayStart(date(t, c.day), loc), loc); got != c.want {
+			t.Errorf("%s begins in %s at %s, want %s", c.day, c.zone, got, c.want)
+		}
+	}
+}
+
+func TestDayStartProperty(t *testing.T) {
+	zones := []string{"UTC", "America/Havana", "America/Santiago", "Africa/Cairo", "Asia/Beirut",
+		"Europe/London", "Pacific/Apia", "Pacific/Kiritimati", "America/Sao_Paulo", "Asia/Kolkata"}
+	rapid.Check(t, func(rt *rapid.T) {
+		loc, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(rt, "zone"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		d := clock.DateOf(2012, 1, 1).AddDays(rapid.IntRange(0, 9000).Draw(rt, "day"))
+		start := clock.DayStart(d, loc)
+		if got := clock.DateIn(start, loc); got != d {
+			if d == clock.DateOf(2011, 12, 30) {
+				return
+			}
+			rt.Fatalf("%v in %v starts on %v", d, loc, got)
+		}
+		if before := clock.DateIn(start.Add(-time.Second), loc); !before.Before(d) {
+			rt.Fatalf("a second before the start of %v in %v it is %v", d, loc, before)
+		}
+	})
+}
+
+func TestTimestampNeverPrintsZ(t *testing.T) {
+	at := time.Date(2026, 11, 21, 8, 0, 0, 123, time.UTC)
+	b, err := json.Marshal(clock.Stamp(at, time.UTC))
+	if err != nil || string(b) != `"2026-11-21T08:00:00+00:00"` {
+		t.Fatalf("%s, %v", b, err)
+	}
+	var back clock.Timestamp
+	if err := json.Unmarshal(b, &back); err != nil || !time.Time(back).Equal(at.Truncate(time.Second)) {
+		t.Fatalf("back = %v, %v", time.Time(back), err)
+	}
+	if clock.Stamp(time.Time{}, time.UTC) != nil {
+		t.Fatal("the zero time is not null")
+	}
+}
+
+func TestZoneRefusesWhatIsNoName(t *testing.T) {
+	for _, name := range []string{"", "Local", "Mars/Olympus", "../etc/passwd", "+05:30"} {
+		if _, err := clock.Zone("tz", name); err == nil {
+			t.Errorf("zone %q is accepted", name)
+		}
+	}
+}
+
+func TestDateJSON(t *testing.T) {
+	var v struct{ A, B clock.Date }
+	if err := json.Unmarshal([]byte(`{"A":"2026-02-28","B":null}`), &v); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(v)
+	if err != nil || string(b) != `{"A":"2026-02-28","B":null}` {
+		t.Fatalf("%s, %v", b, err)
+	}
+	if err := json.Unmarshal([]byte(`{"A":"2026-02-30"}`), &v); err == nil {
+		t.Fatal("30 February is accepted")
+	}
+}

@@ -1,0 +1,63 @@
+package fault_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+func TestKindOfWrappedFault(t *testing.T) {
+	err := fmt.Errorf("outer: %w", fault.Field("email", "missing", "email is required"))
+	if got := fault.KindOf(err); got != fault.Invalid {
+		t.Fatalf("kind = %v, want invalid", got)
+	}
+	if !fault.Has(err, "missing") || fault.Has(err, "other") {
+		t.Fatal("Has does not find the code")
+	}
+	if got := fault.KindOf(errors.New("boom")); got != fault.Internal {
+		t.Fatalf("kind of a plain error = %v, want internal", got)
+	}
+}
+
+func TestBecauseHidesTheCause(t *testing.T) {
+	cause := errors.New("pq: secret detail")
+	err := fault.New(fault.Unavailable, "busy", "try again later").Because(cause)
+	if err.Error() != "try again later" {
+		t.Fatalf("text = %q", err.Error())
+	}
+	if !errors.Is(err, cause) {
+		t.Fatal("the cause is lost")
+	}
+}
+
+func TestListKeepsOrderAndReturnsStrangers(t *testing.T) {
+	var l fault.List
+	if l.Err() != nil {
+		t.Fatal("an empty list is an error")
+	}
+	stranger := errors.New("stranger")
+	if err := l.Add(stranger); !errors.Is(err, stranger) {
+		t.Fatalf("stranger = %v", err)
+	}
+	_ = l.Add(fault.Field("a", "one", "a is wrong"))
+	_ = l.Add(fault.Field("b", "two", "b is wrong"))
+	var e *fault.Error
+	if !errors.As(l.Err(), &e) || e.Field != "a" || len(e.All()) != 2 || e.All()[1].Field != "b" {
+		t.Fatalf("list = %+v", e)
+	}
+}
+
+func TestEveryKindHasItsOwnName(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range fault.Kinds() {
+		if seen[k.String()] {
+			t.Fatalf("two kinds are called %q", k)
+		}
+		seen[k.String()] = true
+	}
+	if len(seen) != 8 {
+		t.Fatalf("%d kinds, want 8", len(seen))
+	}
+}

@@ -1,0 +1,93 @@
+// Package id gives every identifier a type of its own, so that a course can never
+// be passed where an enrolment is meant.
+package id
+
+import (
+	"encoding/hex"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+// Identifiers drawn by PostgreSQL from identity columns. Zero is never a row.
+type (
+	Organization int64 // organizations.id
+	APIKey       int64 // api_keys.id
+	User         int64 // accounts.id; the contract's user_id
+	Course       int64 // courses.id
+	Enrolment    int64 // enrolments.id; the contract's enrollment_id
+	Endpoint     int64 // webhook_endpoints.id: one receiver URL
+	Email        int64 // emails.id
+	Task         int64 // outbox_tasks.id
+)
+
+// Event is a webhook event's id: a version 7 UUID in the database, "evt_" and 32
+// hexadecimal digits on the wire.
+type Event uuid.UUID
+
+// Delivery is the id of one event's way to one URL, in the same two forms ("dlv_").
+// Its time prefix decides the daily partition that holds the row.
+type Delivery uuid.UUID
+
+const (
+	eventPrefix    = "evt_"
+	deliveryPrefix = "dlv_"
+)
+
+// NewEvent draws an event id whose order is the order of drawing, to the millisecond.
+func NewEvent() Event { return Event(uuid.Must(uuid.NewV7())) }
+
+// NewDelivery draws a delivery id.
+func NewDelivery() Delivery { return Delivery(uuid.Must(uuid.NewV7())) }
+
+func (e Event) String() string    { return eventPrefix + hex.EncodeToString(e[:]) }
+func (d Delivery) String() string { return deliveryPrefix + hex.EncodeToString(d[:]) }
+
+// MarshalText writes the wire form.
+func (e Event) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// MarshalText writes the wire form.
+func (d Delivery) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the wire form.
+func (d *Delivery) UnmarshalText(b []byte) (err error) {
+	*d, err = ParseDelivery(string(b))
+	return err
+}
+
+// UUIDValue lets pgx write the id as a uuid.
+func (e Event) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: e, Valid: true}, nil }
+
+// UUIDValue lets pgx write the id as a uuid.
+func (d Delivery) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: d, Valid: true}, nil }
+
+// ScanUUID lets pgx read the id from a uuid.
+func (e *Event) ScanUUID(v pgtype.UUID) error { *e = v.Bytes; return nil }
+
+// ScanUUID lets pgx read the id from a uuid.
+func (d *Delivery) ScanUUID(v pgtype.UUID) error { *d = v.Bytes; return nil }
+
+// ParseDelivery reads the wire form; anything else is NotFound, as no such row can exist.
+func ParseDelivery(s string) (Delivery, error) {
+	u, err := parse(deliveryPrefix, s)
+	return Delivery(u), err
+}
+
+// ParseEvent reads the wire form; anything else is NotFound.
+func ParseEvent(s string) (Event, error) {
+	u, err := parse(eventPrefix, s)
+	return Event(u), err
+}
+
+func parse(prefix, s string) (uuid.UUID, error) {
+	digits, ok := strings.CutPrefix(s, prefix)
+	if ok && len(digits) == 32 {
+		if u, err := uuid.Parse(digits); err == nil {
+			return u, nil
+		}
+	}
+	return uuid.Nil, fault.New(fault.NotFound, "not_found", "there is nothing with the id %q", s)
+}

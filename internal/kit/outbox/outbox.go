@@ -1,0 +1,79 @@
+// Package outbox is the list of work that committed transactions owe.
+//
+// Add writes a row in the caller's transaction. The relay claims due rows and puts a
+// task on the run queue; the worker that ran it calls Done or Later. A claim is a lease:
+// when neither came before it ran out (a process died, Redis was emptied), the row is
+// simply due again. A claim's number fences: who lost the lease cannot finish the task.
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Channel is notified when rows that are due at once were committed.
+const Channel = "registrar_outbox"
+
+// Task is a claimed row.
+type Task struct {
+	ID           id.Task
+	Kind         task.Kind
+	Subject      int64 // the row it is about; see task.Kind
+	Organization id.Organization
+	Claim        int       // 1 for the first claim
+	CreatedAt    time.Time // when the work was owed first
+}
+
+// Add owes one task, to be run from runAt on.
+func Add(ctx context.Context, tx *pg.Tx, kind task.Kind, subject int64, org id.Organization, runAt time.Time) error {
+	if err := insert(ctx, tx, kind, subject, org, runAt); err != nil {
+		return err
+	}
+	tx.Wake(Channel, "")
+	return nil
+}
+
+// Claim hands out up to limit due tasks for the length of lease; no two callers get the
+// same one.
+func Claim(ctx context.Context, q pg.Querier, now time.Time, lease time.Duration, limit int) ([]Task, error) {
+	return claim(ctx, q, now, now.Add(lease), limit)
+}
+
+// ErrLost means that the claim is no longer the task's current one: somebody else has
+// it, or it is done. Whatever was computed under it must not be saved.
+var ErrLost = fault.New(fault.Conflict, "claim_lost", "the task was handed to another worker")
+
+// Load reads the claimed task; ErrLost when the claim is not current any more.
+func Load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {
+	return load(ctx, q, ref)
+}
+
+// Extend keeps the claim until the given time; work that is longer than a lease calls it
+// now and then.
+func Extend(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) error {
+	return move(ctx, q, ref, until)
+}
+
+// Later gives the task back, to be run again from runAt on.
+func Later(ctx context.Context, q pg.Querier, ref task.Outbox, runAt time.Time) error {
+	return move(ctx, q, ref, runAt)
+}
+
+// Done removes the task, in the transaction that holds its effect wherever there is one.
+func Done(ctx context.Context, q pg.Querier, ref task.Outbox) error { return remove(ctx, q, ref) }
+
+// Lag is how much is owed.
+type Lag struct {
+	Due    int64         // rows whose time has come
+	Oldest time.Duration // how long the oldest of them has been due
+}
+
+// Measure reads the lag of every kind that has due rows.
+func Measure(ctx context.Context, q pg.Querier, now time.Time) (map[task.Kind]Lag, error) {
+	return measure(ctx, q, now)
+}

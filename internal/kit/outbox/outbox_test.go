@@ -1,0 +1,115 @@
+package outbox_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+func owe(t *testing.T, db *pg.DB, subject int64, runAt time.Time) {
+	t.Helper()
+	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
+		return outbox.Add(t.Context(), tx, task.EmailSend, subject, 0, runAt)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAClaimIsALeaseWithAFence(t *testing.T) {
+	t.Parallel()
+	db, now := pgtest.New(t), time.Now()
+	owe(t, db, 7, now)
+	owe(t, db, 8, now.Add(time.Hour))
+	first, err := outbox.Claim(t.Context(), db, now, time.Minute, 10)
+	if err != nil || len(first) != 1 || first[0].Subject != 7 || first[0].Claim != 1 {
+		t.Fatalf("claim = %+v, %v; want the due task alone", first, err)
+	}
+	if again, _ := outbox.Claim(t.Context(), db, now.Add(time.Second), time.Minute, 10); len(again) != 0 {
+		t.Fatalf("claimed twice within the lease: %+v", again)
+	}
+	second, err := outbox.Claim(t.Context(), db, now.Add(2*time.Minute), time.Minute, 10)
+	if err != nil || len(second) != 1 || second[0].Claim != 2 {
+		t.Fatalf("after the lease: %+v, %v", second, err)
+	}
+	old, current := task.Outbox{Task: first[0].ID, Claim: 1}, task.Outbox{Task: first[0].ID, Claim: 2}
+	if err := outbox.Done(t.Context(), db, old); !errors.Is(err, outbox.ErrLost) {
+		t.Fatalf("the lost claim finished the task: %v", err)
+	}
+	if _, err := outbox.Load(t.Context(), db, old); !errors.Is(err, outbox.ErrLost) {
+		t.Fatalf("the lost claim loads the task: %v", err)
+	}
+	if err := outbox.Later(t.Context(), db, current, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if err := outbox.Done(t.Context(), db, current); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestParallelClaimsShareNothing(t *testing.T) {
+	t.Parallel()
+	db, now := pgtest.New(t), time.Now()
+	const tasks = 200
+	for i := range tasks {
+		owe(t, db, int64(i), now)
+	}
+	var mu sync.Mutex
+	seen := map[int64]int{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				got, err := outbox.Claim(t.Context(), db, now, time.Hour, 7)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(got) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, g := range got {
+					seen[g.Subject]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	// A claimer that saw only rows locked by others gave up early: sweep the rest.
+	rest, err := outbox.Claim(t.Context(), db, now, time.Hour, tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range rest {
+		seen[g.Subject]++
+	}
+	for subject, n := range seen {
+		if n != 1 {
+			t.Errorf("task %d was handed out %d times", subject, n)
+		}
+	}
+	if len(seen) != tasks {
+		t.Errorf("%d of %d tasks were handed out", len(seen), tasks)
+	}
+}
+
+func TestMeasureCountsWhatIsDue(t *testing.T) {
+	t.Parallel()
+	db, now := pgtest.New(t), time.Now()
+	owe(t, db, 1, now.Add(-time.Minute))
+	owe(t, db, 2, now.Add(time.Minute))
+	lags, err := outbox.Measure(t.Context(), db, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := lags[task.EmailSend]; l.Due != 1 || l.Oldest < 59*time.Second || l.Oldest > 61*time.Second {
+		t.Fatalf("lag = %+v", l)
+	}
+}

@@ -1,0 +1,82 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+func insert(ctx context.Context, q pg.Querier, kind task.Kind, subject int64, org id.Organization, runAt time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO outbox_tasks (kind, subject, organization_id, run_at)
+		VALUES ($1, $2, nullif($3::bigint, 0), $4)`, kind, subject, org, runAt)
+	return err
+}
+
+func claim(ctx context.Context, q pg.Querier, now, until time.Time, limit int) ([]Task, error) {
+	rows, err := q.Query(ctx, `
+		UPDATE outbox_tasks SET run_at = $2, claims = claims + 1
+		WHERE id IN (
+			SELECT id FROM outbox_tasks WHERE run_at <= $1
+			ORDER BY run_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)
+		RETURNING id, kind, subject, coalesce(organization_id, 0), claims, created_at`, now, until, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Task])
+}
+
+func load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, kind, subject, coalesce(organization_id, 0), claims, created_at
+		FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim)
+	if err != nil {
+		return Task{}, err
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Task])
+	if pg.None(err) {
+		return Task{}, ErrLost
+	}
+	return t, err
+}
+
+func move(ctx context.Context, q pg.Querier, ref task.Outbox, runAt time.Time) error {
+	tag, err := q.Exec(ctx, `UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim, runAt)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrLost
+	}
+	return err
+}
+
+func remove(ctx context.Context, q pg.Querier, ref task.Outbox) error {
+	tag, err := q.Exec(ctx, `DELETE FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim)
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrLost
+	}
+	return err
+}
+
+func measure(ctx context.Context, q pg.Querier, now time.Time) (map[task.Kind]Lag, error) {
+	rows, err := q.Query(ctx, `
+		SELECT kind, count(*), extract(epoch FROM $1 - min(run_at))::float8
+		FROM outbox_tasks WHERE run_at <= $1 GROUP BY kind`, now)
+	if err != nil {
+		return nil, err
+	}
+	lags := map[task.Kind]Lag{}
+	var (
+		kind task.Kind
+		due  int64
+		age  float64
+	)
+	_, err = pgx.ForEachRow(rows, []any{&kind, &due, &age}, func() error {
+		lags[kind] = Lag{Due: due, Oldest: time.Duration(age * float64(time.Second))}
+		return nil
+	})
+	return lags, err
+}

@@ -1,0 +1,154 @@
+// Package pg is the door to PostgreSQL: the pool, transactions, wake-ups of other
+// processes, constraint names and the embedded migrations.
+//
+// A function that takes a Querier may run anywhere; one that takes a *Tx must run in
+// its caller's transaction.
+package pg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Querier is what a statement needs: a pool, a connection or a transaction.
+type Querier interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+}
+
+// DB is a pool of connections with the process's notifier.
+type DB struct {
+	*pgxpool.Pool
+	notifier *notifier
+}
+
+// Open connects to the database of url (a postgres:// address, whose query may hold
+// pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer.
+func Open(ctx context.Context, url string) (*DB, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+	}
+	if _, given := cfg.ConnConfig.RuntimeParams["application_name"]; !given {
+		cfg.ConnConfig.RuntimeParams["application_name"] = "registrar"
+	}
+	// Days are reckoned in Go; timestamps travel as instants.
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("postgresql: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("postgresql does not answer: %w", err)
+	}
+	db := &DB{Pool: pool}
+	db.notifier = startNotifier(pool)
+	return db, nil
+}
+
+// Close sends the wake-ups in hand and closes the pool.
+func (db *DB) Close() {
+	db.notifier.close()
+	db.Pool.Close()
+}
+
+// Tx is a transaction that remembers whom to wake once it has committed.
+type Tx struct {
+	pgx.Tx
+	wakes []wake
+}
+
+// Wake asks for a NOTIFY on channel after the commit. It is a hint that saves the
+// receiver's polling pause and may be lost with the process: the row is the truth.
+// It is sent outside the transaction because NOTIFY inside one takes a lock that
+// makes every committing transaction of the server wait for the one before.
+func (tx *Tx) Wake(channel, payload string) {
+	tx.wakes = append(tx.wakes, wake{channel, payload})
+}
+
+// Wake sends a NOTIFY soon, merged with its equals.
+func (db *DB) Wake(channel, payload string) { db.notifier.add(wake{channel, payload}) }
+
+// attempts bounds how often InTx runs a transaction that PostgreSQL chose as a
+// deadlock's victim.
+const attempts = 3
+
+// InTx runs fn in one READ COMMITTED transaction: committed when fn returns nil, else
+// rolled back. fn may run again after a deadlock, so it must not leave traces outside
+// the transaction before it returns.
+func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
+	var err error
+	for range attempts {
+		if err = db.once(ctx, fn); !deadlocked(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
+	raw, err := db.Begin(ctx)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	tx := &Tx{Tx: raw}
+	defer func() {
+		// A cancelled caller must still give the connection back clean.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = raw.Rollback(ctx) // no-op after a commit
+	}()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if err := raw.Commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	for _, w := range tx.wakes {
+		db.notifier.add(w)
+	}
+	return nil
+}
+
+func deadlocked(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "40P01" || e.Code == "40001")
+}
+
+// Violates says whether err is the violation of the named constraint or unique index.
+func Violates(err error, constraint string) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.ConstraintName == constraint
+}
+
+// None says whether err means that a query found no row.
+func None(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
+
+// Lock takes the transaction-scoped advisory lock of (space, key); it waits for whoever
+// holds it and goes with the transaction. Spaces keep unrelated keys apart.
+func Lock(ctx context.Context, tx *Tx, space LockSpace, key string) error {
+	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, int32(space), key)
+	return err
+}
+
+// LockSpace is the first key of an advisory lock. All of them are listed here, so that
+// no two uses can meet by chance.
+type LockSpace int32
+
+// The lock spaces.
+const (
+	LockEmail  LockSpace = 1001 // one provisioning call an email address
+	LockLeader LockSpace = 1002 // one leader a duty; session-scoped
+)

@@ -1,0 +1,166 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestInTxRollsBackOnAFault(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	boom := errors.New("boom")
+	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
+		if _, err := tx.Exec(t.Context(), `UPDATE course_types SET active = false`); err != nil {
+			return err
+		}
+		return boom
+	})
+	if !errors.Is(err, boom) {
+		t.Fatalf("err = %v", err)
+	}
+	var active int
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM course_types WHERE active`).Scan(&active); err != nil || active != 14 {
+		t.Fatalf("%d course types are active, want all 14 (%v)", active, err)
+	}
+}
+
+func TestWakeArrivesOnlyAfterTheCommit(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	notes := make(chan pg.Notification, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pg.Listen(ctx, db, func(n pg.Notification) { notes <- n }, "test_channel")
+	}()
+	defer func() { cancel(); <-done }()
+	if n := <-notes; !n.Reset {
+		t.Fatalf("first notification = %+v, want a reset", n)
+	}
+	rolledBack := errors.New("rolled back")
+	if err := db.InTx(ctx, func(tx *pg.Tx) error { tx.Wake("test_channel", "ghost"); return rolledBack }); !errors.Is(err, rolledBack) {
+		t.Fatal(err)
+	}
+	if err := db.InTx(ctx, func(tx *pg.Tx) error { tx.Wake("test_channel", "real"); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case n := <-notes:
+		if n.Payload != "real" {
+			t.Fatalf("got %+v, want the committed one alone", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no wake-up in 10 s")
+	}
+}
+
+func TestListenComesBackAfterTheConnectionIsLost(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	notes := make(chan pg.Notification, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pg.Listen(ctx, db, func(n pg.Notification) { notes <- n }, "test_channel")
+	}()
+	defer func() { cancel(); <-done }()
+	<-notes
+	if _, err := db.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case n := <-notes:
+		if !n.Reset {
+			t.Fatalf("got %+v, want a reset", n)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("not listening again after 10 s")
+	}
+}
+
+func TestLeadIsOneAtATimeAndIsTakenOver(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	led := make(chan string, 2)
+	lead := func(ctx context.Context, name string) chan struct{} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			pg.Lead(ctx, db, "duty", func(ctx context.Context) { led <- name; <-ctx.Done() })
+		}()
+		return done
+	}
+	first, stopFirst := context.WithCancel(t.Context())
+	firstDone := lead(first, "first")
+	if got := <-led; got != "first" {
+		t.Fatal(got)
+	}
+	second, stopSecond := context.WithCancel(t.Context())
+	secondDone := lead(second, "second")
+	defer func() { stopSecond(); <-secondDone }()
+	stopFirst()
+	<-firstDone
+	select {
+	case got := <-led:
+		if got != "second" {
+			t.Fatal(got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody took over")
+	}
+}
+
+func TestMigrateTwiceAndCheckSchema(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	if err := pg.Migrate(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := pg.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := pg.CheckSchema(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id = $1`, pg.RequiredVersion()); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.CheckSchema(t.Context(), db); err == nil {
+		t.Fatal("an older schema is accepted")
+	}
+	if _, err := db.Exec(t.Context(), `DROP TABLE goose_db_version`); err != nil {
+		t.Fatal(err)
+	}
+	if err := pg.CheckSchema(t.Context(), db); err == nil {
+		t.Fatal("an empty database is accepted")
+	}
+}
+
+func TestUUID7IsOrderedByTimeAndPartitioned(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var version string
+	var within, partitioned bool
+	err := db.QueryRow(t.Context(), `
+		WITH u AS (SELECT uuid7() AS v)
+		SELECT substr(v::text, 15, 1), v >= uuid7_floor(now() - interval '1 minute') AND v < uuid7_floor(now() + interval '1 minute'),
+		       to_regclass('webhook_deliveries_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL
+		FROM u`).Scan(&version, &within, &partitioned)
+	if err != nil || version != "7" || !within || !partitioned {
+		t.Fatalf("version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
+	}
+}

@@ -1,0 +1,50 @@
+// Package task names the kinds of work that cross a process boundary, and their
+// payloads. A payload holds ids only: the row is the truth.
+package task
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Kind names a handler. The part before the dot is the queue.
+type Kind string
+
+// The kinds.
+const (
+	EmailSend      Kind = "email.send"      // subject: emails.id
+	WebhookDeliver Kind = "webhook.deliver" // payload: Deliver
+)
+
+// Outbox is the payload of every task that the outbox hands out.
+type Outbox struct {
+	Task  id.Task `json:"task"`
+	Claim int     `json:"claim"` // fences: an older claim may not finish the task
+}
+
+// Deliver is one lease: deliveries of one URL that one task attempts.
+type Deliver struct {
+	Endpoint   id.Endpoint   `json:"endpoint"`
+	Lease      string        `json:"lease"` // uuid; fences as Outbox.Claim does
+	Deliveries []id.Delivery `json:"deliveries"`
+}
+
+// Encode writes a payload; it cannot fail for the types of this package.
+func Encode(payload any) []byte {
+	b, err := json.Marshal(payload)
+	if err != nil {
+		panic(fmt.Sprintf("task: %T does not encode: %v", payload, err))
+	}
+	return b
+}
+
+// Decode reads a payload.
+func Decode[T any](b []byte) (T, error) {
+	var v T
+	if err := json.Unmarshal(b, &v); err != nil {
+		return v, fmt.Errorf("task payload %q: %w", b, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,204 @@
+// Package course holds course types, an organization's courses, and enrolments with
+// their rules: which status the dates give, how long access lasts, and what naming a
+// course in a provisioning call does to an enrolment.
+package course
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Status is what the organization made of a course.
+type Status string
+
+// The statuses of a course. Cancelled ones are in no list.
+const (
+	StatusActive    Status = "active"
+	StatusCompleted Status = "completed"
+	StatusCancelled Status = "cancelled"
+)
+
+// Course is a class of one type (contract: Course).
+type Course struct {
+	ID                  id.Course
+	Name                string
+	Type                string // the type's name
+	TypeDisplay         string
+	IsDefault           bool
+	Status              Status
+	OpenForEnrolment    bool
+	IsPerpetual         bool
+	StartDate           clock.Date
+	EndDate             clock.Date // zero: none
+	DefaultAccessMonths int        // 0: not set on the course
+	DefaultAccessWeeks  int        // 0: not set on the course; wins over the months
+	TypeAccessMonths    int        // the type's default; 0: not set
+}
+
+// OpenOn says whether the course takes new or renewed students on the day today. Its own
+// end closes a course, unless it is perpetual.
+func (c Course) OpenOn(today clock.Date) bool {
+	ended := !c.IsPerpetual && !c.EndDate.IsZero() && c.EndDate.Before(today)
+	return c.Status == StatusActive && c.OpenForEnrolment && !ended
+}
+
+// Listed is a course with the number of distinct students who have an active,
+// grace-period or scheduled enrolment in it. Staff are not counted.
+type Listed struct {
+	Course
+	StudentsWithAccess int
+}
+
+// List gives the organization's courses by id, without cancelled ones.
+func List(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) ([]Listed, error) {
+	return selectListed(ctx, q, org, today)
+}
+
+// Find reads one course of the organization, whatever its status. NotFound otherwise.
+func Find(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) (Course, error) {
+	c, err := selectCourse(ctx, q, org, course)
+	if pg.None(err) {
+		return Course{}, errNoCourse(course)
+	}
+	return c, err
+}
+
+// Counts are the figures of `GET /organization/`.
+type Counts struct {
+	Courses            int // cancelled ones left out
+	StudentsWithAccess int // distinct, staff left out
+}
+
+// Count counts the organization's courses and students with access.
+func Count(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) (Counts, error) {
+	return selectCounts(ctx, q, org, today)
+}
+
+// Draft is a course to be made.
+type Draft struct {
+	Name                string
+	Type                string
+	Status              Status // "": active
+	OpenForEnrolment    bool
+	IsPerpetual         bool
+	StartDate           clock.Date // required
+	EndDate             clock.Date // zero: none
+	DefaultAccessMonths int        // 1 to 120; 0: the type's or the organization's
+	DefaultAccessWeeks  int        // 1 to 520; 0: in months
+}
+
+// Create makes a course that is not the type's default. Invalid names every field at fault.
+func Create(ctx context.Context, q pg.Querier, org id.Organization, d Draft, now time.Time) (Course, error) {
+	d.Name = strings.TrimSpace(d.Name)
+	if d.Status == "" {
+		d.Status = StatusActive
+	}
+	if err := d.check(); err != nil {
+		return Course{}, err
+	}
+	c, err := insertCourse(ctx, q, org, d, now)
+	if pg.Violates(err, "courses_course_type_fkey") {
+		return Course{}, fault.Field("course_type", "unknown_course_type", "course_type: there is no course type %q", d.Type)
+	}
+	return c, err
+}
+
+func (d Draft) check() error {
+	var faults fault.List
+	bad := func(field, format string, args ...any) {
+		_ = faults.Add(fault.Field(field, "invalid", field+": "+format, args...))
+	}
+	if n := utf8.RuneCountInString(d.Name); n < 1 || n > maxName {
+		bad("name", "send a name of 1 to %d characters", maxName)
+	}
+	if d.Type == "" {
+		bad("course_type", "required; send the name of a course type, such as ielts")
+	}
+	switch d.Status {
+	case StatusActive, StatusCompleted, StatusCancelled:
+	default:
+		bad("status", "%q is no status; send active, completed or cancelled", string(d.Status))
+	}
+	if d.StartDate.IsZero() {
+		bad("start_date", "required; send a date of the form YYYY-MM-DD")
+	}
+	if !d.EndDate.IsZero() && d.EndDate.Before(d.StartDate) {
+		bad("end_date", "%v is before start_date %v", d.EndDate, d.StartDate)
+	}
+	if d.DefaultAccessMonths < 0 || d.DefaultAccessMonths > MaxMonths {
+		bad("default_access_months", "send a whole number from 1 to %d, or null", MaxMonths)
+	}
+	if d.DefaultAccessWeeks < 0 || d.DefaultAccessWeeks > maxWeeks {
+		bad("default_access_weeks", "send a whole number from 1 to %d, or null", maxWeeks)
+	}
+	return faults.Err()
+}
+
+// Limits of a course's settings.
+const (
+	MaxMonths = 120 // of access, also of one call's tenure_months
+	maxWeeks  = 520
+	maxName   = 200
+)
+
+// Patch changes the settings that are not nil. The type of a course never changes.
+type Patch struct {
+	Name                *string
+	Status              *Status
+	OpenForEnrolment    *bool
+	IsPerpetual         *bool
+	StartDate           *clock.Date
+	EndDate             *clock.Date // the zero Date removes it
+	DefaultAccessMonths *int        // 0 removes it
+	DefaultAccessWeeks  *int        // 0 removes it
+}
+
+// Update applies p under the course's row lock. Access that was granted stays as it is.
+// NotFound outside the organization; Invalid as for Create.
+func Update(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Course, p Patch, now time.Time) (Course, error) {
+	c, err := lockCourse(ctx, tx, org, course)
+	if pg.None(err) {
+		return Course{}, errNoCourse(course)
+	}
+	if err != nil {
+		return Course{}, err
+	}
+	d := p.apply(c)
+	if err := d.check(); err != nil {
+		return Course{}, err
+	}
+	return updateCourse(ctx, tx, org, course, d, now)
+}
+
+func (p Patch) apply(c Course) Draft {
+	d := Draft{c.Name, c.Type, c.Status, c.OpenForEnrolment, c.IsPerpetual, c.StartDate, c.EndDate,
+		c.DefaultAccessMonths, c.DefaultAccessWeeks}
+	if p.Name != nil {
+		d.Name = strings.TrimSpace(*p.Name)
+	}
+	set(&d.Status, p.Status)
+	set(&d.OpenForEnrolment, p.OpenForEnrolment)
+	set(&d.IsPerpetual, p.IsPerpetual)
+	set(&d.StartDate, p.StartDate)
+	set(&d.EndDate, p.EndDate)
+	set(&d.DefaultAccessMonths, p.DefaultAccessMonths)
+	set(&d.DefaultAccessWeeks, p.DefaultAccessWeeks)
+	return d
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func errNoCourse(course id.Course) error {
+	return fault.New(fault.NotFound, "not_found", "the organization has no course %d", course)
+}

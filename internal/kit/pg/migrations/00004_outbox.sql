@@ -20,12 +20,17 @@ CREATE TABLE emails (
     user_id         bigint REFERENCES accounts ON DELETE CASCADE,
     type            text NOT NULL,
     recipient       text NOT NULL,
+    -- Names the message to the outside (Message-ID) and is the place its secrets are sealed for.
+    reference       uuid NOT NULL,
     -- What the template needs; whatever is secret is in sealed and goes once it is sent.
     params          jsonb NOT NULL,
     sealed          bytea,
     status          text NOT NULL CHECK (status IN ('queued', 'sent', 'uncertain', 'suppressed', 'failed')),
     detail          text NOT NULL DEFAULT '',
     attempts        integer NOT NULL DEFAULT 0,
+    -- Set just before the message text is given to the mail server and cleared when the
+    -- server refused it: a row found with it has perhaps been sent.
+    handed_over_at  timestamptz,
     created_at      timestamptz NOT NULL,
     updated_at      timestamptz NOT NULL
 );

@@ -1,0 +1,133 @@
+// Package email writes the mails that students get, keeps each one's fate, and sends
+// them once.
+//
+// Queue stores a mail in the caller's transaction and owes its sending to the outbox, so
+// a request never talks to a mail server. A mail's status is one of the contract's
+// (section "Email status"); not_requested and not_needed are the caller's, for mails
+// that were never made.
+package email
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Channel is notified with a mail's id, in decimal digits, when its status has become
+// final: what a request with Prefer: wait listens for.
+const Channel = "registrar_email"
+
+// Status is what became of a mail.
+type Status string
+
+// The statuses. All but Queued are final.
+const (
+	Queued     Status = "queued"     // stored; sent, and retried, by the worker
+	Sent       Status = "sent"       // the mail server took it
+	Uncertain  Status = "uncertain"  // it may have arrived; never sent again by itself
+	Suppressed Status = "suppressed" // an address that is not mailed
+	Failed     Status = "failed"     // refused, or not deliverable for a day
+)
+
+// Final says whether the status can change no more.
+func (s Status) Final() bool { return s != Queued }
+
+// detailQueued is a waiting mail's detail before its first attempt.
+const detailQueued = "waiting to be sent"
+
+// Desk is where mails are handed in.
+type Desk struct {
+	Box        *seal.Box
+	Suppressed Domains // not mailed, beside the reserved ones
+}
+
+// Message is a mail to one student.
+type Message struct {
+	Organization id.Organization
+	User         id.User
+	Recipient    string // a bare address, its domain in ASCII
+	Content      Content
+	Secrets      Secrets
+}
+
+// Record is a mail's fate so far. The zero Record means that there is no mail.
+type Record struct {
+	ID     id.Email
+	Type   Type
+	Status Status
+	Detail string // a short reason; "" when sent
+}
+
+// Queue stores a mail to be sent once tx has committed, or stores it as suppressed when
+// its address is one that is not mailed. It costs two round trips.
+func (d Desk) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (Record, error) {
+	params, err := json.Marshal(m.Content)
+	if err != nil {
+		return Record{}, fmt.Errorf("email content: %w", err)
+	}
+	r := row{
+		Organization: m.Organization, User: m.User, Type: m.Content.Type(), Recipient: m.Recipient,
+		Reference: uuid.Must(uuid.NewV7()), Params: params, Status: Queued, Detail: detailQueued, CreatedAt: now,
+	}
+	if domain, hit := d.Suppressed.match(m.Recipient); hit {
+		r.Status, r.Detail = Suppressed, fmt.Sprintf("addresses at %s are not mailed: it is a test or demo domain", domain)
+	} else if r.Sealed, err = sealSecrets(ctx, d.Box, r.Reference, m.Secrets); err != nil {
+		return Record{}, err
+	}
+	if r.ID, err = insert(ctx, tx, r); err != nil {
+		return Record{}, err
+	}
+	if r.Status == Queued {
+		err = outbox.Add(ctx, tx, task.EmailSend, int64(r.ID), m.Organization, now)
+	}
+	return Record{ID: r.ID, Type: r.Type, Status: r.Status, Detail: r.Detail}, err
+}
+
+// Latest is the last onboarding mail (welcome, credentials or access_update) of a student
+// in an organization; the zero Record when there was none.
+func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
+	return latest(ctx, q, org, user)
+}
+
+// Find is the mail's record; the zero Record when the organization has no such mail.
+func Find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
+	return find(ctx, q, org, mail)
+}
+
+func place(reference uuid.UUID) string { return "emails/" + reference.String() }
+
+// sealSecrets gives nil for no secrets at all.
+func sealSecrets(ctx context.Context, box *seal.Box, reference uuid.UUID, s Secrets) ([]byte, error) {
+	if s == (Secrets{}) {
+		return nil, nil
+	}
+	plain, err := json.Marshal(s.open())
+	if err != nil {
+		return nil, err
+	}
+	return box.Seal(ctx, plain, place(reference))
+}
+
+func openSecrets(ctx context.Context, box *seal.Box, reference uuid.UUID, sealed []byte) (Secrets, error) {
+	if sealed == nil {
+		return Secrets{}, nil
+	}
+	plain, err := box.Open(ctx, sealed, place(reference))
+	if err != nil {
+		return Secrets{}, err
+	}
+	var s opened
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return Secrets{}, fmt.Errorf("the secrets of %s do not decode: %w", place(reference), err)
+	}
+	return Secrets(s), nil
+}

@@ -1,0 +1,165 @@
+package email_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+var noon = time.Date(2026, 11, 5, 12, 0, 0, 0, time.UTC)
+
+func newBox(t *testing.T) *seal.Box {
+	t.Helper()
+	text, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
+// newStudent stores an organization and an account.
+func newStudent(t *testing.T, db *pg.DB, address string) (id.Organization, id.User) {
+	t.Helper()
+	var org id.Organization
+	var user id.User
+	err := db.QueryRow(t.Context(), `
+		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+		VALUES ('school', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id`).Scan(&org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.QueryRow(t.Context(), `
+		INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
+		VALUES ($1, $1, 'Ada', 'api', now(), now()) RETURNING id`, address).Scan(&user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return org, user
+}
+
+func welcome(org id.Organization, user id.User, address string) email.Message {
+	return email.Message{
+		Organization: org, User: user, Recipient: address,
+		Content: email.Welcome{
+			Student: email.Student{
+				FirstName: "Ada", LastName: "Lovelace", Organization: "Saffron School", Username: address,
+				LoginURL: "https://learn.saffron.school/sign-in",
+				Courses:  []email.Course{{Name: "IELTS Academic", EndDate: clock.DateOf(2027, time.May, 5)}},
+			},
+			LinkExpires: noon.AddDate(0, 0, 7),
+		},
+		Secrets: email.Secrets{SetPasswordURL: "https://learn.saffron.school/set-password/Tok3nTok3n"},
+	}
+}
+
+func queue(t *testing.T, db *pg.DB, desk email.Desk, m email.Message) email.Record {
+	t.Helper()
+	var got email.Record
+	err := db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
+		got, err = desk.Queue(t.Context(), tx, noon, m)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestQueueStoresTheMailAndOwesItsSending(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	org, user := newStudent(t, db, "ada@saffron.school")
+	got := queue(t, db, email.Desk{Box: newBox(t)}, welcome(org, user, "ada@saffron.school"))
+	if got.Status != email.Queued || got.Type != email.TypeWelcome || got.Detail == "" {
+		t.Fatalf("queued = %+v", got)
+	}
+	tasks, err := outbox.Claim(t.Context(), db, noon, time.Minute, 10)
+	if err != nil || len(tasks) != 1 || tasks[0].Subject != int64(got.ID) || tasks[0].Organization != org {
+		t.Fatalf("owed = %+v, %v", tasks, err)
+	}
+	var stored string
+	if err := db.QueryRow(t.Context(), `SELECT e::text || convert_from(sealed, 'LATIN1') FROM emails e`).Scan(&stored); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(stored, "Tok3n") || strings.Contains(stored, "set-password") {
+		t.Fatalf("the link is stored in the clear: %s", stored)
+	}
+	if last, err := email.Latest(t.Context(), db, org, user); err != nil || last != got {
+		t.Fatalf("latest = %+v, %v", last, err)
+	}
+	if none, err := email.Latest(t.Context(), db, org+1, user); err != nil || none != (email.Record{}) {
+		t.Fatalf("another organization reads %+v, %v", none, err)
+	}
+	if none, err := email.Find(t.Context(), db, org+1, got.ID); err != nil || none != (email.Record{}) {
+		t.Fatalf("another organization finds %+v, %v", none, err)
+	}
+}
+
+func TestQueueSuppressesAddressesThatAreNotMailed(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	desk := email.Desk{Box: newBox(t), Suppressed: email.Domains{"Demo.School ", ".sandbox.io", ""}}
+	org, user := newStudent(t, db, "ada@saffron.school")
+	for address, want := range map[string]email.Status{
+		"a@example":               email.Suppressed,
+		"a@example.com":           email.Suppressed,
+		"a@mail.example.org":      email.Suppressed,
+		"a@EXAMPLE.net":           email.Suppressed,
+		"a@school.example":        email.Suppressed,
+		"a@x.test":                email.Suppressed,
+		"a@y.invalid":             email.Suppressed,
+		"a@localhost":             email.Suppressed,
+		"a@z.localhost":           email.Suppressed,
+		"a@demo.school":           email.Suppressed,
+		"a@eu.sandbox.io":         email.Suppressed,
+		`"b@example.com"@real.io`: email.Queued,
+		"a@myexample.com":         email.Queued,
+		"a@example.com.ru.io":     email.Queued,
+		"a@mydemo.school":         email.Queued,
+		"a@contest":               email.Queued,
+	} {
+		got := queue(t, db, desk, welcome(org, user, address))
+		if got.Status != want || got.Detail == "" {
+			t.Errorf("%s: %+v, want %s", address, got, want)
+		}
+	}
+	var sealed, owed int
+	err := db.QueryRow(t.Context(), `
+		SELECT count(*) FILTER (WHERE status = 'suppressed' AND sealed IS NOT NULL), (SELECT count(*) FROM outbox_tasks) FROM emails`).Scan(&sealed, &owed)
+	if err != nil || sealed != 0 || owed != 5 {
+		t.Fatalf("%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, owed, err)
+	}
+}
+
+func TestSecretsAreNeverShown(t *testing.T) {
+	t.Parallel()
+	m := welcome(1, 2, "ada@saffron.school")
+	m.Secrets.Password = "Tok3n-password"
+	var logged strings.Builder
+	slog.New(slog.NewTextHandler(&logged, nil)).Info("mail", "message", m, "secrets", m.Secrets)
+	encoded, err := json.Marshal(m)
+	if err == nil {
+		t.Errorf("a message with its secrets encodes: %s", encoded)
+	}
+	for _, text := range []string{logged.String(), fmt.Sprintf("%v %+v %#v %s", m, m, m, m.Secrets), string(encoded)} {
+		if strings.Contains(text, "Tok3n") {
+			t.Errorf("shown: %s", text)
+		}
+	}
+}

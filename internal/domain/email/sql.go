@@ -1,0 +1,61 @@
+package email
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// row is a mail as it is stored.
+type row struct {
+	ID           id.Email
+	Organization id.Organization
+	User         id.User
+	Type         Type
+	Recipient    string
+	Reference    uuid.UUID
+	Params       []byte
+	Sealed       []byte
+	Status       Status
+	Detail       string
+	Attempts     int
+	HandedOver   bool
+	CreatedAt    time.Time
+}
+
+func insert(ctx context.Context, q pg.Querier, r row) (id.Email, error) {
+	var got id.Email
+	err := q.QueryRow(ctx, `
+		INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, sealed, status, detail, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id`,
+		r.Organization, r.User, r.Type, r.Recipient, r.Reference, r.Params, r.Sealed, r.Status, r.Detail, r.CreatedAt).Scan(&got)
+	return got, err
+}
+
+func latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
+	return oneRecord(q.Query(ctx, `
+		SELECT id, type, status, detail FROM emails
+		WHERE organization_id = $1 AND user_id = $2 AND type IN ('welcome', 'credentials', 'access_update')
+		ORDER BY id DESC LIMIT 1`, org, user))
+}
+
+func find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
+	return oneRecord(q.Query(ctx, `
+		SELECT id, type, status, detail FROM emails WHERE organization_id = $1 AND id = $2`, org, mail))
+}
+
+func oneRecord(rows pgx.Rows, err error) (Record, error) {
+	if err != nil {
+		return Record{}, err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Record])
+	if pg.None(err) {
+		return Record{}, nil
+	}
+	return r, err
+}

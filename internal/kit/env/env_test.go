@@ -1,0 +1,80 @@
+package env_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/env"
+)
+
+type Database struct {
+	URL string `env:"DATABASE_URL,required" help:"where PostgreSQL is"`
+}
+
+type limits struct {
+	InFlight int `env:"IN_FLIGHT" envDefault:"7" help:"requests at once"`
+}
+
+type config struct {
+	Database
+	Limits limits
+	Wait   time.Duration `env:"WAIT" envDefault:"3s" help:"how long to wait"`
+	Names  []string      `env:"NAMES" help:"comma-separated names"`
+}
+
+func (c *config) Validate() error {
+	if c.Limits.InFlight > 100 {
+		return errors.New("IN_FLIGHT is at most 100")
+	}
+	return nil
+}
+
+func from(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func TestParseFillsNestedFieldsAndDefaults(t *testing.T) {
+	c, err := env.Parse[config](from(map[string]string{"DATABASE_URL": "postgres://x", "NAMES": "a,b", "WAIT": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.URL != "postgres://x" || c.Limits.InFlight != 7 || c.Wait != 3*time.Second || len(c.Names) != 2 {
+		t.Fatalf("%+v", c)
+	}
+}
+
+func TestParseReportsEverythingAtOnce(t *testing.T) {
+	_, err := env.Parse[config](from(map[string]string{"IN_FLIGHT": "many", "WAIT": "soon"}))
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"DATABASE_URL is required: where PostgreSQL is", "IN_FLIGHT: ", "WAIT: "} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+}
+
+func TestParseAppliesTheRulesOfTheWhole(t *testing.T) {
+	_, err := env.Parse[config](from(map[string]string{"DATABASE_URL": "x", "IN_FLIGHT": "101"}))
+	if err == nil || err.Error() != "IN_FLIGHT is at most 100" {
+		t.Fatalf("err = %v", err)
+	}
+}
+
+func TestUsageNamesEveryVariable(t *testing.T) {
+	want := `DATABASE_URL (required)
+    where PostgreSQL is
+IN_FLIGHT (default 7)
+    requests at once
+WAIT (default 3s)
+    how long to wait
+NAMES
+    comma-separated names
+`
+	if got := env.Usage[config](); got != want {
+		t.Fatalf("got:\n%s", got)
+	}
+}

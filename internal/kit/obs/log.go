@@ -1,0 +1,53 @@
+// Package obs is what an operator of the programs sees: logs, metrics, health and
+// profiles, and the way a program starts and ends.
+package obs
+
+import (
+	"context"
+	"io"
+	"log/slog"
+)
+
+type requestIDKey struct{}
+
+// WithRequestID returns a context whose log lines carry the request id.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestIDKey{}, id)
+}
+
+// RequestID is the request id of ctx, "" outside a request.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// Logger writes JSON lines at level (debug, info, warn or error) and above. Every line
+// names the program, and the request of the context that it was logged with.
+func Logger(w io.Writer, level, program string) *slog.Logger {
+	var threshold slog.Level
+	err := threshold.UnmarshalText([]byte(level))
+	handler := slog.NewJSONHandler(w, &slog.HandlerOptions{Level: threshold})
+	log := slog.New(requestHandler{handler}).With("program", program)
+	if err != nil {
+		log.Warn("LOG_LEVEL is none of debug, info, warn, error; logging from info on", "level", level)
+	}
+	return log
+}
+
+// requestHandler adds the context's request id to each record.
+type requestHandler struct{ slog.Handler }
+
+func (h requestHandler) Handle(ctx context.Context, r slog.Record) error {
+	if id := RequestID(ctx); id != "" {
+		r.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h requestHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return requestHandler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h requestHandler) WithGroup(name string) slog.Handler {
+	return requestHandler{h.Handler.WithGroup(name)}
+}

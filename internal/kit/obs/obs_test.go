@@ -1,0 +1,188 @@
+package obs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLogLinesCarryTheRequest(t *testing.T) {
+	var out bytes.Buffer
+	log := Logger(&out, "warn", "api-server").With("a", 1)
+	log.InfoContext(t.Context(), "not shown")
+	log.WarnContext(WithRequestID(t.Context(), "req_1"), "shown")
+	var line map[string]any
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+	if line["request_id"] != "req_1" || line["program"] != "api-server" || line["msg"] != "shown" || line["a"] != 1.0 {
+		t.Fatalf("%v", line)
+	}
+}
+
+func TestUnknownLevelLogsFromInfoOn(t *testing.T) {
+	var out bytes.Buffer
+	log := Logger(&out, "loud", "worker")
+	if !log.Enabled(t.Context(), slog.LevelInfo) || log.Enabled(t.Context(), slog.LevelDebug) || !strings.Contains(out.String(), "LOG_LEVEL") {
+		t.Fatalf("%s", out.String())
+	}
+}
+
+func ready(t *testing.T, p *Private) (int, report) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/readyz", nil))
+	var rep report
+	if err := json.Unmarshal(w.Body.Bytes(), &rep); err != nil {
+		t.Fatal(err)
+	}
+	return w.Code, rep
+}
+
+func TestReadyzReportsEachDependency(t *testing.T) {
+	good := Check{Name: "postgresql", Probe: func(context.Context) error { return nil }}
+	bad := func(context.Context) error { return errors.New("refused") }
+	for _, c := range []struct {
+		name   string
+		checks []Check
+		code   int
+		status string
+	}{
+		{"all well", []Check{good}, 200, "ready"},
+		{"optional away", []Check{good, {Name: "redis", Probe: bad, Optional: true}}, 200, "degraded"},
+		{"required away", []Check{{Name: "postgresql", Probe: bad}, {Name: "redis", Probe: bad, Optional: true}}, 503, "unavailable"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, rep := ready(t, NewPrivate(NewRegistry(), c.checks...))
+			if code != c.code || rep.Status != c.status || len(rep.Checks) != len(c.checks) {
+				t.Fatalf("%d %+v", code, rep)
+			}
+			for i, check := range c.checks {
+				if rep.Checks[i].Name != check.Name || rep.Checks[i].OK != (rep.Checks[i].Error == "") {
+					t.Errorf("%+v", rep.Checks[i])
+				}
+			}
+		})
+	}
+}
+
+func TestReadyzGivesUpOnASilentDependency(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		defer close(release)
+		deaf := Check{Name: "deaf", Probe: func(context.Context) error { <-release; return nil }}
+		began := time.Now()
+		code, rep := ready(t, NewPrivate(NewRegistry(), deaf, deaf))
+		if code != 503 || rep.Checks[1].Error != context.DeadlineExceeded.Error() || time.Since(began) != probeTime {
+			t.Fatalf("%d %+v after %s", code, rep, time.Since(began))
+		}
+	})
+}
+
+func TestDrainingIsNotReady(t *testing.T) {
+	p := NewPrivate(NewRegistry())
+	p.Drain()
+	if code, rep := ready(t, p); code != 503 || rep.Status != "draining" {
+		t.Fatalf("%d %+v", code, rep)
+	}
+}
+
+func TestPrivatePortServesMetricsProfilesAndMore(t *testing.T) {
+	p := NewPrivate(NewRegistry())
+	p.Handle("/extra/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "extra") }))
+	for path, want := range map[string]string{
+		"/healthz": `"ok"`, "/metrics": "go_build_info", "/debug/pprof/cmdline": "obs", "/extra/x": "extra",
+	} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %.100s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestServeFinishesTheRequestInHand(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, release := make(chan struct{}), make(chan struct{})
+	s := NewServer(l.Addr().String(), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(inside)
+		<-release
+		if r.Context().Err() != nil {
+			w.WriteHeader(500)
+		}
+		_, _ = io.WriteString(w, "done")
+	}))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serveOn(ctx, []*http.Server{s}, []net.Listener{l}) }()
+	answer := make(chan string, 1)
+	go func() { answer <- get("http://" + l.Addr().String()) }()
+	<-inside
+	cancel()
+	select {
+	case err := <-ended:
+		t.Fatalf("ended with a request in hand: %v", err)
+	default:
+	}
+	close(release)
+	if got := <-answer; got != "200 done" {
+		t.Fatalf("answer = %q", got)
+	}
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(url string) string {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Get(url)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, _ := io.ReadAll(res.Body)
+	return res.Status[:4] + string(body)
+}
+
+func TestRunEndsEverythingWhenOnePieceFails(t *testing.T) {
+	boom := errors.New("boom")
+	p := NewPrivate(NewRegistry())
+	err := Run(t.Context(), p, "127.0.0.1:0",
+		func(ctx context.Context) error { <-ctx.Done(); return nil },
+		func(context.Context) error { return boom })
+	if !errors.Is(err, boom) {
+		t.Fatal(err)
+	}
+	if code, _ := ready(t, p); code != 503 {
+		t.Fatal("not draining")
+	}
+}
+
+func TestServeSaysWhichAddressIsTaken(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	addr := l.Addr().String()
+	if err := Serve(t.Context(), NewServer("127.0.0.1:0", nil), NewServer(addr, nil)); err == nil || !strings.Contains(err.Error(), addr) {
+		t.Fatalf("err = %v", err)
+	}
+}

@@ -1,0 +1,145 @@
+// Package queue is the run queue between the programs: Asynq over Redis, and the only
+// importer of either's task machinery.
+//
+// The queue is disposable. PostgreSQL says what is owed and when it is tried again, so a
+// task here carries ids only, is run at most once by Asynq's own doing, and may vanish
+// with Redis at any moment: whoever put it in puts it in again when its lease has run
+// out. Hence Asynq's retries, archive and retention are not used.
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Name is a queue. A task.Kind's part before the dot is its queue's name.
+type Name string
+
+// The queues.
+const (
+	Email   Name = "email"
+	Webhook Name = "webhook"
+)
+
+// Connect makes the process's client of the Redis at redisURL (redis://, rediss:// or
+// unix://, whose query may hold go-redis settings). It does not wait for an answer:
+// programs start, and keep what they owe, while Redis is away.
+func Connect(redisURL string) (*redis.Client, error) {
+	o, err := redis.ParseURL(redisURL)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_URL: %w", err)
+	}
+	quietRedis()
+	// A frozen Redis must not hold a caller longer than its context says.
+	o.ContextTimeoutEnabled = true
+	o.DialTimeout = orDuration(o.DialTimeout, 2*time.Second)
+	o.ReadTimeout = orDuration(o.ReadTimeout, 3*time.Second)
+	o.WriteTimeout = orDuration(o.WriteTimeout, 3*time.Second)
+	o.DialerRetries = 1
+	if o.MaxRetries == 0 {
+		o.MaxRetries = 1
+	}
+	if o.PoolSize == 0 {
+		o.PoolSize = 64 // a hundred handlers finish their tasks over it
+	}
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return redis.NewClient(o), nil
+}
+
+func orDuration(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// quietRedis sends go-redis's own lines, which repeat what its callers log, to debug.
+var quietRedis = sync.OnceFunc(func() { redis.SetLogger(redisLog{}) })
+
+type redisLog struct{}
+
+func (redisLog) Printf(ctx context.Context, format string, args ...any) {
+	slog.DebugContext(ctx, "redis: "+fmt.Sprintf(format, args...))
+}
+
+// Item is a task to be run.
+type Item struct {
+	Queue   Name
+	Kind    task.Kind
+	ID      string // an equal one that is queued or running makes this one superfluous
+	Payload []byte
+	Timeout time.Duration // the handler's; 0 is 5 minutes
+}
+
+const (
+	defaultTimeout = 5 * time.Minute
+	// grace is what a handler gets after its context has ended to hand its work back.
+	// Asynq gives a task up at that moment and leaves the handler running uncounted.
+	grace = 30 * time.Second
+	// enqueueTimeout bounds one task's way into Redis.
+	enqueueTimeout = 3 * time.Second
+	// parallel enqueues fill the waits for round trips: several times the rate of one
+	// after the other.
+	parallel = 16
+	// headerEnqueued says when the task was put in, in Unix microseconds.
+	headerEnqueued = "enqueued"
+)
+
+// Client puts tasks in.
+type Client struct {
+	rdb   *redis.Client
+	asynq *asynq.Client
+}
+
+// NewClient uses rdb, which stays the caller's to close.
+func NewClient(rdb *redis.Client) *Client {
+	return &Client{rdb: rdb, asynq: asynq.NewClientFromRedisClient(rdb)}
+}
+
+// Enqueue puts one task in; that it is there already is a success. While Redis is away
+// it fails within 3 s, and at once when the connection is refused.
+func (c *Client) Enqueue(ctx context.Context, it Item) error {
+	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
+	defer cancel()
+	timeout := orDuration(it.Timeout, defaultTimeout) + grace
+	t := asynq.NewTaskWithHeaders(string(it.Kind), it.Payload,
+		map[string]string{headerEnqueued: strconv.FormatInt(time.Now().UnixMicro(), 10)})
+	_, err := c.asynq.EnqueueContext(ctx, t, asynq.Queue(string(it.Queue)), asynq.TaskID(it.ID),
+		asynq.MaxRetry(0), asynq.Timeout(timeout.Round(time.Second)))
+	if errors.Is(err, asynq.ErrTaskIDConflict) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("enqueue %s: %w", it.Kind, err)
+	}
+	return nil
+}
+
+// EnqueueMany puts tasks in, several at a time. After a failure it gives up the ones not
+// begun; any of them may or may not be in the queue.
+func (c *Client) EnqueueMany(ctx context.Context, items []Item) error {
+	if len(items) == 1 {
+		return c.Enqueue(ctx, items[0])
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for _, it := range items {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error { return c.Enqueue(ctx, it) })
+	}
+	return group.Wait()
+}

@@ -151,4 +151,6 @@ type LockSpace int32
 const (
 	LockEmail  LockSpace = 1001 // one provisioning call an email address
 	LockLeader LockSpace = 1002 // one leader a duty; session-scoped
+
+	LockOrganization LockSpace = 1003 // one upsert an organization's slug
 )

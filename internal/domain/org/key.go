@@ -1,0 +1,88 @@
+package org
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// Access is what an API key may do.
+type Access string
+
+// The kinds of access. A read-only key is refused every POST.
+const (
+	Full     Access = "full"
+	ReadOnly Access = "read_only"
+)
+
+// Key is an API key as it is known after its text was shown once: the text itself is
+// stored nowhere.
+type Key struct {
+	ID        id.APIKey
+	Name      string
+	Access    Access
+	Prefix    string // its first characters, enough for a person to recognise it
+	CreatedAt time.Time
+	RevokedAt time.Time // zero: it works
+}
+
+// Principal is whom a request speaks for: an organization, through one of its keys.
+type Principal struct {
+	Organization Organization
+	Key          Key
+}
+
+// A key's text is keyStart and a token; the first prefixLength characters are shown.
+const (
+	keyStart     = "reg_"
+	keyLength    = len(keyStart) + 43
+	prefixLength = len(keyStart) + 8
+)
+
+// CreateKey makes a key and returns its text, which cannot be had again.
+func CreateKey(ctx context.Context, q pg.Querier, org id.Organization, name string, access Access, now time.Time) (Key, string, error) {
+	k := Key{Name: strings.TrimSpace(name), Access: access, CreatedAt: now}
+	if err := k.check(); err != nil {
+		return Key{}, "", err
+	}
+	text := keyStart + seal.Token()
+	k.Prefix = text[:prefixLength]
+	var err error
+	k.ID, err = insertKey(ctx, q, org, k, seal.Hash(text))
+	return k, text, err
+}
+
+func (k Key) check() error {
+	var faults fault.List
+	if n := utf8.RuneCountInString(k.Name); n < 1 || n > maxName {
+		_ = faults.Add(fault.Field("name", "invalid", "name: send a label of 1 to %d characters for the key", maxName))
+	}
+	if k.Access != Full && k.Access != ReadOnly {
+		_ = faults.Add(fault.Field("access", "invalid", "access: %q is no kind of access; send full or read_only", string(k.Access)))
+	}
+	return faults.Err()
+}
+
+// Keys lists the organization's keys by id, revoked ones included.
+func Keys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
+	return selectKeys(ctx, q, org)
+}
+
+// RevokeKey ends a key for good, and at once in every process. A key that was revoked
+// before keeps its time. NotFound outside the organization.
+func RevokeKey(ctx context.Context, tx *pg.Tx, org id.Organization, key id.APIKey, now time.Time) (Key, error) {
+	k, err := revokeKey(ctx, tx, org, key, now)
+	if pg.None(err) {
+		return Key{}, fault.New(fault.NotFound, "not_found", "the organization has no API key %d", key)
+	}
+	if err != nil {
+		return Key{}, err
+	}
+	return k, announce(ctx, tx, org)
+}

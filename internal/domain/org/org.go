@@ -1,0 +1,144 @@
+// Package org holds organizations, their API keys and who a request speaks for.
+package org
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Organization is an institute: the tenant that everything else belongs to.
+type Organization struct {
+	ID                   id.Organization
+	Slug                 string // what the platform calls it; never changes
+	Name                 string
+	LanguageTestsEnabled bool
+	Defaults             Defaults
+	CreatedAt            time.Time
+}
+
+// Defaults are the provisioning defaults (contract: Organization). Only the platform
+// changes them.
+type Defaults struct {
+	AccessMonths             int  // 1 to 120; where neither call, course nor type say otherwise
+	GracePeriodDays          int  // 0 to 365
+	StarterTestsPerCourse    int  // 0 to 1,000; 0 places none
+	VisibleTestsLimit        int  // 0 to 10,000
+	SendWelcomeEmail         bool // where the call does not say
+	SetPasswordLinkValidDays int  // 1 to 365
+}
+
+// initial is what a new organization has where the platform does not say otherwise.
+var initial = Defaults{AccessMonths: 3, GracePeriodDays: 7, StarterTestsPerCourse: 3,
+	VisibleTestsLimit: 10, SendWelcomeEmail: true, SetPasswordLinkValidDays: 3}
+
+// Patch changes the settings that are not nil.
+type Patch struct {
+	Name                     *string
+	LanguageTestsEnabled     *bool
+	AccessMonths             *int
+	GracePeriodDays          *int
+	StarterTestsPerCourse    *int
+	VisibleTestsLimit        *int
+	SendWelcomeEmail         *bool
+	SetPasswordLinkValidDays *int
+}
+
+// Put creates the organization of slug or changes the settings that p names; created
+// says which. A new one needs a name. Every process forgets what it had cached of it.
+// Invalid names each setting at fault by its place in the platform API's body.
+func Put(ctx context.Context, tx *pg.Tx, slug string, p Patch, now time.Time) (o Organization, created bool, err error) {
+	if !slugForm.MatchString(slug) {
+		return o, false, fault.Field("slug", "invalid",
+			"slug: %q is no slug; use 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends", slug)
+	}
+	if err := pg.Lock(ctx, tx, pg.LockOrganization, slug); err != nil {
+		return o, false, err
+	}
+	o, err = selectBySlug(ctx, tx, slug)
+	if created = pg.None(err); created {
+		o, err = Organization{Slug: slug, Defaults: initial}, nil
+	}
+	if err != nil {
+		return o, false, err
+	}
+	if o = p.apply(o); created {
+		o.CreatedAt = now
+	}
+	if err := o.check(); err != nil {
+		return o, false, err
+	}
+	if o.ID, err = upsert(ctx, tx, o, now); err != nil {
+		return o, false, err
+	}
+	return o, created, announce(ctx, tx, o.ID)
+}
+
+// Find reads the organization of slug. NotFound when there is none.
+func Find(ctx context.Context, q pg.Querier, slug string) (Organization, error) {
+	o, err := selectBySlug(ctx, q, slug)
+	if pg.None(err) {
+		return o, fault.New(fault.NotFound, "not_found", "there is no organization %q", slug)
+	}
+	return o, err
+}
+
+// Read reads the organization of an id. NotFound when there is none.
+func Read(ctx context.Context, q pg.Querier, org id.Organization) (Organization, error) {
+	o, err := selectByID(ctx, q, org)
+	if pg.None(err) {
+		return o, fault.New(fault.NotFound, "not_found", "there is no such organization")
+	}
+	return o, err
+}
+
+// slugForm is that of a Kubernetes label value, because a namespace names its
+// organization in a label.
+var slugForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+const maxName = 200
+
+func (p Patch) apply(o Organization) Organization {
+	if p.Name != nil {
+		o.Name = strings.TrimSpace(*p.Name)
+	}
+	set(&o.LanguageTestsEnabled, p.LanguageTestsEnabled)
+	set(&o.Defaults.AccessMonths, p.AccessMonths)
+	set(&o.Defaults.GracePeriodDays, p.GracePeriodDays)
+	set(&o.Defaults.StarterTestsPerCourse, p.StarterTestsPerCourse)
+	set(&o.Defaults.VisibleTestsLimit, p.VisibleTestsLimit)
+	set(&o.Defaults.SendWelcomeEmail, p.SendWelcomeEmail)
+	set(&o.Defaults.SetPasswordLinkValidDays, p.SetPasswordLinkValidDays)
+	return o
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+func (o Organization) check() error {
+	var faults fault.List
+	if n := utf8.RuneCountInString(o.Name); n < 1 || n > maxName {
+		_ = faults.Add(fault.Field("name", "invalid", "name: send a name of 1 to %d characters", maxName))
+	}
+	within := func(field string, value, low, high int) {
+		if value < low || value > high {
+			field = "provisioning_defaults." + field
+			_ = faults.Add(fault.Field(field, "out_of_range", "%s: send a whole number from %d to %d", field, low, high))
+		}
+	}
+	within("default_access_months", o.Defaults.AccessMonths, 1, 120)
+	within("grace_period_days", o.Defaults.GracePeriodDays, 0, 365)
+	within("starter_tests_per_course", o.Defaults.StarterTestsPerCourse, 0, 1000)
+	within("visible_tests_limit", o.Defaults.VisibleTestsLimit, 0, 10_000)
+	within("set_password_link_valid_days", o.Defaults.SetPasswordLinkValidDays, 1, 365)
+	return faults.Err()
+}

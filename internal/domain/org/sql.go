@@ -1,0 +1,108 @@
+package org
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+const organizationColumns = `o.id, o.slug, o.name, o.language_tests_enabled, o.default_access_months,
+	o.grace_period_days, o.starter_tests_per_course, o.visible_tests_limit, o.send_welcome_email_default,
+	o.set_password_link_valid_days, o.created_at`
+
+func (o *Organization) targets() []any {
+	d := &o.Defaults
+	return []any{&o.ID, &o.Slug, &o.Name, &o.LanguageTestsEnabled, &d.AccessMonths, &d.GracePeriodDays,
+		&d.StarterTestsPerCourse, &d.VisibleTestsLimit, &d.SendWelcomeEmail, &d.SetPasswordLinkValidDays, &o.CreatedAt}
+}
+
+func selectBySlug(ctx context.Context, q pg.Querier, slug string) (o Organization, err error) {
+	err = q.QueryRow(ctx, `SELECT `+organizationColumns+` FROM organizations o WHERE o.slug = $1`, slug).Scan(o.targets()...)
+	return o, err
+}
+
+func selectByID(ctx context.Context, q pg.Querier, org id.Organization) (o Organization, err error) {
+	err = q.QueryRow(ctx, `SELECT `+organizationColumns+` FROM organizations o WHERE o.id = $1`, org).Scan(o.targets()...)
+	return o, err
+}
+
+func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (org id.Organization, err error) {
+	d := o.Defaults
+	err = q.QueryRow(ctx, `
+		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days,
+			created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
+		ON CONFLICT (slug) DO UPDATE SET
+			name = excluded.name, language_tests_enabled = excluded.language_tests_enabled,
+			default_access_months = excluded.default_access_months, grace_period_days = excluded.grace_period_days,
+			starter_tests_per_course = excluded.starter_tests_per_course, visible_tests_limit = excluded.visible_tests_limit,
+			send_welcome_email_default = excluded.send_welcome_email_default,
+			set_password_link_valid_days = excluded.set_password_link_valid_days, updated_at = excluded.updated_at
+		RETURNING id`,
+		o.Slug, o.Name, o.LanguageTestsEnabled, d.AccessMonths, d.GracePeriodDays, d.StarterTestsPerCourse,
+		d.VisibleTestsLimit, d.SendWelcomeEmail, d.SetPasswordLinkValidDays, now).Scan(&org)
+	return org, err
+}
+
+const keyColumns = `k.id, k.name, k.access, k.prefix, k.created_at, k.revoked_at`
+
+func (k *Key) targets(revoked **time.Time) []any {
+	return []any{&k.ID, &k.Name, &k.Access, &k.Prefix, &k.CreatedAt, revoked}
+}
+
+func scanKey(row pgx.CollectableRow) (k Key, err error) {
+	var revoked *time.Time
+	err = row.Scan(k.targets(&revoked)...)
+	set(&k.RevokedAt, revoked)
+	return k, err
+}
+
+func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, hash []byte) (key id.APIKey, err error) {
+	err = q.QueryRow(ctx, `
+		INSERT INTO api_keys (organization_id, name, access, prefix, hash, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`, org, k.Name, k.Access, k.Prefix, hash, k.CreatedAt).Scan(&key)
+	return key, err
+}
+
+func selectKeys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
+	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys k WHERE k.organization_id = $1 ORDER BY k.id`, org)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanKey)
+}
+
+func revokeKey(ctx context.Context, q pg.Querier, org id.Organization, key id.APIKey, now time.Time) (Key, error) {
+	rows, err := q.Query(ctx, `
+		UPDATE api_keys k SET revoked_at = coalesce(k.revoked_at, $3)
+		WHERE k.organization_id = $1 AND k.id = $2 RETURNING `+keyColumns, org, key, now)
+	if err != nil {
+		return Key{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanKey)
+}
+
+// selectPrincipal finds whom a working key speaks for.
+func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte) (p Principal, err error) {
+	var revoked *time.Time
+	err = q.QueryRow(ctx, `
+		SELECT `+organizationColumns+`, `+keyColumns+`
+		FROM api_keys k JOIN organizations o ON o.id = k.organization_id
+		WHERE k.hash = $1 AND k.revoked_at IS NULL`, hash).
+		Scan(append(p.Organization.targets(), p.Key.targets(&revoked)...)...)
+	return p, err
+}
+
+// announce tells every process's keyring, with the commit itself: other wake-ups leave
+// after it and may be lost with the process, which a revocation must not be. Keys change
+// so seldom that the lock which NOTIFY takes in the transaction does not matter.
+func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+	_, err := tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, strconv.FormatInt(int64(org), 10))
+	return err
+}

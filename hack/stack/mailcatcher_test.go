@@ -1,0 +1,80 @@
+package stack_test
+
+import (
+	"errors"
+	"net/smtp"
+	"net/textproto"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+const message = "From: a@registrar.example\r\nTo: b@demo-school.org\r\nSubject: Hi\r\n\r\nHello.\r\n"
+
+func TestMailCatcher(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "mail")
+	catcher, err := stack.StartMailCatcher(t.Context(), stack.MailOptions{Addr: "127.0.0.1:0", Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = catcher.Stop() })
+	target, err := url.Parse(catcher.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func() error {
+		return smtp.SendMail(target.Host, nil, "a@registrar.example", []string{"b@demo-school.org"}, []byte(message))
+	}
+	code := func(err error) int {
+		var answer *textproto.Error
+		if errors.As(err, &answer) {
+			return answer.Code
+		}
+		return 0
+	}
+
+	cases := []struct {
+		name   string
+		decide stack.Decide
+		right  func(error) bool
+		kept   int
+	}{
+		{"taken", nil, func(err error) bool { return err == nil }, 1},
+		{"busy", func(stack.Mail) error { return stack.Refuse(451, "later") }, func(err error) bool { return code(err) == 451 }, 0},
+		{"refused", func(stack.Mail) error { return stack.Refuse(550, "no") }, func(err error) bool { return code(err) == 550 }, 0},
+		{"dropped", func(stack.Mail) error { return stack.ErrDrop }, func(err error) bool { return err != nil && code(err) == 0 }, 1},
+		{"taken again", nil, func(err error) bool { return err == nil }, 1},
+	}
+	total := 0
+	for _, c := range cases {
+		catcher.SetDecide(c.decide)
+		if err := send(); !c.right(err) {
+			t.Errorf("%s: the sender sees %v", c.name, err)
+		}
+		total += c.kept
+		files, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil || len(files) != total || len(catcher.All()) != total {
+			t.Errorf("%s: %d files, %d in the journal, want %d", c.name, len(files), len(catcher.All()), total)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Return-Path: <a@registrar.example>\r\nDelivered-To: b@demo-school.org\r\n" + message
+	if got := string(text); got != want {
+		t.Errorf("file = %q", got)
+	}
+	if m := catcher.All()[0]; m.From != "a@registrar.example" || strings.Join(m.To, ",") != "b@demo-school.org" {
+		t.Errorf("envelope = %v", m)
+	}
+}

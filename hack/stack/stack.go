@@ -1,0 +1,168 @@
+// Package stack runs a Registrar on one machine: PostgreSQL, Redis, an SMTP catcher, an HTTPS
+// receiver and the programs. `make up` and `make test` are built from it, and so are end-to-end
+// tests, which stop, kill and restart single parts.
+//
+// Every part is a small type with Start, Stop and, where it is a process, Kill. Start returns when
+// the part is ready to be used. Whatever happens to the process that started them, the parts end
+// with it.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Ports are where the programs listen, all on 127.0.0.1.
+type Ports struct {
+	API, Platform                            int
+	APIPrivate, WorkerPrivate, SenderPrivate int
+}
+
+// Settings are what the programs are told about each other and about the parts they use.
+type Settings struct {
+	Bin    string // the folder of the built programs
+	LogDir string // a file a program
+	Ports  Ports
+	Extra  []string // further NAME=value, stronger than all others
+
+	DatabaseURL, RedisURL, SMTPURL string
+	PlatformKey                    string
+	KeysetFile                     string // SECRET_KEYSET_FILE
+	CAFile                         string // WEBHOOK_CA_FILE
+}
+
+// PublicURL is the base of every link that leaves in an answer or a mail.
+func (s Settings) PublicURL() string { return httpURL(s.Ports.API) }
+
+// Environment is the programs' whole configuration. They share one; only PRIVATE_ADDR is a
+// program's own.
+func (s Settings) Environment(privatePort int) []string {
+	env := append(os.Environ(),
+		"DATABASE_URL="+s.DatabaseURL,
+		"REDIS_URL="+s.RedisURL,
+		"SMTP_URL="+s.SMTPURL,
+		"MAIL_FROM=Registrar <no-reply@registrar.example>",
+		"HTTP_ADDR="+hostPort(s.Ports.API),
+		"PLATFORM_ADDR="+hostPort(s.Ports.Platform),
+		"PRIVATE_ADDR="+hostPort(privatePort),
+		"PUBLIC_URL="+s.PublicURL(),
+		"PLATFORM_KEY="+s.PlatformKey,
+		"SECRET_KEYSET_FILE="+s.KeysetFile,
+		"SAFE_EXAM_BROWSER_AVAILABLE=true",
+		// The receiver is on this machine, where a real site would never deliver to.
+		"WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8,::1/128",
+		"WEBHOOK_ALLOW_HTTP=true",
+		"WEBHOOK_CA_FILE="+s.CAFile,
+	)
+	return append(env, s.Extra...)
+}
+
+// APIServer, Worker and WebhookSender prepare the programs; StartReady starts one.
+func (s Settings) APIServer() *Program     { return s.program("api-server", s.Ports.APIPrivate) }
+func (s Settings) Worker() *Program        { return s.program("worker", s.Ports.WorkerPrivate) }
+func (s Settings) WebhookSender() *Program { return s.program("webhook-sender", s.Ports.SenderPrivate) }
+
+// Migrate prepares the program that brings the database's schema up to date and ends.
+func (s Settings) Migrate() *Program {
+	p := s.program("api-server", s.Ports.APIPrivate, "migrate")
+	p.Name, p.LogFile = "api-server migrate", filepath.Join(s.LogDir, "migrate.log")
+	return p
+}
+
+func (s Settings) program(name string, privatePort int, args ...string) *Program {
+	return NewProgram(Command{
+		Name:    name,
+		Path:    filepath.Join(s.Bin, name),
+		Args:    args,
+		Env:     s.Environment(privatePort),
+		LogFile: filepath.Join(s.LogDir, name+".log"),
+	})
+}
+
+// Run starts a program that ends by itself and waits until it has.
+func Run(ctx context.Context, p *Program) error {
+	if err := p.Start(); err != nil {
+		return err
+	}
+	select {
+	case <-p.Exited():
+	case <-ctx.Done():
+		return errors.Join(ctx.Err(), p.Stop())
+	}
+	if err := p.Err(); err != nil {
+		return fmt.Errorf("%s: %w; its last lines:\n%s", p.Name, err, p.LogTail(20))
+	}
+	return nil
+}
+
+// StartReady starts a program and returns once its /readyz on the private port says 200.
+func StartReady(ctx context.Context, p *Program, privatePort int) error {
+	if err := p.Start(); err != nil {
+		return err
+	}
+	if err := AwaitReady(ctx, p, privatePort); err != nil {
+		return errors.Join(err, p.Stop())
+	}
+	return nil
+}
+
+// AwaitReady waits, for a minute at most, until a started program is ready.
+func AwaitReady(ctx context.Context, p *Program, privatePort int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return p.Await(ctx, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, httpURL(privatePort)+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("/readyz: %s", res.Status)
+		}
+		return nil
+	})
+}
+
+// FreePort finds a port of 127.0.0.1 that nothing listens on. It lies below the range from which
+// systems take the ports of outgoing connections: a server that is stopped for a while and started
+// again would otherwise find its port taken by one of them.
+func FreePort(ctx context.Context) (int, error) {
+	const lowest, highest = 20000, 32000
+	for range 200 {
+		port := lowest + rand.IntN(highest-lowest)
+		if PortFree(ctx, port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("no free port found between %d and %d", lowest, highest)
+}
+
+// PortFree reports whether a server could listen on that port of 127.0.0.1 now.
+func PortFree(ctx context.Context, port int) bool {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", hostPort(port))
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+func hostPort(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+func httpURL(port int) string  { return "http://" + hostPort(port) }
+
+func hashOf(text string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(text)) // never fails
+	return h.Sum64()
+}

@@ -1,0 +1,46 @@
+# Every target is one command that also works by itself. `make` alone prints this list.
+.DEFAULT_GOAL := help
+SHELL := /bin/sh
+
+LINT := bin/golangci-lint
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: up
+up: ## Start a whole Registrar on this machine until Ctrl-C (DETACH=1: in the background)
+	@go build -o bin/ ./hack/up && exec bin/up $(if $(DETACH),-detach)
+
+.PHONY: down
+down: ## Stop what `make up` started
+	@go build -o bin/ ./hack/up && exec bin/up -down
+
+.PHONY: test
+test: ## Run all tests on real servers (ARGS='-run Name ./folder' runs some)
+	@go build -o bin/ ./hack/test && exec bin/test -- $(ARGS)
+
+.PHONY: lint
+lint: $(LINT) ## Run the linters of .golangci.yml
+	$(LINT) run
+
+.PHONY: generate
+generate: ## Generate code again
+	go generate ./...
+
+.PHONY: verify
+verify: $(LINT) ## Check vet, format, modules, generated code and the linter's configuration
+	go vet ./...
+	@test -z "$$(gofmt -l .)" || { echo 'Run gofmt -w on:'; gofmt -l .; exit 1; }
+	go mod tidy -diff
+	$(LINT) config verify
+	hack/verify-generated
+
+.PHONY: bench
+bench: ## Run the benchmarks that are written as Go benchmarks
+	go run ./hack/test -- -p 1 -run '^$$' -bench . ./...
+
+# The linter is a tool of a module of its own, so that its dependencies never reach the programs.
+$(LINT): hack/tools/go.mod hack/tools/go.sum
+	@mkdir -p bin
+	go build -modfile=hack/tools/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

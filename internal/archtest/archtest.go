@@ -1,0 +1,223 @@
+// Package archtest holds the layers of the code apart:
+//
+//	kit ← domain ← flow ← program
+//
+// A package imports only from layers to its left, an area of the domain never imports another area,
+// and each outside world (HTTP routing, Kubernetes, Asynq, SQL) is known in one place. The rules are
+// functions over a list of packages, so that each can be shown to find what it forbids.
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Module is the import path of the whole product.
+const Module = "github.com/registrar-dev/registrar"
+
+// A Package is what the rules need of `go list -json`.
+type Package struct {
+	ImportPath   string
+	Dir          string
+	GoFiles      []string
+	Imports      []string // of the product's own files
+	TestImports  []string // of test files in the package
+	XTestImports []string // of test files beside the package
+}
+
+// Check returns every breach of the import rules, one line each.
+func Check(packages []Package) []string {
+	var breaches []string
+	for _, p := range packages {
+		for _, imported := range p.Imports {
+			if why := forbidden(p.ImportPath, imported, false); why != "" {
+				breaches = append(breaches, fmt.Sprintf("%s imports %s: %s", p.ImportPath, imported, why))
+			}
+		}
+		for _, imported := range slices.Concat(p.TestImports, p.XTestImports) {
+			if why := forbidden(p.ImportPath, imported, true); why != "" {
+				breaches = append(breaches, fmt.Sprintf("a test of %s imports %s: %s", p.ImportPath, imported, why))
+			}
+		}
+	}
+	return breaches
+}
+
+// forbidden says why a package may not import another; "" when it may. A test may reach for what
+// lies outside the product, an HTTP server for instance, but never for a layer above its own.
+func forbidden(importer, imported string, test bool) string {
+	from := strings.TrimPrefix(strings.TrimPrefix(importer, Module), "/")
+	to, own := strings.CutPrefix(imported, Module+"/")
+	if own {
+		return forbiddenLayer(from, to, test)
+	}
+	for _, rule := range outside {
+		if under(imported, rule.imports...) && !rule.allowed(from, imported) && (!test || rule.inTests) {
+			return rule.why
+		}
+	}
+	return ""
+}
+
+// layers, from the left; a folder that is in none of them is a program or a tool.
+const (
+	kit = iota
+	domain
+	flow
+	program
+)
+
+func layerOf(folder string) int {
+	switch {
+	case under(folder, "internal/kit"):
+		return kit
+	case under(folder, "internal/domain"):
+		return domain
+	case under(folder, "internal/flow"):
+		return flow
+	default:
+		return program
+	}
+}
+
+func forbiddenLayer(from, to string, test bool) string {
+	switch {
+	case under(to, "hack") && !under(from, "hack") && !test:
+		return "the product does not need its developers' tools"
+	case under(to, "hack") && !under(from, "hack") && layerOf(from) != program:
+		return "only programs are tested from outside"
+	case layerOf(to) > layerOf(from) && !under(to, "hack"):
+		return "kit ← domain ← flow ← program: a layer imports only from layers to its left"
+	case layerOf(from) == domain && layerOf(to) == domain && area(from) != area(to):
+		return "an area of the domain never imports another area; what touches two is a flow"
+	case layerOf(from) == flow && layerOf(to) == flow && area(from) != area(to) && area(to) != "wire":
+		return "flows share only internal/flow/wire"
+	default:
+		return ""
+	}
+}
+
+// area is the folder below a layer: course in internal/domain/course/coursetest.
+func area(folder string) string {
+	parts := strings.SplitN(folder, "/", 4)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[2]
+}
+
+// outside are the packages of others that only some folders may know.
+var outside = []struct {
+	imports []string
+	allowed func(from, imported string) bool
+	inTests bool // tests are held to it too
+	why     string
+}{
+	{
+		imports: []string{"github.com/go-chi"},
+		allowed: func(from, _ string) bool { return under(from, "api-server") },
+		inTests: true,
+		why:     "only api-server routes HTTP",
+	},
+	{
+		imports: []string{"k8s.io", "sigs.k8s.io"},
+		allowed: func(from, _ string) bool { return under(from, "operator", "hack") },
+		inTests: true,
+		why:     "only operator knows Kubernetes",
+	},
+	{
+		imports: []string{"github.com/hibiken/asynq", "github.com/hibiken/asynqmon"},
+		allowed: func(from, imported string) bool {
+			return under(from, "internal/kit/queue") ||
+				under(from, "worker") && under(imported, "github.com/hibiken/asynqmon")
+		},
+		inTests: true,
+		why:     "tasks go through internal/kit/queue; worker may show asynqmon",
+	},
+	{
+		imports: []string{"net/http"},
+		allowed: func(from, _ string) bool { return !under(from, "internal/domain", "internal/flow") },
+		why:     "domain and flow know nothing of HTTP",
+	},
+}
+
+// under reports whether a path is one of the roots or lies below one.
+func under(p string, roots ...string) bool {
+	return slices.ContainsFunc(roots, func(root string) bool { return p == root || strings.HasPrefix(p, root+"/") })
+}
+
+// sqlHomes are the folders where SQL is not confined to files named sql.go: developers' tools, and
+// kit/pg, whose few statements (locks, NOTIFY, databases for tests) are about the server and not
+// about rows.
+var sqlHomes = []string{"hack", "internal/kit/pg"}
+
+var sqlStart = regexp.MustCompile(`(?i)^\s*(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH|MERGE\s+INTO|TRUNCATE)\s`)
+
+// sqlShape tells a statement from a sentence that begins with the same word.
+var sqlShape = regexp.MustCompile(`^\s*[A-Z]{4,}|(?s)(?i)\s(FROM|INTO|SET|AS\s*\(|VALUES)\s`)
+
+// CheckSQL returns every string in the product's files, other than sql.go, that begins as an SQL
+// statement does. Test files are not read.
+func CheckSQL(packages []Package) ([]string, error) {
+	var breaches []string
+	for _, p := range packages {
+		if under(strings.TrimPrefix(p.ImportPath, Module+"/"), sqlHomes...) {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			if file == "sql.go" {
+				continue
+			}
+			found, err := sqlIn(filepath.Join(p.Dir, file))
+			if err != nil {
+				return nil, err
+			}
+			for _, line := range found {
+				breaches = append(breaches, fmt.Sprintf("%s:%d holds SQL: it belongs into sql.go", path.Join(p.ImportPath, file), line))
+			}
+		}
+	}
+	return breaches, nil
+}
+
+func sqlIn(file string) (lines []int, err error) {
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		literal, ok := n.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			return true
+		}
+		text, err := strconv.Unquote(literal.Value)
+		if err == nil && sqlStart.MatchString(text) && sqlShape.MatchString(text) {
+			lines = append(lines, files.Position(literal.Pos()).Line)
+		}
+		return true
+	})
+	return lines, nil
+}
+
+// topLevel are all the folders that the repository has.
+var topLevel = []string{
+	"api-server", "worker", "webhook-sender", "operator",
+	"internal", "charts", "config", "hack", "docs",
+}
+
+// CheckFolders returns the top-level folders that are not among the known ones. Names that begin
+// with a dot belong to tools.
+func CheckFolders(folders []string) []string {
+	return slices.DeleteFunc(slices.Clone(folders), func(folder string) bool {
+		return strings.HasPrefix(folder, ".") || slices.Contains(topLevel, folder)
+	})
+}

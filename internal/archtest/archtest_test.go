@@ -1,0 +1,203 @@
+package archtest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/archtest"
+)
+
+func TestImports(t *testing.T) {
+	t.Parallel()
+	for _, breach := range archtest.Check(list(t)) {
+		t.Error(breach)
+	}
+}
+
+func TestSQLLivesInItsFiles(t *testing.T) {
+	t.Parallel()
+	breaches, err := archtest.CheckSQL(list(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, breach := range breaches {
+		t.Error(breach)
+	}
+}
+
+// The folders are those that git knows: bin/ and what else a developer keeps are nobody's business.
+func TestTopLevelFolders(t *testing.T) {
+	t.Parallel()
+	out, err := run(t, "git", "ls-files", "-z")
+	if err != nil {
+		t.Skip("not a git checkout:", err)
+	}
+	var folders []string
+	for name := range strings.SplitSeq(string(out), "\x00") {
+		if folder, _, below := strings.Cut(name, "/"); below {
+			folders = append(folders, folder)
+		}
+	}
+	if !slices.Contains(folders, "internal") {
+		t.Fatal("git knows of no folder internal")
+	}
+	slices.Sort(folders)
+	for _, folder := range archtest.CheckFolders(slices.Compact(folders)) {
+		t.Errorf("unknown top-level folder %s", folder)
+	}
+}
+
+// list reads the packages of this module.
+func list(t *testing.T) []archtest.Package {
+	t.Helper()
+	out, err := run(t, "go", "list", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []archtest.Package
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p archtest.Package
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	if !slices.ContainsFunc(packages, func(p archtest.Package) bool { return p.ImportPath == archtest.Module+"/internal/archtest" }) {
+		t.Fatal("go list did not even find this package")
+	}
+	return packages
+}
+
+// run runs a command in the root of the checkout.
+func run(t *testing.T, name string, args ...string) ([]byte, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = filepath.Join("..", "..")
+	return cmd.Output()
+}
+
+// TestCheckFinds shows that every import rule finds what it forbids and lets the neighbouring case be.
+func TestCheckFinds(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name     string
+		from, to string // without the module, when they begin with ./
+		test     bool   // imported by a test file
+		want     string // a part of the breach; "" for none
+	}{
+		{"kit stays below domain", "./internal/kit/pg", "./internal/domain/org", false, "kit ← domain"},
+		{"kit stays below flow", "./internal/kit/pg", "./internal/flow/provision", false, "kit ← domain"},
+		{"kit may use kit", "./internal/kit/pg", "./internal/kit/fault", false, ""},
+		{"domain stays below flow", "./internal/domain/org", "./internal/flow/provision", false, "kit ← domain"},
+		{"domain may use kit", "./internal/domain/org", "./internal/kit/pg", false, ""},
+		{"flow stays below programs", "./internal/flow/provision", "./worker/internal/relay", false, "kit ← domain"},
+		{"flow may use domain", "./internal/flow/provision", "./internal/domain/org", false, ""},
+		{"programs may use flow", "./api-server/internal/rest", "./internal/flow/provision", false, ""},
+		{"a test keeps its layer", "./internal/kit/pg", "./internal/domain/org", true, "kit ← domain"},
+
+		{"an area stays by itself", "./internal/domain/org", "./internal/domain/course", false, "another area"},
+		{"also with its tests", "./internal/domain/org", "./internal/domain/course", true, "another area"},
+		{"also below", "./internal/domain/org/orgtest", "./internal/domain/course", false, "another area"},
+		{"an area may have folders", "./internal/domain/org/orgtest", "./internal/domain/org", false, ""},
+		{"a flow stays by itself", "./internal/flow/provision", "./internal/flow/assign", false, "internal/flow/wire"},
+		{"flows share wire", "./internal/flow/provision", "./internal/flow/wire", false, ""},
+		{"wire uses no flow", "./internal/flow/wire", "./internal/flow/assign", false, "internal/flow/wire"},
+
+		{"chi in a flow", "./internal/flow/provision", "github.com/go-chi/chi/v5", false, "only api-server"},
+		{"chi in another program", "./worker/internal/private", "github.com/go-chi/chi/v5", false, "only api-server"},
+		{"chi in a test", "./worker", "github.com/go-chi/chi/v5", true, "only api-server"},
+		{"chi in api-server", "./api-server/internal/rest", "github.com/go-chi/chi/v5", false, ""},
+
+		{"Kubernetes in a program", "./worker", "k8s.io/api/core/v1", false, "only operator"},
+		{"controller-runtime in kit", "./internal/kit/obs", "sigs.k8s.io/controller-runtime", false, "only operator"},
+		{"Kubernetes in operator", "./operator/internal/endpoint", "k8s.io/api/core/v1", false, ""},
+		{"Kubernetes in hack", "./hack/kube", "sigs.k8s.io/controller-runtime", false, ""},
+
+		{"asynq in a program", "./worker", "github.com/hibiken/asynq", false, "internal/kit/queue"},
+		{"asynq's parts", "./worker", "github.com/hibiken/asynq/x/rate", false, "internal/kit/queue"},
+		{"asynq beside the queue", "./internal/kit/queuex", "github.com/hibiken/asynq", false, "internal/kit/queue"},
+		{"asynq in a test", "./worker", "github.com/hibiken/asynq", true, "internal/kit/queue"},
+		{"asynq in the queue", "./internal/kit/queue", "github.com/hibiken/asynq", false, ""},
+		{"asynqmon in another program", "./api-server", "github.com/hibiken/asynqmon", false, "internal/kit/queue"},
+		{"asynqmon in worker", "./worker/internal/private", "github.com/hibiken/asynqmon", false, ""},
+
+		{"HTTP in domain", "./internal/domain/webhook", "net/http", false, "nothing of HTTP"},
+		{"HTTP in a flow", "./internal/flow/provision", "net/http", false, "nothing of HTTP"},
+		{"HTTP's parts in domain", "./internal/domain/webhook", "net/http/httputil", false, "nothing of HTTP"},
+		{"HTTP in a domain test", "./internal/domain/webhook", "net/http/httptest", true, ""},
+		{"HTTP in kit", "./internal/kit/obs", "net/http", false, ""},
+
+		{"tools in a program", "./worker", "./hack/stack", false, "developers' tools"},
+		{"tools in kit", "./internal/kit/pg", "./hack/stack", false, "developers' tools"},
+		{"tools in a program's test", "./worker", "./hack/stack", true, ""},
+		{"tools in a domain test", "./internal/domain/org", "./hack/stack", true, "only programs"},
+		{"tools among tools", "./hack/up", "./hack/stack", false, ""},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := archtest.Package{ImportPath: full(c.from)}
+			if c.test {
+				p.XTestImports = []string{full(c.to)}
+			} else {
+				p.Imports = []string{full(c.to)}
+			}
+			got := strings.Join(archtest.Check([]archtest.Package{p}), "\n")
+			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+				t.Errorf("Check = %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func full(p string) string {
+	if below, ok := strings.CutPrefix(p, "."); ok {
+		return archtest.Module + below
+	}
+	return p
+}
+
+func TestCheckSQLFinds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := "package org\n\nconst a = `\n\tSELECT id FROM organizations`\n" +
+		"const b = \"select an organization first\"\nvar c = \"update organizations set name = $1\"\n" +
+		"const d = \"WITH x AS (SELECT 1) SELECT 1\"\nconst e = \"Delete it\"\nconst f = `INSERT INTO x VALUES (1)`\n"
+	for _, name := range []string{"org.go", "sql.go"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := archtest.Package{ImportPath: archtest.Module + "/internal/domain/org", Dir: dir, GoFiles: []string{"org.go", "sql.go"}}
+	got, err := archtest.CheckSQL([]archtest.Package{p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range []string{"org.go:3 ", "org.go:6 ", "org.go:7 ", "org.go:9 "} {
+		if len(got) != 4 || !strings.Contains(got[i], line) {
+			t.Fatalf("CheckSQL = %q, want lines 3, 6, 7 and 9 of org.go", got)
+		}
+	}
+	p.ImportPath = archtest.Module + "/hack/bench"
+	if got, err := archtest.CheckSQL([]archtest.Package{p}); err != nil || len(got) != 0 {
+		t.Errorf("tools may hold SQL: %q, %v", got, err)
+	}
+}
+
+func TestCheckFoldersFinds(t *testing.T) {
+	t.Parallel()
+	got := archtest.CheckFolders([]string{".github", "api-server", "docs", "pkg", "internal", "util"})
+	if !slices.Equal(got, []string{"pkg", "util"}) {
+		t.Errorf("CheckFolders = %q", got)
+	}
+}

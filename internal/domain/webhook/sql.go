@@ -1,11 +1,19 @@
 package webhook
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
 // insertEvents writes events and their deliveries in one statement and counts the
@@ -35,4 +43,382 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)
 		ORDER BY fresh.n, urls.id`, org, now, ids, kinds, users, data)
 	return tag.RowsAffected(), err
+}
+
+const endpointColumns = `e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at,
+	e.switched_off_reason, e.secret_version, e.created_at, h.consecutive_failures, h.last_success_at, h.last_failure_at`
+
+func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
+	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
+		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
+		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Endpoint])
+}
+
+func selectEndpoints(ctx context.Context, q pg.Querier, org id.Organization) ([]Endpoint, error) {
+	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
+		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
+		WHERE e.organization_id = $1 ORDER BY e.id`, org)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
+}
+
+// insertEndpoint takes the lowest free place of the organization, whose row it locks so
+// that two callers do not choose the same.
+func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Settings, now time.Time) (Endpoint, error) {
+	if _, err := tx.Exec(ctx, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, org); err != nil {
+		return Endpoint{}, err
+	}
+	var made id.Endpoint
+	err := tx.QueryRow(ctx, `
+		INSERT INTO webhook_endpoints (organization_id, slot, url, events, time_zone, created_at, updated_at)
+		SELECT $1, free.slot, $2, coalesce($3::text[], '{}'), coalesce($4, 'UTC'), $5, $5
+		FROM (SELECT min(s) AS slot FROM generate_series(1, $6::int) AS s
+		      WHERE s NOT IN (SELECT slot FROM webhook_endpoints WHERE organization_id = $1)) AS free
+		WHERE free.slot IS NOT NULL
+		RETURNING id`, org, s.URL, s.Events, s.TimeZone, now, MaxEndpoints).Scan(&made)
+	if pg.None(err) {
+		return Endpoint{}, errLimit()
+	}
+	if err != nil {
+		return Endpoint{}, err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO webhook_health (endpoint_id) VALUES ($1)`, made); err != nil {
+		return Endpoint{}, err
+	}
+	return selectEndpoint(ctx, tx, org, made)
+}
+
+func insertSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version int, sealed []byte, now time.Time) error {
+	_, err := tx.Exec(ctx, `INSERT INTO webhook_secrets (endpoint_id, version, sealed, created_at) VALUES ($1, $2, $3, $4)`,
+		endpoint, version, sealed, now)
+	return err
+}
+
+func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, s Settings, now time.Time) error {
+	var changed id.Endpoint
+	return q.QueryRow(ctx, `
+		UPDATE webhook_endpoints SET url = coalesce($3, url), events = coalesce($4::text[], events),
+			time_zone = coalesce($5, time_zone), updated_at = $6
+		WHERE organization_id = $1 AND id = $2 RETURNING id`, org, endpoint, s.URL, s.Events, s.TimeZone, now).Scan(&changed)
+}
+
+func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (bool, error) {
+	tag, err := tx.Exec(ctx, `DELETE FROM webhook_endpoints WHERE organization_id = $1 AND id = $2`, org, endpoint)
+	return tag.RowsAffected() == 1, err
+}
+
+func cancelSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time, limit int) (int64, error) {
+	tag, err := q.Exec(ctx, `
+		UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $2, lease = NULL, lease_until = NULL
+		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' LIMIT $3)
+		  AND status = 'waiting'`, endpoint, now, limit)
+	return tag.RowsAffected(), err
+}
+
+func skipSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time, limit int) (int64, error) {
+	tag, err := q.Exec(ctx, `
+		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $2
+		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' LIMIT $3)
+		  AND status = 'waiting'
+		  AND EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, endpoint, now, limit)
+	return tag.RowsAffected(), err
+}
+
+// leaseDue marks due rows as leased and returns them ordered by lease. room is what a
+// URL's allowance leaves; a probed URL has room for one, once its pause is over. Rows are
+// cut into leases of at most Batch, smaller while few are due so that they run at once.
+func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id.Organization, keys [][16]byte) ([]leasedRow, error) {
+	rows, err := q.Query(ctx, `
+		WITH urls AS MATERIALIZED (
+			SELECT e.id, e.organization_id,
+				CASE WHEN h.consecutive_failures >= $6 THEN 1 ELSE floor(h.allowance)::int END
+				- (SELECT count(*)::int FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased') AS room
+			FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
+			WHERE e.switched_on AND (cardinality($3::bigint[]) = 0 OR e.organization_id = ANY ($3))
+			  AND (h.next_probe_at IS NULL OR h.next_probe_at <= $1)
+		), picked AS MATERIALIZED (
+			SELECT d.id, urls.id AS endpoint_id, urls.organization_id,
+				row_number() OVER (PARTITION BY urls.id ORDER BY d.due_at, d.id) - 1 AS turn,
+				count(*) OVER (PARTITION BY urls.id) AS found
+			FROM urls CROSS JOIN LATERAL (
+				SELECT id, due_at FROM webhook_deliveries
+				WHERE endpoint_id = urls.id AND status = 'waiting' AND due_at <= $1
+				ORDER BY due_at, id LIMIT greatest(0, urls.room) FOR UPDATE SKIP LOCKED
+			) AS d
+		), cut AS (
+			SELECT id, endpoint_id, organization_id, turn / greatest(1, least($5, found / 2)) AS part FROM picked
+		), numbered AS (
+			SELECT id, endpoint_id, organization_id,
+				dense_rank() OVER (ORDER BY part, endpoint_id) AS n FROM cut
+		)
+		UPDATE webhook_deliveries AS d
+		SET status = 'leased', lease = ($4::uuid[])[numbered.n], lease_until = $2
+		FROM numbered WHERE d.id = numbered.id AND numbered.n <= cardinality($4::uuid[])
+		RETURNING d.id, d.endpoint_id, d.organization_id, d.lease`,
+		now, until, toInts(orgs), keys, Batch, probeAfter)
+	if err != nil {
+		return nil, err
+	}
+	leased, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r leasedRow, err error) {
+		err = row.Scan(&r.delivery, &r.endpoint, &r.organization, &r.lease)
+		return r, err
+	})
+	slices.SortFunc(leased, func(a, b leasedRow) int {
+		return cmp.Or(bytes.Compare(a.lease[:], b.lease[:]), bytes.Compare(a.delivery[:], b.delivery[:]))
+	})
+	return leased, err
+}
+
+func toInts[T ~int64](ids []T) []int64 {
+	out := make([]int64, len(ids))
+	for i, v := range ids {
+		out[i] = int64(v)
+	}
+	return out
+}
+
+func expired(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT lease::text FROM webhook_deliveries WHERE status = 'leased' AND lease_until <= $1
+		GROUP BY lease ORDER BY min(lease_until) LIMIT $2`, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+func release(ctx context.Context, q pg.Querier, leases []string) (int64, error) {
+	tag, err := q.Exec(ctx, `
+		UPDATE webhook_deliveries SET status = 'waiting', lease = NULL, lease_until = NULL
+		WHERE status = 'leased' AND lease = ANY ($1::uuid[])`, leases)
+	return tag.RowsAffected(), err
+}
+
+func renew(ctx context.Context, q pg.Querier, leases []string, until time.Time) (int64, error) {
+	tag, err := q.Exec(ctx, `
+		UPDATE webhook_deliveries SET lease_until = greatest(lease_until, $2)
+		WHERE status = 'leased' AND lease = ANY ($1::uuid[])`, leases, until)
+	return tag.RowsAffected(), err
+}
+
+// load reads target and deliveries in one round trip. The bounds on id let PostgreSQL
+// leave out the partitions of other days.
+func load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, time.Time, error) {
+	var (
+		target  Target
+		version int
+		dues    []Due
+		until   time.Time
+		batch   pgx.Batch
+	)
+	batch.Queue(`
+		SELECT e.url, e.time_zone, e.secret_version, s.sealed, o.id, o.slug, o.name
+		FROM webhook_endpoints e
+		JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
+		JOIN organizations o ON o.id = e.organization_id
+		WHERE e.id = $1`, d.Endpoint).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&target.URL, &target.Zone, &version, &target.Secret, &target.From.ID, &target.From.Slug, &target.From.Name)
+	})
+	ids, least, most := bounds(d.Deliveries)
+	batch.Queue(`
+		SELECT d.id, d.attempts + 1, d.tries, d.lease_until, v.id, v.type, v.created_at, v.data
+		FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
+		WHERE d.id = ANY ($1::uuid[]) AND d.id >= $2 AND d.id <= $3
+		  AND d.status = 'leased' AND d.lease = $4::uuid AND d.endpoint_id = $5
+		ORDER BY d.id`, ids, least, most, d.Lease, d.Endpoint).Query(func(rows pgx.Rows) error {
+		var due Due
+		_, err := pgx.ForEachRow(rows, []any{&due.Delivery, &due.Number, &due.Tries, &until,
+			&due.Event.ID, &due.Event.Type, &due.Event.CreatedAt, &due.Event.Data}, func() error {
+			dues = append(dues, due)
+			return nil
+		})
+		return err
+	})
+	err := q.SendBatch(ctx, &batch).Close()
+	if pg.None(err) {
+		return Target{}, nil, time.Time{}, nil // the URL was removed
+	}
+	target.Place = secretPlace(d.Endpoint, version)
+	return target, dues, until, err
+}
+
+func bounds(deliveries []id.Delivery) (ids [][16]byte, least, most id.Delivery) {
+	ids = make([][16]byte, len(deliveries))
+	for i, d := range deliveries {
+		ids[i] = d
+		if i == 0 || bytes.Compare(d[:], least[:]) < 0 {
+			least = d
+		}
+		if i == 0 || bytes.Compare(d[:], most[:]) > 0 {
+			most = d
+		}
+	}
+	return ids, least, most
+}
+
+// lockHealth reads and locks the health of endpoints, in their order.
+func lockHealth(ctx context.Context, tx *pg.Tx, endpoints []int64) (map[id.Endpoint]*Health, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT endpoint_id, consecutive_failures, allowance, coalesce(next_probe_at, '0001-01-01Z'),
+			coalesce(last_success_at, '0001-01-01Z'), coalesce(last_failure_at, '0001-01-01Z')
+		FROM webhook_health WHERE endpoint_id = ANY ($1) ORDER BY endpoint_id FOR NO KEY UPDATE`, endpoints)
+	if err != nil {
+		return nil, err
+	}
+	healths := make(map[id.Endpoint]*Health, len(endpoints))
+	var (
+		endpoint id.Endpoint
+		h        Health
+	)
+	_, err = pgx.ForEachRow(rows, []any{&endpoint, &h.Failures, &h.Allowance, &h.NextProbeAt, &h.LastSuccess, &h.LastFailure}, func() error {
+		copied := h
+		healths[endpoint] = &copied
+		return nil
+	})
+	return healths, err
+}
+
+// insertAttempts records the attempts that are not recorded yet and tells which they were.
+func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[attemptKey]bool, error) {
+	n := len(outcomes)
+	var (
+		deliveries = make([][16]byte, n)
+		numbers    = make([]int32, n)
+		endpoints  = make([]int64, n)
+		started    = make([]time.Time, n)
+		durations  = make([]int32, n)
+		verdicts   = make([]string, n)
+		causes     = make([]string, n)
+		details    = make([]string, n)
+		statuses   = make([]int32, n)
+		bodies     = make([][]byte, n)
+		headers    = make([]string, n)
+		peers      = make([]string, n)
+		dns        = make([]int32, n)
+		connects   = make([]int32, n)
+		tls        = make([]int32, n)
+		first      = make([]int32, n)
+	)
+	for i, o := range outcomes {
+		deliveries[i], numbers[i], endpoints[i] = o.Delivery, int32(o.Number), int64(o.Endpoint)
+		started[i], durations[i] = o.StartedAt, micros(o.Duration)
+		verdicts[i], causes[i], details[i] = string(o.Verdict), o.Cause, cleanText(o.Detail)
+		statuses[i], bodies[i], peers[i] = int32(o.Status), o.Response, o.Peer
+		h, err := json.Marshal(o.RequestHeaders)
+		if err != nil {
+			return nil, err
+		}
+		headers[i] = string(h)
+		dns[i], connects[i], tls[i], first[i] = micros(o.Timing.DNS), micros(o.Timing.Connect), micros(o.Timing.TLS), micros(o.Timing.FirstByte)
+	}
+	rows, err := tx.Query(ctx, `
+		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, detail,
+			response_status, response_body, request_headers, peer, dns_us, connect_us, tls_us, first_byte_us)
+		SELECT delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, detail,
+			nullif(response_status, 0), response_body, request_headers::json, peer, nullif(dns_us, 0), nullif(connect_us, 0),
+			nullif(tls_us, 0), nullif(first_byte_us, 0)
+		FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::timestamptz[], $5::int[], $6::text[], $7::text[], $8::text[],
+			$9::int[], $10::bytea[], $11::text[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[])
+			AS u(delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, detail,
+			response_status, response_body, request_headers, peer, dns_us, connect_us, tls_us, first_byte_us)
+		ON CONFLICT (delivery_id, number) DO NOTHING
+		RETURNING delivery_id, number`,
+		deliveries, numbers, endpoints, started, durations, verdicts, causes, details,
+		statuses, bodies, headers, peers, dns, connects, tls, first)
+	if err != nil {
+		return nil, err
+	}
+	fresh := make(map[attemptKey]bool, n)
+	var key attemptKey
+	_, err = pgx.ForEachRow(rows, []any{&key.delivery, &key.number}, func() error {
+		fresh[key] = true
+		return nil
+	})
+	return fresh, err
+}
+
+func micros(d time.Duration) int32 {
+	return int32(min(d.Microseconds(), 1<<31-1)) //nolint:gosec // bounded just here
+}
+
+// cleanText is text that PostgreSQL stores: valid UTF-8 without NUL.
+func cleanText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// updateSettled writes what fresh outcomes made of their deliveries and of the healths.
+func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Health, outcomes []Outcome, fresh map[attemptKey]bool) error {
+	var (
+		ids         [][16]byte
+		statuses    []string
+		numbers     []int32
+		tries       []int32
+		dues        []time.Time
+		least, most id.Delivery
+	)
+	for _, o := range outcomes {
+		if !fresh[o.key()] {
+			continue
+		}
+		status, due := o.next()
+		if healths[o.Endpoint] == nil && status == "waiting" {
+			status = "cancelled" // the URL was removed meanwhile
+		}
+		if len(ids) == 0 || bytes.Compare(o.Delivery[:], least[:]) < 0 {
+			least = o.Delivery
+		}
+		if len(ids) == 0 || bytes.Compare(o.Delivery[:], most[:]) > 0 {
+			most = o.Delivery
+		}
+		ids, statuses, dues = append(ids, o.Delivery), append(statuses, status), append(dues, due)
+		numbers, tries = append(numbers, int32(o.Number)), append(tries, int32(o.Tries+1))
+	}
+	var batch pgx.Batch
+	batch.Queue(`
+		UPDATE webhook_deliveries AS d
+		SET status = u.status, tries = u.tries, attempts = u.number, due_at = u.due, lease = NULL, lease_until = NULL,
+			finished_at = CASE WHEN u.status = 'waiting' THEN NULL ELSE u.due END
+		FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::timestamptz[]) AS u(id, status, number, tries, due)
+		WHERE d.id = u.id AND d.id >= $6 AND d.id <= $7 AND d.attempts = u.number - 1 AND d.status IN ('leased', 'waiting')`,
+		ids, statuses, numbers, tries, dues, least, most)
+	queueHealths(&batch, healths)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
+	var (
+		ids                       []int64
+		failures                  []int32
+		allowances                []float64
+		probes, successes, losses []*time.Time
+	)
+	for endpoint, h := range healths {
+		ids, failures, allowances = append(ids, int64(endpoint)), append(failures, int32(h.Failures)), append(allowances, h.Allowance)
+		probes, successes, losses = append(probes, orNull(h.NextProbeAt)), append(successes, orNull(h.LastSuccess)), append(losses, orNull(h.LastFailure))
+	}
+	batch.Queue(`
+		UPDATE webhook_health AS h
+		SET consecutive_failures = u.failures, allowance = u.allowance, next_probe_at = u.probe, last_success_at = u.success, last_failure_at = u.loss
+		FROM unnest($1::bigint[], $2::int[], $3::real[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[]) AS u(id, failures, allowance, probe, success, loss)
+		WHERE h.endpoint_id = u.id`, ids, failures, allowances, probes, successes, losses)
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() || t.Year() <= 1 {
+		return nil
+	}
+	return &t
+}
+
+func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		UPDATE webhook_endpoints SET switched_on = false, switched_off_at = $2, switched_off_reason = $3, updated_at = $2
+		WHERE id = $1 AND switched_on`, o.endpoint, o.at, o.reason)
+	return tag.RowsAffected() == 1, err
 }

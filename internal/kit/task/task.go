@@ -14,8 +14,10 @@ type Kind string
 
 // The kinds.
 const (
-	EmailSend      Kind = "email.send"      // subject: emails.id
-	WebhookDeliver Kind = "webhook.deliver" // payload: Deliver
+	EmailSend      Kind = "email.send"                 // subject: emails.id
+	WebhookDeliver Kind = "webhook.deliver"            // payload: Deliver
+	WebhookCancel  Kind = "maintenance.webhook_cancel" // subject: the removed webhook_endpoints.id
+	WebhookSkip    Kind = "maintenance.webhook_skip"   // subject: the switched-off webhook_endpoints.id
 )
 
 // Outbox is the payload of every task that the outbox hands out.

@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Header names of a delivery (contract, Request shape).
+const (
+	HeaderEvent     = "X-Service-Event"
+	HeaderDelivery  = "X-Service-Delivery"
+	HeaderSignature = "X-Service-Signature"
+)
+
+// Sign is the value of HeaderSignature: HMAC-SHA256 over "<t>.<body>", keyed with the
+// secret's whole text, its prefix included.
+func Sign(secret string, at time.Time, body []byte) string {
+	t := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(t + "."))
+	mac.Write(body)
+	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// Stored is an event as it was recorded, with its timestamps in UTC.
+type Stored struct {
+	ID        id.Event
+	Type      Type
+	CreatedAt time.Time
+	Data      []byte // JSON object
+}
+
+// Sender names the organization in an envelope.
+type Sender struct {
+	ID   id.Organization `json:"id"`
+	Slug string          `json:"slug"`
+	Name string          `json:"name"`
+}
+
+// Envelope is the request body for a URL whose timestamps are written in zone. The same
+// arguments give the same bytes, so that a retry is the same message.
+func Envelope(e Stored, from Sender, zone *time.Location) ([]byte, error) {
+	data := e.Data
+	if zone != time.UTC && zone.String() != "UTC" {
+		var err error
+		if data, err = inZone(e.Data, zone); err != nil {
+			return nil, fmt.Errorf("event %s: %w", e.ID, err)
+		}
+	}
+	return json.Marshal(struct {
+		ID           string          `json:"id"`
+		Type         Type            `json:"type"`
+		Created      clock.Timestamp `json:"created"`
+		Organization Sender          `json:"organization"`
+		Data         json.RawMessage `json:"data"`
+	}{e.ID.String(), e.Type, clock.Timestamp(e.CreatedAt.In(zone)), from, data})
+}
+
+// timestamps are the members of the contract's objects that hold a timestamp. Only these
+// are rewritten: a person whose name looks like a time keeps it.
+var timestamps = map[string]bool{
+	"joined_at": true, "last_login": true, "assigned_at": true, "due_date": true,
+	"started_at": true, "completed_at": true, "released_at": true,
+}
+
+// inZone rewrites the timestamps of data, leaving every other byte's meaning and the
+// order of members as they are.
+func inZone(data []byte, zone *time.Location) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var out bytes.Buffer
+	if err := copyValue(dec, &out, "", zone); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func copyValue(dec *json.Decoder, out *bytes.Buffer, key string, zone *time.Location) error {
+	token, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	if open, ok := token.(json.Delim); ok {
+		return copyInside(dec, out, key, zone, byte(open))
+	}
+	if s, ok := token.(string); ok && timestamps[key] {
+		if at, err := time.Parse(time.RFC3339, s); err == nil {
+			token = clock.Format(at, zone)
+		}
+	}
+	b, err := json.Marshal(token)
+	out.Write(b)
+	return err
+}
+
+// copyInside copies an object or a list, whose opening bracket was read.
+func copyInside(dec *json.Decoder, out *bytes.Buffer, key string, zone *time.Location, open byte) error {
+	out.WriteByte(open)
+	for first := true; dec.More(); first = false {
+		if !first {
+			out.WriteByte(',')
+		}
+		if open == '{' {
+			name, err := dec.Token()
+			if err != nil {
+				return err
+			}
+			key, _ = name.(string)
+			b, _ := json.Marshal(key)
+			out.Write(append(b, ':'))
+		}
+		if err := copyValue(dec, out, key, zone); err != nil {
+			return err
+		}
+	}
+	end, err := dec.Token()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(out, end)
+	return nil
+}

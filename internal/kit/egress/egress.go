@@ -1,0 +1,142 @@
+// Package egress decides which addresses Registrar may call on behalf of others.
+//
+// A receiver URL is chosen by a customer, so it must not become a way into the network
+// that Registrar runs in. The decision is made on the resolved address at dial time, on
+// every connection: a name that was public when the URL was added may not be later.
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+// Config is part of the configuration of the programs that take or call receiver URLs.
+type Config struct {
+	AllowNetworks []netip.Prefix `env:"WEBHOOK_ALLOW_NETWORKS" help:"networks (CIDR, comma-separated) that receivers may be in though they are not public"`
+	AllowHTTP     bool           `env:"WEBHOOK_ALLOW_HTTP" help:"accept http:// receivers; for local use alone"`
+}
+
+// Policy says which URLs and addresses are allowed.
+type Policy struct {
+	guard     *ssrf.Guardian
+	allowHTTP bool
+	loosened  bool
+}
+
+// New makes the policy. The zero Config allows public https addresses alone.
+func New(c Config) *Policy {
+	options := []ssrf.Option{ssrf.WithAnyPort()}
+	for _, p := range c.AllowNetworks {
+		if p.Addr().Is4() {
+			options = append(options, ssrf.WithAllowedV4Prefixes(p))
+		} else {
+			options = append(options, ssrf.WithAllowedV6Prefixes(p))
+		}
+	}
+	return &Policy{guard: ssrf.New(options...), allowHTTP: c.AllowHTTP, loosened: c.AllowHTTP || len(c.AllowNetworks) > 0}
+}
+
+// Loosened says whether the policy allows more than public https addresses, for a
+// warning at start.
+func (p *Policy) Loosened() bool { return p.loosened }
+
+// ErrRefused marks a connection that the policy did not allow.
+var ErrRefused = errors.New("the address is not public")
+
+// Dialer is a dialer whose every connection is checked after name resolution.
+func (p *Policy) Dialer(timeout time.Duration) *net.Dialer {
+	return &net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second, Control: p.control}
+}
+
+func (p *Policy) control(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("%w: %s", ErrRefused, address)
+	}
+	return p.checkAddr(at.Addr())
+}
+
+func (p *Policy) checkAddr(a netip.Addr) error {
+	// An IPv4 address in IPv6 clothes is judged as what it reaches.
+	if err := p.guard.SafeAddr(a.WithZone("").Unmap()); err != nil {
+		return fmt.Errorf("%w: %s", ErrRefused, a)
+	}
+	return nil
+}
+
+// Transport is an http.Transport that only reaches what the policy allows, never through
+// a proxy of the environment.
+func (p *Policy) Transport(dialTimeout time.Duration) *http.Transport {
+	return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext}
+}
+
+// CheckURL judges what can be judged of a receiver URL without calling it: form, scheme,
+// port and a literal address. It returns the normalised text. Faults are Invalid, on
+// field.
+func (p *Policy) CheckURL(field, raw string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	refuse := func(code, format string, args ...any) (string, error) {
+		return "", fault.Field(field, code, field+": "+format, args...)
+	}
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
+		return refuse("invalid_url", "not an absolute URL; send one such as https://hooks.example.com/registrar")
+	case len(raw) > 2000:
+		return refuse("invalid_url", "longer than 2,000 characters")
+	case u.Scheme != "https" && (u.Scheme != "http" || !p.allowHTTP):
+		return refuse("https_required", "only https:// addresses are accepted")
+	case u.User != nil:
+		return refuse("credentials_in_url", "a user name or password in the URL is not accepted; check the request's signature instead")
+	case u.Fragment != "" || strings.HasSuffix(raw, "#"):
+		return refuse("fragment_in_url", "a fragment (#…) never reaches the server; leave it out")
+	}
+	if err := checkPort(u); err != nil {
+		return refuse("port_not_allowed", "%v", err)
+	}
+	if err := p.checkHost(u.Hostname()); err != nil {
+		return refuse("address_not_public", "%s is not a public address", u.Hostname())
+	}
+	u.Host = strings.ToLower(u.Host)
+	return u.String(), nil
+}
+
+func checkPort(u *url.URL) error {
+	if u.Port() == "" {
+		return nil
+	}
+	var port int
+	if _, err := fmt.Sscanf(u.Port(), "%d", &port); err != nil || port > 65535 || (port != 443 && port < 1024 && (u.Scheme != "http" || port != 80)) {
+		return fmt.Errorf("port %s is not allowed; use 443 or one from 1024 to 65535", u.Port())
+	}
+	return nil
+}
+
+// checkHost refuses literal private addresses, in every form that a resolver would
+// take for one, and names that can only be local.
+func (p *Policy) checkHost(host string) error {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return p.checkAddr(a)
+	}
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return p.checkAddr(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
+	}
+	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		return ErrRefused // 2130706433, 0x7f.1, 127.1: numbers in disguise
+	}
+	if strings.HasSuffix(name, ".internal") || strings.HasSuffix(name, ".local") {
+		return ErrRefused
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package course
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,12 +15,21 @@ import (
 const typeColumns = `name, display_name, active, coalesce(default_access_months, 0) AS default_access_months,
 	test_plan_available, target_score_min::float8 AS target_score_min, target_score_max::float8 AS target_score_max`
 
+const typesInOrder = `SELECT ` + typeColumns + ` FROM course_types ORDER BY position`
+
 func selectTypes(ctx context.Context, q pg.Querier) ([]Type, error) {
-	rows, err := q.Query(ctx, `SELECT `+typeColumns+` FROM course_types ORDER BY position`)
+	rows, err := q.Query(ctx, typesInOrder)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Type])
+}
+
+func queueTypes(b *pg.Batch, into *[]Type) {
+	b.Queue(typesInOrder).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[Type])
+		return err
+	})
 }
 
 func updateTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
@@ -108,4 +118,108 @@ func oneCourse(rows pgx.Rows, err error) (Course, error) {
 		return Course{}, err
 	}
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Course])
+}
+
+func queueNamed(b *pg.Batch, org id.Organization, r Request, into *[]Course) {
+	types := make([]string, len(r.Types))
+	for i, t := range r.Types {
+		types[i] = strings.ToLower(strings.TrimSpace(t))
+	}
+	b.Queue(`
+		SELECT `+courseColumns+` FROM courses c JOIN course_types t ON t.name = c.course_type
+		WHERE c.organization_id = $1
+		  AND (c.id = ANY ($2) OR c.is_default AND (t.name = ANY ($3) OR lower(t.display_name) = ANY ($3)))`,
+		org, r.Courses, types).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[Course])
+		return err
+	})
+}
+
+// enrolmentRow is an enrolment beside its course, as courseColumns and enrolmentColumns
+// name their columns.
+type enrolmentRow struct {
+	EnrolmentID  id.Enrolment
+	EnrolledUser id.User
+	State        State
+	AccessStart  clock.Date
+	AccessEnd    clock.Date
+	GraceEnd     clock.Date
+	Course
+}
+
+const enrolmentColumns = `e.id AS enrolment_id, e.user_id AS enrolled_user, e.state, e.start_date AS access_start,
+	e.end_date AS access_end, e.grace_period_end AS grace_end`
+
+func (r enrolmentRow) enrolment() Enrolment {
+	return Enrolment{ID: r.EnrolmentID, User: r.EnrolledUser, Course: r.Course, State: r.State,
+		Window: Window{StartDate: r.AccessStart, EndDate: r.AccessEnd, GracePeriodEnd: r.GraceEnd}}
+}
+
+func collectEnrolment(row pgx.CollectableRow) (Enrolment, error) {
+	r, err := pgx.RowToStructByName[enrolmentRow](row)
+	return r.enrolment(), err
+}
+
+func queueHeld(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment) {
+	b.Queue(`
+		SELECT `+enrolmentColumns+`, `+courseColumns+`
+		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
+		WHERE e.organization_id = $1 AND e.user_id = $2 ORDER BY e.id FOR UPDATE OF e`,
+		org, user).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, collectEnrolment)
+		return err
+	})
+}
+
+func queueRefUse(b *pg.Batch, org id.Organization, user id.User, ref string, into *map[id.Enrolment]bool) {
+	b.Queue(`
+		SELECT r.enrolment_id FROM enrolment_refs r JOIN enrolments e ON e.id = r.enrolment_id
+		WHERE e.organization_id = $1 AND e.user_id = $2 AND r.ref = $3`, org, user, ref).Query(func(rows pgx.Rows) error {
+		used, err := pgx.CollectRows(rows, pgx.RowTo[id.Enrolment])
+		*into = make(map[id.Enrolment]bool, len(used))
+		for _, e := range used {
+			(*into)[e] = true
+		}
+		return err
+	})
+}
+
+// queueDefault makes the default course c, or reads the one that is there; the update
+// that changes nothing makes the row, which another transaction may have just committed,
+// come back from the statement.
+func queueDefault(b *pg.Batch, org id.Organization, c *Course, now time.Time) {
+	b.Queue(`
+		WITH c AS (
+			INSERT INTO courses (organization_id, name, course_type, is_default, status, open_for_enrolment, is_perpetual,
+				start_date, created_at, updated_at)
+			VALUES ($1, $2, $3, true, $4, true, true, $5, $6, $6)
+			ON CONFLICT (organization_id, course_type) WHERE is_default DO UPDATE SET updated_at = courses.updated_at
+			RETURNING *)
+		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
+		org, c.Name, c.Type, c.Status, c.StartDate, now).Query(func(rows pgx.Rows) (err error) {
+		*c, err = oneCourse(rows, nil)
+		return err
+	})
+}
+
+func queueInsertEnrolment(b *pg.Batch, org id.Organization, e *Enrolment, now time.Time) {
+	b.Queue(`
+		INSERT INTO enrolments (organization_id, user_id, course_id, state, start_date, end_date, grace_period_end, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING id`,
+		org, e.User, e.Course.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, now).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&e.ID)
+	})
+}
+
+func queueUpdateEnrolment(b *pg.Batch, org id.Organization, e Enrolment, now time.Time) {
+	b.Queue(`
+		UPDATE enrolments SET state = $3, start_date = $4, end_date = $5, grace_period_end = $6, updated_at = $7
+		WHERE organization_id = $1 AND id = $2`, org, e.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, now)
+}
+
+func queueRememberRef(b *pg.Batch, org id.Organization, user id.User, courses []id.Course, ref string, now time.Time) {
+	b.Queue(`
+		INSERT INTO enrolment_refs (enrolment_id, ref, created_at)
+		SELECT id, $4, $5 FROM enrolments WHERE organization_id = $1 AND user_id = $2 AND course_id = ANY ($3)
+		ON CONFLICT DO NOTHING`, org, user, courses, ref, now)
 }

@@ -1,0 +1,111 @@
+package course_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+// enrol does what a call does about courses and returns its moves as they were stored.
+func enrol(t *testing.T, db *pg.DB, org id.Organization, user id.User, r course.Request) ([]course.Move, course.Held) {
+	t.Helper()
+	var moves []course.Move
+	var held course.Held
+	err := db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
+		var offer course.Offer
+		var read, write pg.Batch
+		course.LoadOffer(&read, org, r, &offer)
+		course.LoadHeld(&read, org, user, r.Ref, &held)
+		if err := read.Send(t.Context(), tx); err != nil {
+			return err
+		}
+		if moves, _, err = course.Plan(r, offer, held, terms, today); err != nil {
+			return err
+		}
+		if err := course.EnsureDefaults(t.Context(), tx, org, moves, now); err != nil {
+			return err
+		}
+		course.Enrol(&write, org, user, moves, now)
+		return write.Send(t.Context(), tx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return moves, held
+}
+
+func TestEnrolStoresWhatPlanDecides(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	org := organization(t, db, "org")
+	ana := person(t, db, org, "ana@x.y", "member")
+	batch, err := course.Create(t.Context(), db, org, draft("batch", "toefl"), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := course.Request{Types: []string{"ielts"}, Courses: []id.Course{batch.ID}, TenureMonths: 1, Extend: true, Ref: "7"}
+	first, _ := enrol(t, db, org, ana, r)
+	if len(first) != 2 || first[0].Action != course.Created || first[1].Action != course.Created || first[0].After.ID == 0 ||
+		first[0].After.Course.Name != "IELTS Academic" || !first[0].After.Course.IsDefault {
+		t.Fatalf("first = %+v", first)
+	}
+	again, held := enrol(t, db, org, ana, r)
+	if len(held.Enrolments) != 2 || held.Enrolments[0] != first[0].After || held.Enrolments[1] != first[1].After {
+		t.Fatalf("held = %+v\nwant what was made: %+v", held.Enrolments, first)
+	}
+	for i, m := range again {
+		if m.Action != course.Unchanged || m.Note != course.NoteAlreadyExtended || m.After != first[i].After {
+			t.Errorf("again = %+v", m)
+		}
+	}
+	r.Ref = "8"
+	extended, _ := enrol(t, db, org, ana, r)
+	_, held = enrol(t, db, org, ana, r)
+	for i, m := range extended {
+		if m.Action != course.Extended || m.After.EndDate != today.AddMonths(1).AddMonths(1) || held.Enrolments[i] != m.After {
+			t.Errorf("extended = %+v, stored %+v", m, held.Enrolments[i])
+		}
+	}
+	if other, _ := enrol(t, db, organization(t, db, "other"), ana, course.Request{Types: []string{"ielts"}}); other[0].Action != course.Created {
+		t.Errorf("another organization finds the enrolment: %+v", other)
+	}
+}
+
+func TestTheFirstGrantsOfATypeAgreeOnOneDefaultCourse(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	org := organization(t, db, "org")
+	users := make([]id.User, 16)
+	for i := range users {
+		users[i] = person(t, db, org, string(rune('a'+i))+"@x.y", "member")
+	}
+	var wg sync.WaitGroup
+	made := make([]id.Course, len(users))
+	for i, user := range users {
+		wg.Go(func() {
+			types := []string{"ielts", "toefl", "gre"}
+			if i%2 == 1 {
+				types = []string{"gre", "toefl", "ielts"} // the other way round must not deadlock
+			}
+			moves, _ := enrol(t, db, org, user, course.Request{Types: types})
+			for _, m := range moves {
+				if m.After.Course.Type == "ielts" {
+					made[i] = m.After.Course.ID
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for _, c := range made {
+		if c == 0 || c != made[0] {
+			t.Fatalf("default courses %v", made)
+		}
+	}
+	if list, err := course.List(t.Context(), db, org, today); err != nil || len(list) != 3 || list[0].StudentsWithAccess != len(users) {
+		t.Fatalf("courses = %+v, %v", list, err)
+	}
+}

@@ -1,0 +1,118 @@
+package course
+
+import (
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// State is what a person decided about an enrolment; it is stored.
+type State string
+
+// The states.
+const (
+	Running   State = "running"
+	Suspended State = "suspended"
+	Dropped   State = "dropped"
+	Completed State = "completed"
+)
+
+// Standing is the contract's enrolment status; it is derived from the state, the dates
+// and today, and never stored.
+type Standing string
+
+// The standings (contract: Enrolment status values).
+const (
+	StandingActive      Standing = "active"
+	StandingGracePeriod Standing = "grace_period"
+	StandingPending     Standing = "pending"
+	StandingExpired     Standing = "expired"
+	StandingSuspended   Standing = "suspended"
+	StandingDropped     Standing = "dropped"
+	StandingCompleted   Standing = "completed"
+)
+
+// Window is the days of access, all of them inclusive.
+type Window struct {
+	StartDate      clock.Date
+	EndDate        clock.Date
+	GracePeriodEnd clock.Date // EndDate and the organization's grace days
+}
+
+// Enrolment is a student's place in a course. There is one for a student and a course,
+// and its id stays the same across renewals.
+type Enrolment struct {
+	ID     id.Enrolment
+	User   id.User
+	Course Course
+	State  State
+	Window
+}
+
+// Standing is the status on the day today.
+func (e Enrolment) Standing(today clock.Date) Standing {
+	switch {
+	case e.State != Running:
+		return Standing(e.State)
+	case today.Before(e.StartDate):
+		return StandingPending
+	case !today.After(e.EndDate):
+		return StandingActive
+	case !today.After(e.GracePeriodEnd):
+		return StandingGracePeriod
+	}
+	return StandingExpired
+}
+
+// HasAccess says whether the student can use the course on the day today: from the start
+// to the last grace day, unless the enrolment is suspended, dropped or completed.
+func (e Enrolment) HasAccess(today clock.Date) bool {
+	s := e.Standing(today)
+	return s == StandingActive || s == StandingGracePeriod
+}
+
+// Current says whether the enrolment is active, in its grace period or scheduled: what
+// makes its holder a student with access.
+func (e Enrolment) Current(today clock.Date) bool {
+	return e.HasAccess(today) || e.Standing(today) == StandingPending
+}
+
+// ended says whether the paid days are over. The grace period counts as over.
+func (e Enrolment) ended(today clock.Date) bool { return today.After(e.EndDate) }
+
+// Length is how long access lasts: whole months or whole weeks.
+type Length struct{ Months, Weeks int }
+
+// After is the day on which access that begins or goes on at d ends. A month later is the
+// same day of that month, or its last day where it has no such day.
+func (l Length) After(d clock.Date) clock.Date {
+	if l.Weeks > 0 {
+		return d.AddDays(7 * l.Weeks)
+	}
+	return d.AddMonths(l.Months)
+}
+
+// Terms are the organization's defaults for access.
+type Terms struct {
+	AccessMonths int // where neither the call nor the course nor the type says
+	GraceDays    int
+}
+
+// length is the call's months, else the course's weeks, else its months, else the type's,
+// else the organization's.
+func (c Course) length(tenureMonths int, t Terms) Length {
+	switch {
+	case tenureMonths > 0:
+		return Length{Months: tenureMonths}
+	case c.DefaultAccessWeeks > 0:
+		return Length{Weeks: c.DefaultAccessWeeks}
+	case c.DefaultAccessMonths > 0:
+		return Length{Months: c.DefaultAccessMonths}
+	case c.TypeAccessMonths > 0:
+		return Length{Months: c.TypeAccessMonths}
+	}
+	return Length{Months: t.AccessMonths}
+}
+
+func (t Terms) window(start, end clock.Date) Window {
+	return Window{StartDate: start, EndDate: end, GracePeriodEnd: end.AddDays(t.GraceDays)}
+}

@@ -1,0 +1,71 @@
+package course_test
+
+import (
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// held is an enrolment whose days are counted from today.
+func held(state course.State, start, end, grace int) course.Enrolment {
+	return course.Enrolment{ID: 1, State: state, Window: course.Window{
+		StartDate: today.AddDays(start), EndDate: today.AddDays(end), GracePeriodEnd: today.AddDays(grace)}}
+}
+
+func TestStandingFollowsFromTheStateAndTheDays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		e      course.Enrolment
+		want   course.Standing
+		access bool
+	}{
+		{"the day before the start", held(course.Running, 1, 9, 12), course.StandingPending, false},
+		{"the first day", held(course.Running, 0, 9, 12), course.StandingActive, true},
+		{"the last day", held(course.Running, -9, 0, 3), course.StandingActive, true},
+		{"the first grace day", held(course.Running, -9, -1, 2), course.StandingGracePeriod, true},
+		{"the last grace day", held(course.Running, -9, -3, 0), course.StandingGracePeriod, true},
+		{"the day after", held(course.Running, -9, -3, -1), course.StandingExpired, false},
+		{"no grace days", held(course.Running, -9, -1, -1), course.StandingExpired, false},
+		{"suspended", held(course.Suspended, -9, 9, 9), course.StandingSuspended, false},
+		{"dropped", held(course.Dropped, -9, 9, 9), course.StandingDropped, false},
+		{"completed", held(course.Completed, -9, -1, -1), course.StandingCompleted, false},
+	} {
+		if got := c.e.Standing(today); got != c.want || c.e.HasAccess(today) != c.access {
+			t.Errorf("%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access)
+		}
+		if current := c.e.Current(today); current != (c.access || c.want == course.StandingPending) {
+			t.Errorf("%s: current = %v", c.name, current)
+		}
+	}
+}
+
+func TestLengthOfAccess(t *testing.T) {
+	t.Parallel()
+	lastOfJanuary := clock.DateOf(2027, 1, 31)
+	for _, c := range []struct {
+		name   string
+		course course.Course
+		tenure int
+		want   clock.Date
+	}{
+		{"the call's months", course.Course{DefaultAccessWeeks: 2, DefaultAccessMonths: 3, TypeAccessMonths: 4}, 1, clock.DateOf(2027, 2, 28)},
+		{"else the course's weeks", course.Course{DefaultAccessWeeks: 2, DefaultAccessMonths: 3, TypeAccessMonths: 4}, 0, clock.DateOf(2027, 2, 14)},
+		{"else the course's months", course.Course{DefaultAccessMonths: 3, TypeAccessMonths: 4}, 0, clock.DateOf(2027, 4, 30)},
+		{"else the type's months", course.Course{TypeAccessMonths: 4}, 0, clock.DateOf(2027, 5, 31)},
+		{"else the organization's", course.Course{}, 0, clock.DateOf(2027, 7, 31)},
+	} {
+		c.course.ID, c.course.Type, c.course.Status, c.course.OpenForEnrolment = 5, "ielts", course.StatusActive, true
+		moves, _, err := course.Plan(
+			course.Request{Courses: []id.Course{5}, TenureMonths: c.tenure},
+			course.Offer{Courses: []course.Course{c.course}}, course.Held{}, course.Terms{AccessMonths: 6, GraceDays: 7}, lastOfJanuary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := moves[0].After; got.EndDate != c.want || got.GracePeriodEnd != c.want.AddDays(7) {
+			t.Errorf("%s: until %v (%v), want %v", c.name, got.EndDate, got.GracePeriodEnd, c.want)
+		}
+	}
+}

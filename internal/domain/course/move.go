@@ -1,0 +1,275 @@
+package course
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Action is what a provisioning call does to one enrolment.
+type Action string
+
+// The actions (contract: Enrolment moves).
+const (
+	Created     Action = "created"
+	Unchanged   Action = "unchanged"
+	Extended    Action = "extended"
+	Reactivated Action = "reactivated"
+	Skipped     Action = "skipped"
+)
+
+// NoteAlreadyExtended is the note of an extension whose external_ref was used before.
+const NoteAlreadyExtended = "already_extended_for_external_ref"
+
+// Request is what a call asks about courses.
+type Request struct {
+	Types        []string    // names or display names, in the caller's order; may repeat
+	Courses      []id.Course // in the caller's order; may repeat
+	TenureMonths int         // 0: not sent
+	Extend       bool        // extend_access
+	Ref          string      // external_ref; "": not sent
+}
+
+// Offer is what the organization has of what a Request names.
+type Offer struct {
+	Types   []Type   // all of them
+	Courses []Course // those named by id, and the default courses of the named types
+}
+
+// Held is what the student has in the organization, and which of it the Request's
+// external_ref was already used for.
+type Held struct {
+	Enrolments []Enrolment
+	RefUsed    map[id.Enrolment]bool
+}
+
+// Move is one entry of the answer: an enrolment before and after.
+type Move struct {
+	Action Action
+	Before Enrolment // the zero Enrolment when there was none
+	After  Enrolment // without ids for what is yet to be made
+	Note   string
+	ref    string // to remember for the enrolment; "" for nothing
+}
+
+// Granted says whether the move gives or prolongs access.
+func (m Move) Granted() bool { return m.Action != Unchanged && m.Action != Skipped }
+
+// Plan decides the moves, one for each course in first-named order, and the warnings. It
+// does no I/O. Invalid lists every type, course and date that is refused.
+func Plan(r Request, o Offer, h Held, t Terms, today clock.Date) ([]Move, []string, error) {
+	p := planner{Request: r, offer: o, held: h, terms: t, today: today}
+	targets := p.targets()
+	moves := make([]Move, 0, len(targets))
+	for _, g := range targets {
+		moves = append(moves, p.move(g))
+	}
+	if err := p.faults.Err(); err != nil {
+		return nil, nil, err
+	}
+	return moves, p.warnings, nil
+}
+
+type planner struct {
+	Request
+	offer    Offer
+	held     Held
+	terms    Terms
+	today    clock.Date
+	faults   fault.List
+	warnings []string
+}
+
+// target is a course that the call reaches, with the student's enrolment in it.
+type target struct {
+	course Course
+	held   Enrolment // zero: none
+	byID   bool      // named in course_ids, perhaps by its type too
+}
+
+func (g target) field() string {
+	if g.byID {
+		return "course_ids"
+	}
+	return "courses"
+}
+
+func (p *planner) targets() []target {
+	var all []target
+	seen := map[string]bool{}
+	for _, text := range p.Types {
+		typ, err := ResolveType(p.offer.Types, "courses", text)
+		if p.faults.Add(err); err != nil || seen[typ.Name] {
+			continue
+		}
+		seen[typ.Name] = true
+		all = append(all, p.byType(typ))
+	}
+	for _, want := range p.Courses {
+		if i := slices.IndexFunc(all, func(g target) bool { return g.course.ID == want }); i >= 0 {
+			all[i].byID = true
+			continue
+		}
+		if g, ok := p.byID(want); ok {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+func (p *planner) byID(want id.Course) (target, bool) {
+	for _, c := range p.offer.Courses {
+		if c.ID == want {
+			return target{course: c, held: p.enrolmentIn(want), byID: true}, true
+		}
+	}
+	_ = p.faults.Add(fault.Field("course_ids", "unknown_course",
+		"course_ids: the organization has no course %d; send ids from GET /courses/", want))
+	return target{}, false
+}
+
+// byType finds where a type leads: to a running enrolment of the type, else a suspended
+// one, else the one in the default course, else an ended batch, else the default course.
+func (p *planner) byType(typ Type) target {
+	if e, ok := p.best(typ.Name); ok {
+		return target{course: e.Course, held: e}
+	}
+	for _, c := range p.offer.Courses {
+		if c.IsDefault && c.Type == typ.Name {
+			return target{course: c}
+		}
+	}
+	return target{course: typ.defaultCourse(p.today)}
+}
+
+func (p *planner) best(typ string) (Enrolment, bool) {
+	var of []Enrolment
+	for _, e := range p.held.Enrolments {
+		if e.Course.Type == typ {
+			of = append(of, e)
+		}
+	}
+	if len(of) == 0 {
+		return Enrolment{}, false
+	}
+	return slices.MinFunc(of, func(a, b Enrolment) int {
+		return cmp.Or(
+			p.rank(a)-p.rank(b),
+			after(a.Course.IsDefault, b.Course.IsDefault),
+			after(slices.Contains(p.Courses, a.Course.ID), slices.Contains(p.Courses, b.Course.ID)),
+			b.EndDate.Compare(a.EndDate),
+			cmp.Compare(a.ID, b.ID))
+	}), true
+}
+
+func (p *planner) rank(e Enrolment) int {
+	switch {
+	case e.State == Running && !e.ended(p.today):
+		return 0
+	case e.State == Suspended:
+		return 1
+	}
+	return 2
+}
+
+// after orders true first.
+func after(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	}
+	return 1
+}
+
+func (p *planner) enrolmentIn(c id.Course) Enrolment {
+	for _, e := range p.held.Enrolments {
+		if e.Course.ID == c {
+			return e
+		}
+	}
+	return Enrolment{}
+}
+
+// move applies the contract's table of enrolment moves to one course.
+func (p *planner) move(g target) Move {
+	e := g.held
+	switch {
+	case e.ID == 0:
+		return p.grant(g, Created)
+	case e.State == Suspended:
+		p.warn("%s: the enrolment is suspended and was left alone; suspension is lifted only in the platform", g.course.Name)
+		return Move{Action: Skipped, Before: e, After: e}
+	case e.ended(p.today):
+		if !g.byID && !g.course.IsDefault {
+			p.warn("%s: access in this course has ended; to renew it, send course_ids: [%d]", g.course.Name, g.course.ID)
+			return Move{Action: Unchanged, Before: e, After: e}
+		}
+		return p.grant(g, Reactivated)
+	case e.State != Running:
+		p.warn("%s: the enrolment is %s and was left unchanged; its end date %v is not over", g.course.Name, e.State, e.EndDate)
+		return Move{Action: Unchanged, Before: e, After: e}
+	case p.Extend:
+		return p.extend(g)
+	}
+	if p.TenureMonths > 0 {
+		p.warn("%s: access is still running until %v, so tenure_months was not applied; send extend_access with an external_ref to add months",
+			g.course.Name, e.EndDate)
+	}
+	return Move{Action: Unchanged, Before: e, After: e}
+}
+
+// grant opens a fresh window, from today or from the course's later start.
+func (p *planner) grant(g target, action Action) Move {
+	if !g.course.OpenOn(p.today) {
+		_ = p.faults.Add(fault.Field(g.field(), "course_closed",
+			"%s: the course %q (%d) is not open for enrolment; name an open course", g.field(), g.course.Name, g.course.ID))
+		return Move{}
+	}
+	start := p.today
+	if g.course.StartDate.After(start) {
+		start = g.course.StartDate
+	}
+	end := g.course.length(p.TenureMonths, p.terms).After(start)
+	return p.changed(g, action, p.terms.window(start, end))
+}
+
+// extend counts from the end date, so that a call made early loses no day.
+func (p *planner) extend(g target) Move {
+	if p.held.RefUsed[g.held.ID] {
+		return Move{Action: Unchanged, Before: g.held, After: g.held, Note: NoteAlreadyExtended}
+	}
+	end := g.course.length(p.TenureMonths, p.terms).After(g.held.EndDate)
+	return p.changed(g, Extended, p.terms.window(g.held.StartDate, end))
+}
+
+func (p *planner) changed(g target, action Action, w Window) Move {
+	if w.GracePeriodEnd.Year > lastYear {
+		_ = p.faults.Add(fault.Field("tenure_months", "invalid",
+			"tenure_months: access to %q would end after the year %d; send fewer months", g.course.Name, lastYear))
+	}
+	if c := g.course; !c.IsPerpetual && !c.EndDate.IsZero() && w.EndDate.After(c.EndDate) {
+		p.warn("%s: access runs until %v, after the course's own end on %v", c.Name, w.EndDate, c.EndDate)
+	}
+	after := g.held
+	after.Course, after.State, after.Window = g.course, Running, w
+	return Move{Action: action, Before: g.held, After: after, ref: p.Ref}
+}
+
+// lastYear keeps dates within four digits.
+const lastYear = 9999
+
+func (p *planner) warn(format string, args ...any) {
+	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
+}
+
+// defaultCourse is the course that the first grant of the type makes.
+func (t Type) defaultCourse(today clock.Date) Course {
+	return Course{Name: t.DisplayName, Type: t.Name, TypeDisplay: t.DisplayName, IsDefault: true, Status: StatusActive,
+		OpenForEnrolment: true, IsPerpetual: true, StartDate: today, TypeAccessMonths: t.DefaultAccessMonths}
+}

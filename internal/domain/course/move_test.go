@@ -1,0 +1,208 @@
+package course_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+var (
+	ielts = course.Type{Name: "ielts", DisplayName: "IELTS Academic", Active: true}
+	toefl = course.Type{Name: "toefl", DisplayName: "TOEFL", Active: true}
+	terms = course.Terms{AccessMonths: 6, GraceDays: 7}
+)
+
+func open(n id.Course, isDefault bool) course.Course {
+	return course.Course{ID: n, Name: "course", Type: "ielts", IsDefault: isDefault, Status: course.StatusActive,
+		OpenForEnrolment: true, IsPerpetual: true, StartDate: today.AddDays(-100)}
+}
+
+// in places an enrolment, made by held, in a course.
+func in(c course.Course, e course.Enrolment) course.Enrolment {
+	e.ID, e.Course = id.Enrolment(c.ID*10), c
+	return e
+}
+
+// The rows are those of the contract's table of enrolment moves, and the readings of it
+// for what the table leaves open.
+func TestEnrolmentMoves(t *testing.T) {
+	t.Parallel()
+	def, batch := open(1, true), open(2, false)
+	closed := func(c course.Course) course.Course { c.OpenForEnrolment = false; return c }
+	later := open(3, false)
+	later.StartDate = today.AddDays(30)
+	short := open(4, false)
+	short.IsPerpetual, short.EndDate = false, today.AddDays(10)
+	byType, byID := []string{"ielts"}, func(n ...id.Course) []id.Course { return n }
+	active, pending := held(course.Running, -5, 5, 12), held(course.Running, 5, 9, 16)
+	grace, expired := held(course.Running, -50, -1, 6), held(course.Running, -50, -20, -13)
+	suspended, dropped := held(course.Suspended, -5, 5, 12), held(course.Dropped, -5, 5, 12)
+	droppedLongAgo, completed := held(course.Dropped, -50, -20, -13), held(course.Completed, -50, -20, -13)
+
+	for _, c := range []struct {
+		name    string
+		request course.Request
+		offer   []course.Course
+		held    []course.Enrolment
+		used    []id.Enrolment
+		course  id.Course // of the one entry; 0: a default course that is yet to be made
+		action  course.Action
+		start   int // days from today
+		end     string
+		note    string
+		warning string // a part of the one warning
+		fault   string // code
+	}{
+		{name: "no enrolment, type without a default course", request: course.Request{Types: byType},
+			action: course.Created, end: today.AddMonths(6).String()},
+		{name: "no enrolment, type named by its display name", request: course.Request{Types: []string{" ielts ACADEMIC"}}, offer: []course.Course{def},
+			course: 1, action: course.Created, end: today.AddMonths(6).String()},
+		{name: "no enrolment, course id", request: course.Request{Courses: byID(2), TenureMonths: 1}, offer: []course.Course{batch},
+			course: 2, action: course.Created, end: today.AddMonths(1).String()},
+		{name: "no enrolment, course that starts later", request: course.Request{Courses: byID(3), TenureMonths: 1}, offer: []course.Course{later},
+			course: 3, action: course.Created, start: 30, end: today.AddDays(30).AddMonths(1).String()},
+		{name: "no enrolment, course that ends before the access", request: course.Request{Courses: byID(4)}, offer: []course.Course{short},
+			course: 4, action: course.Created, end: today.AddMonths(6).String(), warning: "after the course's own end"},
+		{name: "no enrolment, closed course", request: course.Request{Courses: byID(2)}, offer: []course.Course{closed(batch)}, fault: "course_closed"},
+		{name: "no enrolment, closed default course", request: course.Request{Types: byType}, offer: []course.Course{closed(def)}, fault: "course_closed"},
+		{name: "unknown type", request: course.Request{Types: []string{"latin"}}, fault: "unknown_course_type"},
+		{name: "foreign course id", request: course.Request{Courses: byID(99)}, fault: "unknown_course"},
+
+		{name: "running, same call repeated", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(def, active)},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
+		{name: "running in a batch of the type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(batch, active)},
+			course: 2, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
+		{name: "running in the default course and a batch", request: course.Request{Types: byType}, held: []course.Enrolment{in(batch, active), in(def, active)},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
+		{name: "scheduled counts as running", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, pending)},
+			course: 1, action: course.Unchanged, start: 5, end: today.AddDays(9).String()},
+		{name: "running in a closed course", request: course.Request{Types: byType}, offer: []course.Course{closed(def)}, held: []course.Enrolment{in(closed(def), active)},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
+		{name: "running, tenure_months without extend_access", request: course.Request{Types: byType, TenureMonths: 3}, held: []course.Enrolment{in(def, active)},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "tenure_months was not applied"},
+
+		{name: "running, extend_access with a new external_ref", request: course.Request{Types: byType, TenureMonths: 2, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, active)},
+			course: 1, action: course.Extended, start: -5, end: today.AddDays(5).AddMonths(2).String()},
+		{name: "running, extend_access by the default length", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, active)},
+			course: 1, action: course.Extended, start: -5, end: today.AddDays(5).AddMonths(6).String()},
+		{name: "running in a closed course is extended", request: course.Request{Courses: byID(2), TenureMonths: 1, Extend: true, Ref: "7"}, offer: []course.Course{closed(batch)}, held: []course.Enrolment{in(closed(batch), active)},
+			course: 2, action: course.Extended, start: -5, end: today.AddDays(5).AddMonths(1).String()},
+		{name: "extend_access with a used external_ref", request: course.Request{Types: byType, TenureMonths: 2, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, active)}, used: []id.Enrolment{10},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), note: "already_extended_for_external_ref"},
+		{name: "extension past the last year", request: course.Request{Types: byType, TenureMonths: 120, Extend: true, Ref: "7"},
+			held: []course.Enrolment{in(def, held(course.Running, 0, 365*7970, 365*7970))}, fault: "invalid"},
+
+		{name: "grace period counts as ended", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(def, grace)},
+			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "grace period with extend_access is renewed too", request: course.Request{Types: byType, TenureMonths: 1, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, grace)},
+			course: 1, action: course.Reactivated, end: today.AddMonths(1).String()},
+		{name: "expired", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, expired)},
+			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "dropped, end date passed", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, droppedLongAgo)},
+			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "completed, end date passed, by id", request: course.Request{Courses: byID(2)}, offer: []course.Course{batch}, held: []course.Enrolment{in(batch, completed)},
+			course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "ended, closed course", request: course.Request{Types: byType}, held: []course.Enrolment{in(closed(def), expired)}, fault: "course_closed"},
+		{name: "only an ended batch, by type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(batch, expired)},
+			course: 2, action: course.Unchanged, start: -50, end: today.AddDays(-20).String(), warning: "course_ids: [2]"},
+		{name: "ended batch, by type and id", request: course.Request{Types: byType, Courses: byID(2)}, offer: []course.Course{def, batch}, held: []course.Enrolment{in(batch, expired)},
+			course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "an older ended batch that the call names too", request: course.Request{Types: byType, Courses: byID(2)}, offer: []course.Course{def, batch},
+			held: []course.Enrolment{in(open(3, false), grace), in(batch, expired)}, course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "ended default course before an ended batch", request: course.Request{Types: byType}, held: []course.Enrolment{in(batch, grace), in(def, expired)},
+			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
+
+		{name: "dropped before the end date", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, dropped)},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "is dropped"},
+		{name: "completed before the end date, with extend_access", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, held(course.Completed, -5, 5, 12))},
+			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "is completed"},
+
+		{name: "suspended", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, suspended)},
+			course: 1, action: course.Skipped, start: -5, end: today.AddDays(5).String(), warning: "suspended"},
+		{name: "suspended in a batch, ended in the default course", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, expired), in(batch, suspended)},
+			course: 2, action: course.Skipped, start: -5, end: today.AddDays(5).String(), warning: "suspended"},
+		{name: "suspended in the default course, running in a batch", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, suspended), in(batch, active)},
+			course: 2, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := course.Held{Enrolments: c.held, RefUsed: map[id.Enrolment]bool{}}
+			for _, e := range c.used {
+				h.RefUsed[e] = true
+			}
+			moves, warnings, err := course.Plan(c.request, course.Offer{Types: []course.Type{ielts}, Courses: c.offer}, h, terms, today)
+			if c.fault != "" {
+				if !fault.Has(err, c.fault) || moves != nil {
+					t.Fatalf("err = %v, moves = %v; want the fault %s alone", err, moves, c.fault)
+				}
+				return
+			}
+			if err != nil || len(moves) != 1 {
+				t.Fatalf("%v, moves = %+v; want one", err, moves)
+			}
+			m := moves[0]
+			if m.Action != c.action || m.Note != c.note || m.After.Course.ID != c.course {
+				t.Errorf("course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note)
+			}
+			if m.After.StartDate != today.AddDays(c.start) || m.After.EndDate.String() != c.end {
+				t.Errorf("from %v until %v; want from %v until %s", m.After.StartDate, m.After.EndDate, today.AddDays(c.start), c.end)
+			}
+			if m.Granted() && (m.After.GracePeriodEnd != m.After.EndDate.AddDays(7) || m.After.State != course.Running) {
+				t.Errorf("granted %+v", m.After)
+			}
+			if m.Before.ID != m.After.ID {
+				t.Errorf("enrolment %d became %d", m.Before.ID, m.After.ID)
+			}
+			if got := strings.Join(warnings, "\n"); !strings.Contains(got, c.warning) || len(warnings) != min(1, len(c.warning)) {
+				t.Errorf("warnings = %q, want one with %q", warnings, c.warning)
+			}
+		})
+	}
+}
+
+func TestACourseNamedTwiceIsOneEntryInFirstNamedOrder(t *testing.T) {
+	t.Parallel()
+	def, batch := open(1, true), open(2, false)
+	other := course.Course{ID: 3, Type: "toefl", IsDefault: true, Status: course.StatusActive, OpenForEnrolment: true, IsPerpetual: true, StartDate: today}
+	moves, warnings, err := course.Plan(
+		course.Request{Types: []string{"toefl", "ielts", "TOEFL"}, Courses: []id.Course{2, 1, 2}},
+		course.Offer{Types: []course.Type{ielts, toefl}, Courses: []course.Course{def, batch, other}}, course.Held{}, terms, today)
+	if err != nil || len(warnings) != 0 {
+		t.Fatal(err, warnings)
+	}
+	var got []id.Course
+	for _, m := range moves {
+		got = append(got, m.After.Course.ID)
+	}
+	if want := []id.Course{3, 1, 2}; !slices.Equal(got, want) {
+		t.Fatalf("courses %v, want %v", got, want)
+	}
+}
+
+func TestEveryFaultIsFound(t *testing.T) {
+	t.Parallel()
+	shut := open(2, false)
+	shut.OpenForEnrolment = false
+	_, _, err := course.Plan(course.Request{Types: []string{"latin", "greek"}, Courses: []id.Course{2, 9}},
+		course.Offer{Types: []course.Type{ielts, toefl}, Courses: []course.Course{shut}}, course.Held{}, terms, today)
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, one := range f.All() {
+		codes = append(codes, one.Field+" "+one.Code)
+	}
+	want := []string{"courses unknown_course_type", "courses unknown_course_type", "course_ids unknown_course", "course_ids course_closed"}
+	if !slices.Equal(codes, want) {
+		t.Fatalf("faults %q, want %q", codes, want)
+	}
+	if !strings.Contains(f.Message, "ielts, toefl") {
+		t.Errorf("%q does not list the valid values", f.Message)
+	}
+}

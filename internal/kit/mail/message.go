@@ -1,0 +1,65 @@
+// Package mail composes a message and hands it to a mail server over SMTP, and says how
+// far that went: taken, refused for now, refused for good, or unknown.
+package mail
+
+import (
+	"bytes"
+	"fmt"
+	netmail "net/mail"
+	"strings"
+	"time"
+	"unicode"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// Message is a mail to one person, in text and HTML.
+type Message struct {
+	From    netmail.Address
+	To      netmail.Address
+	Subject string
+	Text    string
+	HTML    string
+	// ID is the Message-ID without its brackets. A message that is sent twice by
+	// misfortune has it twice, so that the receiving side can drop one.
+	ID   string
+	Date time.Time
+}
+
+// compose writes the message as it goes over the wire. Whatever a name or subject holds,
+// it cannot begin a header line of its own.
+func compose(m Message) ([]byte, error) {
+	msg := gomail.NewMsg(gomail.WithCharset(gomail.CharsetUTF8), gomail.WithEncoding(gomail.EncodingQP))
+	msg.FromMailAddress(&netmail.Address{Name: oneLine(m.From.Name), Address: m.From.Address})
+	msg.ToMailAddress(&netmail.Address{Name: oneLine(m.To.Name), Address: m.To.Address})
+	msg.Subject(oneLine(m.Subject))
+	msg.SetMessageIDWithValue(oneLine(m.ID))
+	msg.SetDateWithValue(m.Date)
+	msg.SetUserAgent("Registrar")
+	// Out-of-office assistants must not answer.
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
+	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
+	msg.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
+	var out bytes.Buffer
+	if _, err := msg.WriteTo(&out); err != nil {
+		return nil, fmt.Errorf("compose mail: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// oneLine replaces every run of control characters and spaces by one space.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+	}), " ")
+}
+
+// ParseAddress reads "a@b.c" or "Name <a@b.c>".
+func ParseAddress(s string) (netmail.Address, error) {
+	a, err := netmail.ParseAddress(s)
+	if err != nil {
+		return netmail.Address{}, fmt.Errorf("%q is no mail address of the form name@domain or Name <name@domain>", s)
+	}
+	return *a, nil
+}

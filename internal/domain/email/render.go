@@ -1,0 +1,147 @@
+package email
+
+import (
+	"embed"
+	"fmt"
+	htmltemplate "html/template"
+	"strings"
+	texttemplate "text/template"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// Text is a rendered mail.
+type Text struct {
+	Subject string
+	Plain   string
+	HTML    string
+}
+
+//go:embed templates/*.tmpl
+var files embed.FS
+
+type templates struct {
+	html  *htmltemplate.Template
+	plain *texttemplate.Template
+}
+
+// parsed holds one set a type, each with the layout of its own.
+var parsed = map[Type]templates{
+	TypeWelcome:      parse(TypeWelcome),
+	TypeCredentials:  parse(TypeCredentials),
+	TypeAccessUpdate: parse(TypeAccessUpdate),
+}
+
+func parse(t Type) templates {
+	functions := map[string]any{"button": newButton, "fact": newFact, "line": line}
+	html, plain := "layout.html.tmpl", "layout.text.tmpl"
+	return templates{
+		html: htmltemplate.Must(htmltemplate.New(html).Funcs(functions).
+			ParseFS(files, "templates/"+html, "templates/"+string(t)+".html.tmpl")),
+		plain: texttemplate.Must(texttemplate.New(plain).Funcs(functions).
+			ParseFS(files, "templates/"+plain, "templates/"+string(t)+".text.tmpl")),
+	}
+}
+
+// view is what the templates see.
+type view struct {
+	Subject, Heading, Preheader      string
+	Initial, FirstName, Organization string
+	Username, LoginURL               string
+	Courses                          []courseView
+	Password, SetPasswordURL         string
+	LinkExpires                      string
+	MustChangePassword               bool
+}
+
+type courseView struct{ Name, Access string }
+
+type button struct{ URL, Label string }
+
+func newButton(url, label string) button { return button{url, label} }
+
+type fact struct {
+	Label, Value string
+	Ruled        bool
+}
+
+func newFact(label, value string, ruled bool) fact { return fact{label, value, ruled} }
+
+// Render writes a mail as of now, with dates and times in zone.
+func Render(c Content, s Secrets, now time.Time, zone *time.Location) (Text, error) {
+	v, err := newView(c, now, zone)
+	if err != nil {
+		return Text{}, err
+	}
+	v.Password, v.SetPasswordURL = s.Password, s.SetPasswordURL
+	var html, plain strings.Builder
+	set := parsed[c.Type()]
+	if err := set.html.Execute(&html, v); err != nil {
+		return Text{}, fmt.Errorf("render %s: %w", c.Type(), err)
+	}
+	if err := set.plain.Execute(&plain, v); err != nil {
+		return Text{}, fmt.Errorf("render %s: %w", c.Type(), err)
+	}
+	return Text{Subject: v.Subject, Plain: plain.String(), HTML: html.String()}, nil
+}
+
+func newView(c Content, now time.Time, zone *time.Location) (view, error) {
+	today := clock.DateIn(now, zone)
+	switch c := c.(type) {
+	case Welcome:
+		v := c.view(today)
+		v.LinkExpires = c.LinkExpires.In(zone).Format("2 January 2006, 15:04 MST")
+		v.Heading, v.Subject = "Welcome to "+v.Organization, "Welcome to "+v.Organization+": set your password"
+		v.Preheader = "Set your password to start."
+		return v, nil
+	case Credentials:
+		v := c.view(today)
+		v.MustChangePassword = c.MustChangePassword
+		v.Heading, v.Subject = "Your sign-in details", "Your sign-in details for "+v.Organization
+		v.Preheader = "Your username and password."
+		return v, nil
+	case AccessUpdate:
+		v := c.view(today)
+		v.Heading, v.Subject = "Your access to "+v.Organization, "Your access to "+v.Organization
+		v.Preheader = "Sign in with the account that you have."
+		return v, nil
+	}
+	return view{}, fmt.Errorf("there is no mail of type %q", c.Type())
+}
+
+func (s Student) view(today clock.Date) view {
+	v := view{FirstName: s.FirstName, Organization: s.Organization, Initial: initial(s.Organization), Username: s.Username, LoginURL: s.LoginURL}
+	for _, c := range s.Courses {
+		access := "Access until " + day(c.EndDate)
+		if c.StartDate.After(today) {
+			access = "Access from " + day(c.StartDate) + " until " + day(c.EndDate)
+		}
+		v.Courses = append(v.Courses, courseView{c.Name, access})
+	}
+	return v
+}
+
+func day(d clock.Date) string { return d.Time().Format("2 January 2006") }
+
+// initial is the first letter or digit of a name.
+func initial(name string) string {
+	for _, r := range name {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return string(unicode.ToUpper(r))
+		}
+	}
+	return ""
+}
+
+// line keeps a value from breaking the lines of a plain text.
+func line(s string) string {
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
+	}), " ")
+}

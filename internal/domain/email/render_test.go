@@ -1,0 +1,88 @@
+package email_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func render(t *testing.T, c email.Content, s email.Secrets) email.Text {
+	t.Helper()
+	zone, err := time.LoadLocation("Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := email.Render(c, s, noon, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; look at it and run the test with -update:\n%s", path, got)
+	}
+}
+
+func TestMailsReadAsTheyShould(t *testing.T) {
+	t.Parallel()
+	m := welcome(1, 2, "ada@saffron.school")
+	w, _ := m.Content.(email.Welcome)
+	two := w.Student
+	two.Courses = append(two.Courses, email.Course{
+		Name: "Spoken English, evening batch", StartDate: clock.DateOf(2027, time.January, 4), EndDate: clock.DateOf(2027, time.July, 3)})
+	none := w.Student
+	none.Courses = nil
+	for name, c := range map[string]struct {
+		content email.Content
+		secrets email.Secrets
+	}{
+		"welcome":                 {w, m.Secrets},
+		"credentials_generated":   {email.Credentials{Student: two, MustChangePassword: true}, email.Secrets{Password: "tiger-Violin-42", SetPasswordURL: m.Secrets.SetPasswordURL}},
+		"credentials_set":         {email.Credentials{Student: none}, email.Secrets{Password: "tiger-Violin-42"}},
+		"access_update":           {email.AccessUpdate{Student: two}, email.Secrets{}},
+		"access_update_no_course": {email.AccessUpdate{Student: none}, email.Secrets{}},
+	} {
+		got := render(t, c.content, c.secrets)
+		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)
+		golden(t, name+".html", got.HTML)
+	}
+}
+
+func TestEveryValueIsEscaped(t *testing.T) {
+	t.Parallel()
+	const evil = "<script>alert(1)</script>\r\n\r\n-- \"'{{.Password}} & <b>"
+	student := email.Student{FirstName: evil, LastName: evil, Organization: evil, Username: evil, LoginURL: "javascript:alert(1)",
+		Courses: []email.Course{{Name: evil, StartDate: clock.DateOf(2027, time.May, 1), EndDate: clock.DateOf(2027, time.June, 1)}}}
+	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student}} {
+		got := render(t, c, email.Secrets{Password: "<i>P</i>", SetPasswordURL: "javascript:alert(2)"})
+		if strings.Contains(got.HTML, "<script") || strings.Contains(got.HTML, "<i>") || strings.Contains(got.HTML, `href="javascript`) {
+			t.Errorf("%s: unescaped HTML:\n%s", c.Type(), got.HTML)
+		}
+		for l := range strings.Lines(got.Plain) {
+			if strings.HasPrefix(strings.TrimSpace(l), `-- "`) {
+				t.Errorf("%s: a value broke out of its line: %q", c.Type(), l)
+			}
+		}
+	}
+}

@@ -96,7 +96,7 @@ type Due struct {
 }
 
 // Load reads what a lease still holds. An empty list means that the lease was lost, was
-// settled already, or that its URL is gone or off: nothing is to be attempted.
+// settled already, or that its URL is gone: nothing is to be attempted.
 func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, time.Time, error) {
 	return load(ctx, q, d)
 }

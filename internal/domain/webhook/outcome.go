@@ -50,7 +50,7 @@ var causes = map[string]string{
 	"tls_failed":          "The TLS handshake with the receiver failed; it must speak TLS 1.2 or later.",
 	"response_incomplete": "The receiver broke off its response; send a short one with a correct Content-Length.",
 	"bad_response":        "What the receiver answered is not HTTP; check that the URL's port is the right one.",
-	"internal":            "The attempt failed inside Registrar; nothing is wrong with the receiver.",
+	"connection_failed":   "The connection to the receiver failed; the detail says how.",
 }
 
 // Explain is one plain sentence about a cause and its fix.

@@ -104,3 +104,17 @@ func MigrationText() []byte {
 	}
 	return text
 }
+
+// OpenCurrent opens the database for a program: as Open, and refuses a schema older than
+// the program needs.
+func OpenCurrent(ctx context.Context, url string) (*DB, error) {
+	db, err := Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckSchema(ctx, db); err != nil {
+		db.Close()
+		return nil, err
+	}
+	return db, nil
+}

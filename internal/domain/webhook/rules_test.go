@@ -1,0 +1,128 @@
+package webhook_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+func TestPauseFollowsTheContract(t *testing.T) {
+	minutes := []int{1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60}
+	for i, want := range minutes {
+		got, ok := webhook.Pause(i + 1)
+		if !ok || got != time.Duration(want)*time.Minute {
+			t.Errorf("after try %d: %v, %v; want %d minutes", i+1, got, ok, want)
+		}
+	}
+	if _, ok := webhook.Pause(webhook.MaxTries); ok {
+		t.Error("a thirteenth try is planned")
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for status, want := range map[int]webhook.Verdict{
+		200: webhook.Delivered, 201: webhook.Delivered, 204: webhook.Delivered, 299: webhook.Delivered,
+		301: webhook.Retry, 302: webhook.Retry, 307: webhook.Retry, 308: webhook.Retry,
+		408: webhook.Retry, 429: webhook.Retry, 500: webhook.Retry, 503: webhook.Retry, 599: webhook.Retry,
+		400: webhook.Declined, 401: webhook.Declined, 404: webhook.Declined, 410: webhook.Declined, 422: webhook.Declined,
+	} {
+		got, cause := webhook.Judge(status)
+		if got != want {
+			t.Errorf("%d is %s, want %s", status, got, want)
+		}
+		if got != webhook.Delivered && !strings.HasSuffix(webhook.Explain(cause), ".") {
+			t.Errorf("%d has no sentence: %q", status, webhook.Explain(cause))
+		}
+	}
+}
+
+// The digest was computed with Python's hmac module.
+func TestSign(t *testing.T) {
+	got := webhook.Sign("whsec_test", time.Unix(1700000000, 0), []byte(`{"id":"evt_1"}`))
+	want := "t=1700000000,v1=c89214b5b5da833daed6f0b8c5bb6bd58cea9022bd80ccc78230f3942d632925"
+	if got != want {
+		t.Fatalf("signature = %s, want %s", got, want)
+	}
+}
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "120": 2 * time.Minute, "-5": 0, "soon": 0, "99999999999": 0,
+		"Sat, 21 Nov 2026 08:01:00 GMT": time.Minute, "Sat, 21 Nov 2026 07:00:00 GMT": 0,
+	} {
+		if got := webhook.ParseRetryAfter(value, now); got != want {
+			t.Errorf("%q = %v, want %v", value, got, want)
+		}
+	}
+}
+
+func TestHealthSwitchesOffAtExactlyFifty(t *testing.T) {
+	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	h := webhook.Health{Allowance: 40}
+	for n := 1; n <= 60; n++ {
+		var off bool
+		h, off = h.After(false, at.Add(time.Duration(n)*time.Second))
+		if off != (n == webhook.SwitchOffAfter) {
+			t.Fatalf("failure %d: off = %v", n, off)
+		}
+		if h.Probing() != (n >= 5) {
+			t.Fatalf("failure %d: probing = %v", n, h.Probing())
+		}
+	}
+	h, _ = h.After(true, at)
+	if h.Failures != 0 || h.Probing() || !h.NextProbeAt.IsZero() {
+		t.Fatalf("a success leaves %+v", h)
+	}
+}
+
+func TestTheAllowanceStaysWithinItsBounds(t *testing.T) {
+	h := webhook.Health{Allowance: 8}
+	for range 100 {
+		h, _ = h.After(true, time.Unix(0, 0))
+	}
+	if h.Allowance != webhook.MaxAllowance {
+		t.Fatalf("allowance = %v", h.Allowance)
+	}
+	for range 100 {
+		h, _ = h.After(false, time.Unix(0, 0))
+	}
+	if h.Allowance != 1 {
+		t.Fatalf("allowance = %v, want 1", h.Allowance)
+	}
+}
+
+func TestEnvelopeWritesTimestampsInTheURLsZone(t *testing.T) {
+	kolkata, err := time.LoadLocation("Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, err := id.ParseEvent("evt_0192f0c0000070008000000000000001")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := webhook.Stored{ID: event, Type: webhook.StudentJoined,
+		CreatedAt: time.Date(2026, 11, 21, 18, 45, 0, 0, time.UTC),
+		Data: []byte(`{"user_id":9007199254740993,"first_name":"2026-01-01T00:00:00+00:00","joined_at":"2026-11-21T18:45:00+00:00",` +
+			`"last_login":null,"enrollments":[{"start_date":"2026-11-21","started_at":"2026-11-21T00:00:00+00:00","score":7.50}],"previous":{}}`)}
+	from := webhook.Sender{ID: 3, Slug: "demo", Name: "Demo"}
+	body, err := webhook.Envelope(stored, from, kolkata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"evt_0192f0c0000070008000000000000001","type":"student.joined","created":"2026-11-22T00:15:00+05:30",` +
+		`"organization":{"id":3,"slug":"demo","name":"Demo"},"data":{"user_id":9007199254740993,` +
+		`"first_name":"2026-01-01T00:00:00+00:00","joined_at":"2026-11-22T00:15:00+05:30","last_login":null,` +
+		`"enrollments":[{"start_date":"2026-11-21","started_at":"2026-11-21T05:30:00+05:30","score":7.50}],"previous":{}}}`
+	if string(body) != want {
+		t.Fatalf("got  %s\nwant %s", body, want)
+	}
+	utc, err := webhook.Envelope(stored, from, time.UTC)
+	if err != nil || !json.Valid(utc) || !strings.Contains(string(utc), `"created":"2026-11-21T18:45:00+00:00"`) {
+		t.Fatalf("in UTC: %s, %v", utc, err)
+	}
+}

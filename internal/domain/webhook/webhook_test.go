@@ -1,0 +1,390 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// now is past the default clock of PostgreSQL's own columns by nothing: the rules take it
+// as an argument.
+var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+
+func newKeeper(t *testing.T) webhook.Keeper {
+	t.Helper()
+	text, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
+	return webhook.Keeper{DB: pgtest.New(t), Box: box, Policy: policy}
+}
+
+func newOrganization(t *testing.T, db *pg.DB, slug string) id.Organization {
+	t.Helper()
+	var org id.Organization
+	err := db.QueryRow(t.Context(), `
+		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+		VALUES ($1, $1, true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`, slug).Scan(&org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return org
+}
+
+func add(t *testing.T, k webhook.Keeper, org id.Organization, url string, events ...webhook.Type) webhook.Endpoint {
+	t.Helper()
+	e, secret, err := k.Add(t.Context(), org, webhook.Settings{URL: &url, Events: &events}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(secret) != len(webhook.SecretPrefix)+43 {
+		t.Fatalf("secret of %d characters", len(secret))
+	}
+	return e
+}
+
+func record(t *testing.T, db *pg.DB, org id.Organization, types ...webhook.Type) {
+	t.Helper()
+	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
+		for _, kind := range types {
+			if err := webhook.Record(t.Context(), tx, org, now, webhook.Event{Type: kind, User: 1, Data: map[string]int{"user_id": 1}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func counts(t *testing.T, db *pg.DB, endpoint id.Endpoint) map[string]int {
+	t.Helper()
+	rows, err := db.Query(t.Context(), `SELECT status, count(*) FROM webhook_deliveries WHERE endpoint_id = $1 GROUP BY status`, endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	got := map[string]int{}
+	for rows.Next() {
+		var status string
+		var n int
+		if err := rows.Scan(&status, &n); err != nil {
+			t.Fatal(err)
+		}
+		got[status] = n
+	}
+	return got
+}
+
+func settle(t *testing.T, db *pg.DB, outcomes ...webhook.Outcome) {
+	t.Helper()
+	if err := db.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, outcomes) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lease(t *testing.T, db *pg.DB, at time.Time) []webhook.Lease {
+	t.Helper()
+	leases, _, err := webhook.LeaseDue(t.Context(), db, at, 20*time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leases
+}
+
+// outcomes attempts everything that the leases hold, with one verdict.
+func outcomes(t *testing.T, db *pg.DB, leases []webhook.Lease, verdict webhook.Verdict, at time.Time) []webhook.Outcome {
+	t.Helper()
+	var out []webhook.Outcome
+	for _, l := range leases {
+		_, dues, _, err := webhook.Load(t.Context(), db, l.Deliver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range dues {
+			out = append(out, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Number: d.Number,
+				Tries: d.Tries, StartedAt: at, Duration: time.Millisecond, Verdict: verdict, Cause: "http_500", Status: 500})
+		}
+	}
+	return out
+}
+
+func TestRecordReachesTheURLsThatSelectedTheEvent(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org, other := newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")
+	all := add(t, k, org, "https://a.example.org/all")
+	some := add(t, k, org, "https://a.example.org/some", webhook.ResultFinal)
+	foreign := add(t, k, other, "https://a.example.org/all")
+	record(t, k.DB, org, webhook.StudentJoined, webhook.ResultFinal)
+	if got := counts(t, k.DB, all.ID); got["waiting"] != 2 {
+		t.Errorf("the URL with all events has %v", got)
+	}
+	if got := counts(t, k.DB, some.ID); got["waiting"] != 1 {
+		t.Errorf("the URL with one event has %v", got)
+	}
+	if got := counts(t, k.DB, foreign.ID); len(got) != 0 {
+		t.Errorf("another organization's URL has %v", got)
+	}
+}
+
+func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	made, refused := 0, 0
+	for i := range 20 {
+		wg.Go(func() {
+			url := fmt.Sprintf("https://hooks.example.org/%d", i)
+			_, _, err := k.Add(context.WithoutCancel(t.Context()), org, webhook.Settings{URL: &url}, now)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				made++
+			case fault.Has(err, "url_limit"):
+				refused++
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if made != webhook.MaxEndpoints || refused != 10 {
+		t.Fatalf("%d made, %d refused", made, refused)
+	}
+	urls, err := k.List(t.Context(), org)
+	if err != nil || len(urls) != webhook.MaxEndpoints {
+		t.Fatalf("%d URLs, %v", len(urls), err)
+	}
+	if err := k.Remove(t.Context(), org, urls[3].ID, now); err != nil {
+		t.Fatal(err)
+	}
+	add(t, k, org, "https://hooks.example.org/again") // its place is free again
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	text := func(s string) *string { return &s }
+	for name, c := range map[string]struct {
+		settings webhook.Settings
+		code     string
+	}{
+		"no url":          {webhook.Settings{}, "missing"},
+		"private address": {webhook.Settings{URL: text("https://10.0.0.1/")}, "address_not_public"},
+		"unknown event":   {webhook.Settings{URL: text("https://hooks.example.org/"), Events: &[]webhook.Type{"student.born"}}, "unknown_event"},
+		"ping":            {webhook.Settings{URL: text("https://hooks.example.org/"), Events: &[]webhook.Type{webhook.Ping}}, "unknown_event"},
+		"unknown zone":    {webhook.Settings{URL: text("https://hooks.example.org/"), TimeZone: text("Mars/Olympus")}, "unknown_time_zone"},
+	} {
+		if _, _, err := k.Add(t.Context(), org, c.settings, now); !fault.Has(err, c.code) {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+	}
+	e := add(t, k, org, "https://hooks.example.org/")
+	url := e.URL
+	if _, _, err := k.Add(t.Context(), org, webhook.Settings{URL: &url}, now); !fault.Has(err, "url_exists") {
+		t.Errorf("the same URL twice: %v", err)
+	}
+	other := newOrganization(t, k.DB, "other")
+	if _, err := k.Find(t.Context(), other, e.ID); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("another organization finds it: %v", err)
+	}
+	if err := k.Remove(t.Context(), other, e.ID, now); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("another organization removes it: %v", err)
+	}
+	if _, err := k.Change(t.Context(), other, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("another organization changes it: %v", err)
+	}
+	changed, err := k.Change(t.Context(), org, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now)
+	if err != nil || changed.TimeZone != "Asia/Kolkata" || changed.URL != e.URL {
+		t.Errorf("changed = %+v, %v", changed, err)
+	}
+}
+
+func TestAttemptsFollowTheScheduleUntilTheyAreExhausted(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	record(t, k.DB, org, webhook.StudentJoined)
+	at := now
+	for try := 1; try <= webhook.MaxTries; try++ {
+		leases := lease(t, k.DB, at)
+		if len(leases) != 1 {
+			t.Fatalf("try %d: %d leases at %v", try, len(leases), at)
+		}
+		if again := lease(t, k.DB, at); len(again) != 0 {
+			t.Fatalf("try %d: leased twice", try)
+		}
+		failed := outcomes(t, k.DB, leases, webhook.Retry, at)
+		settle(t, k.DB, failed...)
+		settle(t, k.DB, failed...) // the same outcome again changes nothing
+		pause, ok := webhook.Pause(try)
+		if !ok {
+			break
+		}
+		if early := lease(t, k.DB, at.Add(pause)); len(early) != 0 {
+			t.Fatalf("try %d: leased before its pause was over", try)
+		}
+		at = at.Add(pause + time.Second)
+	}
+	if got := counts(t, k.DB, e.ID); got["exhausted"] != 1 {
+		t.Fatalf("in the end: %v", got)
+	}
+	found, err := k.Find(t.Context(), org, e.ID)
+	if err != nil || found.ConsecutiveFailures != webhook.MaxTries {
+		t.Fatalf("%d failures are counted, %v", found.ConsecutiveFailures, err)
+	}
+}
+
+func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	for range 60 {
+		record(t, k.DB, org, webhook.StudentJoined)
+	}
+	at := now
+	for made := 0; made < webhook.SwitchOffAfter; {
+		at = at.Add(2 * time.Second)
+		failed := outcomes(t, k.DB, lease(t, k.DB, at), webhook.Declined, at)
+		if len(failed) == 0 {
+			t.Fatalf("nothing to attempt after %d failures", made)
+		}
+		made += len(failed)
+		var wg sync.WaitGroup
+		for range 4 { // the same task, brought several times at once
+			wg.Go(func() { settle(t, k.DB, append([]webhook.Outcome(nil), failed...)...) })
+		}
+		wg.Wait()
+		found, err := k.Find(t.Context(), org, e.ID)
+		if err != nil || found.ConsecutiveFailures != made || found.SwitchedOn != (made < webhook.SwitchOffAfter) {
+			t.Fatalf("after %d failures: %+v, %v", made, found, err)
+		}
+	}
+	if leases := lease(t, k.DB, at.Add(time.Hour)); len(leases) != 0 {
+		t.Fatal("a switched-off URL is attempted")
+	}
+	found, err := k.Find(t.Context(), org, e.ID)
+	if err != nil || found.SwitchedOffReason == "" || found.SwitchedOffAt == nil {
+		t.Fatalf("no reason is kept: %+v, %v", found, err)
+	}
+	if err := webhook.Skip(t.Context(), k.DB, e.ID, at); err != nil {
+		t.Fatal(err)
+	}
+	record(t, k.DB, org, webhook.StudentJoined)
+	if got := counts(t, k.DB, e.ID); got["declined"] != 50 || got["skipped"] != 11 || len(got) != 2 {
+		t.Fatalf("in the end: %v", got)
+	}
+}
+
+func TestADeadURLIsProbedOneAtATime(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	add(t, k, org, "https://hooks.example.org/")
+	for range 30 {
+		record(t, k.DB, org, webhook.StudentJoined)
+	}
+	first := lease(t, k.DB, now)
+	settle(t, k.DB, outcomes(t, k.DB, first, webhook.Declined, now)...) // 8 at once: the allowance of a new URL
+	if early := lease(t, k.DB, now.Add(500*time.Millisecond)); len(early) != 0 {
+		t.Fatal("probed again within a second")
+	}
+	probe := lease(t, k.DB, now.Add(1100*time.Millisecond))
+	if len(probe) != 1 || len(probe[0].Deliveries) != 1 {
+		t.Fatalf("probe = %+v, want one delivery", probe)
+	}
+	if more := lease(t, k.DB, now.Add(10*time.Second)); len(more) != 0 {
+		t.Fatal("a second probe while one is under way")
+	}
+}
+
+func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	record(t, k.DB, org, webhook.StudentJoined)
+	lost := lease(t, k.DB, now)
+	late := outcomes(t, k.DB, lost, webhook.Delivered, now)
+	if got, err := webhook.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); err != nil || len(got) != 0 {
+		t.Fatalf("expired too early: %v, %v", got, err)
+	}
+	gone, err := webhook.Expired(t.Context(), k.DB, now.Add(21*time.Second), 10)
+	if err != nil || len(gone) != 1 || gone[0] != lost[0].Lease {
+		t.Fatalf("expired = %v, %v", gone, err)
+	}
+	if n, err := webhook.Release(t.Context(), k.DB, gone); err != nil || n != 1 {
+		t.Fatalf("released %d, %v", n, err)
+	}
+	if _, dues, _, err := webhook.Load(t.Context(), k.DB, lost[0].Deliver); err != nil || len(dues) != 0 {
+		t.Fatalf("the lost lease still loads %d deliveries, %v", len(dues), err)
+	}
+	settle(t, k.DB, late...)
+	if got := counts(t, k.DB, e.ID); got["delivered"] != 1 {
+		t.Fatalf("the late outcome is lost: %v", got)
+	}
+}
+
+func TestARemovedURLEndsItsDeliveriesQuietly(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	for range 10 {
+		record(t, k.DB, org, webhook.StudentJoined)
+	}
+	underWay := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Retry, now)
+	if err := k.Remove(t.Context(), org, e.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	settle(t, k.DB, underWay...)
+	if err := webhook.Cancel(t.Context(), k.DB, e.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	if got := counts(t, k.DB, e.ID); got["cancelled"] != 10 {
+		t.Fatalf("in the end: %v", got)
+	}
+}
+
+func TestTurnsAreTakenBetweenURLs(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	big, small := newOrganization(t, k.DB, "big"), newOrganization(t, k.DB, "small")
+	add(t, k, big, "https://hooks.example.org/")
+	quiet := add(t, k, small, "https://hooks.example.org/")
+	for range 500 {
+		record(t, k.DB, big, webhook.StudentJoined)
+	}
+	record(t, k.DB, small, webhook.StudentJoined)
+	for _, l := range lease(t, k.DB, now) {
+		if l.Endpoint == quiet.ID {
+			return
+		}
+	}
+	t.Fatal("the first call serves the big backlog alone")
+}

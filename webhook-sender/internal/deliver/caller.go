@@ -1,0 +1,130 @@
+// Package deliver makes delivery attempts: it takes a lease from the run queue, POSTs its
+// deliveries, and acknowledges the task once the outcomes are recorded.
+package deliver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+)
+
+const (
+	// attemptLimit is the contract's answer time, from the name lookup to the last byte.
+	attemptLimit = 10 * time.Second
+	// keptResponse is how much of a response is recorded.
+	keptResponse = 4 << 10
+	// readResponse is how much is read at most; what comes after it is of no interest.
+	readResponse = 64 << 10
+	userAgent    = "Registrar-Webhooks/1.0"
+)
+
+// Caller is the only outbound HTTP client.
+type Caller struct {
+	client *http.Client
+	clock  clock.Clock
+}
+
+// NewCaller makes the client. caFile names a PEM file with roots to trust beside the
+// system's; "" for none.
+func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Caller, error) {
+	roots, err := trusted(caFile)
+	if err != nil {
+		return nil, err
+	}
+	transport := policy.Transport(attemptLimit)
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
+		ClientSessionCache: tls.NewLRUClientSessionCache(1024)}
+	transport.MaxIdleConns = 2048
+	transport.MaxIdleConnsPerHost = webhook.MaxAllowance
+	transport.IdleConnTimeout = 90 * time.Second
+	transport.DisableCompression = true
+	transport.MaxResponseHeaderBytes = 32 << 10
+	return &Caller{clock: now, client: &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+func trusted(caFile string) (*x509.CertPool, error) {
+	if caFile == "" {
+		return nil, nil //nolint:nilnil // nil is crypto/tls's own word for the system's roots
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("WEBHOOK_CA_FILE: %w", err)
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("WEBHOOK_CA_FILE: %s holds no certificate", caFile)
+	}
+	return roots, nil
+}
+
+// message is one request, ready to be signed and sent.
+type message struct {
+	url    string
+	secret string
+	due    webhook.Due
+	body   []byte
+}
+
+// call makes one attempt. It always has an outcome: whatever goes wrong is a cause.
+func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
+	started := c.clock()
+	began := time.Now()
+	o := webhook.Outcome{Delivery: m.due.Delivery, Number: m.due.Number, Tries: m.due.Tries,
+		Ping: m.due.Event.Type == webhook.Ping, StartedAt: started}
+	o.RequestHeaders = map[string]string{
+		"Content-Type":          "application/json",
+		"User-Agent":            userAgent,
+		webhook.HeaderEvent:     string(m.due.Event.Type),
+		webhook.HeaderDelivery:  m.due.Event.ID.String(),
+		webhook.HeaderSignature: webhook.Sign(m.secret, started, m.body),
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
+	defer cancel()
+	var trace trace
+	err := c.post(httptrace.WithClientTrace(ctx, trace.hooks(began)), m, &o)
+	o.Duration = max(time.Since(began), time.Microsecond)
+	trace.into(&o)
+	if err != nil {
+		o.Verdict, o.Cause, o.Detail = webhook.Retry, causeOf(ctx, err), detail(err)
+	}
+	return o
+}
+
+func (c *Caller) post(ctx context.Context, m message, o *webhook.Outcome) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
+	if err != nil {
+		return err
+	}
+	for name, value := range o.RequestHeaders {
+		req.Header.Set(name, value)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	o.Status = resp.StatusCode
+	o.RetryAfter = webhook.ParseRetryAfter(resp.Header.Get("Retry-After"), c.clock())
+	o.Verdict, o.Cause = webhook.Judge(resp.StatusCode)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, readResponse))
+	o.Response = body[:min(len(body), keptResponse)]
+	return err
+}
+
+// Close lets go of idle connections.
+func (c *Caller) Close() { c.client.CloseIdleConnections() }

@@ -1,0 +1,82 @@
+package deliver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+)
+
+// causeOf names why an attempt had no complete answer; webhook.Explain has a sentence for
+// each. The order matters: a deadline shows up as many other errors.
+func causeOf(ctx context.Context, err error) string {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, egress.ErrRefused):
+		return "address_not_public"
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	}
+	if cause := tlsCause(err); cause != "" {
+		return cause
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "dns_not_found"
+	case errors.As(err, &dns):
+		return "dns_failed"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "unreachable"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "response_incomplete"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
+		return "connection_reset"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		return "bad_response" // net/http has no type for these
+	}
+	return "connection_failed"
+}
+
+func tlsCause(err error) string {
+	var (
+		invalid x509.CertificateInvalidError
+		unknown x509.UnknownAuthorityError
+		host    x509.HostnameError
+		verify  *tls.CertificateVerificationError
+		alert   tls.AlertError
+		record  tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return "tls_expired"
+	case errors.As(err, &unknown):
+		return "tls_unknown_issuer"
+	case errors.As(err, &host):
+		return "tls_wrong_host"
+	case errors.As(err, &verify), errors.As(err, &alert), errors.As(err, &record):
+		return "tls_failed"
+	}
+	return ""
+}
+
+// detail is the error's text without the URL, which the delivery's page shows anyway.
+func detail(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	text := err.Error()
+	return text[:min(len(text), 500)]
+}

@@ -1,0 +1,106 @@
+package deliver
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Handler runs task.WebhookDeliver.
+type Handler struct {
+	DB       *pg.DB
+	Box      *seal.Box
+	Caller   *Caller
+	Recorder *Recorder
+	Clock    clock.Clock
+	Log      *slog.Logger
+	Metrics  *Metrics
+}
+
+// startMargin is what a lease must have left when its attempts begin: their deadline and
+// time to record them. A lease with less is renewed first, so that it cannot run out,
+// and be handed to another sender, under an attempt.
+const (
+	startMargin = attemptLimit + 2*time.Second
+	renewTerm   = 20 * time.Second
+)
+
+// Handle attempts what the lease still holds, all of it at once: the relay gave no more
+// than the URL's allowance. It returns when the outcomes are recorded.
+func (h *Handler) Handle(ctx context.Context, payload []byte) error {
+	lease, err := task.Decode[task.Deliver](payload)
+	if err != nil {
+		return err
+	}
+	target, dues, until, err := webhook.Load(ctx, h.DB, lease)
+	if err != nil {
+		return fmt.Errorf("loading lease %s: %w", lease.Lease, err)
+	}
+	if len(dues) == 0 {
+		return nil
+	}
+	if until.Sub(h.Clock()) < startMargin {
+		if held, err := webhook.Renew(ctx, h.DB, []string{lease.Lease}, h.Clock().Add(renewTerm)); err != nil || held == 0 {
+			return err
+		}
+	}
+	messages, err := h.compose(ctx, target, dues)
+	if err != nil {
+		return err
+	}
+	outcomes := h.attempt(ctx, lease, target, messages)
+	if ctx.Err() != nil {
+		// Attempts that our own end cut off say nothing about the receiver; their lease
+		// runs out and they are made again.
+		outcomes = slices.DeleteFunc(outcomes, func(o webhook.Outcome) bool { return o.Status == 0 })
+	}
+	if err := h.Recorder.Record(outcomes); err != nil {
+		return fmt.Errorf("recording lease %s: %w", lease.Lease, err)
+	}
+	h.Metrics.observe(outcomes)
+	return nil
+}
+
+func (h *Handler) compose(ctx context.Context, target webhook.Target, dues []webhook.Due) ([]message, error) {
+	secret, err := h.Box.Open(ctx, target.Secret, target.Place)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := time.LoadLocation(target.Zone)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]message, len(dues))
+	for i, due := range dues {
+		body, err := webhook.Envelope(due.Event, target.From, zone)
+		if err != nil {
+			return nil, err
+		}
+		messages[i] = message{url: target.URL, secret: string(secret), due: due, body: body}
+	}
+	return messages, nil
+}
+
+func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target webhook.Target, messages []message) []webhook.Outcome {
+	outcomes := make([]webhook.Outcome, len(messages))
+	var wg sync.WaitGroup
+	for i, m := range messages {
+		wg.Go(func() {
+			h.Metrics.began()
+			defer h.Metrics.ended()
+			outcomes[i] = h.Caller.call(ctx, m)
+			outcomes[i].Endpoint, outcomes[i].Organization = lease.Endpoint, target.From.ID
+		})
+	}
+	wg.Wait()
+	return outcomes
+}

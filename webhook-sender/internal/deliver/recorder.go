@@ -1,0 +1,132 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// groupLimit bounds the outcomes of one transaction.
+const groupLimit = 512
+
+// recordLimit is how long a group is tried while PostgreSQL is away. After it the leases
+// are long over and the deliveries are attempted again.
+const recordLimit = time.Minute
+
+// Recorder commits outcomes in groups: while one commit is under way, the next group
+// gathers, so a busy sender pays one commit for many attempts and an idle one does not
+// wait for company.
+type Recorder struct {
+	db   *pg.DB
+	log  *slog.Logger
+	in   chan entry
+	done chan struct{}
+}
+
+type entry struct {
+	outcomes []webhook.Outcome
+	settled  chan error
+}
+
+// StartRecorder starts committing. Close ends it after the last entry.
+func StartRecorder(db *pg.DB, log *slog.Logger) *Recorder {
+	r := &Recorder{db: db, log: log, in: make(chan entry, groupLimit), done: make(chan struct{})}
+	go r.run()
+	return r
+}
+
+// Close waits until everything handed in is settled. Nothing may be handed in after it.
+func (r *Recorder) Close() {
+	close(r.in)
+	<-r.done
+}
+
+// Record returns once the outcomes are committed, or could not be.
+func (r *Recorder) Record(outcomes []webhook.Outcome) error {
+	e := entry{outcomes, make(chan error, 1)}
+	r.in <- e
+	return <-e.settled
+}
+
+func (r *Recorder) run() {
+	defer close(r.done)
+	for first := range r.in {
+		r.commit(r.gather(first))
+	}
+}
+
+// gather takes what is there already, and waits for nothing.
+func (r *Recorder) gather(first entry) []entry {
+	group, size := []entry{first}, len(first.outcomes)
+	for size < groupLimit {
+		select {
+		case e, ok := <-r.in:
+			if !ok {
+				return group
+			}
+			group, size = append(group, e), size+len(e.outcomes)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+func (r *Recorder) commit(group []entry) {
+	ctx, cancel := context.WithTimeout(context.Background(), recordLimit)
+	defer cancel()
+	var all []webhook.Outcome
+	for _, e := range group {
+		all = append(all, e.outcomes...)
+	}
+	err := r.settle(ctx, all)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) && len(group) > 1 {
+		// One entry that the database refuses must not take the others with it.
+		for _, e := range group {
+			e.settled <- r.settle(ctx, e.outcomes)
+		}
+		return
+	}
+	for _, e := range group {
+		e.settled <- err
+	}
+}
+
+// settle tries until PostgreSQL answers, with pauses of 50 ms to 1 s.
+func (r *Recorder) settle(ctx context.Context, outcomes []webhook.Outcome) error {
+	pause := 50 * time.Millisecond
+	for {
+		err := r.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Settle(ctx, tx, outcomes) })
+		if err == nil || ctx.Err() != nil || !transient(err) {
+			return err
+		}
+		r.log.Warn("outcomes not recorded yet; trying again", "error", err, "outcomes", len(outcomes))
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, time.Second)
+	}
+}
+
+// transient says whether the same transaction may succeed later: PostgreSQL is away,
+// starting, stopping or out of connections.
+func transient(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return true
+	}
+	switch e.Code[:2] {
+	case "08", "53", "57", "40":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,194 @@
+// Package relay moves work from PostgreSQL, where it is owed, to the run queue, where it
+// is run. One worker at a time does it (pg.Lead), woken by notifications, with a short
+// poll as the net.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Webhooks leases due deliveries and puts one task a lease on the run queue.
+type Webhooks struct {
+	DB    *pg.DB
+	Queue *queue.Client
+	Clock clock.Clock
+	Log   *slog.Logger
+	Term  time.Duration // of a lease; 0 is 20 s
+	Poll  time.Duration // the longest pause between two looks; 0 is 1 s
+}
+
+// defaultTerm leaves room for one attempt of 10 s, its recording and a wait on the queue.
+const defaultTerm = 20 * time.Second
+
+// Run relays until ctx ends.
+func (w *Webhooks) Run(ctx context.Context) {
+	due := newDueSet()
+	var listening sync.WaitGroup
+	listening.Go(func() { pg.Listen(ctx, w.DB, due.note, webhook.Channel) })
+	defer listening.Wait()
+	poll := time.NewTicker(orDefault(w.Poll, time.Second))
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.signal:
+		case <-poll.C:
+			due.addAll()
+			w.try(ctx, "sweeping leases", w.sweep)
+		}
+		w.try(ctx, "leasing deliveries", func(ctx context.Context) error { return w.drain(ctx, due) })
+	}
+}
+
+// try keeps the relay alive through the loss of PostgreSQL or Redis: the rows wait.
+func (w *Webhooks) try(ctx context.Context, what string, step func(context.Context) error) {
+	if err := step(ctx); err != nil && ctx.Err() == nil {
+		w.Log.WarnContext(ctx, what+" failed; trying again", "error", err)
+	}
+}
+
+// drain leases until nothing more may run now.
+func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
+	orgs, any := due.take()
+	for any {
+		leases, more, err := webhook.LeaseDue(ctx, w.DB, w.Clock(), w.term(), orgs)
+		if err != nil {
+			return err
+		}
+		if err := w.enqueue(ctx, leases); err != nil {
+			return err
+		}
+		any = more
+	}
+	return nil
+}
+
+// enqueue gives the rows back when Redis does not take the tasks, so that they leave as
+// soon as it does.
+func (w *Webhooks) enqueue(ctx context.Context, leases []webhook.Lease) error {
+	if len(leases) == 0 {
+		return nil
+	}
+	items := make([]queue.Item, len(leases))
+	keys := make([]string, len(leases))
+	for i, l := range leases {
+		keys[i] = l.Lease
+		items[i] = queue.Item{Queue: queue.Webhook, Kind: task.WebhookDeliver, ID: l.Lease,
+			Payload: task.Encode(l.Deliver), Timeout: time.Minute}
+	}
+	err := w.Queue.EnqueueMany(ctx, items)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		if _, err := webhook.Release(ctx, w.DB, keys); err != nil {
+			w.Log.WarnContext(ctx, "leases not given back; they run out by themselves", "error", err)
+		}
+	}
+	return err
+}
+
+// sweepBatch bounds how many leases one look examines.
+const sweepBatch = 500
+
+// sweep looks at leases that ran out. Where the task still waits on the run queue, the
+// lease goes on; where it is gone (Redis lost it) or was begun and never settled (its
+// process died), the deliveries are due again.
+func (w *Webhooks) sweep(ctx context.Context) error {
+	now := w.Clock()
+	leases, err := webhook.Expired(ctx, w.DB, now, sweepBatch)
+	if err != nil || len(leases) == 0 {
+		return err
+	}
+	var keep, lost []string
+	for _, lease := range leases {
+		state, err := w.Queue.TaskState(ctx, queue.Webhook, lease)
+		switch {
+		case err != nil:
+			return err // Redis is away: nothing is known, nothing is lost
+		case state == queue.Pending:
+			keep = append(keep, lease)
+		default:
+			lost = append(lost, lease)
+		}
+	}
+	if _, err := webhook.Renew(ctx, w.DB, keep, now.Add(w.term())); err != nil {
+		return err
+	}
+	n, err := webhook.Release(ctx, w.DB, lost)
+	if n > 0 {
+		w.Log.InfoContext(ctx, "deliveries put back after their task was lost", "deliveries", n, "leases", len(lost))
+	}
+	return err
+}
+
+func (w *Webhooks) term() time.Duration { return orDefault(w.Term, defaultTerm) }
+
+func orDefault(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// dueSet is which organizations may have something to lease.
+type dueSet struct {
+	mu     sync.Mutex
+	orgs   map[id.Organization]struct{}
+	all    bool
+	signal chan struct{}
+}
+
+// maxDueOrgs bounds the set; past it, all are looked at.
+const maxDueOrgs = 200
+
+func newDueSet() *dueSet {
+	return &dueSet{orgs: map[id.Organization]struct{}{}, signal: make(chan struct{}, 1)}
+}
+
+func (s *dueSet) note(n pg.Notification) {
+	org, err := strconv.ParseInt(n.Payload, 10, 64)
+	s.mu.Lock()
+	if n.Reset || err != nil || len(s.orgs) >= maxDueOrgs {
+		s.all = true
+	} else {
+		s.orgs[id.Organization(org)] = struct{}{}
+	}
+	s.mu.Unlock()
+	select {
+	case s.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (s *dueSet) addAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = true
+}
+
+// take empties the set; no organizations with any set means all of them.
+func (s *dueSet) take() (orgs []id.Organization, any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	any = s.all || len(s.orgs) > 0
+	if !s.all {
+		for org := range s.orgs {
+			orgs = append(orgs, org)
+		}
+	}
+	clear(s.orgs)
+	s.all = false
+	return orgs, any
+}

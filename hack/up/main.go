@@ -1,0 +1,54 @@
+// Command up runs a whole Registrar on this machine: PostgreSQL, Redis, a mail catcher, a webhook
+// receiver and the programs, with a demonstration organization in it. `make up` and `make down`
+// call it. What it knows and keeps lies in .registrar.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+func main() {
+	detached := flag.Bool("detach", false, "return once everything is ready and leave it running")
+	down := flag.Bool("down", false, "stop what runs")
+	supervised := flag.Bool("supervised", false, "internal: run as the background half of -detach")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	err := run(ctx, *detached, *down, *supervised)
+	stop()
+	if err != nil {
+		if !errors.Is(err, errSaid) {
+			fmt.Fprintln(os.Stderr, "\n"+err.Error())
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, detached, down, supervised bool) error {
+	root, err := stack.Root()
+	if err != nil {
+		return err
+	}
+	s := site{root: root}
+	if err := os.MkdirAll(s.path("logs"), 0o755); err != nil {
+		return err
+	}
+	switch {
+	case down:
+		return s.down(os.Stdout)
+	case detached:
+		return s.detach(ctx, os.Stdout)
+	case supervised:
+		return s.supervise(ctx)
+	default:
+		return s.up(ctx, &progress{to: os.Stdout}, func() {})
+	}
+}

@@ -8,6 +8,8 @@ CREATE TABLE accounts (
     first_name              text NOT NULL,
     last_name               text NOT NULL DEFAULT '',
     password_hash           text,
+    -- The student chose the password: nobody else sets the sign-in details any more.
+    own_password            boolean NOT NULL DEFAULT false,
     must_change_password    boolean NOT NULL DEFAULT false,
     last_login              timestamptz,
     -- Who made the account, and how: sign-in details may only be set by its maker.

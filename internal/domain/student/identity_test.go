@@ -1,0 +1,168 @@
+package student
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+func TestParseEmail(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Email{
+		"ana@institute.org":                           "ana@institute.org",
+		"  Ana.LOPEZ+Trial@Institute.ORG\t":           "ana.lopez+trial@institute.org",
+		"jose\u0301@correo.es":                        "jos\u00e9@correo.es", // decomposed é
+		"ana@BÜCHER.example":                          "ana@xn--bcher-kva.example",
+		"ana@xn--bcher-kva.example":                   "ana@xn--bcher-kva.example",
+		"ana@localhost":                               "ana@localhost",
+		"o'brien_1/x@a-b.co.uk":                       "o'brien_1/x@a-b.co.uk",
+		"学生@例え.jp":                                    "学生@xn--r8jz45g.jp",
+		"":                                            "",
+		"ana":                                         "",
+		"@institute.org":                              "",
+		"ana@":                                        "",
+		"ana@institute":                               "",
+		"ana@10.0.0.1":                                "",
+		"ana@[10.0.0.1]":                              "",
+		"ana@institute..org":                          "",
+		"ana@-institute.org":                          "",
+		"ana@insti_tute.org":                          "",
+		"ana@institute.org.":                          "",
+		".ana@institute.org":                          "",
+		"ana.@institute.org":                          "",
+		"a..b@institute.org":                          "",
+		"a b@institute.org":                           "",
+		"a@b@institute.org":                           "",
+		"Ana <ana@institute.org>":                     "",
+		"ana@institute.org,ben@institute.org":         "",
+		"\"ana\"@institute.org":                       "",
+		"a\u200bna@institute.org":                     "",
+		"an\x00a@institute.org":                       "",
+		"ana\n@institute.org":                         "",
+		strings.Repeat("a", 65) + "@x.org":            "",
+		"a@" + strings.Repeat("b", 64) + ".org":       "",
+		"a@" + strings.Repeat("bbbbbbb.", 32) + "org": "",
+	} {
+		got, err := ParseEmail(text)
+		if got != want || (want == "") != (fault.KindOf(err) == fault.Invalid && err != nil) {
+			t.Errorf("ParseEmail(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func FuzzParseEmail(f *testing.F) {
+	for _, s := range []string{"ana@institute.org", "ÄÖ@BÜCHER.example", "\u0130@x.org", "a@x.org\u0301", "ǅ@ﬀ.org"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := ParseEmail(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseEmail(string(e)); err != nil || again != e {
+			t.Fatalf("%q gives %q, which gives %q, %v", text, e, again, err)
+		}
+		if shouted, err := ParseEmail(" " + strings.ToUpper(text) + " "); err == nil && strings.ToLower(strings.ToUpper(text)) == text && shouted != e {
+			t.Fatalf("%q gives %q, in capitals %q", text, e, shouted)
+		}
+		if name, err := ParseUsername(usernameFor(e)); err != nil || name != usernameFor(e) {
+			t.Fatalf("the username derived from %q is refused: %q, %v", e, usernameFor(e), err)
+		}
+	})
+}
+
+func TestParseUsername(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		" Ana.Lopez ":            "Ana.Lopez",
+		"ana@x.org":              "ana@x.org",
+		"a+b-c_9":                "a+b-c_9",
+		"Ána":                    "Ána",
+		"":                       "",
+		"ana lopez":              "",
+		"ana/lopez":              "",
+		"ana\x00":                "",
+		strings.Repeat("ü", 150): strings.Repeat("ü", 150),
+		strings.Repeat("ü", 151): "",
+	} {
+		if got, err := ParseUsername(text); got != want || (want == "") != (err != nil) {
+			t.Errorf("ParseUsername(%q) = %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestDerivedUsernames(t *testing.T) {
+	t.Parallel()
+	if got := usernameFor("o'brien/x@a-b.org"); got != "o_brien_x@a-b.org" {
+		t.Errorf("derived %q", got)
+	}
+	long := usernameFor(Email(strings.Repeat("é", 30) + "@" + strings.Repeat("a.", 100) + "org"))
+	taken := map[string]bool{"ana": true, "ana-2": true, strings.ToLower(long): true}
+	if got := freeUsername("Ana", taken); got != "Ana-3" {
+		t.Errorf("free = %q", got)
+	}
+	if got := freeUsername(long, taken); utf8.RuneCountInString(got) != 150 || !strings.HasSuffix(got, "-2") {
+		t.Errorf("free = %q", got)
+	}
+}
+
+func TestCheckPassword(t *testing.T) {
+	t.Parallel()
+	for password, code := range map[string]string{
+		"Tr0ub4dor&3x":             "",
+		"correct horse battery":    "",
+		"пароль-для-аны":           "",
+		"a1b2c3d":                  "password_too_short",
+		"ääääääää":                 "",
+		strings.Repeat("xY3", 43):  "password_too_long",
+		"2938475610":               "password_only_digits",
+		"password1":                "password_too_common",
+		"PassWord1":                "password_too_common",
+		"qwertyuiop":               "password_too_common",
+		"analopez1":                "password_too_similar",
+		"Lopez.Ana99":              "",
+		"ana.lopez@institute.org":  "password_too_similar",
+		"institute":                "password_too_similar",
+		"MaryLopez":                "password_too_similar",
+		"\x01\x02\x03\x04abcdefgh": "password_invalid",
+		"abcdefg\xff":              "password_invalid",
+	} {
+		err := CheckPassword(password, "ana.lopez@institute.org", "ana-the-first", "Mary", "Lopez")
+		if (code == "") != (err == nil) || code != "" && !fault.Has(err, code) {
+			t.Errorf("CheckPassword(%q) = %v, want %q", password, err, code)
+		}
+		if err != nil && strings.Contains(err.Error(), password) {
+			t.Errorf("the fault shows the password: %v", err)
+		}
+	}
+}
+
+func TestGeneratedPasswordsPassTheRules(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 500 {
+		p := GeneratePassword()
+		if err := CheckPassword(p, "ana@institute.org", "ana", "Ana", "Lopez"); err != nil || seen[p] {
+			t.Fatalf("%q: %v, seen before: %v", p, err, seen[p])
+		}
+		seen[p] = true
+	}
+}
+
+func TestHashesAreArgon2idAndCompare(t *testing.T) {
+	t.Parallel()
+	hash, err := HashPassword(t.Context(), "Tr0ub4dor&3x")
+	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+		t.Fatal(hash, err)
+	}
+	for password, want := range map[string]bool{"Tr0ub4dor&3x": true, "Tr0ub4dor&3": false, "": false} {
+		if got, err := samePassword(t.Context(), password, hash); got != want || err != nil {
+			t.Errorf("samePassword(%q) = %v, %v", password, got, err)
+		}
+	}
+	if got, err := samePassword(t.Context(), "", ""); got || err != nil {
+		t.Errorf("no password matches the empty one: %v, %v", got, err)
+	}
+}

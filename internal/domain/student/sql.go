@@ -1,0 +1,111 @@
+package student
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+const accountColumns = `a.id, a.email, a.username, a.first_name, a.last_name, a.must_change_password, a.own_password,
+	a.last_login, coalesce(a.created_by_organization, 0), a.created_via, coalesce(a.password_hash, '')`
+
+func scanAccount(row pgx.CollectableRow) (a Account, err error) {
+	var lastLogin *time.Time
+	err = row.Scan(&a.ID, &a.Email, &a.Username, &a.FirstName, &a.LastName, &a.MustChangePassword, &a.OwnPassword,
+		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash)
+	if lastLogin != nil {
+		a.LastLogin = *lastLogin
+	}
+	return a, err
+}
+
+func oneAccount(rows pgx.Rows, err error) (Account, error) {
+	if err != nil {
+		return Account{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanAccount)
+}
+
+func queueByEmail(b *pg.Batch, email Email, into *Account) {
+	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1`, email).Query(func(rows pgx.Rows) error {
+		a, err := oneAccount(rows, nil)
+		if pg.None(err) {
+			return nil
+		}
+		*into = a
+		return err
+	})
+}
+
+func selectAccount(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
+	return oneAccount(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.id = $1`, user))
+}
+
+// insertAccount gives no row when the username is taken.
+func insertAccount(ctx context.Context, q pg.Querier, d Draft, now time.Time) (Account, error) {
+	return oneAccount(q.Query(ctx, `
+		INSERT INTO accounts AS a (email, username, first_name, last_name, password_hash, must_change_password,
+			created_by_organization, created_via, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, nullif($5, ''), $6, nullif($7::bigint, 0), $8, $9, $9)
+		ON CONFLICT (lower(username)) DO NOTHING
+		RETURNING `+accountColumns,
+		d.Email, d.Username, d.FirstName, d.LastName, d.PasswordHash, d.MustChangePassword, d.CreatedBy, d.CreatedVia, now))
+}
+
+// selectUsernames reads which of base, base-2, base-3… are taken, in lower case.
+func selectUsernames(ctx context.Context, q pg.Querier, base string) (map[string]bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT lower(username) FROM accounts
+		WHERE lower(username) = ANY (SELECT lower($1) UNION ALL SELECT lower(left($1, 149 - length(n::text))) || '-' || n
+			FROM generate_series(2, 200) AS n)`, base)
+	if err != nil {
+		return nil, err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	taken := make(map[string]bool, len(names))
+	for _, n := range names {
+		taken[n] = true
+	}
+	return taken, err
+}
+
+func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, hash []byte, now, expires time.Time) {
+	b.Queue(`
+		INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5)`, hash, user, org, now, expires)
+}
+
+func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.Time) (Account, error) {
+	return oneAccount(q.Query(ctx, `
+		SELECT `+accountColumns+` FROM set_password_tokens l JOIN accounts a ON a.id = l.user_id
+		WHERE l.hash = $1 AND l.expires_at > $2`, hash, now))
+}
+
+// takeLink locks the account first: links of one account wait for each other, and the
+// second finds that the first has deleted it.
+func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (id.User, error) {
+	var user id.User
+	err := tx.QueryRow(ctx, `
+		SELECT a.id FROM accounts a
+		WHERE a.id = (SELECT user_id FROM set_password_tokens WHERE hash = $1 AND expires_at > $2)
+		FOR NO KEY UPDATE`, hash, now).Scan(&user)
+	if err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `DELETE FROM set_password_tokens WHERE hash = $1 RETURNING user_id`, hash).Scan(&user)
+	return user, err
+}
+
+func queueOwnPassword(b *pg.Batch, user id.User, hash string, now time.Time) {
+	b.Queue(`
+		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false, updated_at = $3
+		WHERE id = $1`, user, hash, now)
+}
+
+func queueDeleteLinks(b *pg.Batch, user id.User) {
+	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = $1`, user)
+}

@@ -1,0 +1,110 @@
+// Package student holds people's accounts: their identity, which is an email address on
+// the whole platform, usernames, passwords and set-password links.
+package student
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Origin is how an account came to be.
+type Origin string
+
+// The origins.
+const (
+	ViaAPI    Origin = "api"
+	ViaRoster Origin = "roster"
+	ViaStaff  Origin = "staff"
+	ViaLTI    Origin = "lti"
+)
+
+// Account is a person on the platform.
+type Account struct {
+	ID                 id.User
+	Email              Email
+	Username           string
+	FirstName          string
+	LastName           string
+	MustChangePassword bool
+	OwnPassword        bool      // the student chose it
+	LastLogin          time.Time // zero: never
+	CreatedBy          id.Organization
+	CreatedVia         Origin
+	passwordHash       string // "": no password
+}
+
+// HasSetPassword says whether the student has taken the account into use with a password:
+// chose one, or signed in with the one that was given.
+func (a Account) HasSetPassword() bool {
+	return a.OwnPassword || a.passwordHash != "" && !a.LastLogin.IsZero()
+}
+
+// Untouched says whether org made the account through the API and its student has neither
+// signed in nor chosen a password: only then may org set sign-in details and hand out
+// set-password links (contract: provisioning, rule 5).
+func (a Account) Untouched(org id.Organization) bool {
+	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword
+}
+
+// Load queues the reading of the account with the address; into stays zero when there is
+// none.
+func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, into) }
+
+// Find reads an account by its id. NotFound when there is none.
+func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
+	a, err := selectAccount(ctx, q, user)
+	if pg.None(err) {
+		return Account{}, fault.New(fault.NotFound, "not_found", "there is no user %d", user)
+	}
+	return a, err
+}
+
+// Draft is an account to be made.
+type Draft struct {
+	Email              Email
+	Username           string // "": derived from the address
+	FirstName          string
+	LastName           string
+	PasswordHash       string // of HashPassword; "": no password
+	MustChangePassword bool
+	CreatedBy          id.Organization
+	CreatedVia         Origin
+}
+
+// maxUsernameTries bounds how often a derived username may be snatched away by another
+// account that is made at the same time.
+const maxUsernameTries = 20
+
+// Create makes the account; the caller holds the lock of its address and has seen that
+// there is none. Invalid (username_taken) when the sent username is another's.
+func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, error) {
+	derived := d.Username == ""
+	if derived {
+		d.Username = usernameFor(d.Email)
+	}
+	base := d.Username
+	for range maxUsernameTries {
+		a, err := insertAccount(ctx, tx, d, now)
+		if !pg.None(err) {
+			return a, err
+		}
+		if !derived {
+			return Account{}, errUsernameTaken
+		}
+		taken, err := selectUsernames(ctx, tx, base)
+		if err != nil {
+			return Account{}, err
+		}
+		taken[strings.ToLower(d.Username)] = true // even if the database folds case in its own way
+		d.Username = freeUsername(base, taken)
+	}
+	return Account{}, fmt.Errorf("no free username in %d tries", maxUsernameTries)
+}
+
+var errUsernameTaken = fault.Field("username", "username_taken", "username: it is taken; send another or leave it out")

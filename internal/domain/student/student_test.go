@@ -1,0 +1,177 @@
+package student_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+func organization(t *testing.T, db *pg.DB) id.Organization {
+	t.Helper()
+	var org id.Organization
+	err := db.QueryRow(t.Context(), `
+		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days,
+			created_at, updated_at)
+		VALUES ('org', 'Org', true, 6, 7, 0, 0, true, 3, now(), now()) RETURNING id`).Scan(&org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return org
+}
+
+func create(t *testing.T, db *pg.DB, d student.Draft) (a student.Account, err error) {
+	t.Helper()
+	d.FirstName, d.CreatedVia = "Ana", student.ViaAPI
+	err = db.InTx(t.Context(), func(tx *pg.Tx) error {
+		a, err = student.Create(t.Context(), tx, d, now)
+		return err
+	})
+	return a, err
+}
+
+func load(t *testing.T, db *pg.DB, email student.Email) (a student.Account) {
+	t.Helper()
+	var b pg.Batch
+	student.Load(&b, email, &a)
+	if err := b.Send(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func issue(t *testing.T, db *pg.DB, org id.Organization, user id.User) student.Link {
+	t.Helper()
+	var b pg.Batch
+	l := student.IssueLink(&b, org, user, 3, now)
+	if err := b.Send(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestCreateAndRead(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	org := organization(t, db)
+	made, err := create(t, db, student.Draft{Email: "ana@x.org", LastName: "Lopez", CreatedBy: org})
+	if err != nil || made.Username != "ana@x.org" || made.HasSetPassword() || !made.Untouched(org) || made.Untouched(org+1) {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if got := load(t, db, "ana@x.org"); got != made {
+		t.Fatalf("loaded %+v\nwant %+v", got, made)
+	}
+	if got := load(t, db, "ben@x.org"); got != (student.Account{}) {
+		t.Fatalf("loaded %+v for nobody", got)
+	}
+	if got, err := student.Find(t.Context(), db, made.ID); err != nil || got != made {
+		t.Fatalf("found %+v, %v", got, err)
+	}
+	if _, err := student.Find(t.Context(), db, made.ID+1); fault.KindOf(err) != fault.NotFound {
+		t.Fatalf("found nobody: %v", err)
+	}
+}
+
+func TestUsernamesAreUniqueWithoutRegardToCase(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	for i, c := range []struct {
+		email student.Email
+		sent  string
+		want  string
+	}{
+		{"o'brien@x.org", "", "o_brien@x.org"},
+		{"o/brien@x.org", "", "o_brien@x.org-2"},
+		{"o{brien@x.org", "", "o_brien@x.org-3"},
+		{"taken@x.org", "O_Brien@X.org", ""},
+		{"free@x.org", "Free", "Free"},
+	} {
+		got, err := create(t, db, student.Draft{Email: c.email, Username: c.sent})
+		if got.Username != c.want || (c.want == "") != fault.Has(err, "username_taken") {
+			t.Errorf("row %d: %q, %v; want %q", i, got.Username, err, c.want)
+		}
+	}
+}
+
+func TestDerivedUsernamesOfAccountsMadeAtOnceDiffer(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var wg sync.WaitGroup
+	for _, sign := range "!#$%&'*/=?^`{|}~" {
+		wg.Go(func() {
+			if _, err := create(t, db, student.Draft{Email: student.Email(fmt.Sprintf("a%cb@x.org", sign))}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	var names int
+	if err := db.QueryRow(t.Context(), `SELECT count(DISTINCT username) FROM accounts WHERE username LIKE 'a\_b@x.org%'`).Scan(&names); err != nil || names != 16 {
+		t.Fatalf("%d usernames, %v", names, err)
+	}
+}
+
+func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	org := organization(t, db)
+	ana, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: org, MustChangePassword: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := issue(t, db, org, ana.ID), issue(t, db, org, ana.ID)
+	if !first.ExpiresAt.Equal(now.AddDate(0, 0, 3)) {
+		t.Fatalf("expires %v", first.ExpiresAt)
+	}
+	for range 2 { // reading consumes nothing
+		if got, err := student.FindLink(t.Context(), db, first.Token, now); err != nil || got.ID != ana.ID {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	if _, err := student.FindLink(t.Context(), db, first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
+		t.Fatalf("an expired link: %v", err)
+	}
+	set := func(token string, at time.Time) error {
+		return db.InTx(t.Context(), func(tx *pg.Tx) error {
+			return student.SetOwnPassword(t.Context(), tx, token, "$argon2id$x", at)
+		})
+	}
+	if err := set(first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
+		t.Fatalf("an expired link sets a password: %v", err)
+	}
+	if err := set("unknown", now); !errors.Is(err, student.ErrLinkOver) {
+		t.Fatalf("an unknown link sets a password: %v", err)
+	}
+	var wg sync.WaitGroup
+	results := make(chan error, 8)
+	for i := range 8 {
+		wg.Go(func() { results <- set([]string{first.Token, second.Token}[i%2], now) })
+	}
+	wg.Wait()
+	close(results)
+	won := 0
+	for err := range results {
+		if err == nil {
+			won++
+		} else if !errors.Is(err, student.ErrLinkOver) {
+			t.Error(err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d of 8 uses set the password", won)
+	}
+	got := load(t, db, "ana@x.org")
+	if !got.HasSetPassword() || got.MustChangePassword || got.Untouched(org) {
+		t.Fatalf("after: %+v", got)
+	}
+}

@@ -1,0 +1,55 @@
+package student
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// Link is the right to set a password once.
+type Link struct {
+	Token     string // stored only as its hash
+	ExpiresAt time.Time
+}
+
+// IssueLink queues the storing of a fresh link. Earlier ones stay good until they expire
+// or a password is set.
+func IssueLink(b *pg.Batch, org id.Organization, user id.User, validDays int, now time.Time) Link {
+	l := Link{Token: seal.Token(), ExpiresAt: now.Truncate(time.Second).AddDate(0, 0, validDays)}
+	queueInsertLink(b, org, user, seal.Hash(l.Token), now, l.ExpiresAt)
+	return l
+}
+
+// ErrLinkOver is the one answer to links that are unknown, used, replaced or expired.
+var ErrLinkOver = fault.New(fault.NotFound, "link_over", "this link has expired or was used already")
+
+// FindLink reads whose password the link sets, and consumes nothing: mail scanners open
+// links. NotFound (ErrLinkOver) when it is no good any more.
+func FindLink(ctx context.Context, q pg.Querier, token string, now time.Time) (Account, error) {
+	a, err := selectLinkAccount(ctx, q, seal.Hash(token), now)
+	if pg.None(err) {
+		return Account{}, ErrLinkOver
+	}
+	return a, err
+}
+
+// SetOwnPassword stores the student's own password and ends all of the student's links,
+// the used one among them. NotFound (ErrLinkOver) when the link is no good any more, also
+// when somebody else used it a moment ago. Two uses of links at once go one by one.
+func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, now time.Time) error {
+	user, err := takeLink(ctx, tx, seal.Hash(token), now)
+	if pg.None(err) {
+		return ErrLinkOver
+	}
+	if err != nil {
+		return err
+	}
+	var b pg.Batch
+	queueOwnPassword(&b, user, passwordHash, now)
+	queueDeleteLinks(&b, user)
+	return b.Send(ctx, tx)
+}

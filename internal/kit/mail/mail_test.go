@@ -4,107 +4,25 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
-	"log"
 	"mime"
 	"mime/multipart"
 	"mime/quotedprintable"
 	"net"
+	"net/http/httptest"
 	netmail "net/mail"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/emersion/go-sasl"
-	"github.com/emersion/go-smtp"
 	"go.uber.org/goleak"
 
-	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// script is what a test's server does at each step; nil steps agree.
-type script struct {
-	onMail func() error
-	onRcpt func(to string) error
-	onData func(conn *smtp.Conn, data []byte) error
-}
-
-type backend struct {
-	script
-	conn *smtp.Conn
-	auth bool
-}
-
-func (b *backend) Reset()        {}
-func (b *backend) Logout() error { return nil }
-
-func (b *backend) Mail(string, *smtp.MailOptions) error {
-	if b.onMail != nil {
-		return b.onMail()
-	}
-	return nil
-}
-
-func (b *backend) Rcpt(to string, _ *smtp.RcptOptions) error {
-	if b.onRcpt != nil {
-		return b.onRcpt(to)
-	}
-	return nil
-}
-
-func (b *backend) Data(r io.Reader) error {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return err
-	}
-	if b.onData != nil {
-		return b.onData(b.conn, data)
-	}
-	return nil
-}
-
-func (b *backend) AuthMechanisms() []string { return []string{sasl.Plain} }
-
-func (b *backend) Auth(string) (sasl.Server, error) {
-	return sasl.NewPlainServer(func(_, user, password string) error {
-		if user != "registrar" || password != "s3cret" {
-			return &smtp.SMTPError{Code: 535, EnhancedCode: smtp.EnhancedCode{5, 7, 8}, Message: "wrong password"}
-		}
-		return nil
-	}), nil
-}
-
-// start runs a server and gives its host:port.
-func start(t *testing.T, s script, configure func(*smtp.Server)) string {
-	t.Helper()
-	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) {
-		return &backend{script: s, conn: c}, nil
-	}))
-	server.Domain, server.ErrorLog = "localhost", log.New(io.Discard, "", 0)
-	if configure != nil {
-		configure(server)
-	}
-	l := listen(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(l)
-	}()
-	t.Cleanup(func() { _ = server.Close(); <-done })
-	return l.Addr().String()
-}
-
-func listen(t *testing.T) net.Listener {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
 
 func parse(t *testing.T, smtpURL string) *Server {
 	t.Helper()
@@ -138,9 +56,7 @@ func send(t *testing.T, s *Server) (Outcome, bool) {
 	return got, handed
 }
 
-func refuse(code int) error {
-	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{code / 100, 1, 1}, Message: "no such\tuser"}
-}
+func refuse(code int) error { return mailtest.Refuse(code, "no such\tuser") }
 
 func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 	t.Parallel()
@@ -151,42 +67,46 @@ func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		script func(t *testing.T) script
+		script func(t *testing.T) mailtest.Script
 		result Result
 		handed bool
 		detail string
 	}{
-		{"all is taken", func(*testing.T) script { return script{} }, Accepted, true, ""},
-		{"sender refused for now", func(*testing.T) script { return script{onMail: func() error { return refuse(451) }} },
+		{"all is taken", func(*testing.T) mailtest.Script { return mailtest.Script{} }, Accepted, true, ""},
+		{"sender refused for now", func(*testing.T) mailtest.Script { return mailtest.Script{OnMail: func() error { return refuse(451) }} },
 			Temporary, false, "answered 451"},
-		{"sender refused for good", func(*testing.T) script { return script{onMail: func() error { return refuse(550) }} },
+		{"sender refused for good", func(*testing.T) mailtest.Script { return mailtest.Script{OnMail: func() error { return refuse(550) }} },
 			Permanent, false, "answered 550"},
-		{"recipient refused for now", func(*testing.T) script { return script{onRcpt: func(string) error { return refuse(450) }} },
+		{"recipient refused for now", func(*testing.T) mailtest.Script {
+			return mailtest.Script{OnRcpt: func(string) error { return refuse(450) }}
+		},
 			Temporary, false, "answered 450"},
-		{"recipient refused for good", func(*testing.T) script { return script{onRcpt: func(string) error { return refuse(550) }} },
+		{"recipient refused for good", func(*testing.T) mailtest.Script {
+			return mailtest.Script{OnRcpt: func(string) error { return refuse(550) }}
+		},
 			Permanent, false, "answered 550 5.1.1 no such user"},
-		{"text refused for now", func(*testing.T) script {
-			return script{onData: func(*smtp.Conn, []byte) error { return refuse(452) }}
+		{"text refused for now", func(*testing.T) mailtest.Script {
+			return mailtest.Script{OnData: func(string) error { return refuse(452) }}
 		}, Temporary, true, "answered 452"},
-		{"text refused for good", func(*testing.T) script {
-			return script{onData: func(*smtp.Conn, []byte) error { return refuse(554) }}
+		{"text refused for good", func(*testing.T) mailtest.Script {
+			return mailtest.Script{OnData: func(string) error { return refuse(554) }}
 		}, Permanent, true, "answered 554"},
-		{"dropped after the text", func(*testing.T) script {
-			return script{onData: func(c *smtp.Conn, _ []byte) error { return c.Conn().Close() }}
+		{"dropped after the text", func(*testing.T) mailtest.Script {
+			return mailtest.Script{OnData: func(string) error { return mailtest.ErrDrop }}
 		}, Uncertain, true, "may have been received"},
-		{"silent after the text", func(t *testing.T) script {
+		{"silent after the text", func(t *testing.T) mailtest.Script {
 			c := hang(t)
-			return script{onData: func(*smtp.Conn, []byte) error { <-c; return nil }}
+			return mailtest.Script{OnData: func(string) error { <-c; return nil }}
 		}, Uncertain, true, "may have been received"},
-		{"silent before the text", func(t *testing.T) script {
+		{"silent before the text", func(t *testing.T) mailtest.Script {
 			c := hang(t)
-			return script{onRcpt: func(string) error { <-c; return nil }}
+			return mailtest.Script{OnRcpt: func(string) error { <-c; return nil }}
 		}, Temporary, false, "did not answer in time"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			addr := start(t, c.script(t), nil)
-			got, handed := send(t, parse(t, "smtp://"+addr+"?tls=none"))
+			server := mailtest.Start(t, c.script(t), mailtest.Options{})
+			got, handed := send(t, parse(t, server.URL()))
 			if got.Result != c.result || handed != c.handed || !strings.Contains(got.Detail, c.detail) {
 				t.Errorf("%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail)
 			}
@@ -196,7 +116,10 @@ func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 
 func TestAServerThatIsAwayOrDeafIsATemporaryFault(t *testing.T) {
 	t.Parallel()
-	l := listen(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	addr := l.Addr().String()
 	s := parse(t, "smtp://"+addr+"?tls=none")
 	// The kernel accepts, nobody greets.
@@ -216,8 +139,8 @@ func TestTheContextEndsASending(t *testing.T) {
 	t.Parallel()
 	reached, release := make(chan struct{}), make(chan struct{})
 	defer close(release)
-	addr := start(t, script{onRcpt: func(string) error { close(reached); <-release; return nil }}, nil)
-	s := parse(t, "smtp://"+addr+"?tls=none")
+	server := mailtest.Start(t, mailtest.Script{OnRcpt: func(string) error { close(reached); <-release; return nil }}, mailtest.Options{})
+	s := parse(t, server.URL())
 	s.Times = Times{time.Hour, time.Hour, time.Hour}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-reached; cancel() }()
@@ -229,9 +152,9 @@ func TestTheContextEndsASending(t *testing.T) {
 
 func TestAFailedHandOverSendsNothing(t *testing.T) {
 	t.Parallel()
-	addr := start(t, script{onData: func(*smtp.Conn, []byte) error { t.Error("text arrived"); return nil }}, nil)
+	server := mailtest.Start(t, mailtest.Script{OnData: func(string) error { t.Error("text arrived"); return nil }}, mailtest.Options{})
 	lost := errors.New("lost")
-	if got, err := parse(t, "smtp://"+addr+"?tls=none").Send(t.Context(), message(), func(context.Context) error { return lost }); !errors.Is(err, lost) {
+	if got, err := parse(t, server.URL()).Send(t.Context(), message(), func(context.Context) error { return lost }); !errors.Is(err, lost) {
 		t.Fatalf("%+v %v", got, err)
 	}
 }
@@ -250,15 +173,15 @@ func TestAddressesThatAreNoneAreRefusedForGood(t *testing.T) {
 
 func TestEncryptionAndSignIn(t *testing.T) {
 	t.Parallel()
-	certs, err := stack.LoadCerts(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	withTLS := func(s *smtp.Server) { s.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certs.Leaf}} }
-	starttls := start(t, script{}, withTLS)
-	plain := start(t, script{}, nil)
-	insecure := start(t, script{}, func(s *smtp.Server) { s.AllowInsecureAuth = true })
-	implicit := startImplicit(t, certs.Leaf)
+	// The HTTP test server's certificate is for 127.0.0.1 too.
+	web := httptest.NewTLSServer(nil)
+	defer web.Close()
+	config, trusted := &tls.Config{Certificates: web.TLS.Certificates}, x509.NewCertPool()
+	trusted.AddCert(web.Certificate())
+	starttls := mailtest.Start(t, mailtest.Script{}, mailtest.Options{StartTLS: config}).Addr
+	plain := mailtest.Start(t, mailtest.Script{}, mailtest.Options{}).Addr
+	insecure := mailtest.Start(t, mailtest.Script{}, mailtest.Options{InsecureAuth: true}).Addr
+	implicit := mailtest.Start(t, mailtest.Script{}, mailtest.Options{ImplicitTLS: config}).Addr
 	for _, c := range []struct {
 		name, url string
 		untrusted bool
@@ -280,7 +203,7 @@ func TestEncryptionAndSignIn(t *testing.T) {
 			s := parse(t, c.url)
 			s.Times = DefaultTimes()
 			if !c.untrusted {
-				s.tls.RootCAs = certs.CA
+				s.tls.RootCAs = trusted
 			}
 			got, _ := send(t, s)
 			if got.Result != c.result || !strings.Contains(got.Detail, c.detail) || strings.Contains(got.Detail, "s3cret") {
@@ -291,20 +214,6 @@ func TestEncryptionAndSignIn(t *testing.T) {
 			}
 		})
 	}
-}
-
-func startImplicit(t *testing.T, leaf tls.Certificate) string {
-	t.Helper()
-	server := smtp.NewServer(smtp.BackendFunc(func(c *smtp.Conn) (smtp.Session, error) { return &backend{conn: c}, nil }))
-	server.Domain, server.ErrorLog = "localhost", log.New(io.Discard, "", 0)
-	l := listen(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{leaf}}))
-	}()
-	t.Cleanup(func() { _ = server.Close(); <-done })
-	return l.Addr().String()
 }
 
 func TestParseServer(t *testing.T) {
@@ -369,12 +278,11 @@ func TestNamesCannotForgeHeaders(t *testing.T) {
 
 func TestAMessageCarriesBothTexts(t *testing.T) {
 	t.Parallel()
-	var got []byte
-	addr := start(t, script{onData: func(_ *smtp.Conn, data []byte) error { got = data; return nil }}, nil)
-	if out, _ := send(t, parse(t, "smtp://"+addr+"?tls=none")); out.Result != Accepted {
+	server := mailtest.Start(t, mailtest.Script{}, mailtest.Options{})
+	if out, _ := send(t, parse(t, server.URL())); out.Result != Accepted {
 		t.Fatal(out)
 	}
-	m, err := netmail.ReadMessage(bytes.NewReader(got))
+	m, err := netmail.ReadMessage(strings.NewReader(server.Messages()[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

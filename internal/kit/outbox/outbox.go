@@ -16,7 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Channel is notified when rows that are due at once were committed.
+// Channel is notified with a kind when rows of that kind were committed.
 const Channel = "registrar_outbox"
 
 // Task is a claimed row.
@@ -34,14 +34,27 @@ func Add(ctx context.Context, tx *pg.Tx, kind task.Kind, subject int64, org id.O
 	if err := insert(ctx, tx, kind, subject, org, runAt); err != nil {
 		return err
 	}
-	tx.Wake(Channel, "")
+	tx.Wake(Channel, string(kind))
 	return nil
 }
 
-// Claim hands out up to limit due tasks for the length of lease; no two callers get the
-// same one.
-func Claim(ctx context.Context, q pg.Querier, now time.Time, lease time.Duration, limit int) ([]Task, error) {
-	return claim(ctx, q, now, now.Add(lease), limit)
+// Claim hands out up to limit due tasks of a kind for the length of lease; no two callers
+// get the same one.
+func Claim(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, lease time.Duration, limit int) ([]Task, error) {
+	return claim(ctx, q, kind, now, now.Add(lease), limit)
+}
+
+// Release makes claims due again at once, when they could not be put on the run queue.
+// Claims that are not current any more stay as they are.
+func Release(ctx context.Context, q pg.Querier, now time.Time, refs []task.Outbox) error {
+	return release(ctx, q, now, refs)
+}
+
+// Hold is what a worker begins with: it reads the claimed task and keeps the claim until
+// the given time, however long the task has waited on the run queue. ErrLost when the
+// claim is not current any more.
+func Hold(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) (Task, error) {
+	return hold(ctx, q, ref, until)
 }
 
 // ErrLost means that the claim is no longer the task's current one: somebody else has

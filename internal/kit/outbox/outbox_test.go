@@ -27,14 +27,14 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	db, now := pgtest.New(t), time.Now()
 	owe(t, db, 7, now)
 	owe(t, db, 8, now.Add(time.Hour))
-	first, err := outbox.Claim(t.Context(), db, now, time.Minute, 10)
+	first, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Minute, 10)
 	if err != nil || len(first) != 1 || first[0].Subject != 7 || first[0].Claim != 1 {
 		t.Fatalf("claim = %+v, %v; want the due task alone", first, err)
 	}
-	if again, _ := outbox.Claim(t.Context(), db, now.Add(time.Second), time.Minute, 10); len(again) != 0 {
+	if again, _ := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(time.Second), time.Minute, 10); len(again) != 0 {
 		t.Fatalf("claimed twice within the lease: %+v", again)
 	}
-	second, err := outbox.Claim(t.Context(), db, now.Add(2*time.Minute), time.Minute, 10)
+	second, err := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(2*time.Minute), time.Minute, 10)
 	if err != nil || len(second) != 1 || second[0].Claim != 2 {
 		t.Fatalf("after the lease: %+v, %v", second, err)
 	}
@@ -45,11 +45,43 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	if _, err := outbox.Load(t.Context(), db, old); !errors.Is(err, outbox.ErrLost) {
 		t.Fatalf("the lost claim loads the task: %v", err)
 	}
+	if _, err := outbox.Hold(t.Context(), db, old, now.Add(time.Hour)); !errors.Is(err, outbox.ErrLost) {
+		t.Fatalf("the lost claim holds the task: %v", err)
+	}
+	if held, err := outbox.Hold(t.Context(), db, current, now.Add(time.Hour)); err != nil || held != second[0] {
+		t.Fatalf("held = %+v, %v", held, err)
+	}
+	if none, _ := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(59*time.Minute), time.Minute, 1); len(none) != 0 {
+		t.Fatalf("claimed while it was held: %+v", none)
+	}
 	if err := outbox.Later(t.Context(), db, current, now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if err := outbox.Done(t.Context(), db, current); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestReleaseMakesCurrentClaimsDueAgain(t *testing.T) {
+	t.Parallel()
+	db, now := pgtest.New(t), time.Now()
+	for subject := range int64(3) {
+		owe(t, db, subject, now)
+	}
+	if other, err := outbox.Claim(t.Context(), db, task.WebhookSkip, now, time.Hour, 10); err != nil || len(other) != 0 {
+		t.Fatalf("claimed another kind: %+v, %v", other, err)
+	}
+	got, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
+	if err != nil || len(got) != 3 {
+		t.Fatalf("claim = %+v, %v", got, err)
+	}
+	refs := []task.Outbox{{Task: got[0].ID, Claim: 1}, {Task: got[1].ID, Claim: 1}, {Task: got[2].ID, Claim: 9}}
+	if err := outbox.Release(t.Context(), db, now, refs); err != nil {
+		t.Fatal(err)
+	}
+	again, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
+	if err != nil || len(again) != 2 || again[0].Claim != 2 {
+		t.Fatalf("after the release: %+v, %v", again, err)
 	}
 }
 
@@ -66,7 +98,7 @@ func TestParallelClaimsShareNothing(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				got, err := outbox.Claim(t.Context(), db, now, time.Hour, 7)
+				got, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 7)
 				if err != nil {
 					t.Error(err)
 				}
@@ -83,7 +115,7 @@ func TestParallelClaimsShareNothing(t *testing.T) {
 	}
 	wg.Wait()
 	// A claimer that saw only rows locked by others gave up early: sweep the rest.
-	rest, err := outbox.Claim(t.Context(), db, now, time.Hour, tasks)
+	rest, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, tasks)
 	if err != nil {
 		t.Fatal(err)
 	}

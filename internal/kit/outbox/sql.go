@@ -18,23 +18,44 @@ func insert(ctx context.Context, q pg.Querier, kind task.Kind, subject int64, or
 	return err
 }
 
-func claim(ctx context.Context, q pg.Querier, now, until time.Time, limit int) ([]Task, error) {
+func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Time, limit int) ([]Task, error) {
 	rows, err := q.Query(ctx, `
-		UPDATE outbox_tasks SET run_at = $2, claims = claims + 1
+		UPDATE outbox_tasks SET run_at = $3, claims = claims + 1
 		WHERE id IN (
-			SELECT id FROM outbox_tasks WHERE run_at <= $1
-			ORDER BY run_at, id LIMIT $3 FOR UPDATE SKIP LOCKED)
-		RETURNING id, kind, subject, coalesce(organization_id, 0), claims, created_at`, now, until, limit)
+			SELECT id FROM outbox_tasks WHERE kind = $1 AND run_at <= $2
+			ORDER BY run_at, id LIMIT $4 FOR UPDATE SKIP LOCKED)
+		RETURNING id, kind, subject, coalesce(organization_id, 0), claims, created_at`, kind, now, until, limit)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Task])
 }
 
+func release(ctx context.Context, q pg.Querier, now time.Time, refs []task.Outbox) error {
+	ids, claims := make([]int64, len(refs)), make([]int32, len(refs))
+	for i, r := range refs {
+		ids[i], claims[i] = int64(r.Task), int32(r.Claim) //nolint:gosec // the column is an integer
+	}
+	_, err := q.Exec(ctx, `
+		UPDATE outbox_tasks t SET run_at = $1
+		FROM unnest($2::bigint[], $3::integer[]) AS r(id, claims)
+		WHERE t.id = r.id AND t.claims = r.claims`, now, ids, claims)
+	return err
+}
+
+func hold(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) (Task, error) {
+	return one(q.Query(ctx, `
+		UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2
+		RETURNING id, kind, subject, coalesce(organization_id, 0), claims, created_at`, ref.Task, ref.Claim, until))
+}
+
 func load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {
-	rows, err := q.Query(ctx, `
+	return one(q.Query(ctx, `
 		SELECT id, kind, subject, coalesce(organization_id, 0), claims, created_at
-		FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim)
+		FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim))
+}
+
+func one(rows pgx.Rows, err error) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}

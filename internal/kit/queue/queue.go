@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,9 +30,16 @@ type Name string
 
 // The queues.
 const (
-	Email   Name = "email"
-	Webhook Name = "webhook"
+	Email       Name = "email"
+	Webhook     Name = "webhook"
+	Maintenance Name = "maintenance"
 )
+
+// Of is the queue of a kind.
+func Of(kind task.Kind) Name {
+	name, _, _ := strings.Cut(string(kind), ".")
+	return Name(name)
+}
 
 // Connect makes the process's client of the Redis at redisURL (redis://, rediss:// or
 // unix://, whose query may hold go-redis settings). It does not wait for an answer:

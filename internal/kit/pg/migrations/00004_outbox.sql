@@ -11,7 +11,7 @@ CREATE TABLE outbox_tasks (
     claims          integer NOT NULL DEFAULT 0,
     created_at      timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX outbox_tasks_due ON outbox_tasks (run_at, id);
+CREATE INDEX outbox_tasks_due ON outbox_tasks (kind, run_at, id);
 CREATE INDEX outbox_tasks_subject ON outbox_tasks (kind, subject);
 
 CREATE TABLE emails (

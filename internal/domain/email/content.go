@@ -33,6 +33,8 @@ type Student struct {
 	Courses      []Course `json:"courses,omitempty"` // what the call granted, extended or renewed
 }
 
+func (s Student) student() Student { return s }
+
 // Course is one course that the mail announces.
 type Course struct {
 	Name      string     `json:"name"`

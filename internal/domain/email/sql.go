@@ -59,3 +59,32 @@ func oneRecord(rows pgx.Rows, err error) (Record, error) {
 	}
 	return r, err
 }
+
+func load(ctx context.Context, q pg.Querier, mail id.Email) (row, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, organization_id, coalesce(user_id, 0), type, recipient, reference, params, sealed, status, detail,
+			attempts, handed_over_at IS NOT NULL, created_at
+		FROM emails WHERE id = $1`, mail)
+	if err != nil {
+		return row{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[row])
+}
+
+// markHandedOver reports false when the mark is there already or the mail is final.
+func markHandedOver(ctx context.Context, q pg.Querier, mail id.Email, now time.Time) (bool, error) {
+	tag, err := q.Exec(ctx, `
+		UPDATE emails SET handed_over_at = $2, updated_at = $2
+		WHERE id = $1 AND status = 'queued' AND handed_over_at IS NULL`, mail, now)
+	return tag.RowsAffected() == 1, err
+}
+
+// record takes the mark off a mail that stays queued and the secrets off one that is final.
+func record(ctx context.Context, q pg.Querier, mail id.Email, f fate, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE emails SET status = $2, detail = $3, attempts = attempts + 1, updated_at = $4,
+			sealed = CASE WHEN $2 = 'queued' THEN sealed END,
+			handed_over_at = CASE WHEN $2 = 'queued' THEN NULL ELSE handed_over_at END
+		WHERE id = $1 AND status = 'queued'`, mail, f.status, f.detail, now)
+	return err
+}

@@ -1,0 +1,194 @@
+package email
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	netmail "net/mail"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Postman sends queued mails, each at most once.
+//
+// SMTP has no way to ask whether a message arrived, so a mail that may have left is never
+// sent again by itself. Just before its text goes over the wire, the row is marked in a
+// transaction of its own. The mark is taken off together with the record of a refusal,
+// and stays when nothing could be recorded (the process died, PostgreSQL went away). Who
+// finds a queued mail with the mark therefore settles it as uncertain. Everything before
+// the mark may be repeated freely.
+type Postman struct {
+	DB     *pg.DB
+	Box    *seal.Box
+	Server *mail.Server
+	From   netmail.Address // the organization's name stands in front of it
+	Zone   *time.Location  // dates and times in mails
+	Clock  clock.Clock
+	Log    *slog.Logger
+	// Observe, when set, is told of every attempt.
+	Observe func(Type, mail.Result)
+}
+
+// giveUpAfter is how long temporary refusals are borne.
+const giveUpAfter = 24 * time.Hour
+
+// Pause is the wait after so many attempts that failed for now.
+func Pause(attempts int) time.Duration {
+	minutes := []time.Duration{1, 2, 5, 10, 30}
+	return minutes[min(max(attempts, 1), len(minutes))-1] * time.Minute
+}
+
+// hold is how long a worker keeps a mail: longer than a sending can take, so that a mark
+// without a live claim means a dead worker.
+func (p *Postman) hold() time.Time { return p.Clock().Add(p.Server.Times.Total() + time.Minute) }
+
+// errTaken stops a sending whose claim or mark another worker has.
+var errTaken = errors.New("another worker has the mail")
+
+// Deliver works on one claim of a mail: it sends the mail and records what became of it,
+// or finds that there is nothing (more) to send. A claim that was lost is no error.
+func (p *Postman) Deliver(ctx context.Context, ref task.Outbox) error {
+	err := p.deliver(ctx, ref)
+	if errors.Is(err, outbox.ErrLost) || errors.Is(err, errTaken) {
+		return nil
+	}
+	return err
+}
+
+func (p *Postman) deliver(ctx context.Context, ref task.Outbox) error {
+	owed, err := outbox.Hold(ctx, p.DB, ref, p.hold())
+	if err != nil {
+		return err
+	}
+	r, err := load(ctx, p.DB, id.Email(owed.Subject))
+	switch {
+	case pg.None(err): // the account or organization is gone, and the mail with it
+		return outbox.Done(ctx, p.DB, ref)
+	case err != nil:
+		return err
+	case r.Status.Final():
+		return outbox.Done(ctx, p.DB, ref)
+	case r.HandedOver:
+		return p.settle(ctx, ref, r, mail.Outcome{Result: mail.Uncertain,
+			Detail: "sending was interrupted after the message was handed to the mail server; it may have been received"})
+	}
+	outcome, err := p.send(ctx, ref, r)
+	if err != nil {
+		return err
+	}
+	return p.settle(ctx, ref, r, outcome)
+}
+
+// send fails only when the mail is not this worker's to send. A mail that cannot be
+// written (a missing key, a type of a newer version) waits like one that is refused.
+func (p *Postman) send(ctx context.Context, ref task.Outbox, r row) (mail.Outcome, error) {
+	m, err := p.write(ctx, r)
+	if err != nil {
+		p.Log.ErrorContext(ctx, "mail cannot be written", "email", int64(r.ID), "type", string(r.Type), "error", err)
+		return mail.Outcome{Result: mail.Temporary, Detail: "the message could not be written by this installation"}, nil
+	}
+	return p.Server.Send(ctx, m, func(ctx context.Context) error { return p.mark(ctx, ref, r.ID) })
+}
+
+// mark says that the text leaves now. The claim must be current, and the mark new.
+func (p *Postman) mark(ctx context.Context, ref task.Outbox, mail id.Email) error {
+	return p.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if _, err := outbox.Hold(ctx, tx, ref, p.hold()); err != nil {
+			return err
+		}
+		first, err := markHandedOver(ctx, tx, mail, p.Clock())
+		if err == nil && !first {
+			return errTaken
+		}
+		return err
+	})
+}
+
+func (p *Postman) write(ctx context.Context, r row) (mail.Message, error) {
+	content, err := decodeContent(r.Type, r.Params)
+	if err != nil {
+		return mail.Message{}, err
+	}
+	secrets, err := openSecrets(ctx, p.Box, r.Reference, r.Sealed)
+	if err != nil {
+		return mail.Message{}, err
+	}
+	now := p.Clock()
+	text, err := Render(content, secrets, now, p.Zone)
+	if err != nil {
+		return mail.Message{}, err
+	}
+	from := p.From
+	to := netmail.Address{Address: r.Recipient}
+	if s, ok := content.(interface{ student() Student }); ok {
+		from.Name, to.Name = s.student().Organization, strings.TrimSpace(s.student().FirstName+" "+s.student().LastName)
+	}
+	_, domain, _ := strings.Cut(p.From.Address, "@")
+	return mail.Message{From: from, To: to, Subject: text.Subject, Text: text.Plain, HTML: text.HTML,
+		ID: r.Reference.String() + "@" + domain, Date: now}, nil
+}
+
+// settle records an attempt's outcome and finishes the task, or gives it back for later.
+// It goes on when ctx has ended: what has happened must be written down.
+func (p *Postman) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outcome) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	next := decide(r, o, p.Clock())
+	err := p.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if err := record(ctx, tx, r.ID, next, p.Clock()); err != nil {
+			return err
+		}
+		if !next.status.Final() {
+			return outbox.Later(ctx, tx, ref, next.again)
+		}
+		tx.Wake(Channel, strconv.FormatInt(int64(r.ID), 10))
+		return outbox.Done(ctx, tx, ref)
+	})
+	if errors.Is(err, outbox.ErrLost) {
+		p.Log.WarnContext(ctx, "another worker has settled the mail in the meantime", "email", int64(r.ID), "result", string(o.Result))
+	}
+	if err != nil {
+		return fmt.Errorf("recording that mail %d is %s: %w", r.ID, next.status, err)
+	}
+	if p.Observe != nil {
+		p.Observe(r.Type, o.Result)
+	}
+	p.Log.InfoContext(ctx, "mail attempted", "email", int64(r.ID), "organization", int64(r.Organization), "type", string(r.Type),
+		"result", string(o.Result), "status", string(next.status), "detail", next.detail, "attempt", r.Attempts+1)
+	return nil
+}
+
+// fate is what an attempt makes of a mail.
+type fate struct {
+	status Status
+	detail string
+	again  time.Time // when queued
+}
+
+// decide is the rule from an outcome to the mail's fate.
+func decide(r row, o mail.Outcome, now time.Time) fate {
+	switch o.Result {
+	case mail.Accepted:
+		return fate{status: Sent}
+	case mail.Uncertain:
+		return fate{status: Uncertain, detail: o.Detail}
+	case mail.Permanent:
+		return fate{status: Failed, detail: o.Detail}
+	case mail.Temporary:
+	}
+	again := now.Add(Pause(r.Attempts + 1))
+	if again.After(r.CreatedAt.Add(giveUpAfter)) {
+		return fate{status: Failed, detail: "not delivered within 24 hours; at last " + o.Detail}
+	}
+	return fate{status: Queued, detail: o.Detail + "; it is tried again", again: again}
+}

@@ -61,10 +61,11 @@ func Run(ctx context.Context, private *Private, addr string, work ...func(contex
 	return errors.Join(errs...)
 }
 
-// Serve listens on the address of every server, serves until ctx ends, and then lets
-// the requests in hand finish for up to 25 s. It fails when an address cannot be
-// listened on or a server stops by itself.
-func Serve(ctx context.Context, servers ...*http.Server) error {
+// Listen listens on the address of every server, so that a program that is ready can be
+// reached, and returns the piece of work that serves: until its context ends, and then
+// for up to 25 s more to let the requests in hand finish. It fails when a server stops
+// by itself.
+func Listen(ctx context.Context, servers ...*http.Server) (serve func(context.Context) error, err error) {
 	listeners := make([]net.Listener, 0, len(servers))
 	for _, s := range servers {
 		l, err := listen(ctx, s.Addr)
@@ -72,11 +73,20 @@ func Serve(ctx context.Context, servers ...*http.Server) error {
 			for _, open := range listeners {
 				_ = open.Close()
 			}
-			return err
+			return nil, err
 		}
 		listeners = append(listeners, l)
 	}
-	return serveOn(ctx, servers, listeners)
+	return func(ctx context.Context) error { return serveOn(ctx, servers, listeners) }, nil
+}
+
+// Serve listens on the address of every server and serves, as Listen says.
+func Serve(ctx context.Context, servers ...*http.Server) error {
+	serve, err := Listen(ctx, servers...)
+	if err != nil {
+		return err
+	}
+	return serve(ctx)
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

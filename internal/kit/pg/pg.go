@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -131,6 +132,20 @@ func deadlocked(err error) bool {
 func Violates(err error, constraint string) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.ConstraintName == constraint
+}
+
+// Away says whether err means that PostgreSQL could not be asked: refused or lost
+// connections, a server that starts, stops or has no connection left. A repeat can help.
+func Away(err error) bool {
+	var connecting *pgconn.ConnectError
+	if errors.As(err, &connecting) {
+		return true
+	}
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"
+	}
+	return pgconn.SafeToRetry(err)
 }
 
 // None says whether err means that a query found no row.

@@ -27,8 +27,8 @@ type Box struct{ aead tink.AEAD }
 // Config names where the keyset is: exactly one of the two. It is embedded in the
 // configuration of every program that reads or writes secrets.
 type Config struct {
-	Keyset     string `env:"SECRET_KEYSET,unset" json:"-"` // Tink's JSON form
-	KeysetFile string `env:"SECRET_KEYSET_FILE"`           // a file that holds it
+	Keyset     string `env:"SECRET_KEYSET,unset" json:"-" help:"Tink keyset in JSON that encrypts stored secrets; or SECRET_KEYSET_FILE"`
+	KeysetFile string `env:"SECRET_KEYSET_FILE" help:"file that holds the keyset"`
 }
 
 // Open reads the keyset.

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// config is everything that the environment decides.
+type config struct {
+	DatabaseURL     string `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	RedisURL        string `env:"REDIS_URL,required" help:"redis:// address of the run queue; the APIs work while it is away"`
+	HTTPAddr        string `env:"HTTP_ADDR" envDefault:":8080" help:"address of the partner API"`
+	PlatformAddr    string `env:"PLATFORM_ADDR" envDefault:":8081" help:"address of the platform API; never public"`
+	PrivateAddr     string `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
+	PlatformKey     string `env:"PLATFORM_KEY,required" help:"the key of the platform API, 16 characters at least"`
+	PublicURL       string `env:"PUBLIC_URL,required" help:"base of every link that leaves in an answer, such as https://registrar.example"`
+	PlatformZone    string `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`
+	LogLevel        string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	MaxInFlight     int    `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each API; more are answered 503"`
+	SafeExamBrowser bool   `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
+	Secrets         seal.Config
+
+	zone *time.Location
+}
+
+// Validate implements env.Validator.
+func (c *config) Validate() error {
+	var errs []error
+	if len(c.PlatformKey) < 16 {
+		errs = append(errs, errors.New("PLATFORM_KEY: use 16 characters at least"))
+	}
+	if c.MaxInFlight < 1 {
+		errs = append(errs, errors.New("MAX_IN_FLIGHT: use 1 at least"))
+	}
+	if u, err := url.Parse(c.PublicURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		errs = append(errs, fmt.Errorf("PUBLIC_URL: %q is no http or https address", c.PublicURL))
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	zone, err := clock.Zone("PLATFORM_TIME_ZONE", c.PlatformZone)
+	c.zone = zone
+	return errors.Join(append(errs, err)...)
+}
+
+// migrateConfig is what a migration needs of it.
+type migrateConfig struct {
+	DatabaseURL string `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+}

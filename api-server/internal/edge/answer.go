@@ -1,0 +1,113 @@
+package edge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// JSON writes body with the status.
+func JSON(w http.ResponseWriter, status int, body any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that has gone is no fault
+	return nil
+}
+
+// errorBody is the contract's error with the additive fields.
+type errorBody struct {
+	Status string      `json:"status"`
+	Error  string      `json:"error"`
+	Code   string      `json:"code"`
+	Field  string      `json:"field,omitempty"`
+	Errors []errorItem `json:"errors,omitempty"` // all of them, where a request has several
+}
+
+type errorItem struct {
+	Error string `json:"error"`
+	Code  string `json:"code"`
+	Field string `json:"field,omitempty"`
+}
+
+// statusOf is the one place where a kind of fault becomes an HTTP status.
+func statusOf(k fault.Kind) int {
+	switch k {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	case fault.Internal:
+	}
+	return http.StatusInternalServerError
+}
+
+// statusGone is what logs and metrics show for a request whose client went away.
+const statusGone = 499
+
+var (
+	errInternal = fault.New(fault.Internal, "internal", "unexpected error; nothing is wrong with the request, and it is safe to send it again as it is")
+	errAway     = fault.New(fault.Unavailable, "unavailable", "the service cannot reach its database; send the same request again later")
+)
+
+// Fail writes err as the contract's error body. What is no fault, or an internal one,
+// shows nothing of itself; its text goes to the access log.
+func Fail(w http.ResponseWriter, r *http.Request, err error) {
+	note(r, err)
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+		w.WriteHeader(statusGone)
+		return
+	}
+	f := shown(err)
+	if f.Kind == fault.Unauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if f.Kind == fault.Unavailable && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+	}
+	_ = JSON(w, statusOf(f.Kind), bodyOf(f)) // strings always encode
+}
+
+const retryAfterSeconds = 2
+
+func shown(err error) *fault.Error {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Kind != fault.Internal {
+		return f
+	}
+	if pg.Away(err) {
+		return errAway
+	}
+	return errInternal
+}
+
+func bodyOf(f *fault.Error) errorBody {
+	body := errorBody{Status: "error", Error: f.Message, Code: f.Code, Field: f.Field}
+	if len(f.Also) > 0 {
+		for _, e := range f.All() {
+			body.Errors = append(body.Errors, errorItem{e.Message, e.Code, e.Field})
+		}
+	}
+	return body
+}

@@ -1,0 +1,380 @@
+package edge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+// maxBody is the largest JSON body, in bytes.
+const maxBody = 1 << 20
+
+// Body is a JSON object from a request, read field by field. Each reader returns nil
+// where the field is absent, null or "", and otherwise the value; a value that is wrong
+// adds a fault that names the field and the fix, and reads as nil. Err gives all faults
+// together, so that a caller learns of them in one answer. Fields that nobody reads are
+// ignored.
+type Body struct {
+	fields map[string]json.RawMessage
+	path   string // "provisioning_defaults." inside an object of that name
+	faults *fault.List
+}
+
+// ReadBody reads the request's body, a JSON object of at most 1 MiB.
+func ReadBody(w http.ResponseWriter, r *http.Request) (*Body, error) {
+	text, err := readText(w, r)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := parseObject(text)
+	if err != nil {
+		return nil, explainContentType(r, err)
+	}
+	return &Body{fields: fields, faults: &fault.List{}}, nil
+}
+
+// Fault adds a fault that the caller found in the field's value.
+func (b *Body) Fault(field, code, format string, args ...any) {
+	name := b.path + field
+	_ = b.faults.Add(fault.Field(name, code, "%s: %s", name, fmt.Sprintf(format, args...)))
+}
+
+// Err is nil when everything read so far was right.
+func (b *Body) Err() error { return b.faults.Err() }
+
+// Has says whether the field is there with a value other than null and "".
+func (b *Body) Has(field string) bool { return b.raw(field) != nil }
+
+// Cleared says whether the field is there and null (or ""): for a PATCH it asks to
+// remove what is optional.
+func (b *Body) Cleared(field string) bool {
+	_, ok := b.fields[field]
+	return ok && !b.Has(field)
+}
+
+// Names lists the fields sent, sorted.
+func (b *Body) Names() []string {
+	names := make([]string, 0, len(b.fields))
+	for name := range b.fields {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Required adds a fault for each field that has no value.
+func (b *Body) Required(fields ...string) {
+	for _, f := range fields {
+		if !b.Has(f) {
+			b.Fault(f, "missing", "required; send a value")
+		}
+	}
+}
+
+func (b *Body) raw(field string) json.RawMessage {
+	raw := b.fields[field]
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	if raw[0] == '"' && strings.TrimSpace(text(raw)) == "" {
+		return nil
+	}
+	return raw
+}
+
+// Text reads a string of at most maxChars characters, without blanks around it.
+func (b *Body) Text(field string, maxChars int) *string {
+	raw := b.raw(field)
+	if raw == nil {
+		return nil
+	}
+	if raw[0] != '"' {
+		b.Fault(field, "wrong_type", "send a string, not %s", kindOf(raw))
+		return nil
+	}
+	s := strings.TrimSpace(text(raw))
+	if n := utf8.RuneCountInString(s); n > maxChars {
+		b.Fault(field, "too_long", "%d characters are too many; send at most %d", n, maxChars)
+		return nil
+	}
+	return &s
+}
+
+// Secret reads a string as it is, blanks included.
+func (b *Body) Secret(field string) *string {
+	raw := b.fields[field]
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return nil
+	case raw[0] != '"':
+		b.Fault(field, "wrong_type", "send a string, not %s", kindOf(raw))
+		return nil
+	}
+	s := text(raw)
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Label reads a string or a number as its text, of at most maxChars characters: 7 and
+// "7" are equal.
+func (b *Body) Label(field string, maxChars int) *string {
+	raw := b.raw(field)
+	if raw == nil || !isNumber(raw) {
+		return b.Text(field, maxChars)
+	}
+	s := string(raw)
+	if len(s) > maxChars {
+		b.Fault(field, "too_long", "%d digits are too many; send at most %d", len(s), maxChars)
+		return nil
+	}
+	return &s
+}
+
+// Bool reads a boolean or one of the words yes, no, true, false, 1 and 0 in any case.
+func (b *Body) Bool(field string) *bool {
+	raw := b.raw(field)
+	if raw == nil {
+		return nil
+	}
+	word := string(raw)
+	if raw[0] == '"' {
+		word = strings.TrimSpace(text(raw))
+	}
+	switch strings.ToLower(word) {
+	case "true", "yes", "1":
+		return new(true)
+	case "false", "no", "0":
+		return new(false)
+	}
+	b.Fault(field, "not_a_boolean", "send true or false (yes, no, 1 and 0 are taken as well)")
+	return nil
+}
+
+// Int reads a whole number from low to high; "12" and 12.0 are taken for 12.
+func (b *Body) Int(field string, low, high int) *int {
+	raw := b.raw(field)
+	if raw == nil {
+		return nil
+	}
+	digits := string(raw)
+	if raw[0] == '"' {
+		digits = strings.TrimSpace(text(raw))
+	}
+	if n, ok := wholeNumber(digits); ok && n >= low && n <= high {
+		return &n
+	}
+	b.Fault(field, "not_a_whole_number", "send a whole number from %d to %d", low, high)
+	return nil
+}
+
+func wholeNumber(s string) (int, bool) {
+	if n, err := strconv.Atoi(s); err == nil {
+		return n, true
+	}
+	if !json.Valid([]byte(s)) { // ParseFloat takes more than JSON does: hexadecimals, Inf, underscores
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return 0, false
+	}
+	return int(f), true
+}
+
+// Date reads a day of the form YYYY-MM-DD.
+func (b *Body) Date(field string) *clock.Date {
+	raw := b.raw(field)
+	if raw == nil {
+		return nil
+	}
+	if raw[0] == '"' {
+		if d, err := clock.ParseDate(strings.TrimSpace(text(raw))); err == nil {
+			return &d
+		}
+	}
+	b.Fault(field, "not_a_date", "send a date of the form YYYY-MM-DD, such as 2027-03-31")
+	return nil
+}
+
+// Choice reads one of the words.
+func (b *Body) Choice(field string, words ...string) *string {
+	raw := b.raw(field)
+	if raw == nil {
+		return nil
+	}
+	if raw[0] == '"' {
+		if s := strings.ToLower(strings.TrimSpace(text(raw))); slices.Contains(words, s) {
+			return &s
+		}
+	}
+	b.Fault(field, "not_a_choice", "send one of %s", strings.Join(words, ", "))
+	return nil
+}
+
+// List reads a list of strings and numbers, or comma-separated text, as texts without
+// blanks around them and without empty ones. An empty list is not nil.
+func (b *Body) List(field string) []string {
+	raw, ok := b.fields[field]
+	switch {
+	case !ok || string(raw) == "null":
+		return nil
+	case raw[0] == '"':
+		return cutList(text(raw))
+	case isNumber(raw):
+		return []string{string(raw)}
+	case raw[0] != '[':
+		b.Fault(field, "wrong_type", "send a list or comma-separated text, not %s", kindOf(raw))
+		return nil
+	}
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items) // it was valid when the object was read
+	list := []string{}
+	for i, item := range items {
+		switch {
+		case item[0] == '"':
+			if s := strings.TrimSpace(text(item)); s != "" {
+				list = append(list, s)
+			}
+		case isNumber(item):
+			list = append(list, string(item))
+		default:
+			b.Fault(field, "wrong_type", "entry %d is %s; send strings or numbers", i+1, kindOf(item))
+		}
+	}
+	return list
+}
+
+func cutList(s string) []string {
+	list := []string{}
+	for part := range strings.SplitSeq(s, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// Object reads an object inside this one; its faults are reported with this one's.
+func (b *Body) Object(field string) *Body {
+	raw := b.raw(field)
+	if raw == nil {
+		return nil
+	}
+	fields, err := parseObject(raw)
+	if err != nil {
+		b.Fault(field, "wrong_type", "send an object, not %s", kindOf(raw))
+		return nil
+	}
+	return &Body{fields: fields, path: b.path + field + ".", faults: b.faults}
+}
+
+func readText(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, fault.New(fault.TooLarge, "body_too_large", "the body is over 1 MiB; send less in one request")
+	case err != nil && r.Context().Err() != nil:
+		return nil, r.Context().Err()
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "body_unreadable", "the body broke off; send the whole request again").Because(err)
+	case len(bytes.TrimSpace(text)) == 0:
+		return nil, fault.New(fault.Invalid, "body_missing", "the body is empty; send a JSON object")
+	}
+	return text, nil
+}
+
+// parseObject checks what encoding/json lets pass and PostgreSQL does not: broken UTF-8
+// and the character NUL.
+func parseObject(raw []byte) (map[string]json.RawMessage, error) {
+	if !utf8.Valid(raw) {
+		return nil, fault.New(fault.Invalid, "invalid_json", "the body is not UTF-8; send JSON in UTF-8")
+	}
+	var fields map[string]json.RawMessage
+	err := json.Unmarshal(raw, &fields)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		line, column := position(raw, int(syntax.Offset))
+		return nil, fault.New(fault.Invalid, "invalid_json", "the body is not valid JSON: line %d, column %d: %s", line, column, syntax.Error())
+	case err != nil || fields == nil:
+		return nil, fault.New(fault.Invalid, "not_an_object", "the body is %s; send a JSON object", kindOf(bytes.TrimSpace(raw)))
+	case hasNUL(raw):
+		return nil, fault.New(fault.Invalid, "invalid_json", `the body contains the character \u0000; remove it`)
+	}
+	return fields, nil
+}
+
+func hasNUL(raw []byte) bool {
+	for {
+		at := bytes.Index(raw, []byte(`\u0000`))
+		if at < 0 {
+			return false
+		}
+		slashes := 0
+		for slashes <= at && raw[at-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 1 {
+			return true
+		}
+		raw = raw[at+6:]
+	}
+}
+
+func position(raw []byte, offset int) (line, column int) {
+	before := raw[:min(max(offset-1, 0), len(raw))]
+	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
+}
+
+// explainContentType adds the likely cause to the fault of a body that is no JSON.
+func explainContentType(r *http.Request, err error) error {
+	var f *fault.Error
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if !errors.As(err, &f) || media == "" || media == "application/json" || strings.HasSuffix(media, "+json") {
+		return err
+	}
+	c := *f
+	c.Message += fmt.Sprintf("; Content-Type is %s: send a JSON object as application/json", media)
+	return &c
+}
+
+func text(raw json.RawMessage) string {
+	var s string
+	_ = json.Unmarshal(raw, &s) // raw is a valid string
+	return s
+}
+
+func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
+
+func kindOf(raw json.RawMessage) string {
+	switch {
+	case len(raw) == 0:
+		return "nothing"
+	case raw[0] == '"':
+		return "a string"
+	case raw[0] == '{':
+		return "an object"
+	case raw[0] == '[':
+		return "a list"
+	case raw[0] == 'n':
+		return "null"
+	case raw[0] == 't' || raw[0] == 'f':
+		return "a boolean"
+	}
+	return "a number"
+}

@@ -1,0 +1,123 @@
+// Package edge is where HTTP ends: what both APIs share of routing, requests, answers,
+// faults, access logs and metrics.
+//
+// A handler returns its fault instead of writing it:
+//
+//	func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error {
+//		...
+//		return edge.JSON(w, http.StatusOK, body)
+//	}
+//
+//	r.Get("/organization", edge.Handle(s.showOrganization))
+//
+// Routes are registered without their trailing slash and match with and without it.
+package edge
+
+import (
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+// Options are what a router is made of.
+type Options struct {
+	API      string // names the API in metrics and logs: "partner"
+	Metrics  *Metrics
+	Log      *slog.Logger
+	InFlight int // requests at once, above which callers are told to come back; at least 1
+}
+
+// NewRouter makes a router on which every request has an id, an access log line,
+// metrics and a place among those in flight; whatever has no route gets a JSON error.
+func NewRouter(o Options) *chi.Mux {
+	r := chi.NewRouter()
+	r.Use(withRequestID, observe(o), recoverPanic, limitInFlight(o), trimSlash, middleware.GetHead)
+	r.NotFound(Handle(noRoute))
+	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { noMethod(r, w, req) })
+	return r
+}
+
+// Handler answers a request, or returns why it does not.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Handle makes an http.HandlerFunc of h: a returned error becomes the answer.
+func Handle(h Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			Fail(w, r, err)
+		}
+	}
+}
+
+// Param is a path parameter of the route, without percent-encoding.
+func Param(r *http.Request, name string) string {
+	raw := chi.URLParam(r, name)
+	if text, err := url.PathUnescape(raw); err == nil {
+		return text
+	}
+	return raw
+}
+
+// trimSlash lets every route match with and without a trailing slash, and makes chi
+// route by the encoded path, so that an encoded slash stays inside its parameter.
+func trimSlash(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		chi.RouteContext(r.Context()).RoutePath = routePath(r)
+		next.ServeHTTP(w, r)
+	})
+}
+
+func routePath(r *http.Request) string {
+	path := r.URL.EscapedPath()
+	if len(path) > 1 {
+		path = strings.TrimSuffix(path, "/")
+	}
+	return path
+}
+
+func noRoute(_ http.ResponseWriter, r *http.Request) error {
+	return fault.New(fault.NotFound, "no_such_route", "there is nothing at %s; the API's paths are listed in its openapi.yaml", r.URL.Path)
+}
+
+// noMethod answers 405, which is no fault of a rule and so has no Kind.
+func noMethod(routes chi.Routes, w http.ResponseWriter, r *http.Request) {
+	path := routePath(r) // in a sub-router the context's own path is a part only
+	var allowed []string
+	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		if routes.Match(chi.NewRouteContext(), m, path) {
+			allowed = append(allowed, m)
+		}
+		if m == http.MethodGet && len(allowed) > 0 {
+			allowed = append(allowed, http.MethodHead)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	_ = JSON(w, http.StatusMethodNotAllowed, errorBody{Status: "error", Code: "method_not_allowed",
+		Error: r.Method + " is not possible here; use " + strings.Join(allowed, " or ")})
+}
+
+// Bearer is the token of the header Authorization, "" when there is none.
+func Bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(strings.TrimSpace(r.Header.Get("Authorization")), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// IDParam is a numeric path parameter. What is no positive number names nothing: NotFound.
+func IDParam[T ~int64](r *http.Request, name string) (T, error) {
+	text := Param(r, name)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, fault.New(fault.NotFound, "not_found", "there is nothing with the id %q", text)
+	}
+	return T(n), nil
+}

@@ -1,0 +1,185 @@
+package edge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+)
+
+// Metrics are the HTTP metrics of a process, shared by its routers.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight *prometheus.GaugeVec
+	refused  *prometheus.CounterVec
+}
+
+// NewMetrics registers the HTTP metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_http_requests_total",
+			Help: "HTTP requests answered, by the route's pattern."}, []string{"api", "method", "route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "registrar_http_request_duration_seconds",
+			Help:    "Time from the request's header to the end of the answer.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}}, []string{"api", "method", "route"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "registrar_http_requests_in_flight",
+			Help: "HTTP requests that are being answered."}, []string{"api"}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_http_overload_refusals_total",
+			Help: "HTTP requests refused with 503 because too many were in flight."}, []string{"api"}),
+	}
+	reg.MustRegister(m.requests, m.duration, m.inFlight, m.refused)
+	return m
+}
+
+// record is what a request's handlers leave for its access log line.
+type record struct {
+	err   error
+	attrs []any
+}
+
+type recordKey struct{}
+
+// note keeps err for the access log line.
+func note(r *http.Request, err error) {
+	if rec, ok := r.Context().Value(recordKey{}).(*record); ok && rec.err == nil {
+		rec.err = err
+	}
+}
+
+// Annotate adds attributes (as for slog) to the request's access log line.
+func Annotate(ctx context.Context, attrs ...any) {
+	if rec, ok := ctx.Value(recordKey{}).(*record); ok {
+		rec.attrs = append(rec.attrs, attrs...)
+	}
+}
+
+// requestIDForm is what is taken over from a caller.
+var requestIDForm = regexp.MustCompile(`^[A-Za-z0-9._:-]{1,128}$`)
+
+func withRequestID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-Id")
+		if !requestIDForm.MatchString(id) {
+			id = uuid.Must(uuid.NewV7()).String()
+		}
+		w.Header().Set("X-Request-Id", id)
+		next.ServeHTTP(w, r.WithContext(obs.WithRequestID(r.Context(), id)))
+	})
+}
+
+// observe writes one access log line a request and counts it. The query string, which
+// may hold personal data, is not logged.
+func observe(o Options) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			began := time.Now()
+			rec := &record{}
+			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+			r = r.WithContext(context.WithValue(r.Context(), recordKey{}, rec))
+			o.Metrics.inFlight.WithLabelValues(o.API).Inc()
+			defer func() {
+				o.Metrics.inFlight.WithLabelValues(o.API).Dec()
+				finish(o, wrapped, r, rec, time.Since(began))
+			}()
+			next.ServeHTTP(wrapped, r)
+		})
+	}
+}
+
+func finish(o Options, w middleware.WrapResponseWriter, r *http.Request, rec *record, took time.Duration) {
+	route, method, status := routeOf(r), methodOf(r), w.Status()
+	if status == 0 {
+		status = http.StatusOK
+	}
+	o.Metrics.requests.WithLabelValues(o.API, method, route, strconv.Itoa(status)).Inc()
+	o.Metrics.duration.WithLabelValues(o.API, method, route).Observe(took.Seconds())
+	attrs := append([]any{
+		"api", o.API, "method", r.Method, "route", route, "path", r.URL.Path, "status", status,
+		"bytes", w.BytesWritten(), "duration_ms", float64(took.Microseconds()) / 1000,
+		"remote", r.RemoteAddr, "user_agent", r.UserAgent(),
+	}, rec.attrs...)
+	if rec.err != nil {
+		attrs = append(attrs, "error", causes(rec.err), "kind", fault.KindOf(rec.err).String())
+	}
+	level := slog.LevelInfo
+	if status >= 500 {
+		level = slog.LevelError
+	}
+	o.Log.Log(r.Context(), level, "request", attrs...)
+}
+
+// causes is the error's text with what a fault hides from callers.
+func causes(err error) string {
+	text := err.Error()
+	var f *fault.Error
+	if errors.As(err, &f) && f.Err != nil {
+		text += ": " + f.Err.Error()
+	}
+	return text
+}
+
+// routeOf is the pattern of the route, so that metrics have few values.
+func routeOf(r *http.Request) string {
+	if pattern := chi.RouteContext(r.Context()).RoutePattern(); pattern != "" && pattern != "/*" && pattern[len(pattern)-1] != '*' {
+		return pattern
+	}
+	return "unmatched"
+}
+
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return r.Method
+	}
+	return "other"
+}
+
+// recoverPanic answers 500 for a handler that panicked and logs where.
+func recoverPanic(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch p := recover(); {
+			case p == nil:
+			case p == http.ErrAbortHandler: //nolint:errorlint // the documented way to compare a panic's value
+				panic(p)
+			default:
+				Annotate(r.Context(), "stack", string(debug.Stack()))
+				Fail(w, r, fmt.Errorf("panic: %v", p))
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitInFlight refuses what would only wait: a caller that is told to come back is
+// served sooner than one in a queue that grows.
+func limitInFlight(o Options) func(http.Handler) http.Handler {
+	places := make(chan struct{}, max(o.InFlight, 1))
+	busy := fault.New(fault.Unavailable, "overloaded", "too many requests at once; send the same request again after the time in Retry-After")
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case places <- struct{}{}:
+				defer func() { <-places }()
+				next.ServeHTTP(w, r)
+			default:
+				o.Metrics.refused.WithLabelValues(o.API).Inc()
+				Fail(w, r, busy)
+			}
+		})
+	}
+}

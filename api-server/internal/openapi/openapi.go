@@ -1,0 +1,48 @@
+// Package openapi holds the documents of both APIs and serves them. They are written by
+// hand; every exchange of the tests is held against them (package apitest).
+package openapi
+
+import (
+	_ "embed"
+	"encoding/json"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+	"gopkg.in/yaml.v3"
+)
+
+// The documents, in YAML.
+var (
+	//go:embed partner.yaml
+	Partner []byte
+	//go:embed platform.yaml
+	Platform []byte
+)
+
+// Routes serves the document as openapi.yaml and openapi.json, without a key.
+func Routes(r chi.Router, document []byte) {
+	asJSON := toJSON(document)
+	r.Get("/openapi.yaml", serve("application/yaml", document))
+	r.Get("/openapi.json", serve("application/json", asJSON))
+}
+
+func serve(mediaType string, text []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.Header().Set("Cache-Control", "public, max-age=300")
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		_, _ = w.Write(text) // the client may be gone
+	}
+}
+
+func toJSON(document []byte) []byte {
+	var tree any
+	err := yaml.Unmarshal(document, &tree)
+	if err == nil {
+		document, err = json.Marshal(tree)
+	}
+	if err != nil {
+		panic("openapi: an embedded document is broken: " + err.Error())
+	}
+	return document
+}

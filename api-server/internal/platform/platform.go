@@ -1,0 +1,66 @@
+// Package platform is the API by which the platform's own systems and administrators
+// write what the partner API shows. It has a port of its own and one key.
+//
+// One file a noun. PUT creates or changes by the natural id: fields that are not sent
+// keep their values. An answer has the object's fields beside its status.
+package platform
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// Server holds what the handlers need.
+type Server struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	Zone  *time.Location // the platform's: decides today
+	Keys  *org.Keyring
+	Key   string // PLATFORM_KEY
+}
+
+// Routes registers everything that needs the platform key, below /platform/v1.
+func (s *Server) Routes(r chi.Router) {
+	r.Use(s.authenticate)
+	r.Put("/organizations/{slug}", edge.Handle(s.putOrganization))
+	r.Post("/organizations/{slug}/api-keys", edge.Handle(s.createKey))
+	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))
+	r.Delete("/organizations/{slug}/api-keys/{id}", edge.Handle(s.revokeKey))
+	r.Post("/organizations/{slug}/courses", edge.Handle(s.createCourse))
+	r.Patch("/organizations/{slug}/courses/{id}", edge.Handle(s.changeCourse))
+	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
+}
+
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if !seal.Equal(edge.Bearer(r), s.Key) {
+			return errKey
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
+var errKey = fault.New(fault.Unauthenticated, "invalid_platform_key",
+	"the platform key is missing or wrong; send it as Authorization: Bearer")
+
+// today is the platform's day.
+func (s *Server) today() clock.Date { return clock.DateIn(s.Clock(), s.Zone) }
+
+// organization is the one that the path names.
+func (s *Server) organization(r *http.Request) (org.Organization, error) {
+	o, err := org.Find(r.Context(), s.DB, edge.Param(r, "slug"))
+	if err == nil {
+		edge.Annotate(r.Context(), "organization", o.Slug)
+	}
+	return o, err
+}

@@ -1,0 +1,104 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+type coursesBody struct {
+	Status      string           `json:"status"`
+	CourseTypes []courseTypeBody `json:"course_types"`
+	Courses     []courseBody     `json:"courses"`
+}
+
+type courseTypeBody struct {
+	Name                  string         `json:"name"`
+	DisplayName           string         `json:"display_name"`
+	DefaultCourse         *defaultCourse `json:"default_course"`
+	DefaultAccessMonths   int            `json:"default_access_months"`
+	StarterTestsAvailable int            `json:"starter_tests_available"` // 0: the platform holds no practice tests
+	TestPlanAvailable     bool           `json:"test_plan_available"`
+	TargetScoreMin        float64        `json:"target_score_min"`
+	TargetScoreMax        float64        `json:"target_score_max"`
+}
+
+type defaultCourse struct {
+	ID   id.Course `json:"id"`
+	Name string    `json:"name"`
+}
+
+type courseBody struct {
+	ID                  id.Course  `json:"id"`
+	Name                string     `json:"name"`
+	CourseType          string     `json:"course_type"`
+	CourseTypeDisplay   string     `json:"course_type_display"`
+	IsDefault           bool       `json:"is_default"`
+	Status              string     `json:"status"`
+	OpenForEnrolment    bool       `json:"open_for_enrolment"`
+	IsPerpetual         bool       `json:"is_perpetual"`
+	StartDate           clock.Date `json:"start_date"`
+	EndDate             clock.Date `json:"end_date"`
+	DefaultAccessMonths *int       `json:"default_access_months"`
+	DefaultAccessWeeks  *int       `json:"default_access_weeks"`
+	StudentsWithAccess  int        `json:"students_with_access"`
+}
+
+func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
+	ctx, o, today := r.Context(), principal(r.Context()).Organization, s.today()
+	types, err := course.Types(ctx, s.DB)
+	if err != nil {
+		return err
+	}
+	list, err := course.List(ctx, s.DB, o.ID, today)
+	if err != nil {
+		return err
+	}
+	body := coursesBody{Status: "ok", CourseTypes: []courseTypeBody{}, Courses: []courseBody{}}
+	defaults := map[string]*defaultCourse{}
+	for _, c := range list {
+		if c.IsDefault {
+			defaults[c.Type] = &defaultCourse{c.ID, c.Name}
+		}
+		body.Courses = append(body.Courses, courseOf(c, o, today))
+	}
+	for _, t := range types {
+		if t.Active {
+			body.CourseTypes = append(body.CourseTypes, courseTypeOf(t, o, defaults[t.Name]))
+		}
+	}
+	return edge.JSON(w, http.StatusOK, body)
+}
+
+func courseTypeOf(t course.Type, o org.Organization, def *defaultCourse) courseTypeBody {
+	months := t.DefaultAccessMonths
+	if months == 0 {
+		months = o.Defaults.AccessMonths
+	}
+	return courseTypeBody{Name: t.Name, DisplayName: t.DisplayName, DefaultCourse: def, DefaultAccessMonths: months,
+		TestPlanAvailable: t.TestPlanAvailable, TargetScoreMin: t.TargetScoreMin, TargetScoreMax: t.TargetScoreMax}
+}
+
+// courseOf shows the access length that holds when a call names none: in weeks or in
+// months, never both. open_for_enrolment says what a call would find, so a course past
+// its end is closed.
+func courseOf(c course.Listed, o org.Organization, today clock.Date) courseBody {
+	body := courseBody{ID: c.ID, Name: c.Name, CourseType: c.Type, CourseTypeDisplay: c.TypeDisplay,
+		IsDefault: c.IsDefault, Status: string(c.Status), OpenForEnrolment: c.OpenOn(today), IsPerpetual: c.IsPerpetual,
+		StartDate: c.StartDate, EndDate: c.EndDate, StudentsWithAccess: c.StudentsWithAccess}
+	switch {
+	case c.DefaultAccessWeeks > 0:
+		body.DefaultAccessWeeks = &c.DefaultAccessWeeks
+	case c.DefaultAccessMonths > 0:
+		body.DefaultAccessMonths = &c.DefaultAccessMonths
+	case c.TypeAccessMonths > 0:
+		body.DefaultAccessMonths = &c.TypeAccessMonths
+	default:
+		body.DefaultAccessMonths = &o.Defaults.AccessMonths
+	}
+	return body
+}

@@ -1,0 +1,89 @@
+// Package rest is the partner API: what an organization's own systems call with an API
+// key. One file a noun; the contract is the document that openapi serves.
+package rest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Server holds what the handlers need.
+type Server struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	Zone  *time.Location // the platform's: decides today
+	Keys  *org.Keyring
+
+	SafeExamBrowser bool // the site's option
+}
+
+// Routes registers everything that needs an API key, below /api/v1.
+func (s *Server) Routes(r chi.Router) {
+	r.Use(s.authenticate)
+	r.Get("/ping", edge.Handle(s.ping))
+	r.Get("/organization", edge.Handle(s.showOrganization))
+	r.Get("/courses", edge.Handle(s.listCourses))
+}
+
+// today is the platform's day.
+func (s *Server) today() clock.Date { return clock.DateIn(s.Clock(), s.Zone) }
+
+type principalKey struct{}
+
+// principal is whom the request speaks for; authenticate has put it there.
+func principal(ctx context.Context) org.Principal {
+	p, ok := ctx.Value(principalKey{}).(org.Principal)
+	if !ok {
+		panic("rest: a route without authenticate")
+	}
+	return p
+}
+
+// authenticate finds the principal and refuses a read-only key whatever writes.
+func (s *Server) authenticate(next http.Handler) http.Handler {
+	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+		p, err := s.identify(r)
+		if err != nil {
+			return err
+		}
+		edge.Annotate(r.Context(), "organization", p.Organization.Slug, "api_key", int64(p.Key.ID))
+		if p.Key.Access != org.Full && r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return errReadOnly
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
+		return nil
+	})
+}
+
+func (s *Server) identify(r *http.Request) (org.Principal, error) {
+	key := keyOf(r)
+	if key == "" {
+		return org.Principal{}, errNoKey
+	}
+	return s.Keys.Principal(r.Context(), key)
+}
+
+var (
+	errNoKey = fault.New(fault.Unauthenticated, "missing_api_key",
+		"the API key is missing; send it in the header X-API-Key, or as Authorization: Bearer")
+	errReadOnly = fault.New(fault.Forbidden, "read_only_key",
+		"this API key is read-only; use a key with full access for requests that change something")
+)
+
+// keyOf reads the key from the request; X-API-Key wins.
+func keyOf(r *http.Request) string {
+	if key := strings.TrimSpace(r.Header.Get("X-API-Key")); key != "" {
+		return key
+	}
+	return edge.Bearer(r)
+}

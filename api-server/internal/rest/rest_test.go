@@ -1,0 +1,124 @@
+package rest_test
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+func TestPing(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	for _, path := range []string{"ping/", "ping"} {
+		north.Full.Get(t, path).Want(t, 200).Golden(t, "ping")
+		north.ReadOnly.Get(t, path).Want(t, 200).Golden(t, "ping")
+	}
+	if head := north.Full.Do(t, http.MethodHead, "ping/", nil).Want(t, 200); len(head.Body) != 0 {
+		t.Errorf("HEAD has a body: %s", head.Body)
+	}
+}
+
+func TestOrganization(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	e.Advance(20 * time.Hour)
+	north.Full.Get(t, "organization/").Want(t, 200).Golden(t, "organization")
+
+	e.Platform.Put(t, "organizations/north", `{"language_tests_enabled": false,
+		"provisioning_defaults": {"default_access_months": 12, "send_welcome_email_default": false}}`).Want(t, 200)
+	e.Platform.Put(t, "course-types/sat", `{"active": false}`).Want(t, 200)
+	north.ReadOnly.Get(t, "organization/").Want(t, 200).Golden(t, "organization-changed")
+}
+
+func TestCourses(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north, south := e.Organization(t, "north"), e.Organization(t, "south")
+	north.Full.Get(t, "courses/").Want(t, 200).Golden(t, "courses-none")
+
+	course := func(slug, body string) { e.Platform.Post(t, "organizations/"+slug+"/courses", body).Want(t, 201) }
+	course("north", `{"name": "Evening batch", "course_type": "toefl", "end_date": "2027-02-28", "default_access_weeks": 8, "default_access_months": 2}`)
+	course("north", `{"name": "Over", "course_type": "ielts", "start_date": "2026-01-01", "end_date": "2026-11-20", "default_access_months": 2}`)
+	course("north", `{"name": "Perpetual", "course_type": "ielts", "is_perpetual": true}`)
+	course("north", `{"name": "Cancelled", "course_type": "ielts", "status": "cancelled"}`)
+	course("south", `{"name": "Elsewhere", "course_type": "ielts"}`)
+	e.Platform.Put(t, "course-types/dmat", `{"active": false}`).Want(t, 200)
+	north.ReadOnly.Get(t, "courses/").Want(t, 200).Golden(t, "courses")
+	if body := string(south.Full.Get(t, "courses/").Want(t, 200).Body); !strings.Contains(body, "Elsewhere") || strings.Contains(body, "Evening") {
+		t.Errorf("another organization's courses: %s", body)
+	}
+}
+
+func TestWhoMayCall(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	for _, path := range []string{"ping/", "organization/", "courses/"} {
+		e.Partner("").Get(t, path).WantFault(t, 401, "missing_api_key", "")
+		e.Partner("wrong").Get(t, path).WantFault(t, 401, "invalid_api_key", "")
+		e.Partner("reg_"+seal.Token()).Get(t, path).WantFault(t, 401, "invalid_api_key", "")
+		e.Partner(apitest.PlatformKey).Get(t, path).WantFault(t, 401, "invalid_api_key", "")
+		bearer := e.Partner("").With("Authorization", "bearer "+north.FullKey)
+		bearer.Get(t, path).Want(t, 200)
+		bearer.With("X-API-Key", "wrong").Get(t, path).WantFault(t, 401, "invalid_api_key", "")
+		north.Full.With("Authorization", "Bearer wrong").Get(t, path).Want(t, 200)
+		north.Full.With("Authorization", "Basic "+north.FullKey).With("X-API-Key", "").Get(t, path).WantFault(t, 401, "missing_api_key", "")
+	}
+	if got := e.Partner("").Get(t, "ping/").Header.Get("WWW-Authenticate"); got != "Bearer" {
+		t.Errorf("WWW-Authenticate = %q", got)
+	}
+}
+
+func TestARevokedKeyIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	var made struct {
+		ID  int    `json:"id"`
+		Key string `json:"key"`
+	}
+	e.Platform.Post(t, "organizations/north/api-keys", map[string]any{"name": "x", "access": org.Full}).Want(t, 201).Into(t, &made)
+	e.Partner(made.Key).Get(t, "ping/").Want(t, 200)
+	e.Platform.Delete(t, "organizations/north/api-keys/"+strconv.Itoa(made.ID)).Want(t, 200)
+	e.Partner(made.Key).Get(t, "ping/").WantFault(t, 401, "invalid_api_key", "")
+}
+
+func TestAccessLogNamesTheCallerAndNoSecret(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	north.Full.With("X-Request-Id", "my-request").Get(t, "ping/?email=a@b.c").Want(t, 200)
+	log := e.Log.String()
+	for _, want := range []string{`"route":"/api/v1/ping"`, `"organization":"north"`, `"status":200`, `"api":"partner"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("%s is missing in:\n%s", want, log)
+		}
+	}
+	for _, secret := range []string{north.FullKey, apitest.PlatformKey, "a@b.c"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log holds %s", secret)
+		}
+	}
+}
+
+func TestUnknownRoutesAndMethods(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	for _, path := range []string{"/", "/api/v1/", "/api/v1/nothing/", "/api/v2/ping/", "/platform/v1/course-types/sat"} {
+		north.Full.Get(t, path).WantFault(t, 404, "no_such_route", "")
+	}
+	a := north.Full.Post(t, "ping/", `{}`)
+	a.WantFault(t, 405, "method_not_allowed", "")
+	if got := a.Header.Get("Allow"); got != "GET, HEAD" {
+		t.Errorf("Allow = %q", got)
+	}
+}

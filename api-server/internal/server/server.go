@@ -1,0 +1,59 @@
+// Package server puts the two APIs together: the routers that main serves, and that
+// tests exercise.
+package server
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/api-server/internal/platform"
+	"github.com/registrar-dev/registrar/api-server/internal/rest"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// Deps are the parts that the APIs are made of.
+type Deps struct {
+	DB       *pg.DB
+	Clock    clock.Clock
+	Zone     *time.Location // the platform's
+	Keys     *org.Keyring
+	Box      *seal.Box
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+
+	PlatformKey     string
+	PublicURL       string // base of links, without a slash at its end
+	SafeExamBrowser bool
+	InFlight        int // requests at once, of each API
+}
+
+// APIs are the two routers, each for a port of its own.
+type APIs struct{ Public, Platform *chi.Mux }
+
+// New makes the routers.
+func New(d Deps) APIs {
+	metrics := edge.NewMetrics(d.Registry)
+	router := func(api string) *chi.Mux {
+		return edge.NewRouter(edge.Options{API: api, Metrics: metrics, Log: d.Log, InFlight: d.InFlight})
+	}
+	public, private := router("partner"), router("platform")
+	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, SafeExamBrowser: d.SafeExamBrowser}
+	public.Route("/api/v1", func(r chi.Router) {
+		openapi.Routes(r, openapi.Partner)
+		r.Group(partner.Routes)
+	})
+	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey}
+	private.Route("/platform/v1", func(r chi.Router) {
+		openapi.Routes(r, openapi.Platform)
+		r.Group(admin.Routes)
+	})
+	return APIs{public, private}
+}

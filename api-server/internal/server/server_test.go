@@ -1,0 +1,59 @@
+package server_test
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// Every route is documented, and everything documented is there.
+func TestDocumentsHaveEveryRoute(t *testing.T) {
+	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Registry: prometheus.NewRegistry(), InFlight: 1})
+	for name, c := range map[string]struct {
+		routes   *chi.Mux
+		document []byte
+	}{"partner": {apis.Public, openapi.Partner}, "platform": {apis.Platform, openapi.Platform}} {
+		t.Run(name, func(t *testing.T) {
+			checker, err := apicheck.New(c.document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			documented := checker.Operations()
+			for i := range documented {
+				documented[i] = strings.TrimSuffix(documented[i], "/")
+			}
+			var registered []string
+			err = chi.Walk(c.routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+				if !strings.Contains(route, "/openapi.") {
+					registered = append(registered, method+" "+route)
+				}
+				return nil
+			})
+			if err != nil || len(registered) == 0 {
+				t.Fatal(registered, err)
+			}
+			for _, r := range registered {
+				if !slices.Contains(documented, r) {
+					t.Errorf("%s is not documented", r)
+				}
+			}
+			for _, d := range documented {
+				if !slices.Contains(registered, d) {
+					t.Errorf("%s is documented and has no route", d)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+// Command api-server serves the partner API and, on a port of its own, the platform API.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/registrar-dev/registrar/internal/kit/env"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "api-server:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
+	}
+}
+
+// commandLine is what the program can be asked to do.
+type commandLine struct {
+	Serve     serveCommand     `cmd:"" default:"1" help:"Serve both APIs until SIGTERM or SIGINT (this is the default)."`
+	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema to this version and end."`
+	NewKeyset newKeysetCommand `cmd:"" help:"Print a new SECRET_KEYSET."`
+}
+
+// process is what a command gets of its surroundings.
+type process struct {
+	ctx    context.Context
+	getenv func(string) string
+	stdout io.Writer
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+	parser, err := kong.New(&commandLine{}, kong.Name("api-server"), kong.Writers(stdout, stdout),
+		kong.Description("Registrar's HTTP APIs.\n\nThe environment configures it:\n\n"+env.Usage[config]()))
+	if err != nil {
+		return err
+	}
+	command, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	return command.Run(&process{ctx, getenv, stdout})
+}
+
+type migrateCommand struct{}
+
+func (migrateCommand) Run(p *process) error {
+	c, err := env.Parse[migrateConfig](p.getenv)
+	if err != nil {
+		return err
+	}
+	log := obs.Logger(p.stdout, c.LogLevel, "api-server")
+	slog.SetDefault(log)
+	return pg.Migrate(p.ctx, c.DatabaseURL, log)
+}
+
+type newKeysetCommand struct{}
+
+func (newKeysetCommand) Run(p *process) error {
+	keyset, err := seal.NewKeyset()
+	if err == nil {
+		_, err = fmt.Fprintf(p.stdout, "%s\n", keyset)
+	}
+	return err
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/env"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+type serveCommand struct{}
+
+// Run wires the program and serves until the process is asked to end.
+func (serveCommand) Run(p *process) error {
+	c, err := env.Parse[config](p.getenv)
+	if err != nil {
+		return err
+	}
+	log := obs.Logger(p.stdout, c.LogLevel, "api-server")
+	slog.SetDefault(log)
+	box, err := seal.Open(c.Secrets)
+	if err != nil {
+		return err
+	}
+	db, err := pg.OpenCurrent(p.ctx, c.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	rdb, err := queue.Connect(c.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rdb.Close() }()
+	reg := obs.NewRegistry()
+	obs.PoolMetrics(reg, db.Pool)
+	keys := org.NewKeyring(db)
+	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Log: log, Registry: reg,
+		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
+	private := obs.NewPrivate(reg,
+		obs.Check{Name: "postgresql", Probe: db.Ping},
+		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
+	serve, err := obs.Listen(p.ctx, obs.NewServer(c.HTTPAddr, apis.Public), obs.NewServer(c.PlatformAddr, apis.Platform))
+	if err != nil {
+		return err
+	}
+	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, serve)
+}

@@ -1,0 +1,204 @@
+// Package apicheck holds HTTP exchanges against an OpenAPI 3.1 document, so that the
+// document cannot drift from what a server does.
+//
+// Checker.Transport is an http.RoundTripper for a test's client. It fails an exchange
+//
+//   - whose route or method the document does not have, unless the answer is 404 or 405
+//     (a trailing slash makes no difference, as in the server);
+//   - whose status the document does not list for the route;
+//   - whose answer does not match its schema. New refuses documents whose answers have
+//     an object that says nothing of further properties, so an undocumented field fails;
+//   - whose request the server took (2xx) though it does not match the document.
+//
+// It also knows which operations it has seen, so that a test can ask for the others.
+package apicheck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+)
+
+// Checker checks exchanges against one document.
+type Checker struct {
+	doc    *openapi3.T
+	router routers.Router
+
+	mu   sync.Mutex
+	seen map[string]bool // "GET /api/v1/ping/ 200"
+}
+
+// New reads a document in YAML or JSON. It has to be valid OpenAPI 3.1, without servers
+// (paths begin at the root), and strict: see the package comment.
+func New(document []byte) (*Checker, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(document)
+	if err != nil {
+		return nil, fmt.Errorf("the OpenAPI document cannot be read: %w", err)
+	}
+	if !doc.IsOpenAPI31OrLater() {
+		return nil, fmt.Errorf("the document is OpenAPI %s, not 3.1", doc.OpenAPI)
+	}
+	doc.Servers = nil
+	if err := strict(doc); err != nil {
+		return nil, err
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		return nil, err
+	}
+	return &Checker{doc: doc, router: router, seen: map[string]bool{}}, nil
+}
+
+// Transport checks every exchange that next makes (nil: http.DefaultTransport). One that
+// fails the check is an error of the round trip, of type *Mismatch.
+func (c *Checker) Transport(next http.RoundTripper) http.RoundTripper {
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	return transport{c, next}
+}
+
+// Mismatch is an exchange that is not as the document says.
+type Mismatch struct {
+	Method, Path string
+	Status       int
+	Reason       string
+}
+
+func (m *Mismatch) Error() string {
+	return fmt.Sprintf("%s %s → %d is not as documented: %s", m.Method, m.Path, m.Status, m.Reason)
+}
+
+type transport struct {
+	checker *Checker
+	next    http.RoundTripper
+}
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent []byte
+	if r.Body != nil {
+		var err error
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		_ = r.Body.Close()
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+	}
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	received, err := io.ReadAll(res.Body)
+	_ = res.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(received))
+	if err := t.checker.Check(r, sent, res, received); err != nil {
+		return nil, err
+	}
+	return res, nil
+}
+
+// Check checks one exchange whose bodies have been read; the error is a *Mismatch.
+func (c *Checker) Check(r *http.Request, sent []byte, res *http.Response, received []byte) error {
+	mismatch := func(err error) error {
+		return &Mismatch{r.Method, r.URL.Path, res.StatusCode, err.Error()}
+	}
+	route, params, err := c.route(r)
+	if err != nil {
+		if res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusMethodNotAllowed {
+			return nil
+		}
+		return mismatch(err)
+	}
+	c.note(route, res.StatusCode)
+	request := r.Clone(context.WithoutCancel(r.Context()))
+	request.Body = io.NopCloser(bytes.NewReader(sent))
+	options := &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, RejectWhenRequestBodyNotSpecified: true,
+		SkipSettingDefaults: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
+	input := &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route, Options: options}
+	if res.StatusCode < 300 {
+		if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
+			return mismatch(fmt.Errorf("the request was taken: %w", err))
+		}
+	}
+	err = openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: res.StatusCode, Header: res.Header,
+		Body: io.NopCloser(bytes.NewReader(received)), Options: options,
+	})
+	if err != nil {
+		return mismatch(fmt.Errorf("%w\nbody: %.2000s", err, received))
+	}
+	return nil
+}
+
+// route finds the operation, with the path's trailing slash as the document has it.
+func (c *Checker) route(r *http.Request) (*routers.Route, map[string]string, error) {
+	trimmed := strings.TrimSuffix(r.URL.Path, "/")
+	var first error
+	for _, path := range []string{trimmed + "/", trimmed} {
+		request := r.Clone(r.Context())
+		request.URL.Path = path
+		if r.Method == http.MethodHead {
+			request.Method = http.MethodGet
+		}
+		route, params, err := c.router.FindRoute(request)
+		if err == nil {
+			return route, params, nil
+		}
+		first = errors.Join(first, err)
+	}
+	return nil, nil, first
+}
+
+func (c *Checker) note(route *routers.Route, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen[fmt.Sprintf("%s %s %d", route.Method, route.Path, status)] = true
+}
+
+// Unseen lists the operations with no answer below 300 so far, as "GET /api/v1/ping/".
+func (c *Checker) Unseen() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var unseen []string
+	for path, item := range c.doc.Paths.Map() {
+		for method := range item.Operations() {
+			name := method + " " + path
+			taken := false
+			for status := 200; status < 300; status++ {
+				taken = taken || c.seen[fmt.Sprintf("%s %d", name, status)]
+			}
+			if !taken {
+				unseen = append(unseen, name)
+			}
+		}
+	}
+	slices.Sort(unseen)
+	return unseen
+}
+
+// Operations lists every operation of the document, as "GET /api/v1/ping/".
+func (c *Checker) Operations() []string {
+	var all []string
+	for path, item := range c.doc.Paths.Map() {
+		for method := range item.Operations() {
+			all = append(all, method+" "+path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}

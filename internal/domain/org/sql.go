@@ -106,3 +106,26 @@ func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 	_, err := tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, strconv.FormatInt(int64(org), 10))
 	return err
 }
+
+func queueMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
+	b.Queue(`
+		SELECT role, status, created_via, joined_at FROM members
+		WHERE organization_id = $1 AND user_id = $2 FOR NO KEY UPDATE`, org, user).QueryRow(func(row pgx.Row) error {
+		err := row.Scan(&into.Role, &into.Status, &into.Via, &into.JoinedAt)
+		if pg.None(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func queueInsertMember(b *pg.Batch, org id.Organization, user id.User, m Member) {
+	b.Queue(`
+		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $6)`, org, user, m.Role, m.Status, m.Via, m.JoinedAt)
+}
+
+func queueMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
+	b.Queue(`
+		UPDATE members SET status = $3, updated_at = $4 WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)
+}

@@ -1,0 +1,70 @@
+package org
+
+import (
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Role is what a person is in an organization.
+type Role string
+
+// The roles. All but RoleMember are staff, who are no students even when enrolled.
+const (
+	RoleMember   Role = "member"
+	RoleOwner    Role = "owner"
+	RoleAdmin    Role = "admin"
+	RoleExaminer Role = "examiner"
+	RoleTeacher  Role = "teacher"
+)
+
+// Staff says whether the role is one of the staff's.
+func (r Role) Staff() bool { return r != "" && r != RoleMember }
+
+// MemberStatus says whether a membership holds.
+type MemberStatus string
+
+// The statuses.
+const (
+	MemberActive   MemberStatus = "active"
+	MemberInactive MemberStatus = "inactive"
+)
+
+// Via is how a membership came to be.
+type Via string
+
+// The ways. A roster import changes only what roster imports made.
+const (
+	ViaAPI    Via = "api"
+	ViaRoster Via = "roster"
+	ViaStaff  Via = "staff"
+	ViaLTI    Via = "lti"
+)
+
+// Member is a person's membership of an organization. The zero Member is none.
+type Member struct {
+	Role     Role
+	Status   MemberStatus
+	Via      Via
+	JoinedAt time.Time // of the first time
+}
+
+// LoadMember queues the reading, under a row lock, of the user's membership; into stays
+// zero when there is none.
+func LoadMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
+	queueMember(b, org, user, into)
+}
+
+// AddMember queues a new active membership and returns it. The caller holds the lock of
+// the person's address and has seen that there is none.
+func AddMember(b *pg.Batch, org id.Organization, user id.User, role Role, via Via, now time.Time) Member {
+	m := Member{Role: role, Status: MemberActive, Via: via, JoinedAt: now}
+	queueInsertMember(b, org, user, m)
+	return m
+}
+
+// SetMemberStatus queues the change of a membership's status.
+func SetMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
+	queueMemberStatus(b, org, user, status, now)
+}

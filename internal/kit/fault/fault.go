@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Kind says whose fault it is and whether a repeat can help. The set is closed.
@@ -124,6 +125,11 @@ func (l *List) Add(err error) error {
 	}
 	l.all = append(l.all, e.All()...)
 	return nil
+}
+
+// Has says whether a fault of the field was found.
+func (l *List) Has(field string) bool {
+	return slices.ContainsFunc(l.all, func(e *Error) bool { return e.Field == field })
 }
 
 // Len counts the faults found so far.

@@ -1,0 +1,145 @@
+package provision
+
+import (
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Answer is the contract's response.
+type Answer struct {
+	Status             string           `json:"status"` // success or already_provisioned
+	UserID             id.User          `json:"user_id"`
+	CreatedUser        bool             `json:"created_user"` // 201, else 200
+	Organization       Organization     `json:"organization"`
+	Membership         Membership       `json:"membership"`
+	Enrollments        []Entry          `json:"enrollments"`
+	Warnings           []string         `json:"warnings"`
+	Credentials        Credentials      `json:"credentials"`
+	LoginURL           string           `json:"login_url"`
+	SetPasswordURL     *string          `json:"set_password_url"`
+	SetPasswordExpires *clock.Timestamp `json:"set_password_expires_at"`
+	WelcomeEmailSent   bool             `json:"welcome_email_sent"`
+	Email              Mail             `json:"email"`
+}
+
+// Organization names the key's organization.
+type Organization struct {
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+}
+
+// Membership is the student's, and what the call did to it.
+type Membership struct {
+	wire.Membership
+	Created     bool `json:"created"`
+	Reactivated bool `json:"reactivated"`
+}
+
+// Entry is one course of the call.
+type Entry struct {
+	wire.Enrolment
+	Action               course.Action `json:"action"`
+	AlreadyEnrolled      bool          `json:"already_enrolled"`
+	StarterTestsAssigned *int          `json:"starter_tests_assigned"` // null when nothing was granted
+	SkippedReason        string        `json:"skipped_reason,omitempty"`
+	Note                 string        `json:"note,omitempty"`
+}
+
+// Credentials are what the student signs in with. Password is filled only when this call
+// generated it.
+type Credentials struct {
+	Username           string  `json:"username"`
+	Password           *string `json:"password"`
+	MustChangePassword bool    `json:"must_change_password"`
+	Note               string  `json:"note,omitempty"` // when the account existed
+}
+
+// Mail is the contract's email block.
+type Mail struct {
+	Status MailStatus  `json:"status"`
+	Type   *email.Type `json:"type"` // null when none was made
+	Detail string      `json:"detail,omitempty"`
+}
+
+// MailStatus is one of email.Status or of the two for mails that were never made.
+type MailStatus string
+
+// The statuses of mails that were never made.
+const (
+	MailNotRequested MailStatus = "not_requested"
+	MailNotNeeded    MailStatus = "not_needed"
+)
+
+// answer shows the finished call.
+func (c *call) answer() Answer {
+	a := Answer{
+		Status: "already_provisioned", UserID: c.account.ID, CreatedUser: c.created,
+		Organization: Organization{c.who.Organization.Name, c.who.Organization.Slug},
+		Membership: Membership{Membership: wire.Membership{Role: c.member.Role, Status: c.member.Status},
+			Created: c.joined == memberCreated, Reactivated: c.joined == memberReactivated},
+		Enrollments:      c.entries(),
+		Warnings:         append([]string{}, c.warnings...),
+		Credentials:      Credentials{Username: c.account.Username, MustChangePassword: c.account.MustChangePassword, Note: c.note()},
+		LoginURL:         c.PublicURL + "/sign-in/",
+		WelcomeEmailSent: c.mail.Status == MailStatus(email.Sent) || c.mail.Status == MailStatus(email.Queued),
+		Email:            c.mail,
+	}
+	if c.changed() {
+		a.Status = "success"
+	}
+	if c.link.Token != "" {
+		url := c.linkURL()
+		a.SetPasswordURL, a.SetPasswordExpires = &url, clock.Stamp(c.link.ExpiresAt, time.UTC)
+	}
+	return a
+}
+
+func (c *call) entries() []Entry {
+	entries := make([]Entry, len(c.moves))
+	for i, m := range c.moves {
+		entries[i] = Entry{Enrolment: wire.NewEnrolment(m.After, c.today), Action: m.Action, AlreadyEnrolled: !m.Granted(), Note: m.Note}
+		if m.Granted() {
+			entries[i].StarterTestsAssigned = new(0)
+		}
+		if m.Action == course.Skipped {
+			entries[i].SkippedReason = "suspended"
+		}
+	}
+	return entries
+}
+
+// note tells, for an account that existed, what became of its sign-in details.
+func (c *call) note() string {
+	switch {
+	case c.created:
+		return ""
+	case c.account.Untouched(c.who.Organization.ID):
+		return "The account existed before this call; its sign-in details are unchanged. The student can set a password with set_password_url."
+	}
+	return "The account existed before this call; its sign-in details were left untouched. The student signs in as before."
+}
+
+func (c *call) linkURL() string { return c.PublicURL + "/set-password/" + c.link.Token }
+
+// isStudent says whether the membership or a current enrolment makes the person a student
+// of the organization.
+func isStudent(m org.Member, held []course.Enrolment, today clock.Date) bool {
+	if m.Role.Staff() {
+		return false
+	}
+	if m.Status == org.MemberActive {
+		return true
+	}
+	for _, e := range held {
+		if e.Current(today) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,102 @@
+package provision
+
+import (
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Command is one call of `POST /provision/student/` (contract: Body). Texts have no
+// blanks around them; "", 0 and nil mean not sent.
+type Command struct {
+	Email        string
+	FirstName    string
+	LastName     string
+	Courses      []string
+	CourseIDs    []id.Course
+	TenureMonths int
+	ExternalRef  string
+	SendEmail    *bool // send_welcome_email; nil: the organization's default
+	ResendEmail  bool
+	ExtendAccess bool
+	Source       string
+
+	// Decoding holds the faults found in the body before; they are reported with those
+	// that are found here.
+	Decoding fault.List
+}
+
+// Limits, in characters (contract: Limits).
+const (
+	maxName = 150
+	maxRef  = 255
+)
+
+// Allow says whether the principal may provision at all: before anything of the body is
+// looked at. Forbidden otherwise.
+func Allow(who org.Principal) error {
+	if who.Key.Access != org.Full {
+		return fault.New(fault.Forbidden, "read_only_key", "this API key is read-only; provisioning needs a full-access key")
+	}
+	if !who.Organization.LanguageTestsEnabled {
+		return fault.New(fault.Forbidden, "language_tests_disabled",
+			"language tests are not enabled for this organization; ask the platform's administrator to enable them")
+	}
+	return nil
+}
+
+// check finds the faults that need no look at the database.
+func (c Command) check() (student.Email, *fault.List) {
+	faults := c.Decoding
+	// A field that did not decode reads as not sent: it is not reported twice.
+	add := func(f error) {
+		var e *fault.Error
+		if errors.As(f, &e) && !faults.Has(e.Field) {
+			_ = faults.Add(f)
+		}
+	}
+	var email student.Email
+	if c.Email == "" {
+		add(fault.Field("email", "missing", "email: required; send the student's email address"))
+	} else {
+		var err error
+		email, err = student.ParseEmail(c.Email)
+		add(err)
+	}
+	if c.FirstName == "" {
+		add(fault.Field("first_name", "missing", "first_name: required; send the student's first name"))
+	}
+	add(checkText("first_name", c.FirstName, maxName))
+	add(checkText("last_name", c.LastName, maxName))
+	add(checkText("external_ref", c.ExternalRef, maxRef))
+	if c.TenureMonths < 0 || c.TenureMonths > course.MaxMonths {
+		add(fault.Field("tenure_months", "out_of_range", "tenure_months: send a whole number from 1 to %d", course.MaxMonths))
+	}
+	if c.ExtendAccess && c.ExternalRef == "" {
+		add(fault.Field("external_ref", "missing",
+			"external_ref: required with extend_access; send your order or invoice number, so that a repeat does not extend twice"))
+	}
+	return email, &faults
+}
+
+func checkText(field, text string, maxChars int) error {
+	if n := utf8.RuneCountInString(text); n > maxChars {
+		return fault.Field(field, "too_long", "%s: %d characters are too many; send at most %d", field, n, maxChars)
+	}
+	if strings.IndexFunc(text, unicode.IsControl) >= 0 {
+		return fault.Field(field, "invalid", "%s: contains control characters, such as a line break; remove them", field)
+	}
+	return nil
+}
+
+func (c Command) request() course.Request {
+	return course.Request{Types: c.Courses, Courses: c.CourseIDs, TenureMonths: c.TenureMonths,
+		Extend: c.ExtendAccess, Ref: c.ExternalRef}
+}

@@ -1,0 +1,83 @@
+package provision
+
+import (
+	"context"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// mailing is what a call does about the onboarding mail.
+type mailing int
+
+const (
+	mailSend   mailing = iota
+	mailReport         // tell what became of the last one
+	mailNone           // not_requested
+)
+
+// decideMail: a change is mailed; without one, only what was asked for or has failed is.
+// An order not to send beats everything else.
+func decideMail(send, resend, changed bool, latest email.Record) mailing {
+	switch {
+	case !send:
+		return mailNone
+	case changed, resend, latest.Status == email.Failed:
+		return mailSend
+	}
+	return mailReport
+}
+
+// report is what an earlier mail came to, for a call that sends none.
+func report(latest email.Record) Mail {
+	switch latest.Status {
+	case email.Queued, email.Uncertain, email.Suppressed:
+		return Mail{Status: MailStatus(latest.Status), Type: &latest.Type, Detail: latest.Detail}
+	case email.Sent, email.Failed: // Failed is sent again and never comes here
+	}
+	return Mail{Status: MailNotNeeded}
+}
+
+func (c *call) writeMail(ctx context.Context, tx *pg.Tx) error {
+	send := c.who.Organization.Defaults.SendWelcomeEmail
+	if c.cmd.SendEmail != nil {
+		send = *c.cmd.SendEmail
+	}
+	switch decideMail(send, c.cmd.ResendEmail, c.changed(), c.latest) {
+	case mailNone:
+		c.mail = Mail{Status: MailNotRequested}
+		return nil
+	case mailReport:
+		c.mail = report(c.latest)
+		return nil
+	case mailSend:
+	}
+	record, err := c.Mail.Queue(ctx, tx, c.now, c.message())
+	c.mail = Mail{Status: MailStatus(record.Status), Type: &record.Type, Detail: record.Detail}
+	return err
+}
+
+// message is the welcome for a student who may be given a link, else the news of access.
+func (c *call) message() email.Message {
+	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
+	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
+		Username: c.account.Username, LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
+	if c.link.Token == "" {
+		m.Content = email.AccessUpdate{Student: about}
+		return m
+	}
+	m.Content = email.Welcome{Student: about, LinkExpires: c.link.ExpiresAt}
+	m.Secrets = email.Secrets{SetPasswordURL: c.linkURL()}
+	return m
+}
+
+// granted are the courses that the mail announces.
+func (c *call) granted() []email.Course {
+	var courses []email.Course
+	for _, m := range c.moves {
+		if m.Granted() {
+			courses = append(courses, email.Course{Name: m.After.Course.Name, StartDate: m.After.StartDate, EndDate: m.After.EndDate})
+		}
+	}
+	return courses
+}

@@ -1,0 +1,260 @@
+// Package provision onboards one student: account, membership, enrolments, events and
+// the welcome mail, in one transaction (contract: POST /provision/student/).
+//
+// Calls for one address go one by one, under a lock that goes with the transaction, so a
+// call may be repeated at any time and by anybody. What the call needs to know is read
+// in a batch before anything is decided, and what it decides is written in another: a
+// creation takes eight round trips to PostgreSQL, a repeat six.
+package provision
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Office is where students are provisioned.
+type Office struct {
+	DB        *pg.DB
+	Mail      email.Desk
+	Clock     clock.Clock
+	Zone      *time.Location // the platform's: decides today
+	PublicURL string         // the base of every link, without a slash at its end
+}
+
+// Student provisions one student and tells what was done. Forbidden as for Allow;
+// Invalid lists every fault of the command, and then nothing was saved.
+func (o *Office) Student(ctx context.Context, who org.Principal, cmd Command) (Answer, error) {
+	if err := Allow(who); err != nil {
+		return Answer{}, err
+	}
+	address, faults := cmd.check()
+	if address == "" {
+		return Answer{}, faults.Err()
+	}
+	var a Answer
+	err := o.DB.InTx(ctx, func(tx *pg.Tx) error {
+		now := o.Clock()
+		c := &call{Office: o, who: who, cmd: cmd, address: address, now: now, today: clock.DateIn(now, o.Zone)}
+		if err := c.read(ctx, tx); err != nil {
+			return err
+		}
+		found := *faults // the function may run again
+		if err := found.Add(c.plan()); err != nil {
+			return err
+		}
+		if err := found.Err(); err != nil {
+			return err
+		}
+		if err := c.write(ctx, tx); err != nil {
+			return err
+		}
+		a = c.answer()
+		return nil
+	})
+	return a, err
+}
+
+// call is one command on its way through the transaction.
+type call struct {
+	*Office
+	who     org.Principal
+	cmd     Command
+	address student.Email
+	now     time.Time
+	today   clock.Date
+
+	// read
+	account student.Account // zero until it is made
+	member  org.Member      // likewise
+	offer   course.Offer
+	held    course.Held
+	latest  email.Record // the last onboarding mail
+
+	// decided and written
+	created  bool // the account
+	joined   joining
+	moves    []course.Move
+	warnings []string
+	link     student.Link // zero: none may be handed out
+	mail     Mail
+}
+
+// joining is what the call does to the membership.
+type joining int
+
+const (
+	memberUnchanged joining = iota
+	memberCreated
+	memberReactivated
+)
+
+// read takes the address's lock and then looks: first at what concerns any address, and
+// only for a known one at what the student has.
+func (c *call) read(ctx context.Context, tx *pg.Tx) error {
+	org, request := c.who.Organization.ID, c.cmd.request()
+	var b pg.Batch
+	b.Lock(pg.LockEmail, string(c.address))
+	student.Load(&b, c.address, &c.account)
+	course.LoadOffer(&b, org, request, &c.offer)
+	if err := b.Send(ctx, tx); err != nil {
+		return fmt.Errorf("reading what the call names: %w", err)
+	}
+	if c.account.ID == 0 {
+		return nil
+	}
+	return c.readStudent(ctx, tx)
+}
+
+func (c *call) readStudent(ctx context.Context, tx *pg.Tx) (err error) {
+	var b pg.Batch
+	org.LoadMember(&b, c.who.Organization.ID, c.account.ID, &c.member)
+	course.LoadHeld(&b, c.who.Organization.ID, c.account.ID, c.cmd.ExternalRef, &c.held)
+	if err := b.Send(ctx, tx); err != nil {
+		return fmt.Errorf("reading what the student has: %w", err)
+	}
+	c.latest, err = email.Latest(ctx, tx, c.who.Organization.ID, c.account.ID)
+	return err
+}
+
+// plan decides without I/O.
+func (c *call) plan() (err error) {
+	terms := course.Terms{AccessMonths: c.who.Organization.Defaults.AccessMonths, GraceDays: c.who.Organization.Defaults.GracePeriodDays}
+	c.moves, c.warnings, err = course.Plan(c.cmd.request(), c.offer, c.held, terms, c.today)
+	if err != nil {
+		return err
+	}
+	c.created = c.account.ID == 0
+	c.joined = c.join()
+	c.warnNames()
+	return nil
+}
+
+// join: an inactive member comes back with any entry that is not skipped.
+func (c *call) join() joining {
+	switch {
+	case c.member.Role == "":
+		return memberCreated
+	case c.member.Status == org.MemberActive:
+		return memberUnchanged
+	case slices.ContainsFunc(c.moves, func(m course.Move) bool { return m.Action != course.Skipped }):
+		return memberReactivated
+	}
+	c.warn("the membership is inactive and stays so; name a course to reactivate it")
+	return memberUnchanged
+}
+
+// warnNames: the names of an account that exists are never overwritten.
+func (c *call) warnNames() {
+	if c.created {
+		return
+	}
+	if c.cmd.FirstName != c.account.FirstName {
+		c.warn("first_name: the account keeps the name %q; %q was ignored", c.account.FirstName, c.cmd.FirstName)
+	}
+	if c.cmd.LastName != "" && c.cmd.LastName != c.account.LastName {
+		c.warn("last_name: the account keeps the name %q; %q was ignored", c.account.LastName, c.cmd.LastName)
+	}
+}
+
+func (c *call) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
+}
+
+// changed says whether the call changed anything; a mail alone is no change.
+func (c *call) changed() bool {
+	return c.created || c.joined != memberUnchanged || slices.ContainsFunc(c.moves, course.Move.Granted)
+}
+
+// write carries the decisions out.
+func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
+	org := c.who.Organization.ID
+	wasStudent := isStudent(c.member, c.held.Enrolments, c.today)
+	if c.created {
+		draft := student.Draft{Email: c.address, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
+			CreatedBy: org, CreatedVia: student.ViaAPI}
+		if c.account, err = student.Create(ctx, tx, draft, c.now); err != nil {
+			return err
+		}
+	}
+	if err := course.EnsureDefaults(ctx, tx, org, c.moves, c.now); err != nil {
+		return err
+	}
+	var b pg.Batch
+	c.writeMember(&b)
+	course.Enrol(&b, org, c.account.ID, c.moves, c.now)
+	if c.account.Untouched(org) {
+		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
+	}
+	if err := b.Send(ctx, tx); err != nil {
+		return fmt.Errorf("writing membership and enrolments: %w", err)
+	}
+	if err := webhook.Record(ctx, tx, org, c.now, c.events(wasStudent)...); err != nil {
+		return err
+	}
+	return c.writeMail(ctx, tx)
+}
+
+func (c *call) writeMember(b *pg.Batch) {
+	o := c.who.Organization.ID
+	switch c.joined {
+	case memberCreated:
+		c.member = org.AddMember(b, o, c.account.ID, org.RoleMember, org.ViaAPI, c.now)
+	case memberReactivated:
+		org.SetMemberStatus(b, o, c.account.ID, org.MemberActive, c.now)
+		c.member.Status = org.MemberActive
+	case memberUnchanged:
+	}
+}
+
+// events tells what changed. Staff are no students: nothing is told of them.
+func (c *call) events(wasStudent bool) []webhook.Event {
+	if c.member.Role.Staff() {
+		return nil
+	}
+	var events []webhook.Event
+	add := func(t webhook.Type, data any) {
+		events = append(events, webhook.Event{Type: t, User: c.account.ID, Data: data})
+	}
+	held := c.enrolmentsAfter()
+	if !wasStudent && isStudent(c.member, held, c.today) {
+		add(webhook.StudentJoined, wire.NewRosterStudent(c.account, c.member, held, c.today, time.UTC))
+	}
+	for _, m := range c.moves {
+		data := wire.NewEnrolmentEvent(c.account, m.After, c.today)
+		switch m.Action {
+		case course.Created:
+			add(webhook.EnrollmentCreated, data)
+		case course.Extended, course.Reactivated:
+			before := wire.NewEnrolmentEvent(c.account, m.Before, c.today)
+			data.Previous = wire.NewPrevious(before.Enrollment.Place, data.Enrollment.Place)
+			add(webhook.EnrollmentUpdated, data)
+		case course.Unchanged, course.Skipped:
+		}
+	}
+	return events
+}
+
+// enrolmentsAfter are the student's, as the call leaves them, by id.
+func (c *call) enrolmentsAfter() []course.Enrolment {
+	all := slices.Clone(c.held.Enrolments)
+	for _, m := range c.moves {
+		if i := slices.IndexFunc(all, func(e course.Enrolment) bool { return e.ID == m.After.ID }); i >= 0 {
+			all[i] = m.After
+		} else {
+			all = append(all, m.After)
+		}
+	}
+	slices.SortFunc(all, func(a, b course.Enrolment) int { return int(a.ID - b.ID) })
+	return all
+}

@@ -1,0 +1,386 @@
+package provision_test
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+var (
+	now   = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	today = clock.DateIn(now, time.UTC)
+)
+
+// desk is an office with one organization that has a URL for all events.
+type desk struct {
+	*provision.Office
+	t   *testing.T
+	who org.Principal
+}
+
+func open(t *testing.T) *desk {
+	t.Helper()
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t, Office: &provision.Office{DB: pgtest.New(t), Mail: email.Desk{Box: box}, Clock: clock.At(now), Zone: time.UTC,
+		PublicURL: "https://learn.test"}}
+	d.who = d.organization("north")
+	return d
+}
+
+func (d *desk) organization(slug string) org.Principal {
+	d.t.Helper()
+	name, months, on := "North Institute", 6, true
+	var o org.Organization
+	err := d.DB.InTx(d.t.Context(), func(tx *pg.Tx) (err error) {
+		o, _, err = org.Put(d.t.Context(), tx, slug, org.Patch{Name: &name, AccessMonths: &months, LanguageTestsEnabled: &on}, now)
+		return err
+	})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.exec(`INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://hooks.test/', now(), now())`, o.ID)
+	return org.Principal{Organization: o, Key: org.Key{ID: 1, Access: org.Full}}
+}
+
+func (d *desk) exec(sql string, args ...any) {
+	d.t.Helper()
+	if _, err := d.DB.Exec(d.t.Context(), sql, args...); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *desk) count(sql string, args ...any) (n int) {
+	d.t.Helper()
+	if err := d.DB.QueryRow(d.t.Context(), sql, args...).Scan(&n); err != nil {
+		d.t.Fatal(err)
+	}
+	return n
+}
+
+func (d *desk) student(c provision.Command) provision.Answer {
+	d.t.Helper()
+	a, err := d.Student(d.t.Context(), d.who, c)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return a
+}
+
+// events are the recorded events since the last call, as "type user".
+func (d *desk) events() []string {
+	d.t.Helper()
+	rows, err := d.DB.Query(d.t.Context(), `
+		WITH gone AS (DELETE FROM webhook_events RETURNING id, type) SELECT type FROM gone ORDER BY id`)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer rows.Close()
+	var types []string
+	for rows.Next() {
+		var typ string
+		if err := rows.Scan(&typ); err != nil {
+			d.t.Fatal(err)
+		}
+		types = append(types, typ)
+	}
+	return types
+}
+
+func ana(courses ...string) provision.Command {
+	return provision.Command{Email: " Ana@Institute.ORG ", FirstName: "Ana", LastName: "Lopez", Courses: courses}
+}
+
+func TestNewEmail(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	a := d.student(ana("ielts"))
+	if a.Status != "success" || !a.CreatedUser || !a.Membership.Created || a.Membership.Role != org.RoleMember || a.Membership.Status != org.MemberActive {
+		t.Fatalf("answer = %+v", a)
+	}
+	e := a.Enrollments[0]
+	if len(a.Enrollments) != 1 || e.Action != course.Created || e.AlreadyEnrolled || *e.StarterTestsAssigned != 0 || !e.HasAccess || !e.IsDefaultCourse ||
+		e.Status != course.StandingActive || e.StartDate != today || e.EndDate != today.AddMonths(6) || e.GracePeriodEnd != e.EndDate.AddDays(7) {
+		t.Fatalf("entry = %+v", e)
+	}
+	if a.Email.Status != "queued" || *a.Email.Type != email.TypeWelcome || !a.WelcomeEmailSent || len(a.Warnings) != 0 {
+		t.Fatalf("email = %+v, warnings %q", a.Email, a.Warnings)
+	}
+	if c := a.Credentials; c.Username != "ana@institute.org" || c.Password != nil || c.Note != "" || a.LoginURL != "https://learn.test/sign-in/" {
+		t.Fatalf("credentials = %+v", c)
+	}
+	if !time.Time(*a.SetPasswordExpires).Equal(now.AddDate(0, 0, 3)) {
+		t.Fatalf("expires %v", a.SetPasswordExpires)
+	}
+	token := strings.TrimPrefix(*a.SetPasswordURL, "https://learn.test/set-password/")
+	if got, err := student.FindLink(t.Context(), d.DB, token, now); err != nil || got.ID != a.UserID {
+		t.Fatalf("the link leads to %+v, %v", got, err)
+	}
+	if got := d.events(); !slices.Equal(got, []string{"student.joined", "enrollment.created"}) {
+		t.Fatalf("events %q", got)
+	}
+}
+
+func TestEventsCarryTheContractsData(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	a := d.student(ana("ielts"))
+	var joined, created string
+	err := d.DB.QueryRow(t.Context(), `
+		SELECT (SELECT data::text FROM webhook_events WHERE type = 'student.joined'),
+		       (SELECT data::text FROM webhook_events WHERE type = 'enrollment.created')`).Scan(&joined, &created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := a.Enrollments[0]
+	place := map[string]any{"enrollment_id": float64(e.EnrollmentID), "course_id": float64(e.CourseID), "course_name": "IELTS Academic",
+		"course_type": "ielts", "status": "active", "start_date": "2026-11-21", "end_date": "2027-05-21", "grace_period_end": "2027-05-28", "has_access": true}
+	person := map[string]any{"user_id": float64(a.UserID), "email": "ana@institute.org", "first_name": "Ana", "last_name": "Lopez"}
+	sameJSON(t, created, map[string]any{"student": person, "enrollment": place})
+	entry := map[string]any{"course_type_display": "IELTS Academic", "is_default_course": true}
+	for k, v := range place {
+		entry[k] = v
+	}
+	whole := map[string]any{"has_set_password": false, "last_login": nil, "joined_at": "2026-11-21T10:00:00+00:00",
+		"membership": map[string]any{"role": "member", "status": "active"}, "enrollments": []any{entry}}
+	for k, v := range person {
+		whole[k] = v
+	}
+	sameJSON(t, joined, whole)
+}
+
+func sameJSON(t *testing.T, got string, want any) {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(got), &v); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(v)
+	b, _ := json.Marshal(want)
+	if string(a) != string(b) {
+		t.Errorf("got  %s\nwant %s", a, b)
+	}
+}
+
+func TestTheSameCallAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	first := d.student(ana("ielts"))
+	d.events()
+	again := d.student(ana("IELTS Academic"))
+	if again.Status != "already_provisioned" || again.CreatedUser || again.Membership.Created || again.UserID != first.UserID {
+		t.Fatalf("answer = %+v", again)
+	}
+	e := again.Enrollments[0]
+	if e.Action != course.Unchanged || !e.AlreadyEnrolled || e.StarterTestsAssigned != nil || e.Enrolment != first.Enrollments[0].Enrolment {
+		t.Fatalf("entry = %+v", e)
+	}
+	if again.SetPasswordURL == nil || *again.SetPasswordURL == *first.SetPasswordURL || again.Credentials.Note == "" || len(again.Warnings) != 0 {
+		t.Fatalf("answer = %+v", again)
+	}
+	if again.Email.Status != "queued" { // what became of the first mail, so far
+		t.Fatalf("email = %+v", again.Email)
+	}
+	if got := d.events(); len(got) != 0 {
+		t.Fatalf("events %q", got)
+	}
+	if n := d.count(`SELECT count(*) FROM emails`); n != 1 {
+		t.Fatalf("%d mails", n)
+	}
+	d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+	if got := d.student(ana("ielts")).Email; got.Status != provision.MailNotNeeded || got.Type != nil || got.Detail != "" {
+		t.Fatalf("email = %+v", got)
+	}
+	d.exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
+	if got := d.student(ana("ielts")); got.Status != "already_provisioned" || got.Email.Status != "queued" {
+		t.Fatalf("a failed mail is not sent again: %+v", got)
+	}
+}
+
+func TestExistingAccountNewCourse(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	first := d.student(ana("ielts"))
+	d.events()
+	batch, err := course.Create(t.Context(), d.DB, d.who.Organization.ID,
+		course.Draft{Name: "Evening", Type: "toefl", OpenForEnrolment: true, StartDate: today}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := ana()
+	c.CourseIDs, c.TenureMonths, c.FirstName = []id.Course{batch.ID}, 2, "Anna"
+	a := d.student(c)
+	if a.Status != "success" || a.CreatedUser || a.UserID != first.UserID || a.Membership.Created ||
+		a.Enrollments[0].CourseID != batch.ID || a.Enrollments[0].EndDate != today.AddMonths(2) {
+		t.Fatalf("answer = %+v", a)
+	}
+	if len(a.Warnings) != 1 || !strings.HasPrefix(a.Warnings[0], "first_name: ") {
+		t.Fatalf("warnings = %q", a.Warnings)
+	}
+	if got := d.events(); !slices.Equal(got, []string{"enrollment.created"}) {
+		t.Fatalf("events %q", got)
+	}
+}
+
+func TestAnAccountFromElsewhereKeepsItsSignIn(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	first := d.student(ana())
+	d.events()
+	d.who = d.organization("south")
+	a := d.student(ana("ielts"))
+	if a.CreatedUser || !a.Membership.Created || a.UserID != first.UserID || a.SetPasswordURL != nil || a.SetPasswordExpires != nil || a.Credentials.Note == "" {
+		t.Fatalf("answer = %+v", a)
+	}
+	if *a.Email.Type != email.TypeAccessUpdate {
+		t.Fatalf("email = %+v", a.Email)
+	}
+	if got := d.events(); !slices.Equal(got, []string{"student.joined", "enrollment.created"}) {
+		t.Fatalf("events %q", got)
+	}
+}
+
+func TestNoCourseNamed(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	no := false
+	c := ana()
+	c.SendEmail = &no
+	a := d.student(c)
+	if !a.CreatedUser || a.Enrollments == nil || len(a.Enrollments) != 0 || a.Email.Status != provision.MailNotRequested || a.Email.Type != nil || a.WelcomeEmailSent {
+		t.Fatalf("answer = %+v", a)
+	}
+	if got := d.events(); !slices.Equal(got, []string{"student.joined"}) {
+		t.Fatalf("events %q", got)
+	}
+	d.exec(`UPDATE members SET status = 'inactive'`)
+	if a := d.student(c); a.Status != "already_provisioned" || a.Membership.Status != org.MemberInactive || len(a.Warnings) != 1 {
+		t.Fatalf("an inactive member with no course named: %+v", a)
+	}
+	c.Courses = []string{"sat"}
+	if a := d.student(c); a.Status != "success" || !a.Membership.Reactivated || a.Membership.Status != org.MemberActive {
+		t.Fatalf("an inactive member with a course: %+v", a)
+	}
+	if got := d.events(); !slices.Equal(got, []string{"student.joined", "enrollment.created"}) {
+		t.Fatalf("events %q", got)
+	}
+}
+
+func TestSuppressedAddressesAreNotMailed(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	c := ana("ielts")
+	c.Email = "ana@example.com"
+	for range 2 {
+		if a := d.student(c); a.Email.Status != "suppressed" || a.Email.Detail == "" || a.WelcomeEmailSent {
+			t.Fatalf("email = %+v", a.Email)
+		}
+	}
+}
+
+func TestFaultsSaveNothing(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	bad := func(change func(*provision.Command)) provision.Command {
+		c := ana("ielts")
+		change(&c)
+		return c
+	}
+	for want, c := range map[string]provision.Command{
+		"email missing":               bad(func(c *provision.Command) { c.Email = "" }),
+		"email invalid_email":         bad(func(c *provision.Command) { c.Email = "ana" }),
+		"first_name missing":          bad(func(c *provision.Command) { c.FirstName = "" }),
+		"first_name too_long":         bad(func(c *provision.Command) { c.FirstName = strings.Repeat("ä", 151) }),
+		"last_name invalid":           bad(func(c *provision.Command) { c.LastName = "Lo\npez" }),
+		"external_ref missing":        bad(func(c *provision.Command) { c.ExtendAccess = true }),
+		"external_ref too_long":       bad(func(c *provision.Command) { c.ExternalRef = strings.Repeat("7", 256) }),
+		"tenure_months out_of_range":  bad(func(c *provision.Command) { c.TenureMonths = 121 }),
+		"courses unknown_course_type": bad(func(c *provision.Command) { c.Courses = []string{"latin"} }),
+		"course_ids unknown_course":   bad(func(c *provision.Command) { c.CourseIDs = []id.Course{99} }),
+		"last_name too_long, courses unknown_course_type, course_ids unknown_course": bad(func(c *provision.Command) {
+			c.LastName, c.Courses, c.CourseIDs = strings.Repeat("x", 151), []string{"latin", "sat"}, []id.Course{98}
+		}),
+	} {
+		_, err := d.Student(t.Context(), d.who, c)
+		var f *fault.Error
+		if !errors.As(err, &f) {
+			t.Errorf("%s: %v", want, err)
+			continue
+		}
+		var got []string
+		for _, e := range f.All() {
+			got = append(got, e.Field+" "+e.Code)
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("faults %q, want %q", got, want)
+		}
+	}
+	d.who.Organization.LanguageTestsEnabled = false
+	if _, err := d.Student(t.Context(), d.who, ana()); fault.KindOf(err) != fault.Forbidden {
+		t.Errorf("language tests are off: %v", err)
+	}
+	d.who.Organization.LanguageTestsEnabled, d.who.Key.Access = true, org.ReadOnly
+	if _, err := d.Student(t.Context(), d.who, ana()); fault.KindOf(err) != fault.Forbidden {
+		t.Errorf("read-only key: %v", err)
+	}
+	if n := d.count(`SELECT (SELECT count(*) FROM accounts) + (SELECT count(*) FROM courses) + (SELECT count(*) FROM emails)`); n != 0 {
+		t.Errorf("%d rows were saved", n)
+	}
+}
+
+func TestConcurrentCallsForOneEmail(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	const calls = 50
+	answers := make([]provision.Answer, calls)
+	var wg sync.WaitGroup
+	for i := range calls {
+		wg.Go(func() {
+			var err error
+			if answers[i], err = d.Student(t.Context(), d.who, ana("ielts", "toefl")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	created := 0
+	for _, a := range answers {
+		if a.CreatedUser {
+			created++
+		}
+		if a.UserID != answers[0].UserID || len(a.Enrollments) != 2 || a.Enrollments[0].EnrollmentID != answers[0].Enrollments[0].EnrollmentID {
+			t.Errorf("answer = %+v", a)
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d calls created the account", created)
+	}
+	for table, want := range map[string]int{"accounts": 1, "members": 1, "courses": 2, "enrolments": 2, "emails": 1, "outbox_tasks": 1,
+		"webhook_events": 3, "webhook_deliveries": 3, "set_password_tokens": calls} {
+		if got := d.count(`SELECT count(*) FROM ` + table); got != want {
+			t.Errorf("%d rows in %s, want %d", got, table, want)
+		}
+	}
+}

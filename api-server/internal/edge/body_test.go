@@ -1,0 +1,181 @@
+package edge
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+func readBody(t *testing.T, text string, contentType string) (*Body, error) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(text))
+	r.Header.Set("Content-Type", contentType)
+	return ReadBody(httptest.NewRecorder(), r)
+}
+
+func parse(t *testing.T, text string) *Body {
+	t.Helper()
+	b, err := readBody(t, text, "application/json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestBodiesThatAreNoJSONObject(t *testing.T) {
+	for name, c := range map[string]struct{ body, code, says string }{
+		"empty":            {"", "body_missing", "JSON object"},
+		"blank":            {" \n ", "body_missing", "JSON object"},
+		"broken off":       {`{"a": 1`, "invalid_json", "line 1, column"},
+		"broken in line":   {"{\n  \"a\": 1,\n  b: 2}", "invalid_json", "line 3, column 3"},
+		"two values":       {`{} {}`, "invalid_json", "after top-level value"},
+		"a list":           {`[1]`, "not_an_object", "a list"},
+		"a string":         {`"x"`, "not_an_object", "a string"},
+		"null":             {`null`, "not_an_object", "null"},
+		"a number":         {` 7`, "not_an_object", "a number"},
+		"broken UTF-8":     {"{\"a\": \"\xff\"}", "invalid_json", "UTF-8"},
+		"the NUL":          {`{"a": "x\u0000"}`, "invalid_json", `\u0000`},
+		"the NUL in a key": {`{"\u0000": 1}`, "invalid_json", `\u0000`},
+		"too deep":         {strings.Repeat(`{"a":`, 20_000), "invalid_json", "depth"},
+	} {
+		_, err := readBody(t, c.body, "application/json")
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Code != c.code || !strings.Contains(f.Message, c.says) {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if _, err := readBody(t, `{"a": "\\u0000"}`, "application/json"); err != nil {
+		t.Errorf("an escaped backslash before u0000: %v", err)
+	}
+	if _, err := readBody(t, `{"a": "`+strings.Repeat("x", maxBody)+`"}`, "application/json"); fault.KindOf(err) != fault.TooLarge {
+		t.Errorf("over 1 MiB: %v", err)
+	}
+	if _, err := readBody(t, "a=1", "application/x-www-form-urlencoded"); err == nil || !strings.Contains(err.Error(), "Content-Type is application/x-www-form-urlencoded") {
+		t.Errorf("a form: %v", err)
+	}
+	if _, err := readBody(t, "{}", ""); err != nil {
+		t.Errorf("without Content-Type: %v", err)
+	}
+}
+
+// show reads the field "f" of a body and writes what it got: a value, nil, or the fault's code.
+func show[T any](b *Body, got *T) string {
+	var f *fault.Error
+	switch err := b.Err(); {
+	case errors.As(err, &f):
+		if got != nil || f.Field != "f" || !strings.HasPrefix(f.Message, "f: ") {
+			return fmt.Sprintf("broken fault %+v with value %v", f, got)
+		}
+		return f.Code
+	case got == nil:
+		return "nil"
+	}
+	return fmt.Sprint(*got)
+}
+
+func TestFields(t *testing.T) {
+	text := func(b *Body) string { return show(b, b.Text("f", 3)) }
+	secret := func(b *Body) string { return show(b, b.Secret("f")) }
+	label := func(b *Body) string { return show(b, b.Label("f", 3)) }
+	boolean := func(b *Body) string { return show(b, b.Bool("f")) }
+	number := func(b *Body) string { return show(b, b.Int("f", 1, 120)) }
+	date := func(b *Body) string { return show(b, b.Date("f")) }
+	choice := func(b *Body) string { return show(b, b.Choice("f", "full", "read_only")) }
+	list := func(b *Body) string {
+		got := b.List("f")
+		if got == nil {
+			return show[[]string](b, nil)
+		}
+		if b.Err() != nil {
+			return show[[]string](b, nil)
+		}
+		return fmt.Sprintf("%q", got)
+	}
+	for _, c := range []struct {
+		name, value string
+		read        func(*Body) string
+		want        string
+	}{
+		{"text", `" abc "`, text, "abc"}, {"text: three characters in six bytes", `"äöü"`, text, "äöü"},
+		{"text: long", `"abcd"`, text, "too_long"}, {"text: blank", `" "`, text, "nil"}, {"text: null", `null`, text, "nil"},
+		{"text: number", `1`, text, "wrong_type"}, {"text: object", `{}`, text, "wrong_type"},
+		{"secret keeps blanks", `" x "`, secret, " x "}, {"secret: empty", `""`, secret, "nil"}, {"secret: number", `1`, secret, "wrong_type"},
+		{"label: text", `"7"`, label, "7"}, {"label: number", `7`, label, "7"}, {"label: long number", `1234`, label, "too_long"},
+		{"bool", `true`, boolean, "true"}, {"bool: word", `" YES "`, boolean, "true"}, {"bool: one", `1`, boolean, "true"},
+		{"bool: zero in text", `"0"`, boolean, "false"}, {"bool: no", `"No"`, boolean, "false"}, {"bool: empty", `""`, boolean, "nil"},
+		{"bool: null", `null`, boolean, "nil"}, {"bool: other word", `"on"`, boolean, "not_a_boolean"}, {"bool: two", `2`, boolean, "not_a_boolean"},
+		{"int", `12`, number, "12"}, {"int: text", `"12"`, number, "12"}, {"int: whole float", `12.0`, number, "12"}, {"int: exponent", `1.2e1`, number, "12"},
+		{"int: fraction", `12.5`, number, "not_a_whole_number"}, {"int: low", `0`, number, "not_a_whole_number"},
+		{"int: high", `121`, number, "not_a_whole_number"}, {"int: huge", `1e400`, number, "not_a_whole_number"},
+		{"int: hexadecimal", `"0x10"`, number, "not_a_whole_number"}, {"int: boolean", `true`, number, "not_a_whole_number"},
+		{"date", `"2026-02-28"`, date, "2026-02-28"}, {"date: none such", `"2026-02-30"`, date, "not_a_date"}, {"date: number", `20260228`, date, "not_a_date"},
+		{"choice", `"Read_Only"`, choice, "read_only"}, {"choice: other", `"write"`, choice, "not_a_choice"}, {"choice: list", `["full"]`, choice, "not_a_choice"},
+		{"list", `["a", 7, " b ", ""]`, list, `["a" "7" "b"]`}, {"list: text", `"a, b,,7"`, list, `["a" "b" "7"]`}, {"list: number", `7`, list, `["7"]`},
+		{"list: empty", `[]`, list, `[]`}, {"list: null", `null`, list, "nil"}, {"list: object inside", `[{}]`, list, "wrong_type"}, {"list: boolean", `true`, list, "wrong_type"},
+	} {
+		if got := c.read(parse(t, `{"f": `+c.value+`}`)); got != c.want {
+			t.Errorf("%s: %s gives %s, want %s", c.name, c.value, got, c.want)
+		}
+		if got := c.read(parse(t, `{}`)); got != "nil" {
+			t.Errorf("%s: absent gives %s", c.name, got)
+		}
+	}
+}
+
+func TestFaultsOfInnerObjectsNameTheWholePath(t *testing.T) {
+	b := parse(t, `{"a": {"n": "x", "m": 1}, "l": [], "z": null}`)
+	inner := b.Object("a")
+	inner.Int("n", 1, 5)
+	b.Required("name", "l")
+	if b.Object("l") != nil || b.Object("z") != nil {
+		t.Error("a list or null is read as an object")
+	}
+	var f *fault.Error
+	if !errors.As(b.Err(), &f) {
+		t.Fatal("no fault")
+	}
+	var fields []string
+	for _, each := range f.All() {
+		fields = append(fields, each.Field)
+	}
+	if want := []string{"a.n", "name", "l"}; !slices.Equal(fields, want) {
+		t.Fatalf("%q, want %q", fields, want)
+	}
+	if !b.Cleared("z") || b.Cleared("a") || b.Cleared("nowhere") || !slices.Equal(b.Names(), []string{"a", "l", "z"}) {
+		t.Error("Cleared or Names")
+	}
+}
+
+func FuzzReadBody(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"f": "x"}`, `{"f": [1, "a"]}`, `{"f": {"f": 1e9}}`, "{\"f\": \"\\u0000\"}", `[`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := readBody(t, text, "application/json")
+		if err != nil {
+			if fault.KindOf(err) == fault.Internal {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		for _, s := range []*string{b.Text("f", 10), b.Label("f", 10)} {
+			if s != nil && (*s == "" || strings.ContainsRune(*s, 0)) {
+				t.Fatalf("%q read as %q", text, *s)
+			}
+		}
+		b.Bool("f")
+		b.Date("f")
+		b.List("f")
+		if n := b.Int("f", 1, 5); n != nil && (*n < 1 || *n > 5) {
+			t.Fatalf("%q read as %d", text, *n)
+		}
+		if inner := b.Object("f"); inner != nil {
+			inner.Text("f", 5)
+		}
+	})
+}

@@ -1,0 +1,255 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+// bench is a router with its log and metrics.
+type bench struct {
+	*chi.Mux
+	log bytes.Buffer
+	reg *prometheus.Registry
+}
+
+func newBench(inFlight int) *bench {
+	b := &bench{reg: prometheus.NewRegistry()}
+	b.Mux = NewRouter(Options{API: "test", Metrics: NewMetrics(b.reg), Log: slog.New(slog.NewJSONHandler(&b.log, nil)), InFlight: inFlight})
+	return b
+}
+
+func (b *bench) call(t *testing.T, method, target, body string, header ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, r)
+	return w
+}
+
+func (b *bench) logLine(t *testing.T) map[string]any {
+	t.Helper()
+	var line map[string]any
+	if err := json.Unmarshal(b.log.Bytes(), &line); err != nil {
+		t.Fatalf("%v in %s", err, b.log.String())
+	}
+	return line
+}
+
+func TestEveryKindHasItsStatus(t *testing.T) {
+	want := map[fault.Kind]int{
+		fault.Internal: 500, fault.Invalid: 400, fault.Unauthenticated: 401, fault.Forbidden: 403,
+		fault.NotFound: 404, fault.Conflict: 409, fault.TooLarge: 413, fault.Unavailable: 503,
+	}
+	for _, kind := range fault.Kinds() {
+		b := newBench(1)
+		b.Get("/x", Handle(func(http.ResponseWriter, *http.Request) error {
+			return fmt.Errorf("outer: %w", fault.New(kind, "the_code", "the text").Because(errors.New("the cause")))
+		}))
+		w := b.call(t, "GET", "/x", "")
+		if w.Code != want[kind] {
+			t.Errorf("%v: %d, want %d", kind, w.Code, want[kind])
+		}
+		body := w.Body.String()
+		if shown := `{"status":"error","error":"the text","code":"the_code"}` + "\n"; kind != fault.Internal && body != shown {
+			t.Errorf("%v: %s", kind, body)
+		}
+		if strings.Contains(body, "the cause") || kind == fault.Internal && strings.Contains(body, "the_code") {
+			t.Errorf("%v shows its inside: %s", kind, body)
+		}
+		if got, is := w.Header().Get("Retry-After") != "", kind == fault.Unavailable; got != is {
+			t.Errorf("%v: Retry-After %q", kind, w.Header().Get("Retry-After"))
+		}
+		if line := b.logLine(t); line["kind"] != kind.String() || !strings.Contains(fmt.Sprint(line["error"]), "the cause") {
+			t.Errorf("%v: log %v", kind, line)
+		}
+	}
+}
+
+func TestAllFaultsOfARequestAreShown(t *testing.T) {
+	b := newBench(1)
+	b.Get("/x", Handle(func(http.ResponseWriter, *http.Request) error {
+		var l fault.List
+		_ = l.Add(fault.Field("a", "one", "a: first"))
+		_ = l.Add(fault.Field("b", "two", "b: second"))
+		return l.Err()
+	}))
+	want := `{"status":"error","error":"a: first","code":"one","field":"a","errors":[` +
+		`{"error":"a: first","code":"one","field":"a"},{"error":"b: second","code":"two","field":"b"}]}` + "\n"
+	if got := b.call(t, "GET", "/x", "").Body.String(); got != want {
+		t.Fatalf("%s", got)
+	}
+}
+
+func TestErrorsThatAreNoFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		code   string
+	}{
+		"a plain error":         {errors.New("boom"), 500, "internal"},
+		"PostgreSQL shuts down": {&pgconn.PgError{Code: "57P01"}, 503, "unavailable"},
+		"a broken constraint":   {&pgconn.PgError{Code: "23505"}, 500, "internal"},
+	} {
+		b := newBench(1)
+		b.Get("/x", Handle(func(http.ResponseWriter, *http.Request) error { return c.err }))
+		w := b.call(t, "GET", "/x", "")
+		var body errorBody
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != c.status || body.Code != c.code {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+func TestAClientThatLeftIsNoFailure(t *testing.T) {
+	b := newBench(1)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.Get("/x", Handle(func(_ http.ResponseWriter, r *http.Request) error { cancel(); return r.Context().Err() }))
+	w := httptest.NewRecorder()
+	b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
+	if line := b.logLine(t); line["status"] != 499.0 || line["level"] != "INFO" {
+		t.Fatalf("%v", line)
+	}
+}
+
+func TestAPanicIsAnAnswerAndALogLine(t *testing.T) {
+	b := newBench(1)
+	b.Get("/x", func(http.ResponseWriter, *http.Request) { panic("secret detail") })
+	for range 2 { // the second shows that the first gave its place back
+		b.log.Reset()
+		w := b.call(t, "GET", "/x", "")
+		if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	if line := b.logLine(t); line["level"] != "ERROR" || line["error"] != "panic: secret detail" || !strings.Contains(line["stack"].(string), "edge_test.go") {
+		t.Fatalf("%v", line)
+	}
+}
+
+func TestRequestIDs(t *testing.T) {
+	b := newBench(1)
+	b.Get("/x", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
+	for sent, kept := range map[string]bool{"abc-1:2.3_4": true, "": false, "with space": false, strings.Repeat("x", 129): false, "a\tb": false} {
+		got := b.call(t, "GET", "/x", "", "X-Request-Id", sent).Header().Get("X-Request-Id")
+		if got == "" || (got == sent) != kept {
+			t.Errorf("sent %q, got %q", sent, got)
+		}
+	}
+	if b.call(t, "GET", "/nowhere", "").Header().Get("X-Request-Id") == "" {
+		t.Error("a 404 has no id")
+	}
+}
+
+func TestOverloadIsRefusedAndCounted(t *testing.T) {
+	b := newBench(1)
+	inside, release := make(chan struct{}), make(chan struct{})
+	b.Get("/slow", func(http.ResponseWriter, *http.Request) { close(inside); <-release })
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/slow", nil))
+	}()
+	<-inside
+	w := b.call(t, "GET", "/slow", "")
+	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "overloaded") {
+		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	close(release)
+	<-done
+	expected := "# HELP registrar_http_overload_refusals_total HTTP requests refused with 503 because too many were in flight.\n" +
+		"# TYPE registrar_http_overload_refusals_total counter\nregistrar_http_overload_refusals_total{api=\"test\"} 1\n"
+	if err := testutil.GatherAndCompare(b.reg, strings.NewReader(expected), "registrar_http_overload_refusals_total"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMetricsNameTheRouteAndNotThePath(t *testing.T) {
+	b := newBench(1)
+	b.Route("/v1", func(r chi.Router) {
+		r.Get("/things/{id}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) })
+	})
+	for _, target := range []string{"/v1/things/1", "/v1/things/2/", "/v1/nothing", "/nothing"} {
+		b.call(t, "GET", target, "")
+	}
+	b.call(t, "BREW", "/v1/things/1", "")
+	expected := `# HELP registrar_http_requests_total HTTP requests answered, by the route's pattern.
+# TYPE registrar_http_requests_total counter
+registrar_http_requests_total{api="test",method="GET",route="/v1/things/{id}",status="204"} 2
+registrar_http_requests_total{api="test",method="GET",route="unmatched",status="404"} 2
+registrar_http_requests_total{api="test",method="other",route="unmatched",status="405"} 1
+`
+	if err := testutil.GatherAndCompare(b.reg, strings.NewReader(expected), "registrar_http_requests_total"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := testutil.GatherAndCount(b.reg, "registrar_http_request_duration_seconds"); err != nil || n != 3 {
+		t.Fatalf("%d histograms, %v", n, err)
+	}
+}
+
+func TestPathsAndParameters(t *testing.T) {
+	b := newBench(1)
+	b.Route("/v1", func(r chi.Router) {
+		r.Get("/people/{email}", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, Param(r, "email")) })
+		r.Put("/people/{email}", func(http.ResponseWriter, *http.Request) {})
+	})
+	for target, want := range map[string]string{
+		"/v1/people/a@b.c":      "a@b.c",
+		"/v1/people/a@b.c/":     "a@b.c",
+		"/v1/people/a%40b.c":    "a@b.c",
+		"/v1/people/a%2Fb%25.c": "a/b%.c",
+		"/v1/people/a%2540b.c":  "a%40b.c",
+	} {
+		if w := b.call(t, "GET", target, ""); w.Code != 200 || w.Body.String() != want {
+			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+		}
+	}
+	w := b.call(t, "DELETE", "/v1/people/x/", "")
+	if got := w.Header().Get("Allow"); w.Code != 405 || got != "GET, HEAD, PUT" {
+		t.Errorf("%d Allow %q", w.Code, got)
+	}
+}
+
+func TestIDParamIsAPositiveNumber(t *testing.T) {
+	b := newBench(1)
+	b.Get("/{id}", Handle(func(w http.ResponseWriter, r *http.Request) error {
+		n, err := IDParam[int64](r, "id")
+		if err != nil {
+			return err
+		}
+		return JSON(w, 200, n)
+	}))
+	for target, want := range map[string]int{"/7": 200, "/0": 404, "/-1": 404, "/x": 404, "/99999999999999999999": 404} {
+		if w := b.call(t, "GET", target, ""); w.Code != want {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+	}
+}
+
+func TestBearer(t *testing.T) {
+	for header, want := range map[string]string{"Bearer x": "x", "bearer  x ": "x", "Basic x": "", "": "", "Bearer": "", "x": ""} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+		r.Header.Set("Authorization", header)
+		if got := Bearer(r); got != want {
+			t.Errorf("%q: %q", header, got)
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package deliver_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/webhook-sender/internal/deliver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// house is a sender over a database of its own, with one organization.
+type house struct {
+	db      *pg.DB
+	keeper  webhook.Keeper
+	handler *deliver.Handler
+	org     id.Organization
+}
+
+func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
+	t.Helper()
+	text, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{db: pgtest.New(t)}
+	h.keeper = webhook.Keeper{DB: h.db, Box: box, Policy: loopback}
+	caller, err := deliver.NewCaller(policy, caFile, clock.System)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(caller.Close)
+	log := slog.New(slog.DiscardHandler)
+	recorder := deliver.StartRecorder(h.db, log)
+	t.Cleanup(recorder.Close)
+	h.handler = &deliver.Handler{DB: h.db, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System,
+		Log: log, Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
+	err = h.db.QueryRow(t.Context(), `
+		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+		VALUES ('demo', 'Demo', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&h.org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+var loopback = egress.New(egress.Config{AllowHTTP: true,
+	AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+
+func (h *house) addURL(t *testing.T, url string) (webhook.Endpoint, string) {
+	t.Helper()
+	e, secret, err := h.keeper.Add(t.Context(), h.org, webhook.Settings{URL: &url}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, secret
+}
+
+func (h *house) record(t *testing.T, n int) {
+	t.Helper()
+	err := h.db.InTx(t.Context(), func(tx *pg.Tx) error {
+		for i := range n {
+			e := webhook.Event{Type: webhook.StudentJoined, User: id.User(i + 1), Data: map[string]any{"user_id": i + 1}}
+			if err := webhook.Record(t.Context(), tx, h.org, time.Now(), e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lease leases what is due in the given time from now.
+func (h *house) lease(t *testing.T, in time.Duration) []webhook.Lease {
+	t.Helper()
+	leases, _, err := webhook.LeaseDue(t.Context(), h.db, time.Now().Add(in), 20*time.Second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leases
+}
+
+func (h *house) handle(t *testing.T, leases []webhook.Lease) {
+	t.Helper()
+	for _, l := range leases {
+		if err := h.handler.Handle(t.Context(), task.Encode(l.Deliver)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// attempt is what is recorded of the first attempt.
+type attempt struct {
+	outcome, cause string
+	status         *int
+	response       []byte
+	peer           string
+	deliveryStatus string
+}
+
+func (h *house) firstAttempt(t *testing.T) attempt {
+	t.Helper()
+	var a attempt
+	err := h.db.QueryRow(t.Context(), `
+		SELECT a.outcome, a.cause, a.response_status, a.response_body, a.peer, d.status
+		FROM webhook_attempts a JOIN webhook_deliveries d ON d.id = a.delivery_id ORDER BY a.started_at LIMIT 1`).
+		Scan(&a.outcome, &a.cause, &a.status, &a.response, &a.peer, &a.deliveryStatus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// reading reads the request's body before it hands on: net/http notices that the client
+// has gone only then.
+func reading(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		next(w, r)
+	})
+}
+
+// inbox is a receiver that remembers requests.
+type inbox struct {
+	mu       sync.Mutex
+	requests []*http.Request
+	bodies   [][]byte
+}
+
+func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.requests, i.bodies = append(i.requests, r), append(i.bodies, body)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func caFile(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(path, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestASignedEventArrivesOverHTTPS(t *testing.T) {
+	t.Parallel()
+	var in inbox
+	server := httptest.NewTLSServer(&in)
+	defer server.Close()
+	h := newHouse(t, loopback, caFile(t, server))
+	_, secret := h.addURL(t, server.URL+"/hook")
+	h.record(t, 1)
+	leases := h.lease(t, time.Second)
+	h.handle(t, leases)
+	h.handle(t, leases) // brought twice by the queue: a no-op
+	if len(in.requests) != 1 {
+		t.Fatalf("%d requests arrived, want 1", len(in.requests))
+	}
+	r, body := in.requests[0], in.bodies[0]
+	if r.Method != http.MethodPost || r.URL.Path != "/hook" || r.Header.Get("Content-Type") != "application/json" ||
+		r.Header.Get("X-Service-Event") != "student.joined" || !strings.Contains(string(body), `"id":"`+r.Header.Get("X-Service-Delivery")+`"`) {
+		t.Fatalf("%s %s %v %s", r.Method, r.URL, r.Header, body)
+	}
+	var stamp int64
+	var digest string
+	if _, err := fmt.Sscanf(r.Header.Get("X-Service-Signature"), "t=%d,v1=%s", &stamp, &digest); err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "%d.%s", stamp, body)
+	if digest != hex.EncodeToString(mac.Sum(nil)) {
+		t.Fatal("the signature does not verify")
+	}
+	if a := h.firstAttempt(t); a.outcome != "delivered" || *a.status != 204 || a.deliveryStatus != "delivered" || a.peer != server.Listener.Addr().String() {
+		t.Fatalf("recorded: %+v", a)
+	}
+}
+
+func TestWhatReceiversDoWrong(t *testing.T) {
+	t.Parallel()
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	answer := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
+	for name, c := range map[string]struct {
+		receive                http.HandlerFunc
+		outcome, cause, status string
+	}{
+		"answers 500":       {answer(500), "retry", "http_500", "waiting"},
+		"answers 429":       {answer(429), "retry", "http_429", "waiting"},
+		"declines with 410": {answer(410), "declined", "http_410", "declined"},
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}, "retry", "redirect", "waiting"},
+		"hangs": {func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+			}
+		}, "retry", "timeout", "waiting"},
+		"closes mid-body": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte("short"))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, "retry", "response_incomplete", "waiting"},
+		"closes at once": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "retry", "connection_reset", "waiting"},
+		"drips": {func(w http.ResponseWriter, r *http.Request) {
+			tick := time.NewTicker(100 * time.Millisecond)
+			defer tick.Stop()
+			for r.Context().Err() == nil {
+				_, _ = w.Write([]byte("."))
+				_ = http.NewResponseController(w).Flush()
+				<-tick.C
+			}
+		}, "retry", "timeout", "waiting"},
+		"sends 100 MB": {func(w http.ResponseWriter, _ *http.Request) {
+			chunk := make([]byte, 1<<20)
+			for range 100 {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		}, "delivered", "ok", "delivered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(reading(c.receive))
+			t.Cleanup(server.Close)
+			h := newHouse(t, loopback, "")
+			h.addURL(t, server.URL)
+			h.record(t, 1)
+			h.handle(t, h.lease(t, time.Second))
+			a := h.firstAttempt(t)
+			if a.outcome != c.outcome || a.cause != c.cause || a.deliveryStatus != c.status {
+				t.Errorf("recorded %+v, want %s for %s and %s", a, c.outcome, c.cause, c.status)
+			}
+			if len(a.response) > 4<<10 {
+				t.Errorf("%d bytes of the response are kept", len(a.response))
+			}
+		})
+	}
+}
+
+func TestConnectionsThatFail(t *testing.T) {
+	t.Parallel()
+	listener := httptest.NewServer(http.NotFoundHandler())
+	closed := listener.URL
+	listener.Close()
+	selfSigned := httptest.NewUnstartedServer(http.NotFoundHandler())
+	selfSigned.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	selfSigned.StartTLS()
+	defer selfSigned.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	for name, c := range map[string]struct {
+		url, cause string
+		policy     *egress.Policy
+	}{
+		"nothing listens":   {closed, "connection_refused", loopback},
+		"unknown authority": {selfSigned.URL, "tls_unknown_issuer", loopback},
+		"not TLS":           {strings.Replace(plain.URL, "http:", "https:", 1), "bad_response", loopback},
+		"unknown name":      {"https://no-such-host.invalid/", "dns_not_found", loopback},
+		// The policy has become stricter, or the name's address has changed, since the
+		// URL was added: what counts is the address dialled.
+		"private at dial time": {plain.URL, "address_not_public", egress.New(egress.Config{AllowHTTP: true})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, c.policy, "")
+			h.addURL(t, c.url)
+			h.record(t, 1)
+			h.handle(t, h.lease(t, time.Second))
+			if a := h.firstAttempt(t); a.outcome != "retry" || (a.cause != c.cause && !(c.cause == "dns_not_found" && a.cause == "dns_failed")) {
+				t.Errorf("recorded %+v, want %s", a, c.cause)
+			}
+		})
+	}
+}
+
+func TestALeaseThatIsAlmostOverIsRenewedBeforeTheAttempt(t *testing.T) {
+	t.Parallel()
+	var left time.Duration
+	var h *house
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var until time.Time
+		if err := h.db.QueryRow(r.Context(), `SELECT lease_until FROM webhook_deliveries`).Scan(&until); err != nil {
+			t.Error(err)
+		}
+		left = time.Until(until)
+	}))
+	defer server.Close()
+	h = newHouse(t, loopback, "")
+	h.addURL(t, server.URL)
+	h.record(t, 1)
+	leases := h.lease(t, time.Second)
+	if _, err := h.db.Exec(t.Context(), `UPDATE webhook_deliveries SET lease_until = now() + interval '1 second'`); err != nil {
+		t.Fatal(err)
+	}
+	h.handle(t, leases)
+	if left < 10*time.Second {
+		t.Fatalf("the lease had %v left during the attempt", left)
+	}
+}
+
+func TestOutcomesOfASenderThatIsStoppedAreNotTheReceiversFault(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{})
+	server := httptest.NewServer(reading(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrived)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	h := newHouse(t, loopback, "")
+	h.addURL(t, server.URL)
+	h.record(t, 1)
+	leases := h.lease(t, time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	go func() { <-arrived; stop() }()
+	if err := h.handler.Handle(ctx, task.Encode(leases[0].Deliver)); err != nil {
+		t.Fatal(err)
+	}
+	var attempts int
+	if err := h.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_attempts`).Scan(&attempts); err != nil || attempts != 0 {
+		t.Fatalf("%d attempts are recorded, %v", attempts, err)
+	}
+}

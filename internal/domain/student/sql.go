@@ -109,3 +109,8 @@ func queueOwnPassword(b *pg.Batch, user id.User, hash string, now time.Time) {
 func queueDeleteLinks(b *pg.Batch, user id.User) {
 	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = $1`, user)
 }
+
+func deleteExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
+	tag, err := q.Exec(ctx, `DELETE FROM set_password_tokens WHERE expires_at <= $1`, now)
+	return tag.RowsAffected(), err
+}

@@ -53,3 +53,8 @@ func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, 
 	queueDeleteLinks(&b, user)
 	return b.Send(ctx, tx)
 }
+
+// DropExpiredLinks deletes the links that are over, which nobody can use any more.
+func DropExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
+	return deleteExpiredLinks(ctx, q, now)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -421,4 +422,9 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
 		UPDATE webhook_endpoints SET switched_on = false, switched_off_at = $2, switched_off_reason = $3, updated_at = $2
 		WHERE id = $1 AND switched_on`, o.endpoint, o.at, o.reason)
 	return tag.RowsAffected() == 1, err
+}
+
+func makePartitions(ctx context.Context, q pg.Querier, first clock.Date, days int) error {
+	_, err := q.Exec(ctx, `SELECT webhook_make_partitions($1, $2)`, first, days)
+	return err
 }

@@ -44,10 +44,11 @@ func Claim(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, lea
 	return claim(ctx, q, kind, now, now.Add(lease), limit)
 }
 
-// Release makes claims due again at once, when they could not be put on the run queue.
-// Claims that are not current any more stay as they are.
-func Release(ctx context.Context, q pg.Querier, now time.Time, refs []task.Outbox) error {
-	return release(ctx, q, now, refs)
+// Release undoes a Claim, whose now and lease it is given, when the tasks could not be put
+// on the run queue: they are due again at once. A task that a worker holds by now, or that
+// was claimed anew, stays as it is.
+func Release(ctx context.Context, q pg.Querier, now time.Time, lease time.Duration, refs []task.Outbox) error {
+	return release(ctx, q, now, now.Add(lease), refs)
 }
 
 // Hold is what a worker begins with: it reads the claimed task and keeps the claim until

@@ -62,21 +62,24 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	}
 }
 
-func TestReleaseMakesCurrentClaimsDueAgain(t *testing.T) {
+func TestReleaseMakesTheClaimsDueAgainThatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	db, now := pgtest.New(t), time.Now()
-	for subject := range int64(3) {
+	for subject := range int64(4) {
 		owe(t, db, subject, now)
 	}
 	if other, err := outbox.Claim(t.Context(), db, task.WebhookSkip, now, time.Hour, 10); err != nil || len(other) != 0 {
 		t.Fatalf("claimed another kind: %+v, %v", other, err)
 	}
 	got, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
-	if err != nil || len(got) != 3 {
+	if err != nil || len(got) != 4 {
 		t.Fatalf("claim = %+v, %v", got, err)
 	}
-	refs := []task.Outbox{{Task: got[0].ID, Claim: 1}, {Task: got[1].ID, Claim: 1}, {Task: got[2].ID, Claim: 9}}
-	if err := outbox.Release(t.Context(), db, now, refs); err != nil {
+	refs := []task.Outbox{{Task: got[0].ID, Claim: 1}, {Task: got[1].ID, Claim: 1}, {Task: got[2].ID, Claim: 9}, {Task: got[3].ID, Claim: 1}}
+	if _, err := outbox.Hold(t.Context(), db, refs[3], now.Add(2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := outbox.Release(t.Context(), db, now, time.Hour, refs); err != nil {
 		t.Fatal(err)
 	}
 	again, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)

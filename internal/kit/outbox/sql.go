@@ -31,15 +31,15 @@ func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Ti
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Task])
 }
 
-func release(ctx context.Context, q pg.Querier, now time.Time, refs []task.Outbox) error {
+func release(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
 	ids, claims := make([]int64, len(refs)), make([]int32, len(refs))
 	for i, r := range refs {
 		ids[i], claims[i] = int64(r.Task), int32(r.Claim) //nolint:gosec // the column is an integer
 	}
 	_, err := q.Exec(ctx, `
 		UPDATE outbox_tasks t SET run_at = $1
-		FROM unnest($2::bigint[], $3::integer[]) AS r(id, claims)
-		WHERE t.id = r.id AND t.claims = r.claims`, now, ids, claims)
+		FROM unnest($3::bigint[], $4::integer[]) AS r(id, claims)
+		WHERE t.id = r.id AND t.claims = r.claims AND t.run_at = $2`, now, until, ids, claims)
 	return err
 }
 

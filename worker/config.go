@@ -1,0 +1,35 @@
+package main
+
+import (
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// config is everything that the environment decides.
+type config struct {
+	DatabaseURL      string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	RedisURL         string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
+	PrivateAddr      string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics, profiles and the queues' page (/asynq); never public"`
+	LogLevel         string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	TimeZone         string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone of dates and times in mails"`
+	SMTPURL          string        `env:"SMTP_URL,required" help:"mail server: smtp://user:password@host:port, ?tls=none, starttls or implicit; or smtps://"`
+	MailFrom         string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
+	EmailConcurrency int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
+	OutboxLease      time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long owed work may wait on the run queue before it is put there again"`
+	Secrets          seal.Config
+}
+
+// Validate implements env.Validator.
+func (c *config) Validate() error {
+	if _, err := mail.ParseServer(c.SMTPURL); err != nil {
+		return err
+	}
+	if _, err := clock.Zone("PLATFORM_TIME_ZONE", c.TimeZone); err != nil {
+		return err
+	}
+	_, err := mail.ParseAddress(c.MailFrom)
+	return err
+}

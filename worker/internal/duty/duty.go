@@ -1,0 +1,65 @@
+// Package duty does what is due by the clock and by nobody's call. One worker at a time
+// does it (pg.Lead).
+package duty
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Duty is one thing to do again and again. It must be safe to repeat, and catch up by
+// itself after it was not done for days.
+type Duty struct {
+	Name  string
+	Every time.Duration
+	Do    func(ctx context.Context, now time.Time) error
+}
+
+// partitionsAhead is how many days of webhook rows have their partitions made before
+// they are needed.
+const partitionsAhead = 7
+
+// All lists the duties.
+func All(db *pg.DB) []Duty {
+	return []Duty{
+		{Name: "making partitions ahead", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			return webhook.MakePartitions(ctx, db, clock.DateIn(now, time.UTC), partitionsAhead)
+		}},
+		{Name: "dropping expired set-password links", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			_, err := student.DropExpiredLinks(ctx, db, now)
+			return err
+		}},
+	}
+}
+
+// Run does each duty at once and then at its interval, until ctx ends. A duty that fails
+// is logged and done again at the next turn.
+func Run(ctx context.Context, now clock.Clock, log *slog.Logger, duties []Duty) {
+	var wg sync.WaitGroup
+	for _, d := range duties {
+		wg.Go(func() { d.run(ctx, now, log) })
+	}
+	wg.Wait()
+}
+
+func (d Duty) run(ctx context.Context, now clock.Clock, log *slog.Logger) {
+	tick := time.NewTicker(d.Every)
+	defer tick.Stop()
+	for {
+		if err := d.Do(ctx, now()); err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "a periodic duty failed", "duty", d.Name, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package relay
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Outbox claims due rows of the outbox and puts a task for each claim on the run queue.
+//
+// A claim lasts a few seconds, within which a worker has to begin; the worker then holds
+// it for as long as its work takes. A task that Redis lost, or that waited too long, is
+// therefore soon claimed anew, and the older one finds its claim lost. What waits on a
+// queue is bounded, so that the backlog stays in PostgreSQL.
+type Outbox struct {
+	DB    *pg.DB
+	Queue *queue.Client
+	Clock clock.Clock
+	Log   *slog.Logger
+	Kinds map[task.Kind]time.Duration // what is relayed, with the handler's timeout
+	Lease time.Duration               // of a claim until a worker begins; 0 is 20 s
+	Depth int64                       // the most tasks that wait on one queue; 0 is 200
+	Poll  time.Duration               // the longest pause between two looks; 0 is 1 s
+}
+
+const (
+	defaultLease = 20 * time.Second
+	defaultDepth = 200
+	// refill is the pause before a full queue is looked at again.
+	refill = 50 * time.Millisecond
+)
+
+// Run relays until ctx ends.
+func (o *Outbox) Run(ctx context.Context) {
+	wake := make(chan struct{}, 1)
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		pg.Listen(ctx, o.DB, func(pg.Notification) {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}, outbox.Channel)
+	})
+	defer listening.Wait()
+	away := false
+	for {
+		more, err := o.Pump(ctx)
+		if away = o.report(ctx, away, err); ctx.Err() != nil {
+			return
+		}
+		pause := orDefault(o.Poll, time.Second)
+		if more {
+			pause = min(refill, pause)
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// report logs the beginning and the end of trouble, not each try in between.
+func (o *Outbox) report(ctx context.Context, away bool, err error) bool {
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !away:
+		o.Log.WarnContext(ctx, "owed work is not relayed; it waits in PostgreSQL", "error", err)
+	case err == nil && away:
+		o.Log.InfoContext(ctx, "owed work is relayed again")
+	}
+	return err != nil
+}
+
+// Pump looks once at every kind. more says that work was left because a queue is full.
+func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
+	queues := make([]queue.Name, 0, len(o.Kinds))
+	for kind := range o.Kinds {
+		queues = append(queues, queue.Of(kind))
+	}
+	// Redis is asked before anything is claimed: while it is away, rows stay as they are.
+	depths, err := o.Queue.Depths(ctx, queues...)
+	if err != nil {
+		return false, err
+	}
+	limit := o.Depth
+	if limit == 0 {
+		limit = defaultDepth
+	}
+	room := make(map[queue.Name]int64, len(depths))
+	for name, d := range depths {
+		room[name] = limit - d.Pending
+	}
+	for kind := range o.Kinds {
+		name := queue.Of(kind)
+		n, err := o.move(ctx, kind, room[name])
+		if err != nil {
+			return false, err
+		}
+		room[name] -= n
+		more = more || room[name] <= 0
+	}
+	return more, nil
+}
+
+// move claims up to room tasks of a kind and enqueues them. What could not be enqueued
+// is given back at once.
+func (o *Outbox) move(ctx context.Context, kind task.Kind, room int64) (int64, error) {
+	if room <= 0 {
+		return 0, nil
+	}
+	now, lease := o.Clock(), orDefault(o.Lease, defaultLease)
+	claimed, err := outbox.Claim(ctx, o.DB, kind, now, lease, int(room))
+	if err != nil || len(claimed) == 0 {
+		return 0, err
+	}
+	items := make([]queue.Item, len(claimed))
+	refs := make([]task.Outbox, len(claimed))
+	for i, c := range claimed {
+		refs[i] = task.Outbox{Task: c.ID, Claim: c.Claim}
+		items[i] = queue.Item{Queue: queue.Of(kind), Kind: kind, ID: taskID(refs[i]), Payload: task.Encode(refs[i]), Timeout: o.Kinds[kind]}
+	}
+	if err := o.Queue.EnqueueMany(ctx, items); err != nil {
+		o.giveBack(ctx, now, lease, refs)
+		return 0, err
+	}
+	return int64(len(items)), nil
+}
+
+// giveBack makes the rows due again; without it they are so when their lease is over.
+func (o *Outbox) giveBack(ctx context.Context, now time.Time, lease time.Duration, refs []task.Outbox) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := outbox.Release(ctx, o.DB, now, lease, refs); err != nil {
+		o.Log.WarnContext(ctx, "claims not given back; they run out by themselves", "error", err)
+	}
+}
+
+// taskID names a claim on the run queue: one claim is one task, however often it is put in.
+func taskID(ref task.Outbox) string { return fmt.Sprintf("outbox:%d:%d", ref.Task, ref.Claim) }

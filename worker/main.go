@@ -1,0 +1,70 @@
+// Command worker moves owed work from PostgreSQL to the run queue, and does the part of
+// it that is not webhooks: mails, and what is due by the clock.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/registrar-dev/registrar/internal/kit/env"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/queue/monitor"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
+	}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+	if len(args) > 0 {
+		_, err := fmt.Fprint(stdout, "worker relays owed work and sends mails. It is configured by its environment:\n\n", env.Usage[config]())
+		return err
+	}
+	c, err := env.Parse[config](getenv)
+	if err != nil {
+		return err
+	}
+	log := obs.Logger(stdout, c.LogLevel, "worker")
+	slog.SetDefault(log)
+	box, err := seal.Open(c.Secrets)
+	if err != nil {
+		return err
+	}
+	db, err := pg.OpenCurrent(ctx, c.DatabaseURL)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	rdb, err := queue.Connect(c.RedisURL)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rdb.Close() }()
+	w, err := newWorker(c, log, db, box, rdb)
+	if err != nil {
+		return err
+	}
+	// Neither Redis nor the mail server makes a worker unready: it relays what can go on.
+	private := obs.NewPrivate(w.registry,
+		obs.Check{Name: "postgresql", Probe: db.Ping},
+		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
+		obs.Check{Name: "smtp", Optional: true, Probe: w.postman.Server.Ping})
+	page := monitor.Handler("/asynq", rdb)
+	defer func() { _ = page.Close() }()
+	private.Handle("/asynq", page)
+	private.Handle("/asynq/", page)
+	return obs.Run(ctx, private, c.PrivateAddr, w.pieces()...)
+}

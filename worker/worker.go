@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/worker/internal/duty"
+	"github.com/registrar-dev/registrar/worker/internal/handle"
+	"github.com/registrar-dev/registrar/worker/internal/relay"
+)
+
+// worker is the program's parts, put together.
+type worker struct {
+	config   config
+	log      *slog.Logger
+	db       *pg.DB
+	rdb      *redis.Client
+	registry *prometheus.Registry
+	tasks    *queue.Metrics
+	postman  *email.Postman
+	outbox   *relay.Outbox
+	webhooks *relay.Webhooks
+}
+
+func newWorker(c config, log *slog.Logger, db *pg.DB, box *seal.Box, rdb *redis.Client) (*worker, error) {
+	server, err := mail.ParseServer(c.SMTPURL)
+	if err != nil {
+		return nil, err
+	}
+	from, err := mail.ParseAddress(c.MailFrom)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := clock.Zone("PLATFORM_TIME_ZONE", c.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{config: c, log: log, db: db, rdb: rdb, registry: obs.NewRegistry()}
+	w.tasks = queue.NewMetrics(w.registry)
+	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: clock.System, Log: log,
+		Observe: mailCounter(w.registry)}
+	client := queue.NewClient(rdb)
+	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: clock.System, Log: log, Lease: c.OutboxLease,
+		Kinds: map[task.Kind]time.Duration{
+			task.EmailSend:     server.Times.Total() + 30*time.Second,
+			task.WebhookCancel: 0,
+			task.WebhookSkip:   0,
+		}}
+	w.webhooks = &relay.Webhooks{DB: db, Queue: client, Clock: clock.System, Log: log}
+	obs.PoolMetrics(w.registry, db.Pool)
+	w.registry.MustRegister(w.outbox, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Maintenance))
+	return w, nil
+}
+
+// mailCounter counts attempts by type and result.
+func mailCounter(reg prometheus.Registerer) func(email.Type, mail.Result) {
+	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_mail_attempts_total",
+		Help: "Attempts to send a mail, by type and result (accepted, temporary, permanent or uncertain)."}, []string{"type", "result"})
+	reg.MustRegister(attempts)
+	return func(t email.Type, r mail.Result) { attempts.WithLabelValues(string(t), string(r)).Inc() }
+}
+
+// pieces is everything that runs at the same time, until its context ends.
+func (w *worker) pieces() []func(context.Context) error {
+	return []func(context.Context) error{
+		w.lead("relay-outbox", w.outbox.Run),
+		w.lead("relay-webhooks", w.webhooks.Run),
+		w.lead("duties", func(ctx context.Context) { duty.Run(ctx, clock.System, w.log, duty.All(w.db)) }),
+		w.serve(queue.Email, w.config.EmailConcurrency,
+			map[task.Kind]queue.Handler{task.EmailSend: handle.Outbox(w.postman.Deliver)}),
+		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),
+	}
+}
+
+// lead makes a piece of work that one worker at a time does.
+func (w *worker) lead(name string, do func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		pg.Lead(ctx, w.db, name, do)
+		return nil
+	}
+}
+
+func (w *worker) serve(name queue.Name, concurrency int, handlers map[task.Kind]queue.Handler) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return queue.Serve(ctx, w.rdb, queue.Options{Queue: name, Concurrency: concurrency, Handlers: handlers, Log: w.log, Metrics: w.tasks})
+	}
+}

@@ -3,6 +3,7 @@ package server_test
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -55,5 +56,23 @@ func TestDocumentsHaveEveryRoute(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestDocumentsAreServedWithoutAKey(t *testing.T) {
+	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
+		Registry: prometheus.NewRegistry(), InFlight: 1})
+	for path, routes := range map[string]*chi.Mux{"/api/v1/openapi": apis.Public, "/platform/v1/openapi": apis.Platform} {
+		for ending, mediaType := range map[string]string{".yaml": "application/yaml", ".json": "application/json"} {
+			w := httptest.NewRecorder()
+			routes.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path+ending, nil))
+			if w.Code != http.StatusOK || w.Header().Get("Content-Type") != mediaType {
+				t.Fatalf("%s%s: %d %s", path, ending, w.Code, w.Header())
+			}
+			checker, err := apicheck.New(w.Body.Bytes())
+			if err != nil || len(checker.Operations()) == 0 {
+				t.Errorf("%s%s: %v", path, ending, err)
+			}
+		}
 	}
 }

@@ -148,7 +148,6 @@ func (c *Checker) Check(r *http.Request, sent []byte, res *http.Response, receiv
 // route finds the operation, with the path's trailing slash as the document has it.
 func (c *Checker) route(r *http.Request) (*routers.Route, map[string]string, error) {
 	trimmed := strings.TrimSuffix(r.URL.Path, "/")
-	var first error
 	for _, path := range []string{trimmed + "/", trimmed} {
 		request := r.Clone(r.Context())
 		request.URL.Path = path
@@ -159,9 +158,8 @@ func (c *Checker) route(r *http.Request) (*routers.Route, map[string]string, err
 		if err == nil {
 			return route, params, nil
 		}
-		first = errors.Join(first, err)
 	}
-	return nil, nil, first
+	return nil, nil, errors.New("the document has no such path and method")
 }
 
 func (c *Checker) note(route *routers.Route, status int) {

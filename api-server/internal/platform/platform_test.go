@@ -1,0 +1,154 @@
+package platform_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+)
+
+func TestWhoMayCall(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	for _, key := range []string{"", "Bearer", "Bearer wrong", "Bearer " + north.FullKey, "Basic " + apitest.PlatformKey, apitest.PlatformKey} {
+		c := e.Platform.With("Authorization", key)
+		c.Put(t, "organizations/x", `{"name": "X"}`).WantFault(t, 401, "invalid_platform_key", "")
+		c.Put(t, "organizations/x", `not JSON`).WantFault(t, 401, "invalid_platform_key", "")
+		c.Post(t, "organizations/north/api-keys", `{}`).WantFault(t, 401, "invalid_platform_key", "")
+		c.Get(t, "organizations/north/api-keys").WantFault(t, 401, "invalid_platform_key", "")
+		c.Delete(t, "organizations/north/api-keys/1").WantFault(t, 401, "invalid_platform_key", "")
+		c.Post(t, "organizations/north/courses", `{}`).WantFault(t, 401, "invalid_platform_key", "")
+		c.Patch(t, "organizations/north/courses/1", `{}`).WantFault(t, 401, "invalid_platform_key", "")
+		c.Put(t, "course-types/sat", `{}`).WantFault(t, 401, "invalid_platform_key", "")
+	}
+	// The partner's header has no meaning here.
+	e.Platform.With("X-API-Key", "wrong").Get(t, "organizations/north/api-keys").Want(t, 200)
+}
+
+func TestPutOrganization(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Platform.Put(t, "organizations/north", `{"name": "North Institute", "unknown": {"x": 1}}`).Want(t, 201).Golden(t, "organization-created")
+	e.Advance(time.Hour)
+	e.Platform.Put(t, "organizations/north/", `{"language_tests_enabled": true, "provisioning_defaults": {"grace_period_days": 0,
+		"starter_tests_per_course": 5, "visible_tests_limit": 20, "set_password_link_valid_days": 30}}`).
+		Want(t, 200).Golden(t, "organization-changed")
+	e.Platform.Put(t, "organizations/north", `{}`).Want(t, 200).Golden(t, "organization-changed")
+}
+
+func TestPutOrganizationRefusesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	put := func(slug, body string) *apitest.Answer { return e.Platform.Put(t, "organizations/"+slug, body) }
+	put("north", `{"name": `).WantFault(t, 400, "invalid_json", "")
+	put("north", `[]`).WantFault(t, 400, "not_an_object", "")
+	put("north", ``).WantFault(t, 400, "body_missing", "")
+	put("north", `{}`).WantFault(t, 400, "invalid", "name")
+	put("north", `{"name": 7}`).WantFault(t, 400, "wrong_type", "name")
+	put("north", `{"name": "x", "provisioning_defaults": 3}`).WantFault(t, 400, "wrong_type", "provisioning_defaults")
+	put("North", `{"name": "x"}`).WantFault(t, 400, "invalid", "slug")
+	put("north", `{"name": "`+strings.Repeat("x", 1<<20)+`"}`).WantFault(t, 413, "body_too_large", "")
+	f := put("north", `{"name": "x", "language_tests_enabled": "maybe", "provisioning_defaults":
+		{"default_access_months": 0, "grace_period_days": 1.5, "send_welcome_email_default": []}}`).
+		WantFault(t, 400, "not_a_boolean", "language_tests_enabled")
+	if len(f.Errors) != 4 || f.Errors[1].Field != "provisioning_defaults.default_access_months" {
+		t.Errorf("%+v", f.Errors)
+	}
+	e.Platform.Get(t, "organizations/north/api-keys").WantFault(t, 404, "not_found", "") // nothing was saved
+}
+
+func TestAPIKeys(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "south")
+	e.Platform.Put(t, "organizations/north", `{"name": "North"}`).Want(t, 201)
+	const keys = "organizations/north/api-keys"
+	created := e.Platform.Post(t, keys, `{"name": " CRM ", "access": "full"}`).Want(t, 201).Golden(t, "key-created").Object(t)
+	e.Platform.Post(t, keys, `{"name": "CRM", "access": "read_only"}`).Want(t, 201)
+	text, key := created["key"].(string), strconv.Itoa(int(created["id"].(float64)))
+	if list := string(e.Platform.Get(t, keys).Want(t, 200).Golden(t, "keys").Body); strings.Contains(list, text) {
+		t.Errorf("the key's text is shown again: %s", list)
+	}
+	e.Platform.Delete(t, "organizations/south/api-keys/"+key).WantFault(t, 404, "not_found", "")
+	e.Partner(text).Get(t, "ping/").Want(t, 200)
+	e.Advance(time.Hour)
+	e.Platform.Delete(t, keys+"/"+key).Want(t, 200).Golden(t, "key-revoked")
+	e.Partner(text).Get(t, "ping/").WantFault(t, 401, "invalid_api_key", "")
+	e.Advance(time.Hour)
+	e.Platform.Delete(t, keys+"/"+key).Want(t, 200).Golden(t, "key-revoked")
+	e.Platform.Get(t, keys).Want(t, 200).Golden(t, "keys-one-revoked")
+}
+
+func TestAPIKeysRefuseWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Platform.Put(t, "organizations/north", `{"name": "North"}`).Want(t, 201)
+	const keys = "organizations/north/api-keys"
+	if f := e.Platform.Post(t, keys, `{}`).WantFault(t, 400, "missing", "name"); len(f.Errors) != 2 || f.Errors[1].Field != "access" {
+		t.Errorf("%+v", f)
+	}
+	e.Platform.Post(t, keys, `{"name": "x", "access": "write"}`).WantFault(t, 400, "not_a_choice", "access")
+	e.Platform.Post(t, keys, `{"name": "x", "access": true}`).WantFault(t, 400, "not_a_choice", "access")
+	e.Platform.Post(t, keys, `{"name": "`+strings.Repeat("x", 201)+`", "access": "full"}`).WantFault(t, 400, "too_long", "name")
+	e.Platform.Post(t, keys, `{`).WantFault(t, 400, "invalid_json", "")
+	e.Platform.Post(t, "organizations/nowhere/api-keys", `{"name": "x", "access": "write"}`).WantFault(t, 400, "not_a_choice", "access") // 400 before 404
+	e.Platform.Post(t, "organizations/nowhere/api-keys", `{"name": "x", "access": "full"}`).WantFault(t, 404, "not_found", "")
+	e.Platform.Get(t, "organizations/nowhere/api-keys").WantFault(t, 404, "not_found", "")
+	e.Platform.Delete(t, "organizations/nowhere/api-keys/1").WantFault(t, 404, "not_found", "")
+	for _, key := range []string{"0", "999", "x", "-1"} {
+		e.Platform.Delete(t, keys+"/"+key).WantFault(t, 404, "not_found", "")
+	}
+}
+
+func TestCourses(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	e.Organization(t, "south")
+	const courses = "organizations/north/courses"
+	e.Platform.Post(t, courses, `{"name": "Plain", "course_type": "ielts"}`).Want(t, 201).Golden(t, "course-plain")
+	e.Platform.Post(t, courses, `{"name": " Full ", "course_type": "sat", "status": "completed", "open_for_enrolment": false, "is_perpetual": true,
+		"start_date": "2026-01-01", "end_date": "2026-12-31", "default_access_months": 4, "default_access_weeks": 9}`).
+		Want(t, 201).Golden(t, "course-full")
+	e.Platform.Patch(t, courses+"/2", `{"name": "Changed", "status": "active", "open_for_enrolment": true, "is_perpetual": false,
+		"end_date": null, "default_access_months": null, "default_access_weeks": null, "start_date": "2026-02-02"}`).
+		Want(t, 200).Golden(t, "course-changed")
+	e.Platform.Patch(t, courses+"/2/", `{}`).Want(t, 200).Golden(t, "course-changed")
+	e.Platform.Patch(t, "organizations/south/courses/2", `{"name": "Stolen"}`).WantFault(t, 404, "not_found", "")
+	e.Platform.Patch(t, courses+"/2", `{}`).Want(t, 200).Golden(t, "course-changed")
+}
+
+func TestCoursesRefuseWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	const courses = "organizations/north/courses"
+	post := func(body string) *apitest.Answer { return e.Platform.Post(t, courses, body) }
+	if f := post(`{"default_access_weeks": 521, "start_date": "soon"}`).WantFault(t, 400, "missing", "name"); len(f.Errors) != 4 {
+		t.Errorf("%+v", f)
+	}
+	post(`{"name": "x", "course_type": "latin"}`).WantFault(t, 400, "unknown_course_type", "course_type")
+	post(`{"name": "x", "course_type": "sat", "end_date": "2026-11-20"}`).WantFault(t, 400, "invalid", "end_date")
+	post(`{"name": "x", "course_type": "sat", "status": "closed"}`).WantFault(t, 400, "not_a_choice", "status")
+	post(`nonsense`).WantFault(t, 400, "invalid_json", "")
+	e.Platform.Post(t, "organizations/nowhere/courses", `{"name": "x", "course_type": "sat"}`).WantFault(t, 404, "not_found", "")
+	e.Platform.Patch(t, courses+"/1", `{"name": 5}`).WantFault(t, 400, "wrong_type", "name")
+	e.Platform.Patch(t, courses+"/1", `{"name": "x"}`).WantFault(t, 404, "not_found", "")
+	e.Platform.Patch(t, courses+"/x", `{"name": "x"}`).WantFault(t, 404, "not_found", "")
+	e.Platform.Patch(t, courses+"/1", `]`).WantFault(t, 400, "invalid_json", "")
+	north.Full.Get(t, "courses/").Want(t, 200).Golden(t, "courses-still-none")
+}
+
+func TestCourseTypes(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Platform.Put(t, "course-types/sat", `{"active": false}`).Want(t, 200).Golden(t, "course-type-inactive")
+	e.Platform.Put(t, "course-types/sat", `{}`).WantFault(t, 400, "missing", "active")
+	e.Platform.Put(t, "course-types/sat", `{"active": "perhaps"}`).WantFault(t, 400, "not_a_boolean", "active")
+	e.Platform.Put(t, "course-types/sat", `{"active"}`).WantFault(t, 400, "invalid_json", "")
+	e.Platform.Put(t, "course-types/latin", `{"active": true}`).WantFault(t, 404, "not_found", "")
+	e.Platform.Put(t, "course-types/sat", `{"active": true}`).Want(t, 200)
+}

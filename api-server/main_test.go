@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+func environment(vars map[string]string) func(string) string {
+	return func(name string) string { return vars[name] }
+}
+
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func settings(t *testing.T) map[string]string {
+	t.Helper()
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"DATABASE_URL": pgtest.URL(t), "REDIS_URL": "redis://" + freeAddr(t), // nobody listens there
+		"HTTP_ADDR": freeAddr(t), "PLATFORM_ADDR": freeAddr(t), "PRIVATE_ADDR": freeAddr(t),
+		"PLATFORM_KEY": "0123456789abcdef", "PUBLIC_URL": "http://localhost/", "SECRET_KEYSET": string(keyset),
+	}
+}
+
+// fetch gives status and body; 0 while nobody listens.
+func fetch(t *testing.T, url, key string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, _ := io.ReadAll(res.Body)
+	return res.StatusCode, string(body)
+}
+
+// The program serves while Redis is away, says so, and ends when it is asked to.
+func TestServesWithoutRedisAndEndsInOrder(t *testing.T) {
+	vars := settings(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, nil, environment(vars), io.Discard) }()
+	status, ready := 0, ""
+	for deadline := time.Now().Add(20 * time.Second); status == 0 && time.Now().Before(deadline); {
+		select {
+		case err := <-ended:
+			t.Fatalf("ended by itself: %v", err)
+		default:
+		}
+		status, ready = fetch(t, "http://"+vars["PRIVATE_ADDR"]+"/readyz", "")
+	}
+	if status != 200 || !strings.Contains(ready, `"degraded"`) || !strings.Contains(ready, `"redis"`) {
+		t.Fatalf("readyz: %d %s", status, ready)
+	}
+	if status, body := fetch(t, "http://"+vars["HTTP_ADDR"]+"/api/v1/ping/", "wrong"); status != 401 {
+		t.Errorf("ping: %d %s", status, body)
+	}
+	if status, body := fetch(t, "http://"+vars["PLATFORM_ADDR"]+"/platform/v1/organizations/x/api-keys", vars["PLATFORM_KEY"]); status != 404 {
+		t.Errorf("platform: %d %s", status, body)
+	}
+	_, metrics := fetch(t, "http://"+vars["PRIVATE_ADDR"]+"/metrics", "")
+	for _, want := range []string{"registrar_http_requests_total{", "registrar_postgres_pool_connections{", "go_goroutines"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("metrics lack %s", want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []string{"HTTP_ADDR", "PLATFORM_ADDR", "PRIVATE_ADDR"} {
+		if status, _ := fetch(t, "http://"+vars[addr], ""); status != 0 {
+			t.Errorf("%s is still served", addr)
+		}
+	}
+}
+
+func TestConfigurationFaultsAreToldTogether(t *testing.T) {
+	err := run(t.Context(), []string{"serve"}, environment(map[string]string{"REDIS_URL": "redis://x"}), io.Discard)
+	if err == nil {
+		t.Fatal("started")
+	}
+	for _, want := range []string{"DATABASE_URL is required", "PLATFORM_KEY is required", "PUBLIC_URL is required"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+	vars := settings(t)
+	vars["PLATFORM_KEY"], vars["PUBLIC_URL"], vars["PLATFORM_TIME_ZONE"], vars["MAX_IN_FLIGHT"] = "short", "registrar.example", "Mars/Base", "-1"
+	err = run(t.Context(), nil, environment(vars), io.Discard)
+	for _, want := range []string{"PLATFORM_KEY: ", "PUBLIC_URL: ", "PLATFORM_TIME_ZONE: ", "MAX_IN_FLIGHT: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+}
+
+func TestMigrateNeedsOnlyTheDatabase(t *testing.T) {
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"migrate"}, environment(map[string]string{"DATABASE_URL": pgtest.URL(t)}), &out)
+	if err != nil || !strings.Contains(out.String(), "schema is current") {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+}
+
+func TestNewKeysetOpensABox(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"new-keyset"}, environment(nil), &out); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seal.New(out.Bytes()); err != nil || !json.Valid(out.Bytes()) {
+		t.Fatalf("%v in %s", err, out.String())
+	}
+}
+
+func TestUnknownCommand(t *testing.T) {
+	if err := run(t.Context(), []string{"fly"}, environment(nil), io.Discard); err == nil {
+		t.Fatal("accepted")
+	}
+}

@@ -1,0 +1,162 @@
+package apicheck_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+)
+
+const document = `
+openapi: 3.1.0
+info: {title: Things, version: '1'}
+paths:
+  /things/:
+    post:
+      requestBody:
+        required: true
+        content:
+          application/json:
+            schema:
+              type: object
+              required: [name]
+              properties: {name: {type: string}}
+      responses:
+        '201':
+          description: Made
+          headers: {X-Request-Id: {required: true, schema: {type: string}}}
+          content: {application/json: {schema: {$ref: '#/components/schemas/MadeThing'}}}
+        '400': {description: Wrong, content: {application/json: {schema: {type: object, additionalProperties: false, properties: {error: {type: string}}}}}}
+  /things/{id}:
+    get:
+      parameters: [{name: id, in: path, required: true, schema: {type: integer}}]
+      responses:
+        '200': {description: One, content: {application/json: {schema: {$ref: '#/components/schemas/MadeThing'}}}}
+components:
+  schemas:
+    Thing:
+      type: object
+      required: [name, end]
+      properties:
+        name: {type: string}
+        end: {oneOf: [{type: string, pattern: '^[0-9]{4}$'}, {type: 'null'}]}
+    MadeThing:
+      allOf: [{$ref: '#/components/schemas/Thing'}]
+      required: [status]
+      properties: {status: {const: ok}}
+      unevaluatedProperties: false
+`
+
+// exchange sends a request to a server that gives a fixed answer.
+func exchange(t *testing.T, c *apicheck.Checker, method, path, sent string, status int, received string) error {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got, _ := io.ReadAll(r.Body); string(got) != sent {
+			t.Errorf("the server got %q, not %q", got, sent)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Request-Id", "1")
+		if strings.Contains(path, "noid") {
+			w.Header().Del("X-Request-Id")
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, received)
+	}))
+	defer s.Close()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	client := http.Client{Transport: c.Transport(nil)}
+	res, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if got, err := io.ReadAll(res.Body); err != nil || string(got) != received && method != http.MethodHead {
+		t.Errorf("the client got %q, %v", got, err)
+	}
+	return nil
+}
+
+func TestExchanges(t *testing.T) {
+	const made = `{"status": "ok", "name": "x", "end": null}`
+	for _, c := range []struct {
+		name, method, path, sent string
+		status                   int
+		received, mismatch       string
+	}{
+		{"as documented", "POST", "/things/", `{"name": "x"}`, 201, made, ""},
+		{"without the slash", "POST", "/things", `{"name": "x"}`, 201, made, ""},
+		{"with a slash too many", "GET", "/things/7/", ``, 200, made, ""},
+		{"HEAD", "HEAD", "/things/7", ``, 200, ``, ""},
+		{"undocumented field", "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x", "end": null, "more": 1}`, "more"},
+		{"missing field", "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x"}`, "end"},
+		{"other constant", "GET", "/things/7", ``, 200, `{"status": "fine", "name": "x", "end": null}`, "status"},
+		{"wrong pattern", "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x", "end": "26"}`, "end"},
+		{"missing header", "POST", "/things/?noid", `{"name": "x"}`, 201, made, "X-Request-Id"},
+		{"undocumented status", "GET", "/things/7", ``, 204, ``, "status is not supported"},
+		{"undocumented method", "DELETE", "/things/7", ``, 200, made, "no such path"},
+		{"undocumented route", "GET", "/other", ``, 200, made, "no such path"},
+		{"no route, and the server says so", "GET", "/other", ``, 404, `{}`, ""},
+		{"no method, and the server says so", "DELETE", "/things/7", ``, 405, `{}`, ""},
+		{"wrong request that was taken", "POST", "/things/", `{"name": 7}`, 201, made, "the request was taken"},
+		{"wrong request that was refused", "POST", "/things/", `{"name": 7}`, 400, `{"error": "name"}`, ""},
+		{"wrong path parameter that was taken", "GET", "/things/x", ``, 200, made, "the request was taken"},
+		{"a body where none belongs", "GET", "/things/7", `{}`, 200, made, "the request was taken"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			checker, err := apicheck.New([]byte(document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = exchange(t, checker, c.method, c.path, c.sent, c.status, c.received)
+			var mismatch *apicheck.Mismatch
+			if (c.mismatch != "") != errors.As(err, &mismatch) {
+				t.Fatalf("err = %v", err)
+			}
+			if c.mismatch != "" && (!strings.Contains(mismatch.Reason, c.mismatch) || mismatch.Status != c.status) {
+				t.Fatalf("%v\ndoes not speak of %q", err, c.mismatch)
+			}
+		})
+	}
+}
+
+func TestUnseenOperations(t *testing.T) {
+	checker, err := apicheck.New([]byte(document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"GET /things/{id}", "POST /things/"}
+	if got := checker.Operations(); !slices.Equal(got, all) {
+		t.Fatalf("%q", got)
+	}
+	if err := exchange(t, checker, "POST", "/things", `{}`, 400, `{}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := exchange(t, checker, "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x", "end": "2026"}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := checker.Unseen(); !slices.Equal(got, []string{"POST /things/"}) {
+		t.Fatalf("unseen: %q", got)
+	}
+}
+
+func TestDocumentsThatAreRefused(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, says string }{
+		"open object":      {"      unevaluatedProperties: false\n", "", "unevaluatedProperties"},
+		"an older version": {"3.1.0", "3.0.3", "not 3.1"},
+		"a broken $ref":    {"schemas/Thing'", "schemas/Nothing'", "Nothing"},
+		"no YAML":          {"openapi: 3.1.0", "\t", ""},
+	} {
+		if _, err := apicheck.New([]byte(strings.Replace(document, c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -30,6 +31,8 @@ func (c *config) Validate() error {
 	if _, err := clock.Zone("PLATFORM_TIME_ZONE", c.TimeZone); err != nil {
 		return err
 	}
-	_, err := mail.ParseAddress(c.MailFrom)
-	return err
+	if _, err := mail.ParseAddress(c.MailFrom); err != nil {
+		return fmt.Errorf("MAIL_FROM: %w", err)
+	}
+	return nil
 }

@@ -1,0 +1,67 @@
+package duty_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/worker/internal/duty"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestDutiesAreDoneAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Minute-time.Second)
+		defer cancel()
+		var hourly, minutely atomic.Int64
+		duty.Run(ctx, clock.System, quiet, []duty.Duty{
+			{Name: "fails", Every: time.Hour, Do: func(context.Context, time.Time) error { hourly.Add(1); return errors.New("no") }},
+			{Name: "works", Every: time.Minute, Do: func(context.Context, time.Time) error { minutely.Add(1); return nil }},
+		})
+		if hourly.Load() != 3 || minutely.Load() != 150 {
+			t.Fatalf("%d and %d turns", hourly.Load(), minutely.Load())
+		}
+	})
+}
+
+func TestTheDuties(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	now := time.Date(2031, 3, 30, 23, 59, 0, 0, time.UTC)
+	_, err := db.Exec(t.Context(), `
+		WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+				starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+			VALUES ('school', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id),
+		a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
+			VALUES ('ada@saffron.school', 'ada', 'Ada', 'api', now(), now()) RETURNING id)
+		INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
+		SELECT h::bytea, a.id, o.id, $1::timestamptz, $1::timestamptz + e FROM o, a, (VALUES ('over', interval '-1 s'), ('good', interval '1 s')) AS v(h, e)`, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // each may be repeated
+		for _, d := range duty.All(db) {
+			if err := d.Do(t.Context(), now); err != nil {
+				t.Fatalf("%s: %v", d.Name, err)
+			}
+		}
+	}
+	var links, partitions int
+	err = db.QueryRow(t.Context(), `
+		SELECT (SELECT count(*) FROM set_password_tokens WHERE hash = 'good'::bytea) * 10 + (SELECT count(*) FROM set_password_tokens),
+			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|deliveries|attempts)_2031(0330|0331|040[1-5])$')`).Scan(&links, &partitions)
+	if err != nil || links != 11 || partitions != 21 {
+		t.Fatalf("links %d, want the good one alone; %d partitions, want 3 for each of 7 days (%v)", links, partitions, err)
+	}
+}

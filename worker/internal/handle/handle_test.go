@@ -1,0 +1,55 @@
+package handle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/worker/internal/handle"
+)
+
+func TestMaintenanceFinishesItsTask(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	handlers := handle.Maintenance{DB: db, Clock: clock.System}.Handlers()
+	for kind, status := range map[task.Kind]string{task.WebhookCancel: "cancelled", task.WebhookSkip: "waiting"} {
+		var delivery string
+		err := db.QueryRow(t.Context(), `
+			INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, due_at)
+			VALUES (uuid7(), 1, 9, 'waiting', now()) RETURNING id`).Scan(&delivery)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.InTx(t.Context(), func(tx *pg.Tx) error { return outbox.Add(t.Context(), tx, kind, 9, 0, time.Now()) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		claimed, err := outbox.Claim(t.Context(), db, kind, time.Now(), time.Minute, 1)
+		if err != nil || len(claimed) != 1 {
+			t.Fatalf("%+v %v", claimed, err)
+		}
+		payload := task.Encode(task.Outbox{Task: claimed[0].ID, Claim: 1})
+		for range 2 { // the second finds its claim over
+			if err := handlers[kind](t.Context(), payload); err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+		}
+		var got string
+		var owed int
+		err = db.QueryRow(t.Context(), `SELECT status, (SELECT count(*) FROM outbox_tasks) FROM webhook_deliveries WHERE id = $1`, delivery).Scan(&got, &owed)
+		// Skipping concerns URLs that are off; endpoint 9 is none.
+		if err != nil || got != status || owed != 0 {
+			t.Errorf("%s: delivery %s, want %s; %d tasks owed (%v)", kind, got, status, owed, err)
+		}
+		if _, err := db.Exec(t.Context(), `DELETE FROM webhook_deliveries`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := handlers[task.WebhookSkip](t.Context(), []byte("{")); err == nil {
+		t.Error("a payload that is none is taken")
+	}
+}

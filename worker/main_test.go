@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// program is a worker that runs inside the test, on everything real.
+type program struct {
+	db      *pg.DB
+	desk    email.Desk
+	org     id.Organization
+	user    id.User
+	private string
+	log     *buffer
+	stop    func() error
+}
+
+// buffer is a log that is read while it is written.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func start(t *testing.T, smtpURL string) *program {
+	t.Helper()
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	databaseURL := pgtest.URL(t)
+	db, err := pg.Open(t.Context(), databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	p := &program{db: db, desk: email.Desk{Box: box}, private: freeAddress(t), log: &buffer{}}
+	p.newStudent(t)
+	environment := map[string]string{
+		"DATABASE_URL": databaseURL, "REDIS_URL": queuetest.URL(t), "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
+		"SMTP_URL": smtpURL, "MAIL_FROM": "Registrar <no-reply@registrar.school>", "SECRET_KEYSET": string(keyset),
+		"PLATFORM_TIME_ZONE": "Asia/Kolkata",
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, nil, func(name string) string { return environment[name] }, p.log) }()
+	p.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Errorf("%v\n%s", err, p.log)
+		}
+	})
+	return p
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+func (p *program) newStudent(t *testing.T) {
+	t.Helper()
+	err := p.db.QueryRow(t.Context(), `
+		WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+				starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+			VALUES ('school', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id),
+		a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
+			VALUES ('ada@saffron.school', 'ada', 'Ada', 'api', now(), now()) RETURNING id)
+		SELECT o.id, a.id FROM o, a`).Scan(&p.org, &p.user)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// queue stores a welcome mail and waits until its fate is final.
+func (p *program) queue(t *testing.T) email.Record {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	woken, listened := make(chan struct{}, 100), make(chan struct{})
+	go func() {
+		defer close(listened)
+		pg.Listen(ctx, p.db, func(pg.Notification) { woken <- struct{}{} }, email.Channel)
+	}()
+	defer func() { cancel(); <-listened }()
+	<-woken
+	var r email.Record
+	err := p.db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
+		r, err = p.desk.Queue(t.Context(), tx, time.Now(), email.Message{
+			Organization: p.org, User: p.user, Recipient: "ada@saffron.school",
+			Content: email.Welcome{Student: email.Student{FirstName: "Ada", Organization: "Saffron School", Username: "ada",
+				LoginURL: "https://saffron.school/sign-in"}, LinkExpires: time.Now().AddDate(0, 0, 7)},
+			Secrets: email.Secrets{SetPasswordURL: "https://saffron.school/set-password/Tok3n"},
+		})
+		return err
+	})
+	for err == nil && !r.Status.Final() {
+		select {
+		case <-woken:
+			r, err = email.Find(t.Context(), p.db, p.org, r.ID)
+		case <-time.After(30 * time.Second):
+			t.Fatalf("the mail is still queued:\n%s", p.log)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (p *program) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.private+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+func TestAQueuedMailArrives(t *testing.T) {
+	server := mailtest.Start(t, mailtest.Script{}, mailtest.Options{})
+	p := start(t, server.URL())
+	if r := p.queue(t); r.Status != email.Sent {
+		t.Fatalf("%+v", r)
+	}
+	got := server.Messages()
+	if len(got) != 1 {
+		t.Fatalf("%d mails arrived", len(got))
+	}
+	for _, want := range []string{"set-password/Tok3n", `From: "Saffron School" <no-reply@registrar.school>`, `To: "Ada" <ada@saffron.school>`, "IST"} {
+		if !strings.Contains(got[0], want) {
+			t.Errorf("the mail lacks %q:\n%s", want, got[0])
+		}
+	}
+	for path, want := range map[string]string{
+		"/healthz": `"ok"`,
+		"/readyz":  `"smtp"`,
+		"/asynq":   "<!doctype html>",
+		"/metrics": `registrar_mail_attempts_total{result="accepted",type="welcome"} 1`,
+	} {
+		if code, body := p.get(t, path); code != 200 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, no %s in %.2000s", path, code, want, body)
+		}
+	}
+	_, metrics := p.get(t, "/metrics")
+	for _, name := range []string{"registrar_outbox_due{", "registrar_queue_tasks{", "registrar_queue_wait_seconds_count{", "registrar_postgres_pool_"} {
+		if !strings.Contains(metrics, name) {
+			t.Errorf("no metric %s", name)
+		}
+	}
+	if err := p.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"Tok3n", "ada@saffron.school"} {
+		if strings.Contains(p.log.String(), secret) {
+			t.Errorf("the log shows %q:\n%s", secret, p.log)
+		}
+	}
+}
+
+func TestWhatTheServerSaysReachesTheRow(t *testing.T) {
+	server := mailtest.Start(t, mailtest.Script{OnRcpt: func(string) error { return mailtest.Refuse(550, "no such user") }}, mailtest.Options{})
+	p := start(t, server.URL())
+	if r := p.queue(t); r.Status != email.Failed || !strings.Contains(r.Detail, "550") {
+		t.Fatalf("%+v", r)
+	}
+	server.Play(mailtest.Script{OnData: func(string) error { return mailtest.ErrDrop }})
+	if r := p.queue(t); r.Status != email.Uncertain {
+		t.Fatalf("%+v", r)
+	}
+}
+
+func TestConfigurationIsCheckedAndShown(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, func(string) string { return "" }, &out); err != nil || !strings.Contains(out.String(), "SMTP_URL (required)") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	good := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1", "SMTP_URL": "smtp://127.0.0.1:1", "MAIL_FROM": "a@b.school"}
+	for name, bad := range map[string]string{"DATABASE_URL": "", "REDIS_URL": "", "SMTP_URL": "http://:hush@x", "MAIL_FROM": "nobody", "PLATFORM_TIME_ZONE": "Mars/Olympus"} {
+		err := run(t.Context(), nil, func(n string) string {
+			if n == name {
+				return bad
+			}
+			return good[n]
+		}, io.Discard)
+		if err == nil || !strings.Contains(fmt.Sprint(err), name) || strings.Contains(fmt.Sprint(err), "hush") {
+			t.Errorf("%s=%q: %v", name, bad, err)
+		}
+	}
+}

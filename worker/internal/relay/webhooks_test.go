@@ -1,0 +1,212 @@
+package relay_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/worker/internal/relay"
+)
+
+// desk is a running webhook relay, and a sender that answers as the test says.
+type desk struct {
+	db  *pg.DB
+	rdb *redis.Client
+	org id.Organization
+}
+
+// newDesk starts a relay with short terms over one organization with one URL.
+func newDesk(t *testing.T, change func(*relay.Webhooks)) *desk {
+	t.Helper()
+	d := &desk{db: pgtest.New(t), rdb: queuetest.New(t)}
+	err := d.db.QueryRow(t.Context(), `
+		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+		VALUES ('demo', 'Demo', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&d.org)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "https://hooks.north-institute.org/"
+	keeper := webhook.Keeper{DB: d.db, Box: box, Policy: egress.New(egress.Config{})}
+	if _, _, err := keeper.Add(t.Context(), d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	r := &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+		Term: 20 * time.Second, Poll: 50 * time.Millisecond}
+	if change != nil {
+		change(r)
+	}
+	d.inBackground(t, r.Run)
+	return d
+}
+
+func (d *desk) inBackground(t *testing.T, run func(context.Context)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { run(ctx) })
+	t.Cleanup(func() { stop(); wg.Wait() })
+}
+
+// serve runs tasks with deliver until the test ends.
+func (d *desk) serve(t *testing.T, deliver func(context.Context, task.Deliver) error) {
+	t.Helper()
+	d.inBackground(t, func(ctx context.Context) {
+		err := queue.Serve(ctx, d.rdb, queue.Options{Queue: queue.Webhook, Concurrency: 8, Log: slog.New(slog.DiscardHandler),
+			Handlers: map[task.Kind]queue.Handler{task.WebhookDeliver: func(ctx context.Context, payload []byte) error {
+				lease, err := task.Decode[task.Deliver](payload)
+				if err != nil {
+					return err
+				}
+				return deliver(ctx, lease)
+			}}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// accept records every delivery of a lease as accepted, and sends their number to got.
+func (d *desk) accept(got chan<- int) func(context.Context, task.Deliver) error {
+	return func(ctx context.Context, lease task.Deliver) error {
+		_, dues, _, err := webhook.Load(ctx, d.db, lease)
+		if err != nil {
+			return err
+		}
+		var outcomes []webhook.Outcome
+		for _, due := range dues {
+			outcomes = append(outcomes, webhook.Outcome{Delivery: due.Delivery, Endpoint: lease.Endpoint, Organization: d.org, Number: due.Number,
+				Tries: due.Tries, StartedAt: time.Now(), Duration: time.Millisecond, Verdict: webhook.Delivered, Cause: "ok", Status: 200})
+		}
+		if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Settle(ctx, tx, outcomes) }); err != nil {
+			return err
+		}
+		got <- len(dues)
+		return nil
+	}
+}
+
+func (d *desk) record(t *testing.T, n int) {
+	t.Helper()
+	err := d.db.InTx(t.Context(), func(tx *pg.Tx) error {
+		for range n {
+			e := webhook.Event{Type: webhook.StudentJoined, User: 1, Data: struct{}{}}
+			if err := webhook.Record(t.Context(), tx, d.org, time.Now(), e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await sums what arrives on got until it reaches n.
+func await(t *testing.T, got <-chan int, n int) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for sum := 0; sum < n; {
+		select {
+		case more := <-got:
+			sum += more
+			if sum > n {
+				t.Fatalf("%d deliveries, want %d", sum, n)
+			}
+		case <-deadline:
+			t.Fatalf("%d of %d deliveries in 30 s", sum, n)
+		}
+	}
+}
+
+func TestABacklogLargerThanTheAllowanceDrains(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, nil)
+	got := make(chan int, 1000)
+	d.serve(t, d.accept(got))
+	d.record(t, 700)
+	await(t, got, 700)
+}
+
+func TestTasksThatRedisLosesAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	// No sender runs yet, so the tasks wait in Redis, where they are lost.
+	d := newDesk(t, func(r *relay.Webhooks) { r.Term = 300 * time.Millisecond })
+	d.record(t, 5)
+	waitLeased(t, d)
+	if err := d.rdb.FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan int, 10)
+	d.serve(t, d.accept(got))
+	await(t, got, 5)
+}
+
+func TestATaskThatStillWaitsKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, func(r *relay.Webhooks) { r.Term = 200 * time.Millisecond })
+	d.record(t, 1)
+	first := waitLeased(t, d)
+	deadline := time.Now().Add(10 * time.Second)
+	for renewed := false; !renewed; {
+		if time.Now().After(deadline) {
+			t.Fatal("the lease is not renewed")
+		}
+		var lease string
+		var left bool
+		if err := d.db.QueryRow(t.Context(), `SELECT lease::text, lease_until > $1 FROM webhook_deliveries`, first.until).Scan(&lease, &left); err != nil {
+			t.Fatal(err)
+		}
+		if lease != first.lease {
+			t.Fatalf("the waiting task's lease %s became %s", first.lease, lease)
+		}
+		renewed = left
+	}
+	got := make(chan int, 2)
+	d.serve(t, d.accept(got))
+	await(t, got, 1)
+}
+
+type leased struct {
+	lease string
+	until time.Time
+}
+
+// waitLeased polls until a delivery is leased and its task is in Redis.
+func waitLeased(t *testing.T, d *desk) leased {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	client := queue.NewClient(d.rdb)
+	for time.Now().Before(deadline) {
+		var l leased
+		err := d.db.QueryRow(t.Context(), `SELECT lease::text, lease_until FROM webhook_deliveries WHERE status = 'leased' LIMIT 1`).Scan(&l.lease, &l.until)
+		if err == nil {
+			if state, err := client.TaskState(t.Context(), queue.Webhook, l.lease); err == nil && state == queue.Pending {
+				return l
+			}
+		}
+	}
+	t.Fatal("nothing is leased in 20 s")
+	return leased{}
+}

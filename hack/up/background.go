@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -63,10 +65,12 @@ func (s site) detach(ctx context.Context, out io.Writer) error {
 // supervise is the background half of detach: standard output is read until all is ready, then the
 // log takes over.
 func (s site) supervise(ctx context.Context) error {
+	const readyFD = 3
+	unix.CloseOnExec(readyFD) // the other side waits until nobody has it any more
 	out := &progress{to: os.Stdout}
 	err := s.up(ctx, out, func() {
 		out.redirect(os.Stderr) // the log
-		signal := os.NewFile(3, "ready")
+		signal := os.NewFile(readyFD, "ready")
 		_, err := signal.WriteString("ready")
 		if err = errors.Join(err, signal.Close(), os.Stdout.Close()); err != nil {
 			out.printf("%v\n", err)

@@ -68,3 +68,10 @@ func AddMember(b *pg.Batch, org id.Organization, user id.User, role Role, via Vi
 func SetMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
 	queueMemberStatus(b, org, user, status, now)
 }
+
+// SetStaff queues that the member m is active staff with the role, and returns it so.
+func SetStaff(b *pg.Batch, org id.Organization, user id.User, m Member, role Role, now time.Time) Member {
+	m.Role, m.Status = role, MemberActive
+	queueMemberRole(b, org, user, m, now)
+	return m
+}

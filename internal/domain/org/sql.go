@@ -129,3 +129,9 @@ func queueMemberStatus(b *pg.Batch, org id.Organization, user id.User, status Me
 	b.Queue(`
 		UPDATE members SET status = $3, updated_at = $4 WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)
 }
+
+func queueMemberRole(b *pg.Batch, org id.Organization, user id.User, m Member, now time.Time) {
+	b.Queue(`
+		UPDATE members SET role = $3, status = $4, updated_at = $5
+		WHERE organization_id = $1 AND user_id = $2`, org, user, m.Role, m.Status, now)
+}

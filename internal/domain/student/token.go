@@ -54,6 +54,13 @@ func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, 
 	return b.Send(ctx, tx)
 }
 
+// SetPassword queues a password that the platform gives the person. It counts as the
+// person's own: no partner may replace it, and all links end.
+func SetPassword(b *pg.Batch, user id.User, passwordHash string, now time.Time) {
+	queueOwnPassword(b, user, passwordHash, now)
+	queueDeleteLinks(b, user)
+}
+
 // DropExpiredLinks deletes the links that are over, which nobody can use any more.
 func DropExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
 	return deleteExpiredLinks(ctx, q, now)

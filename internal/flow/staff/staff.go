@@ -1,0 +1,152 @@
+// Package staff makes a person one of an organization's staff: account, membership with
+// a role, and a password, in one transaction.
+package staff
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Command says who is to be staff and as what. "" means not sent: the role of who is
+// staff stays, the names of a known account always do, and so does its password.
+type Command struct {
+	Email     string
+	FirstName string // required for a new account
+	LastName  string
+	Role      org.Role // of the staff's; required for who is none of them
+	Password  string
+}
+
+// Roles are the roles of staff.
+func Roles() []org.Role {
+	return []org.Role{org.RoleOwner, org.RoleAdmin, org.RoleExaminer, org.RoleTeacher}
+}
+
+// Person is one of the staff as Put has left them.
+type Person struct {
+	wire.Person
+	Membership wire.Membership
+}
+
+// maxName is in characters (contract: Limits).
+const maxName = 150
+
+// Put makes the person one of the organization's staff, or changes what the command
+// says; joined tells whether there was no membership before. A password that is sent
+// replaces the person's own and ends all set-password links. Invalid lists every fault.
+func Put(ctx context.Context, db *pg.DB, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
+	address, err := c.check()
+	if err != nil {
+		return Person{}, false, err
+	}
+	var hash string
+	if c.Password != "" {
+		if hash, err = student.HashPassword(ctx, c.Password); err != nil {
+			return Person{}, false, err
+		}
+	}
+	err = db.InTx(ctx, func(tx *pg.Tx) (err error) {
+		p, joined, err = put(ctx, tx, o, c, address, hash, now)
+		return err
+	})
+	return p, joined, err
+}
+
+func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address student.Email, hash string, now time.Time) (p Person, joined bool, err error) {
+	a, m, err := read(ctx, tx, o, address)
+	if err != nil {
+		return p, false, err
+	}
+	if err := c.complete(a, m); err != nil {
+		return p, false, err
+	}
+	if a.ID == 0 {
+		a, err = student.Create(ctx, tx, student.Draft{Email: address, FirstName: c.FirstName, LastName: c.LastName,
+			CreatedBy: o, CreatedVia: student.ViaStaff}, now)
+		if err != nil {
+			return p, false, err
+		}
+	}
+	role := m.Role
+	if c.Role != "" {
+		role = c.Role
+	}
+	var b pg.Batch
+	if hash != "" {
+		student.SetPassword(&b, a.ID, hash, now)
+	}
+	joined = m.Role == ""
+	if joined {
+		m = org.AddMember(&b, o, a.ID, role, org.ViaStaff, now)
+	} else {
+		m = org.SetStaff(&b, o, a.ID, m, role, now)
+	}
+	if err := b.Send(ctx, tx); err != nil {
+		return p, false, err
+	}
+	return Person{wire.Person{UserID: a.ID, Email: a.Email, FirstName: a.FirstName, LastName: a.LastName},
+		wire.Membership{Role: m.Role, Status: m.Status}}, joined, nil
+}
+
+// read takes the address's lock, as provisioning does, and reads what is there.
+func read(ctx context.Context, tx *pg.Tx, o id.Organization, address student.Email) (a student.Account, m org.Member, err error) {
+	var first pg.Batch
+	first.Lock(pg.LockEmail, string(address))
+	student.Load(&first, address, &a)
+	if err := first.Send(ctx, tx); err != nil || a.ID == 0 {
+		return a, m, err
+	}
+	var second pg.Batch
+	org.LoadMember(&second, o, a.ID, &m)
+	return a, m, second.Send(ctx, tx)
+}
+
+// check finds what needs no look at the database.
+func (c Command) check() (student.Email, error) {
+	var faults fault.List
+	address, err := student.ParseEmail(c.Email)
+	_ = faults.Add(err)
+	_ = faults.Add(checkName("first_name", c.FirstName))
+	_ = faults.Add(checkName("last_name", c.LastName))
+	if c.Role != "" && !c.Role.Staff() {
+		_ = faults.Add(errRole)
+	}
+	if c.Password != "" {
+		_ = faults.Add(student.CheckPassword(c.Password, address, "", c.FirstName, c.LastName))
+	}
+	return address, faults.Err()
+}
+
+var errRole = fault.Field("role", "invalid", "role: send one of owner, admin, examiner, teacher")
+
+func checkName(field, name string) error {
+	if n := utf8.RuneCountInString(name); n > maxName {
+		return fault.Field(field, "too_long", "%s: %d characters are too many; send at most %d", field, n, maxName)
+	}
+	if strings.IndexFunc(name, unicode.IsControl) >= 0 {
+		return fault.Field(field, "invalid", "%s: contains control characters, such as a line break; remove them", field)
+	}
+	return nil
+}
+
+// complete says whether the command has what the person lacks.
+func (c Command) complete(a student.Account, m org.Member) error {
+	var faults fault.List
+	if a.ID == 0 && c.FirstName == "" {
+		_ = faults.Add(fault.Field("first_name", "missing", "first_name: required for a new account"))
+	}
+	if c.Role == "" && !m.Role.Staff() {
+		_ = faults.Add(fault.Field("role", "missing", "role: required; send one of owner, admin, examiner, teacher"))
+	}
+	return faults.Err()
+}

@@ -21,7 +21,7 @@ var errSetUp = errors.New("the mail server's settings do not fit")
 type connection struct {
 	*smtp.Client
 	raw    net.Conn
-	ctx    context.Context //nolint:containedctx // the conversation lives inside one call
+	ctx    context.Context // the conversation lives inside one call
 	unhook func() bool
 }
 

@@ -34,7 +34,7 @@ func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Ti
 func release(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
 	ids, claims := make([]int64, len(refs)), make([]int32, len(refs))
 	for i, r := range refs {
-		ids[i], claims[i] = int64(r.Task), int32(r.Claim) //nolint:gosec // the column is an integer
+		ids[i], claims[i] = int64(r.Task), int32(r.Claim)
 	}
 	_, err := q.Exec(ctx, `
 		UPDATE outbox_tasks t SET run_at = $1

@@ -35,6 +35,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/organizations/{slug}/api-keys", edge.Handle(s.createKey))
 	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))
 	r.Delete("/organizations/{slug}/api-keys/{id}", edge.Handle(s.revokeKey))
+	r.Put("/organizations/{slug}/staff/{email}", edge.Handle(s.putStaff))
 	r.Post("/organizations/{slug}/courses", edge.Handle(s.createCourse))
 	r.Patch("/organizations/{slug}/courses/{id}", edge.Handle(s.changeCourse))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))

@@ -42,7 +42,7 @@ func (serveCommand) Run(p *process) error {
 	obs.PoolMetrics(reg, db.Pool)
 	keys := org.NewKeyring(db)
 	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Log: log, Registry: reg,
-		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
+		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})

@@ -181,6 +181,21 @@ func (b *Body) Int(field string, low, high int) *int {
 	return nil
 }
 
+// IDs reads one or more positive whole numbers: 371, "371, 380" or [371, "380"].
+func (b *Body) IDs(field string) []int64 {
+	texts := b.List(field)
+	ids := make([]int64, 0, len(texts))
+	for _, t := range texts {
+		n, ok := wholeNumber(t)
+		if !ok || n < 1 {
+			b.Fault(field, "not_an_id", "%q is no id; send whole numbers, such as 371, \"371, 380\" or [371, 380]", t)
+			continue
+		}
+		ids = append(ids, int64(n))
+	}
+	return ids
+}
+
 func wholeNumber(s string) (int, bool) {
 	if n, err := strconv.Atoi(s); err == nil {
 		return n, true

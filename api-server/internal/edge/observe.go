@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -108,7 +109,7 @@ func finish(o Options, w middleware.WrapResponseWriter, r *http.Request, rec *re
 	o.Metrics.requests.WithLabelValues(o.API, method, route, strconv.Itoa(status)).Inc()
 	o.Metrics.duration.WithLabelValues(o.API, method, route).Observe(took.Seconds())
 	attrs := append([]any{
-		"api", o.API, "method", r.Method, "route", route, "path", r.URL.Path, "status", status,
+		"api", o.API, "method", r.Method, "route", route, "path", pathOf(r, route), "status", status,
 		"bytes", w.BytesWritten(), "duration_ms", float64(took.Microseconds()) / 1000,
 		"remote", r.RemoteAddr, "user_agent", r.UserAgent(),
 	}, rec.attrs...)
@@ -120,6 +121,14 @@ func finish(o Options, w middleware.WrapResponseWriter, r *http.Request, rec *re
 		level = slog.LevelError
 	}
 	o.Log.Log(r.Context(), level, "request", attrs...)
+}
+
+// pathOf is the path, but for routes whose path is a secret.
+func pathOf(r *http.Request, route string) string {
+	if strings.Contains(route, "{token}") {
+		return route
+	}
+	return r.URL.Path
 }
 
 // causes is the error's text with what a fault hides from callers.

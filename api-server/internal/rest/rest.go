@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -24,6 +25,8 @@ type Server struct {
 	Zone  *time.Location // the platform's: decides today
 	Keys  *org.Keyring
 
+	Office *provision.Office
+
 	SafeExamBrowser bool // the site's option
 }
 
@@ -33,6 +36,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))
+	r.Post("/provision/student", edge.Handle(s.provisionStudent))
 }
 
 // today is the platform's day.

@@ -11,9 +11,12 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/platform"
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -30,7 +33,8 @@ type Deps struct {
 	Registry prometheus.Registerer
 
 	PlatformKey     string
-	PublicURL       string // base of links, without a slash at its end
+	PublicURL       string        // base of links, without a slash at its end
+	Suppressed      email.Domains // not mailed
 	SafeExamBrowser bool
 	InFlight        int // requests at once, of each API
 }
@@ -45,11 +49,15 @@ func New(d Deps) APIs {
 		return edge.NewRouter(edge.Options{API: api, Metrics: metrics, Log: d.Log, InFlight: d.InFlight})
 	}
 	public, private := router("partner"), router("platform")
-	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, SafeExamBrowser: d.SafeExamBrowser}
+	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
+		PublicURL: d.PublicURL}
+	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office, SafeExamBrowser: d.SafeExamBrowser}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)
 	})
+	students := &pages.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL}
+	public.Group(students.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)

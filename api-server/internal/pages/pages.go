@@ -1,0 +1,78 @@
+// Package pages holds what students see in a browser: the page behind a set-password
+// link. Pages are plain HTML without scripts; whatever changes something is a form's POST
+// from the page itself.
+package pages
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Server holds what the pages need.
+type Server struct {
+	DB        *pg.DB
+	Clock     clock.Clock
+	PublicURL string // where browsers see the pages
+}
+
+// Routes registers the pages below the public base address.
+func (s *Server) Routes(r chi.Router) {
+	origin := http.NewCrossOriginProtection()
+	_ = origin.AddTrustedOrigin(s.PublicURL) // one with a path is no origin; then the Host header decides
+	r.Use(guard, origin.Handler)
+	r.Get("/set-password/{token}", edge.Handle(s.showSetPassword))
+	r.Post("/set-password/{token}", edge.Handle(s.setPassword))
+	r.Get("/assets/pages.css", serveStyle)
+}
+
+// policy lets a page load its own stylesheet and post to its own address, and nothing else.
+const policy = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guard keeps pages out of caches, frames and other sites' referrers: a page's address
+// may be a secret.
+func guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Robots-Tag", "noindex")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+//go:embed static
+var static embed.FS
+
+var templates = template.Must(template.ParseFS(static, "static/*.html"))
+
+// show renders the template called name within the page's frame.
+func show(w http.ResponseWriter, status int, name string, data any) error {
+	var page bytes.Buffer
+	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = page.WriteTo(w) // the browser may be gone
+	return nil
+}
+
+func serveStyle(w http.ResponseWriter, _ *http.Request) {
+	text, err := static.ReadFile("static/pages.css")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	_, _ = w.Write(text) // the browser may be gone
+}

@@ -1,0 +1,81 @@
+package rest
+
+import (
+	"net/http"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// provisionStudent answers 201 for a new account, else 200.
+func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error {
+	who := principal(r.Context())
+	if err := provision.Allow(who); err != nil {
+		return err
+	}
+	body, err := edge.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	cmd := readCommand(body)
+	if cmd.Source != "" {
+		edge.Annotate(r.Context(), "source", cmd.Source)
+	}
+	answer, err := s.Office.Student(r.Context(), who, cmd)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if answer.CreatedUser {
+		status = http.StatusCreated
+	}
+	return edge.JSON(w, status, answer)
+}
+
+// maxText bounds what has a limit of its own further in, whose fault says more.
+const maxText = 10_000
+
+func readCommand(b *edge.Body) provision.Command {
+	cmd := provision.Command{
+		Email:        value(b.Text("email", maxText)),
+		FirstName:    value(b.Text("first_name", maxText)),
+		LastName:     value(b.Text("last_name", maxText)),
+		Courses:      b.List("courses"),
+		TenureMonths: value(b.Int("tenure_months", 1, 120)),
+		ExternalRef:  value(b.Label("external_ref", maxText)),
+		SendEmail:    b.Bool("send_welcome_email"),
+		ResendEmail:  value(b.Bool("resend_welcome_email")),
+		ExtendAccess: value(b.Bool("extend_access")),
+		Source:       value(b.Label("source", 255)),
+	}
+	for _, n := range b.IDs("course_ids") {
+		cmd.CourseIDs = append(cmd.CourseIDs, id.Course(n))
+	}
+	refuseUnbuilt(b)
+	_ = cmd.Decoding.Add(b.Err()) // faults only
+	return cmd
+}
+
+// refuseUnbuilt names what a caller may rely on elsewhere and not here yet: ignoring it
+// would answer success for something that was not done.
+func refuseUnbuilt(b *edge.Body) {
+	mode := b.Choice("password_mode", "link", "invite", "set", "direct", "generate", "auto", "system_generated")
+	if mode != nil && *mode != "link" && *mode != "invite" {
+		b.Fault("password_mode", "not_available", "only link is available; leave it out, and the student sets a password by the link")
+	}
+	for _, field := range []string{"username", "password", "target_score_plan"} {
+		if b.Has(field) {
+			b.Fault(field, "not_available", "not available yet; leave it out")
+		}
+	}
+}
+
+// value is what p points to, or the zero value for what was not sent.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

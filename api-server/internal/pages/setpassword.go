@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
@@ -37,8 +36,8 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 		return linkOver(w, err)
 	}
 	password := r.PostFormValue("password")
-	if err := check(a, password, r.PostFormValue("again")); err != nil {
-		return show(w, http.StatusBadRequest, "set-password.html", setPasswordPage{a.Email, err.Error()})
+	if text := wrong(a, password, r.PostFormValue("again")); text != "" {
+		return show(w, http.StatusBadRequest, "set-password.html", setPasswordPage{a.Email, text})
 	}
 	hash, err := student.HashPassword(r.Context(), password)
 	if err != nil {
@@ -53,17 +52,16 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	return show(w, http.StatusOK, "password-set.html", a)
 }
 
-// check gives a text for the student: without the name of a request's field.
-func check(a student.Account, password, again string) error {
+// wrong says, in a sentence for the student, why the password is not taken; "" when it is.
+func wrong(a student.Account, password, again string) string {
 	if password != again {
-		return errors.New("The two passwords are not the same. Please type the same password twice.") //nolint:staticcheck // a sentence for a page
+		return "The two passwords are not the same. Please type the same password twice."
 	}
 	err := student.CheckPassword(password, a.Email, a.Username, a.FirstName, a.LastName)
 	if err == nil {
-		return nil
+		return ""
 	}
-	text := strings.TrimPrefix(err.Error(), "password: ")
-	return errors.New("This password is not accepted: " + text + ".") //nolint:staticcheck // a sentence for a page
+	return "This password is not accepted: " + strings.TrimPrefix(err.Error(), "password: ") + "."
 }
 
 // linkOver shows a page for a link that is no good any more.

@@ -1,6 +1,7 @@
 package course_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -147,7 +148,7 @@ func TestCreateNamesEveryFieldAtFault(t *testing.T) {
 	_, err := course.Create(t.Context(), db, organization(t, db, "org"),
 		course.Draft{Status: "gone", DefaultAccessMonths: 121, DefaultAccessWeeks: -1}, now)
 	var f *fault.Error
-	if f, _ = err.(*fault.Error); f == nil || len(f.All()) != 6 {
+	if !errors.As(err, &f) || len(f.All()) != 6 {
 		t.Fatalf("faults: %v", err)
 	}
 	if _, err := course.Create(t.Context(), db, organization(t, db, "second"), draft("Latin", "latin"), now); !fault.Has(err, "unknown_course_type") {

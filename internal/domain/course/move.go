@@ -103,7 +103,10 @@ func (p *planner) targets() []target {
 	seen := map[string]bool{}
 	for _, text := range p.Types {
 		typ, err := ResolveType(p.offer.Types, "courses", text)
-		if p.faults.Add(err); err != nil || seen[typ.Name] {
+		if err != nil {
+			_ = p.faults.Add(err) // ResolveType gives faults only
+		}
+		if err != nil || seen[typ.Name] {
 			continue
 		}
 		seen[typ.Name] = true

@@ -161,17 +161,20 @@ func methodOf(r *http.Request) string {
 func recoverPanic(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			switch p := recover(); {
-			case p == nil:
-			case p == http.ErrAbortHandler: //nolint:errorlint // the documented way to compare a panic's value
-				panic(p)
-			default:
-				Annotate(r.Context(), "stack", string(debug.Stack()))
-				Fail(w, r, fmt.Errorf("panic: %v", p))
+			if p := recover(); p != nil {
+				failPanic(w, r, p)
 			}
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+func failPanic(w http.ResponseWriter, r *http.Request, p any) {
+	if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as it is
+		panic(p)
+	}
+	Annotate(r.Context(), "stack", string(debug.Stack()))
+	Fail(w, r, fmt.Errorf("panic: %v", p))
 }
 
 // limitInFlight refuses what would only wait: a caller that is told to come back is

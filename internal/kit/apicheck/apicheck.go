@@ -15,7 +15,6 @@ package apicheck
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -125,17 +124,18 @@ func (c *Checker) Check(r *http.Request, sent []byte, res *http.Response, receiv
 		return mismatch(err)
 	}
 	c.note(route, res.StatusCode)
-	request := r.Clone(context.WithoutCancel(r.Context()))
+	ctx := r.Context()
+	request := r.Clone(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(sent))
 	options := &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true, RejectWhenRequestBodyNotSpecified: true,
 		SkipSettingDefaults: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
 	input := &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route, Options: options}
 	if res.StatusCode < 300 {
-		if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
+		if err := openapi3filter.ValidateRequest(ctx, input); err != nil {
 			return mismatch(fmt.Errorf("the request was taken: %w", err))
 		}
 	}
-	err = openapi3filter.ValidateResponse(request.Context(), &openapi3filter.ResponseValidationInput{
+	err = openapi3filter.ValidateResponse(ctx, &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: res.StatusCode, Header: res.Header,
 		Body: io.NopCloser(bytes.NewReader(received)), Options: options,
 	})

@@ -57,8 +57,7 @@ func Run(ctx context.Context, private *Private, addr string, work ...func(contex
 	}
 	wg.Wait()
 	_ = server.Close()
-	<-served
-	return errors.Join(errs...)
+	return errors.Join(errors.Join(errs...), ended(addr, <-served))
 }
 
 // Listen listens on the address of every server, so that a program that is ready can be
@@ -118,7 +117,7 @@ func serveOne(ctx context.Context, s *http.Server, l net.Listener) error {
 	go func() { failed <- s.Serve(l) }()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("serving %s: %w", s.Addr, err)
+		return ended(s.Addr, err)
 	case <-ctx.Done():
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
@@ -128,6 +127,13 @@ func serveOne(ctx context.Context, s *http.Server, l net.Listener) error {
 		_ = s.Close()
 		err = fmt.Errorf("%s: requests in hand did not finish within %s: %w", s.Addr, grace, err)
 	}
-	<-failed
-	return err
+	return errors.Join(err, ended(s.Addr, <-failed))
+}
+
+// ended makes what http.Server.Serve returns a fault, unless the server was closed.
+func ended(addr string, err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return fmt.Errorf("serving %s: %w", addr, err)
 }

@@ -52,7 +52,9 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 		return nil, err
 	}
 	return goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
+		// Areas number their migrations in ranges of their own, so a later area may land first.
+		goose.WithAllowOutofOrder(true))
 }
 
 // RequiredVersion is the schema version that this program was built for: the highest

@@ -1,0 +1,42 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+func TestAwayIsAServerThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	_, refused := pgx.Connect(t.Context(), "postgres://x@"+addr+"/x?sslmode=disable")
+	for name, c := range map[string]struct {
+		err  error
+		away bool
+	}{
+		"refused":              {fmt.Errorf("begin: %w", refused), true},
+		"shutting down":        {&pgconn.PgError{Code: "57P01"}, true},
+		"too many connections": {&pgconn.PgError{Code: "53300"}, true},
+		"unique violation":     {&pgconn.PgError{Code: "23505"}, false},
+		"no rows":              {pgx.ErrNoRows, false},
+		"the caller left":      {context.Canceled, false},
+		"something else":       {errors.New("boom"), false},
+		"nothing":              {nil, false},
+	} {
+		if got := pg.Away(c.err); got != c.away {
+			t.Errorf("%s: %v (%v)", name, got, c.err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -26,6 +27,7 @@ type config struct {
 	SafeExamBrowser bool     `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
 	Suppressed      []string `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
 	Secrets         seal.Config
+	Egress          egress.Config
 
 	zone *time.Location
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -41,7 +42,7 @@ func (serveCommand) Run(p *process) error {
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
 	keys := org.NewKeyring(db)
-	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Log: log, Registry: reg,
+	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Egress: egress.New(c.Egress), Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping},

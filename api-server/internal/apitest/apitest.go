@@ -45,6 +45,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -82,10 +83,13 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	e := &Env{DB: pgtest.New(t), Box: newBox(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
 	e.Keys = org.NewKeyring(e.DB)
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- e.Keys.Run(ctx) }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = e.Keys.Run(ctx) // nil, always
+	}()
 	t.Cleanup(func() { cancel(); <-done })
-	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Box: e.Box,
+	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
 		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100}
 	for _, change := range changes {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -26,6 +27,8 @@ type Server struct {
 	Zone  *time.Location // the platform's: decides today
 	Keys  *org.Keyring
 	Key   string // PLATFORM_KEY
+
+	Webhooks webhook.Keeper
 }
 
 // Routes registers everything that needs the platform key, below /platform/v1.
@@ -38,6 +41,11 @@ func (s *Server) Routes(r chi.Router) {
 	r.Put("/organizations/{slug}/staff/{email}", edge.Handle(s.putStaff))
 	r.Post("/organizations/{slug}/courses", edge.Handle(s.createCourse))
 	r.Patch("/organizations/{slug}/courses/{id}", edge.Handle(s.changeCourse))
+	r.Post("/organizations/{slug}/webhook-endpoints", edge.Handle(s.createEndpoint))
+	r.Get("/organizations/{slug}/webhook-endpoints", edge.Handle(s.listEndpoints))
+	r.Get("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.showEndpoint))
+	r.Patch("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.changeEndpoint))
+	r.Delete("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.removeEndpoint))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
 }
 

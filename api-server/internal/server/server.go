@@ -16,8 +16,10 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -29,6 +31,7 @@ type Deps struct {
 	Zone     *time.Location // the platform's
 	Keys     *org.Keyring
 	Box      *seal.Box
+	Egress   *egress.Policy // for receiver URLs
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 
@@ -58,7 +61,8 @@ func New(d Deps) APIs {
 	})
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL}
 	public.Group(students.Routes)
-	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey}
+	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey,
+		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)
 		r.Group(admin.Routes)

@@ -119,7 +119,7 @@ func (c *call) note() string {
 	switch {
 	case c.created:
 		return ""
-	case c.account.Untouched(c.who.Organization.ID):
+	case c.mayHaveLink():
 		return "The account existed before this call; its sign-in details are unchanged. The student can set a password with set_password_url."
 	}
 	return "The account existed before this call; its sign-in details were left untouched. The student signs in as before."

@@ -193,7 +193,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	var b pg.Batch
 	c.writeMember(&b)
 	course.Enrol(&b, org, c.account.ID, c.moves, c.now)
-	if c.account.Untouched(org) {
+	if c.mayHaveLink() {
 		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
 	if err := b.Send(ctx, tx); err != nil {
@@ -203,6 +203,12 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		return err
 	}
 	return c.writeMail(ctx, tx)
+}
+
+// mayHaveLink says whether the answer may hold a set-password link: never for staff, whose
+// powers are more than an API key's.
+func (c *call) mayHaveLink() bool {
+	return c.account.Untouched(c.who.Organization.ID) && !c.member.Role.Staff()
 }
 
 func (c *call) writeMember(b *pg.Batch) {

@@ -262,6 +262,17 @@ func TestAnAccountFromElsewhereKeepsItsSignIn(t *testing.T) {
 	}
 }
 
+func TestStaffGetNoSetPasswordLink(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.student(ana())
+	d.exec(`UPDATE members SET role = 'admin'`) // promoted before the first sign-in
+	a := d.student(ana("ielts"))
+	if a.SetPasswordURL != nil || a.SetPasswordExpires != nil || *a.Email.Type != email.TypeAccessUpdate {
+		t.Fatalf("a partner's key may take over a member of staff: %+v", a)
+	}
+}
+
 func TestNoCourseNamed(t *testing.T) {
 	t.Parallel()
 	d := open(t)

@@ -1,0 +1,225 @@
+// Package e2e runs the real programs on real servers, as `make up` does, and breaks them.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// house is a whole Registrar with a Redis, a mail server and a receiver of its own, on a
+// database of its own, with one organization that has one receiver URL.
+type house struct {
+	t        *testing.T
+	settings stack.Settings
+	redis    *stack.Redis
+	mail     *stack.MailCatcher
+	receiver *stack.Receiver
+
+	api, worker, sender *stack.Program
+
+	key string // full access
+}
+
+// limit is how long anything that is waited for may take. It is no measure of speed.
+const limit = 90 * time.Second
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	bin := os.Getenv("REGISTRAR_BIN")
+	if bin == "" {
+		t.Fatal("REGISTRAR_BIN is not set: run `make test`, or `go run ./hack/test -- ./hack/e2e`")
+	}
+	ctx, dir := t.Context(), t.TempDir()
+	tools, err := stack.EnsureServers(ctx, os.Stderr)
+	must(t, err)
+	h := &house{t: t}
+	redis, err := stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: port(t), LogFile: filepath.Join(dir, "redis.log")})
+	must(t, err)
+	h.redis = redis
+	t.Cleanup(func() { _ = redis.Stop() })
+	h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t))})
+	must(t, err)
+	t.Cleanup(func() { _ = h.mail.Stop() })
+	certs, err := stack.LoadCerts(dir)
+	must(t, err)
+	h.receiver, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t)), Certs: certs})
+	must(t, err)
+	t.Cleanup(func() { _ = h.receiver.Stop() })
+	h.settings = stack.Settings{Bin: bin, LogDir: dir, DatabaseURL: pgtest.URL(t), RedisURL: redis.URL(), SMTPURL: h.mail.URL(),
+		PlatformKey: seal.Token(), KeysetFile: keysetFile(t, dir), CAFile: certs.CAFile,
+		Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t), WorkerPrivate: port(t), SenderPrivate: port(t)}}
+	h.startPrograms()
+	h.seed()
+	return h
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func port(t *testing.T) int {
+	t.Helper()
+	n, err := stack.FreePort(t.Context())
+	must(t, err)
+	return n
+}
+
+func keysetFile(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := seal.NewKeyset()
+	must(t, err)
+	file := filepath.Join(dir, "keyset.json")
+	must(t, os.WriteFile(file, text, 0o600))
+	return file
+}
+
+func (h *house) startPrograms() {
+	h.t.Helper()
+	h.api, h.worker, h.sender = h.settings.APIServer(), h.settings.Worker(), h.settings.WebhookSender()
+	for p, private := range map[*stack.Program]int{h.api: h.settings.Ports.APIPrivate,
+		h.worker: h.settings.Ports.WorkerPrivate, h.sender: h.settings.Ports.SenderPrivate} {
+		h.start(p, private)
+		h.t.Cleanup(func() {
+			_ = p.Stop()
+			if h.t.Failed() {
+				h.t.Logf("%s wrote last:\n%s", p.Name, p.LogTail(30))
+			}
+		})
+	}
+}
+
+func (h *house) start(p *stack.Program, private int) {
+	h.t.Helper()
+	must(h.t, stack.StartReady(h.t.Context(), p, private))
+}
+
+func (h *house) seed() {
+	h.t.Helper()
+	h.platform(http.MethodPut, "organizations/demo", `{"name": "Demo Institute", "language_tests_enabled": true}`, nil)
+	var key struct{ Key string }
+	h.platform(http.MethodPost, "organizations/demo/api-keys", `{"name": "Tests", "access": "full"}`, &key)
+	h.key = key.Key
+	var made struct {
+		Secret string `json:"signing_secret"`
+	}
+	h.platform(http.MethodPost, "organizations/demo/webhook-endpoints", fmt.Sprintf(`{"url": %q}`, h.receiver.URL("/hook")), &made)
+	h.receiver.Trust("/hook", made.Secret)
+}
+
+func (h *house) platform(method, path, body string, into any) {
+	h.t.Helper()
+	base := fmt.Sprintf("http://127.0.0.1:%d/platform/v1/", h.settings.Ports.Platform)
+	status, text := h.call(method, base+path, "Authorization", "Bearer "+h.settings.PlatformKey, body)
+	if status/100 != 2 {
+		h.t.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	if into != nil {
+		must(h.t, json.Unmarshal(text, into))
+	}
+}
+
+func (h *house) call(method, address, header, value, body string) (int, []byte) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	must(h.t, err)
+	req.Header.Set(header, value)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	must(h.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	must(h.t, err)
+	return resp.StatusCode, text
+}
+
+// provisioned is what these tests look at of an answer.
+type provisioned struct {
+	Status         string `json:"status"`
+	UserID         int64  `json:"user_id"`
+	CreatedUser    bool   `json:"created_user"`
+	SetPasswordURL string `json:"set_password_url"`
+	Email          struct {
+		Status, Type string
+	} `json:"email"`
+	Enrollments []struct {
+		Action string `json:"action"`
+	} `json:"enrollments"`
+}
+
+// provision onboards a student into IELTS.
+func (h *house) provision(email string, wantStatus int) provisioned {
+	h.t.Helper()
+	body := fmt.Sprintf(`{"email": %q, "first_name": "Asha", "last_name": "Rao", "courses": ["ielts"]}`, email)
+	status, text := h.call(http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", "X-API-Key", h.key, body)
+	if status != wantStatus {
+		h.t.Fatalf("provisioning %s: %d, want %d: %s", email, status, wantStatus, text)
+	}
+	var p provisioned
+	must(h.t, json.Unmarshal(text, &p))
+	return p
+}
+
+// awaitEvents waits for n webhook requests about the student and returns them.
+func (h *house) awaitEvents(email string, n int) []stack.Received {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	got, err := h.receiver.Await(ctx, n, func(r stack.Received) bool { return strings.Contains(r.Body, email) })
+	if err != nil {
+		h.t.Fatalf("%d of %d events about %s: %v", len(got), n, email, err)
+	}
+	for _, r := range got {
+		if r.Verified == nil || !*r.Verified {
+			h.t.Errorf("the signature of %s does not verify", r.Body)
+		}
+	}
+	return got
+}
+
+// awaitMail waits for n mails to the student.
+func (h *house) awaitMail(email string, n int) []stack.Mail {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	got, err := h.mail.Await(ctx, n, func(m stack.Mail) bool { return len(m.To) == 1 && m.To[0] == email })
+	if err != nil {
+		h.t.Fatalf("%d of %d mails to %s: %v", len(got), n, email, err)
+	}
+	return got
+}
+
+// post sends a form to a page.
+func (h *house) post(address string, form url.Values) (int, string) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewBufferString(form.Encode()))
+	must(h.t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	resp, err := http.DefaultClient.Do(req)
+	must(h.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	must(h.t, err)
+	return resp.StatusCode, string(text)
+}

@@ -65,7 +65,7 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	recorder := deliver.StartRecorder(db, log)
+	recorder := deliver.StartRecorder(context.WithoutCancel(ctx), db, log)
 	defer recorder.Close()
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)

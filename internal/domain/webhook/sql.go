@@ -345,7 +345,7 @@ func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[att
 }
 
 func micros(d time.Duration) int32 {
-	return int32(min(d.Microseconds(), 1<<31-1)) //nolint:gosec // bounded just here
+	return int32(min(d.Microseconds(), 1<<31-1))
 }
 
 // cleanText is text that PostgreSQL stores: valid UTF-8 without NUL.

@@ -27,10 +27,11 @@ type notifier struct {
 // maxWakes bounds what is remembered while PostgreSQL is away; receivers poll anyway.
 const maxWakes = 10_000
 
-func startNotifier(pool *pgxpool.Pool) *notifier {
+// startNotifier starts sending; ctx must not end before close.
+func startNotifier(ctx context.Context, pool *pgxpool.Pool) *notifier {
 	n := &notifier{pool: pool, known: map[wake]struct{}{},
 		signal: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
-	go n.run()
+	go n.run(ctx)
 	return n
 }
 
@@ -56,25 +57,25 @@ func (n *notifier) take() []wake {
 	return out
 }
 
-func (n *notifier) run() {
+func (n *notifier) run(ctx context.Context) {
 	defer close(n.done)
 	for {
 		select {
 		case <-n.signal:
-			n.send()
+			n.send(ctx)
 		case <-n.stop:
-			n.send()
+			n.send(ctx)
 			return
 		}
 	}
 }
 
-func (n *notifier) send() {
+func (n *notifier) send(ctx context.Context) {
 	wakes := n.take()
 	if len(wakes) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	channels, payloads := make([]string, len(wakes)), make([]string, len(wakes))
 	for i, w := range wakes {
@@ -82,7 +83,7 @@ func (n *notifier) send() {
 	}
 	_, err := n.pool.Exec(ctx, `SELECT pg_notify(c, p) FROM unnest($1::text[], $2::text[]) AS w(c, p)`, channels, payloads)
 	if err != nil {
-		slog.Warn("wake-up not sent; receivers find the rows by polling", "error", err, "count", len(wakes))
+		slog.WarnContext(ctx, "wake-up not sent; receivers find the rows by polling", "error", err, "count", len(wakes))
 	}
 }
 

@@ -55,7 +55,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		return nil, fmt.Errorf("postgresql does not answer: %w", err)
 	}
 	db := &DB{Pool: pool}
-	db.notifier = startNotifier(pool)
+	db.notifier = startNotifier(context.WithoutCancel(ctx), pool)
 	return db, nil
 }
 

@@ -34,10 +34,11 @@ type entry struct {
 	settled  chan error
 }
 
-// StartRecorder starts committing. Close ends it after the last entry.
-func StartRecorder(db *pg.DB, log *slog.Logger) *Recorder {
+// StartRecorder starts committing. Close ends it after the last entry, and ctx must not
+// end before: what was attempted has to be recorded.
+func StartRecorder(ctx context.Context, db *pg.DB, log *slog.Logger) *Recorder {
 	r := &Recorder{db: db, log: log, in: make(chan entry, groupLimit), done: make(chan struct{})}
-	go r.run()
+	go r.run(ctx)
 	return r
 }
 
@@ -54,10 +55,10 @@ func (r *Recorder) Record(outcomes []webhook.Outcome) error {
 	return <-e.settled
 }
 
-func (r *Recorder) run() {
+func (r *Recorder) run(ctx context.Context) {
 	defer close(r.done)
 	for first := range r.in {
-		r.commit(r.gather(first))
+		r.commit(ctx, r.gather(first))
 	}
 }
 
@@ -78,8 +79,8 @@ func (r *Recorder) gather(first entry) []entry {
 	return group
 }
 
-func (r *Recorder) commit(group []entry) {
-	ctx, cancel := context.WithTimeout(context.Background(), recordLimit)
+func (r *Recorder) commit(ctx context.Context, group []entry) {
+	ctx, cancel := context.WithTimeout(ctx, recordLimit)
 	defer cancel()
 	var all []webhook.Outcome
 	for _, e := range group {
@@ -107,7 +108,7 @@ func (r *Recorder) settle(ctx context.Context, outcomes []webhook.Outcome) error
 		if err == nil || ctx.Err() != nil || !transient(err) {
 			return err
 		}
-		r.log.Warn("outcomes not recorded yet; trying again", "error", err, "outcomes", len(outcomes))
+		r.log.WarnContext(ctx, "outcomes not recorded yet; trying again", "error", err, "outcomes", len(outcomes))
 		select {
 		case <-ctx.Done():
 			return err

@@ -32,6 +32,10 @@ type DB struct {
 	notifier *notifier
 }
 
+// defaultConns is the pool's size where the address does not set pool_max_conns. pgx's own
+// default, one a core, would make requests wait for each other on small machines.
+const defaultConns = 16
+
 // Open connects to the database of url (a postgres:// address, whose query may hold
 // pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer.
 func Open(ctx context.Context, url string) (*DB, error) {
@@ -41,6 +45,9 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	}
 	if _, given := cfg.ConnConfig.RuntimeParams["application_name"]; !given {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "registrar"
+	}
+	if !strings.Contains(url, "pool_max_conns") {
+		cfg.MaxConns = max(cfg.MaxConns, defaultConns)
 	}
 	// Days are reckoned in Go; timestamps travel as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"

@@ -46,6 +46,9 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.showEndpoint))
 	r.Patch("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.changeEndpoint))
 	r.Delete("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.removeEndpoint))
+	r.Post("/organizations/{slug}/webhook-endpoints/{id}/rotate-secret", edge.Handle(s.rotateSecret))
+	r.Post("/organizations/{slug}/webhook-endpoints/{id}/send-test", edge.Handle(s.sendTest))
+	r.Post("/organizations/{slug}/webhook-endpoints/{id}/turn-on", edge.Handle(s.turnOn))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
 }
 

@@ -25,16 +25,39 @@ type endpointBody struct {
 	ConsecutiveFailures int              `json:"consecutive_failures"`
 	LastSuccessAt       *clock.Timestamp `json:"last_success_at"`
 	LastFailureAt       *clock.Timestamp `json:"last_failure_at"`
+	Backlog             int              `json:"backlog"`
+	ManagedBy           *string          `json:"managed_by"`
 	CreatedAt           *clock.Timestamp `json:"created_at"`
 }
 
-func endpointOf(e webhook.Endpoint) endpointBody {
+// shown puts endpoints into their answer's form, in one query more for all backlogs.
+func (s *Server) shown(r *http.Request, list ...webhook.Endpoint) ([]endpointBody, error) {
+	ids := make([]id.Endpoint, len(list))
+	for i, e := range list {
+		ids[i] = e.ID
+	}
+	backlogs, err := s.Webhooks.Backlogs(r.Context(), ids...)
+	if err != nil {
+		return nil, err
+	}
+	bodies := make([]endpointBody, len(list))
+	for i, e := range list {
+		bodies[i] = endpointOf(e, backlogs[e.ID])
+	}
+	return bodies, nil
+}
+
+func endpointOf(e webhook.Endpoint, backlog int) endpointBody {
 	events := e.Events
 	if len(events) == 0 {
 		events = webhook.Types()
 	}
+	var managedBy *string
+	if e.ManagedBy != "" {
+		managedBy = &e.ManagedBy
+	}
 	return endpointBody{e.ID, e.URL, events, e.TimeZone, e.SwitchedOn, stampOf(e.SwitchedOffAt), e.SwitchedOffReason, e.SecretVersion,
-		e.ConsecutiveFailures, stampOf(e.LastSuccessAt), stampOf(e.LastFailureAt), clock.Stamp(e.CreatedAt, time.UTC)}
+		e.ConsecutiveFailures, stampOf(e.LastSuccessAt), stampOf(e.LastFailureAt), backlog, managedBy, clock.Stamp(e.CreatedAt, time.UTC)}
 }
 
 func stampOf(t *time.Time) *clock.Timestamp {
@@ -47,7 +70,7 @@ func stampOf(t *time.Time) *clock.Timestamp {
 type oneEndpointBody struct {
 	Status string `json:"status"`
 	endpointBody
-	Secret string `json:"signing_secret,omitempty"` // on creation alone
+	Secret string `json:"signing_secret,omitempty"` // when it was just drawn
 }
 
 func (s *Server) createEndpoint(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +86,26 @@ func (s *Server) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return edge.JSON(w, http.StatusCreated, oneEndpointBody{"ok", endpointOf(e), secret})
+	return s.answerEndpoint(w, r, http.StatusCreated, e, secret)
+}
+
+func (s *Server) answerEndpoint(w http.ResponseWriter, r *http.Request, status int, e webhook.Endpoint, secret string) error {
+	bodies, err := s.shown(r, e)
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, status, oneEndpointBody{"ok", bodies[0], secret})
+}
+
+// endpoint is the organization and the id that the path names; whether the organization
+// has such an endpoint is seen when it is used.
+func (s *Server) endpoint(r *http.Request) (id.Organization, id.Endpoint, error) {
+	o, err := s.organization(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	which, err := edge.IDParam[id.Endpoint](r, "id")
+	return o.ID, which, err
 }
 
 // readSettings reads the members that are there; an empty list of events means all.
@@ -99,27 +141,23 @@ func (s *Server) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body := endpointsBody{Status: "ok", Count: len(list), Endpoints: []endpointBody{}}
-	for _, e := range list {
-		body.Endpoints = append(body.Endpoints, endpointOf(e))
+	bodies, err := s.shown(r, list...)
+	if err != nil {
+		return err
 	}
-	return edge.JSON(w, http.StatusOK, body)
+	return edge.JSON(w, http.StatusOK, endpointsBody{"ok", len(bodies), bodies})
 }
 
 func (s *Server) showEndpoint(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.organization(r)
+	org, which, err := s.endpoint(r)
 	if err != nil {
 		return err
 	}
-	which, err := edge.IDParam[id.Endpoint](r, "id")
+	e, err := s.Webhooks.Find(r.Context(), org, which)
 	if err != nil {
 		return err
 	}
-	e, err := s.Webhooks.Find(r.Context(), o.ID, which)
-	if err != nil {
-		return err
-	}
-	return edge.JSON(w, http.StatusOK, oneEndpointBody{Status: "ok", endpointBody: endpointOf(e)})
+	return s.answerEndpoint(w, r, http.StatusOK, e, "")
 }
 
 func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
@@ -127,35 +165,69 @@ func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.organization(r)
+	org, which, err := s.endpoint(r)
 	if err != nil {
 		return err
 	}
-	which, err := edge.IDParam[id.Endpoint](r, "id")
+	e, err := s.Webhooks.Change(r.Context(), org, which, settings, s.Clock())
 	if err != nil {
 		return err
 	}
-	e, err := s.Webhooks.Change(r.Context(), o.ID, which, settings, s.Clock())
-	if err != nil {
-		return err
-	}
-	return edge.JSON(w, http.StatusOK, oneEndpointBody{Status: "ok", endpointBody: endpointOf(e)})
+	return s.answerEndpoint(w, r, http.StatusOK, e, "")
 }
 
 func (s *Server) removeEndpoint(w http.ResponseWriter, r *http.Request) error {
-	o, err := s.organization(r)
+	org, which, err := s.endpoint(r)
 	if err != nil {
 		return err
 	}
-	which, err := edge.IDParam[id.Endpoint](r, "id")
-	if err != nil {
-		return err
-	}
-	if err := s.Webhooks.Remove(r.Context(), o.ID, which, s.Clock()); err != nil {
+	if err := s.Webhooks.Remove(r.Context(), org, which, s.Clock()); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {
 		Status string      `json:"status"`
 		ID     id.Endpoint `json:"id"`
 	}{"ok", which})
+}
+
+func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
+	org, which, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	e, secret, err := s.Webhooks.Rotate(r.Context(), org, which, "", s.Clock())
+	if err != nil {
+		return err
+	}
+	return s.answerEndpoint(w, r, http.StatusOK, e, secret)
+}
+
+func (s *Server) turnOn(w http.ResponseWriter, r *http.Request) error {
+	org, which, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	e, err := s.Webhooks.TurnOn(r.Context(), org, which, s.Clock())
+	if err != nil {
+		return err
+	}
+	return s.answerEndpoint(w, r, http.StatusOK, e, "")
+}
+
+// sentBody names a delivery that is on its way.
+type sentBody struct {
+	Status   string      `json:"status"`
+	Delivery id.Delivery `json:"delivery_id"`
+}
+
+func (s *Server) sendTest(w http.ResponseWriter, r *http.Request) error {
+	org, which, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	delivery, err := s.Webhooks.SendTest(r.Context(), org, which, s.Clock())
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusAccepted, sentBody{"ok", delivery})
 }

@@ -61,3 +61,21 @@ func TestWebhookEndpointsOfAnotherOrganizationAreNotFound(t *testing.T) {
 	e.Platform.Delete(t, "organizations/south/webhook-endpoints/1").WantFault(t, 404, "not_found", "")
 	e.Platform.Get(t, "organizations/north/webhook-endpoints/1").Want(t, 200)
 }
+
+func TestWebhookEndpointsAreTestedRotatedAndTurnedOn(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	e.Organization(t, "south")
+	const one = "organizations/north/webhook-endpoints/1"
+	first := e.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201).Object(t)
+	rotated := e.Platform.Post(t, one+"/rotate-secret", "").Want(t, 200).Golden(t, "endpoint-rotated").Object(t)
+	if rotated["signing_secret"] == first["signing_secret"] {
+		t.Error("the secret is the same after its rotation")
+	}
+	e.Platform.Post(t, one+"/send-test", "").Want(t, 202).Golden(t, "endpoint-test-sent")
+	e.Platform.Post(t, one+"/turn-on", "").Want(t, 200).Golden(t, "endpoint-turned-on")
+	for _, action := range []string{"rotate-secret", "send-test", "turn-on"} {
+		e.Platform.Post(t, "organizations/south/webhook-endpoints/1/"+action, "").WantFault(t, 404, "not_found", "")
+	}
+}

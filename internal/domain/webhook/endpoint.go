@@ -32,6 +32,7 @@ type Endpoint struct {
 	SwitchedOffReason   string
 	SecretVersion       int
 	CreatedAt           time.Time
+	ManagedBy           string // who keeps its settings; "" when people do
 	ConsecutiveFailures int
 	LastSuccessAt       *time.Time
 	LastFailureAt       *time.Time
@@ -43,6 +44,10 @@ type Settings struct {
 	URL      *string
 	Events   *[]Type
 	TimeZone *string
+	// Of a new endpoint alone: its signing secret, "" for a drawn one, and who manages it,
+	// which is unique ("" when people do).
+	Secret    string
+	ManagedBy string
 }
 
 // check validates the settings that are given and normalises the URL. Faults: Invalid, on
@@ -104,7 +109,8 @@ type Keeper struct {
 
 // Add makes a switched-on endpoint and returns it with its signing secret, which is
 // shown this once. Faults: Invalid on a setting; Conflict "url_limit" for the eleventh
-// URL, "url_exists" for one the organization has already.
+// URL, "url_exists" for one the organization has already, "managed_already" when its
+// manager has one.
 func (k Keeper) Add(ctx context.Context, org id.Organization, s Settings, now time.Time) (Endpoint, string, error) {
 	if s.URL == nil {
 		return Endpoint{}, "", fault.Field("url", "missing", "url is required: the https:// address that receives the events")
@@ -113,7 +119,10 @@ func (k Keeper) Add(ctx context.Context, org id.Organization, s Settings, now ti
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	secret := SecretPrefix + seal.Token()
+	secret, err := newSecret(s.Secret)
+	if err != nil {
+		return Endpoint{}, "", err
+	}
 	var made Endpoint
 	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if made, err = insertEndpoint(ctx, tx, org, s, now); err != nil {
@@ -123,15 +132,24 @@ func (k Keeper) Add(ctx context.Context, org id.Organization, s Settings, now ti
 		if err != nil {
 			return err
 		}
+		wakeEndpoint(tx, made.ID)
 		return insertSecret(ctx, tx, made.ID, made.SecretVersion, sealed, now)
 	})
-	switch {
-	case pg.Violates(err, "webhook_endpoints_url"):
-		return Endpoint{}, "", fault.New(fault.Conflict, "url_exists", "url: the organization already has this URL; change or delete that one")
-	case err != nil:
-		return Endpoint{}, "", err
+	if err != nil {
+		return Endpoint{}, "", uniqueness(err, s.ManagedBy)
 	}
 	return made, secret, nil
+}
+
+// uniqueness makes faults of the unique constraints.
+func uniqueness(err error, managedBy string) error {
+	switch {
+	case pg.Violates(err, "webhook_endpoints_url"):
+		return fault.New(fault.Conflict, "url_exists", "url: the organization already has this URL; change or delete that one")
+	case pg.Violates(err, "webhook_endpoints_managed_by"):
+		return fault.New(fault.Conflict, "managed_already", "%s manages a webhook URL already", managedBy)
+	}
+	return err
 }
 
 // errLimit is the answer to the eleventh URL.
@@ -164,14 +182,15 @@ func (k Keeper) Change(ctx context.Context, org id.Organization, endpoint id.End
 	if err != nil {
 		return Endpoint{}, err
 	}
-	err = updateEndpoint(ctx, k.DB, org, endpoint, s, now)
+	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
+		wakeEndpoint(tx, endpoint)
+		return updateEndpoint(ctx, tx, org, endpoint, s, now)
+	})
 	switch {
 	case pg.None(err):
 		return Endpoint{}, errNoEndpoint(endpoint)
-	case pg.Violates(err, "webhook_endpoints_url"):
-		return Endpoint{}, fault.New(fault.Conflict, "url_exists", "url: the organization already has this URL; change or delete that one")
 	case err != nil:
-		return Endpoint{}, err
+		return Endpoint{}, uniqueness(err, "")
 	}
 	return k.Find(ctx, org, endpoint)
 }
@@ -187,6 +206,7 @@ func (k Keeper) Remove(ctx context.Context, org id.Organization, endpoint id.End
 		if !found {
 			return errNoEndpoint(endpoint)
 		}
+		wakeEndpoint(tx, endpoint)
 		return outbox.Add(ctx, tx, task.WebhookCancel, int64(endpoint), org, now)
 	})
 }

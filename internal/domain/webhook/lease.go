@@ -33,11 +33,16 @@ func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Durati
 	for i := range keys {
 		keys[i] = uuid.New()
 	}
+	asked, err := leaseAsked(ctx, q, now.Add(term), leaseBatch)
+	if err != nil {
+		return nil, false, err
+	}
 	rows, err := leaseDue(ctx, q, now, now.Add(term), orgs, keys)
 	if err != nil {
 		return nil, false, err
 	}
-	return group(rows), len(rows) >= leaseBatch, nil
+	more = len(rows) >= leaseBatch || len(asked) == leaseBatch
+	return group(append(asked, rows...)), more, nil
 }
 
 // group gathers rows, which come ordered by lease, into leases.

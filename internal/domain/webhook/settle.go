@@ -76,7 +76,7 @@ type off struct {
 }
 
 // fold applies fresh outcomes to the healths, and tells which URLs that switches off. A
-// ping says nothing about the run of failures (decisions: ping does not count), and an
+// ping that fails says nothing about the run of failures; one that arrives ends it. An
 // endpoint without a health row was removed.
 func fold(healths map[id.Endpoint]*Health, outcomes []Outcome, fresh map[attemptKey]bool) []off {
 	var offs []off
@@ -101,6 +101,7 @@ func switchOff(ctx context.Context, tx *pg.Tx, o off) error {
 	if err != nil || !changed {
 		return err
 	}
+	wakeEndpoint(tx, o.endpoint)
 	return outbox.Add(ctx, tx, task.WebhookSkip, int64(o.endpoint), o.organization, o.at)
 }
 

@@ -47,7 +47,7 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 }
 
 const endpointColumns = `e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at,
-	e.switched_off_reason, e.secret_version, e.created_at, h.consecutive_failures, h.last_success_at, h.last_failure_at`
+	e.switched_off_reason, e.secret_version, e.created_at, coalesce(e.managed_by, ''), h.consecutive_failures, h.last_success_at, h.last_failure_at`
 
 func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
 	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
@@ -77,12 +77,12 @@ func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Setti
 	}
 	var made id.Endpoint
 	err := tx.QueryRow(ctx, `
-		INSERT INTO webhook_endpoints (organization_id, slot, url, events, time_zone, created_at, updated_at)
-		SELECT $1, free.slot, $2, coalesce($3::text[], '{}'), coalesce($4, 'UTC'), $5, $5
+		INSERT INTO webhook_endpoints (organization_id, slot, url, events, time_zone, created_at, updated_at, managed_by)
+		SELECT $1, free.slot, $2, coalesce($3::text[], '{}'), coalesce($4, 'UTC'), $5, $5, nullif($7, '')
 		FROM (SELECT min(s) AS slot FROM generate_series(1, $6::int) AS s
 		      WHERE s NOT IN (SELECT slot FROM webhook_endpoints WHERE organization_id = $1)) AS free
 		WHERE free.slot IS NOT NULL
-		RETURNING id`, org, s.URL, s.Events, s.TimeZone, now, MaxEndpoints).Scan(&made)
+		RETURNING id`, org, s.URL, s.Events, s.TimeZone, now, MaxEndpoints, s.ManagedBy).Scan(&made)
 	if pg.None(err) {
 		return Endpoint{}, errLimit()
 	}
@@ -125,10 +125,30 @@ func cancelSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now tim
 func skipSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time, limit int) (int64, error) {
 	tag, err := q.Exec(ctx, `
 		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $2
-		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' LIMIT $3)
-		  AND status = 'waiting'
+		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' AND NOT asked LIMIT $3)
+		  AND status = 'waiting' AND NOT asked
 		  AND EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, endpoint, now, limit)
 	return tag.RowsAffected(), err
+}
+
+// leaseAsked leases what somebody asked for by hand, a lease each.
+func leaseAsked(ctx context.Context, q pg.Querier, until time.Time, limit int) ([]leasedRow, error) {
+	rows, err := q.Query(ctx, `
+		UPDATE webhook_deliveries SET status = 'leased', lease = gen_random_uuid(), lease_until = $1
+		WHERE id IN (SELECT id FROM webhook_deliveries WHERE status = 'waiting' AND asked LIMIT $2 FOR UPDATE SKIP LOCKED)
+		  AND status = 'waiting' AND asked
+		RETURNING id, endpoint_id, organization_id, lease`, until, limit)
+	return collectLeased(rows, err)
+}
+
+func collectLeased(rows pgx.Rows, err error) ([]leasedRow, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r leasedRow, err error) {
+		err = row.Scan(&r.delivery, &r.endpoint, &r.organization, &r.lease)
+		return r, err
+	})
 }
 
 // leaseDue marks due rows as leased and returns them ordered by lease. room is what a
@@ -163,13 +183,7 @@ func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id
 		FROM numbered WHERE d.id = numbered.id AND numbered.n <= cardinality($4::uuid[])
 		RETURNING d.id, d.endpoint_id, d.organization_id, d.lease`,
 		now, until, toInts(orgs), keys, Batch, probeAfter)
-	if err != nil {
-		return nil, err
-	}
-	leased, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r leasedRow, err error) {
-		err = row.Scan(&r.delivery, &r.endpoint, &r.organization, &r.lease)
-		return r, err
-	})
+	leased, err := collectLeased(rows, err)
 	slices.SortFunc(leased, func(a, b leasedRow) int {
 		return cmp.Or(bytes.Compare(a.lease[:], b.lease[:]), bytes.Compare(a.delivery[:], b.delivery[:]))
 	})
@@ -384,7 +398,7 @@ func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Heal
 	batch.Queue(`
 		UPDATE webhook_deliveries AS d
 		SET status = u.status, tries = u.tries, attempts = u.number, due_at = u.due, lease = NULL, lease_until = NULL,
-			finished_at = CASE WHEN u.status = 'waiting' THEN NULL ELSE u.due END
+			finished_at = CASE WHEN u.status = 'waiting' THEN NULL ELSE u.due END, asked = false
 		FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::timestamptz[]) AS u(id, status, number, tries, due)
 		WHERE d.id = u.id AND d.id >= $6 AND d.id <= $7 AND d.attempts = u.number - 1 AND d.status IN ('leased', 'waiting')`,
 		ids, statuses, numbers, tries, dues, least, most)
@@ -427,4 +441,89 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
 func makePartitions(ctx context.Context, q pg.Querier, first clock.Date, days int) error {
 	_, err := q.Exec(ctx, `SELECT webhook_make_partitions($1, $2)`, first, days)
 	return err
+}
+
+// lockSecret reads the secret in force and keeps others from replacing it meanwhile.
+func lockSecret(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (version int, sealed []byte, err error) {
+	if _, err := tx.Exec(ctx, `SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE`, org, endpoint); err != nil {
+		return 0, nil, err
+	}
+	err = tx.QueryRow(ctx, `
+		SELECT s.version, s.sealed FROM webhook_endpoints e
+		JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
+		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint).Scan(&version, &sealed)
+	return version, sealed, err
+}
+
+// replaceSecret puts the version in force and forgets the ones before it.
+func replaceSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version int, sealed []byte, now time.Time) error {
+	if err := insertSecret(ctx, tx, endpoint, version, sealed, now); err != nil {
+		return err
+	}
+	var batch pgx.Batch
+	batch.Queue(`UPDATE webhook_endpoints SET secret_version = $2, updated_at = $3 WHERE id = $1`, endpoint, version, now)
+	batch.Queue(`DELETE FROM webhook_secrets WHERE endpoint_id = $1 AND version < $2`, endpoint, version)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+func lockOneHealth(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint) error {
+	_, err := tx.Exec(ctx, `SELECT endpoint_id FROM webhook_health WHERE endpoint_id = $1 FOR NO KEY UPDATE`, endpoint)
+	return err
+}
+
+func updateOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, now time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		WITH turned AS (
+			UPDATE webhook_endpoints SET switched_on = true, switched_off_at = NULL, switched_off_reason = '', updated_at = $3
+			WHERE organization_id = $1 AND id = $2 AND NOT switched_on RETURNING id
+		)
+		UPDATE webhook_health SET consecutive_failures = 0, allowance = DEFAULT, next_probe_at = NULL
+		WHERE endpoint_id IN (SELECT id FROM turned)`, org, endpoint, now)
+	return tag.RowsAffected() == 1, err
+}
+
+func updateOffByHand(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		UPDATE webhook_endpoints SET switched_on = false, switched_off_at = coalesce(switched_off_at, $4), switched_off_reason = $3, updated_at = $4
+		WHERE organization_id = $1 AND id = $2 AND (switched_on OR switched_off_reason <> $3)`, org, endpoint, cleanText(reason), now)
+	return tag.RowsAffected() == 1, err
+}
+
+func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, event eventRow, now time.Time) error {
+	var batch pgx.Batch
+	batch.Queue(`INSERT INTO webhook_events (id, organization_id, type, created_at, data) VALUES ($1, $2, $3, $4, $5::json)`,
+		event.id, org, event.kind, now, string(event.data))
+	batch.Queue(`INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at, asked) VALUES ($1, $2, $3, $4, 'waiting', $5, true)`,
+		delivery, event.id, org, endpoint, now)
+	return tx.SendBatch(ctx, &batch).Close()
+}
+
+func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoint, error) {
+	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
+		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.managed_by = $1`, managedBy)
+	if err != nil {
+		return Endpoint{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Endpoint])
+}
+
+func selectBacklogs(ctx context.Context, q pg.Querier, endpoints []int64) (map[id.Endpoint]int, error) {
+	rows, err := q.Query(ctx, `
+		SELECT e.id, least($2, (SELECT count(*) FROM (SELECT FROM webhook_deliveries d
+				WHERE d.endpoint_id = e.id AND d.status = 'waiting' LIMIT $2) AS w)
+			+ (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased'))
+		FROM unnest($1::bigint[]) AS e(id)`, endpoints, MaxBacklog)
+	if err != nil {
+		return nil, err
+	}
+	backlogs := make(map[id.Endpoint]int, len(endpoints))
+	var (
+		endpoint id.Endpoint
+		n        int
+	)
+	_, err = pgx.ForEachRow(rows, []any{&endpoint, &n}, func() error {
+		backlogs[endpoint] = n
+		return nil
+	})
+	return backlogs, err
 }

@@ -1,0 +1,205 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// secretInForce is what the next attempt is signed with.
+func secretInForce(t *testing.T, k webhook.Keeper, e webhook.Endpoint) string {
+	t.Helper()
+	target, _, _, err := webhook.Load(t.Context(), k.DB, task.Deliver{Endpoint: e.ID, Lease: "00000000-0000-0000-0000-000000000000"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := k.Box.Open(t.Context(), target.Secret, target.Place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(plain)
+}
+
+func TestARotationHoldsForTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	before := secretInForce(t, k, e)
+	rotated, secret, err := k.Rotate(t.Context(), org, e.ID, "", now)
+	if err != nil || rotated.SecretVersion != 2 || secret == before || secretInForce(t, k, e) != secret {
+		t.Fatalf("rotated to version %d: %v", rotated.SecretVersion, err)
+	}
+	chosen := "whsec_chosen-by-somebody-else"
+	for range 2 { // the second time changes nothing
+		if rotated, _, err = k.Rotate(t.Context(), org, e.ID, chosen, now); err != nil || rotated.SecretVersion != 3 || secretInForce(t, k, e) != chosen {
+			t.Fatalf("version %d: %v", rotated.SecretVersion, err)
+		}
+	}
+	var kept int
+	if err := k.DB.QueryRow(t.Context(), `SELECT count(*) FROM webhook_secrets WHERE endpoint_id = $1`, e.ID).Scan(&kept); err != nil || kept != 1 {
+		t.Errorf("%d secrets are kept, want the one in force (%v)", kept, err)
+	}
+	var f *fault.Error
+	if _, _, err := k.Rotate(t.Context(), org, e.ID, "short", now); !errors.As(err, &f) || f.Field != "signing_secret" {
+		t.Errorf("a short secret: %v", err)
+	}
+	if _, _, err := k.Rotate(t.Context(), newOrganization(t, k.DB, "other"), e.ID, "", now); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("another organization's URL: %v", err)
+	}
+}
+
+func TestATestReachesAURLThatIsOff(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	record(t, k.DB, org, webhook.StudentJoined)
+	off, err := k.SwitchOff(t.Context(), org, e.ID, "Suspended by its resource.", now)
+	if err != nil || off.SwitchedOn || off.SwitchedOffReason != "Suspended by its resource." || !off.SwitchedOffAt.Equal(now) {
+		t.Fatalf("%+v, %v", off, err)
+	}
+	if _, err := k.SendTest(t.Context(), org, e.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	if err := webhook.Skip(t.Context(), k.DB, e.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	leases := lease(t, k.DB, now)
+	if len(leases) != 1 || len(leases[0].Deliveries) != 1 {
+		t.Fatalf("leases: %+v, want the test alone", leases)
+	}
+	tried := outcomes(t, k.DB, leases, webhook.Retry, now)
+	tried[0].Ping = true
+	settle(t, k.DB, tried...)
+	if got := counts(t, k.DB, e.ID); got["exhausted"] != 1 || got["skipped"] != 1 {
+		t.Errorf("a failed test is not tried again: %v", got)
+	}
+	if e, err = k.Find(t.Context(), org, e.ID); err != nil || e.ConsecutiveFailures != 0 {
+		t.Errorf("a failed test counts: %d in a row (%v)", e.ConsecutiveFailures, err)
+	}
+}
+
+func TestTurningOnForgetsTheFailures(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	at := now
+	for range webhook.SwitchOffAfter {
+		record(t, k.DB, org, webhook.StudentJoined)
+		at = at.Add(2 * time.Second)
+		settle(t, k.DB, outcomes(t, k.DB, lease(t, k.DB, at), webhook.Declined, at)...)
+	}
+	off, err := k.Find(t.Context(), org, e.ID)
+	if err != nil || off.SwitchedOn || off.ConsecutiveFailures != webhook.SwitchOffAfter {
+		t.Fatalf("after %d failures: %+v, %v", webhook.SwitchOffAfter, off, err)
+	}
+	for range 2 {
+		on, err := k.TurnOn(t.Context(), org, e.ID, at)
+		if err != nil || !on.SwitchedOn || on.ConsecutiveFailures != 0 || on.SwitchedOffReason != "" || on.SwitchedOffAt != nil {
+			t.Fatalf("turned on: %+v, %v", on, err)
+		}
+	}
+	record(t, k.DB, org, webhook.StudentJoined)
+	if got := lease(t, k.DB, at); len(got) != 1 {
+		t.Errorf("%d leases after turning on, want 1", len(got))
+	}
+	if _, err := k.TurnOn(t.Context(), org, e.ID+1, at); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("turning on nothing: %v", err)
+	}
+}
+
+func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	url, secret := "https://a.example.org/", "whsec_0123456789abcdef01234567"
+	made, shown, err := k.Add(t.Context(), org, webhook.Settings{URL: &url, Secret: secret, ManagedBy: "cluster/ns/name"}, now)
+	if err != nil || shown != secret {
+		t.Fatalf("secret %q, %v", shown, err)
+	}
+	if found, err := k.FindManaged(t.Context(), "cluster/ns/name"); err != nil || found.ID != made.ID || found.ManagedBy != "cluster/ns/name" {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	other := "https://a.example.org/2"
+	var f *fault.Error
+	if _, _, err := k.Add(t.Context(), org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); !errors.As(err, &f) || f.Code != "managed_already" {
+		t.Errorf("a second one of the same manager: %v", err)
+	}
+	if _, err := k.FindManaged(t.Context(), "cluster/ns/other"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("an unknown manager: %v", err)
+	}
+}
+
+func TestBacklogsCountWhatWaitsAndWhatIsOnItsWay(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	busy, idle := add(t, k, org, "https://a.example.org/"), add(t, k, org, "https://a.example.org/idle", webhook.ResultFinal)
+	record(t, k.DB, org, make30(webhook.StudentJoined)...)
+	lease(t, k.DB, now)
+	got, err := k.Backlogs(t.Context(), busy.ID, idle.ID)
+	if err != nil || got[busy.ID] != 30 || got[idle.ID] != 0 || len(got) != 2 {
+		t.Errorf("backlogs: %v, %v", got, err)
+	}
+}
+
+func make30(kind webhook.Type) []webhook.Type {
+	out := make([]webhook.Type, 30)
+	for i := range out {
+		out[i] = kind
+	}
+	return out
+}
+
+func TestChangesToAnEndpointAreNotified(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	ctx, cancel := context.WithCancel(t.Context())
+	notes, done := make(chan pg.Notification, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		pg.Listen(ctx, k.DB, func(n pg.Notification) { notes <- n }, webhook.EndpointChannel)
+	}()
+	defer func() { cancel(); <-done }()
+	await := func(what string) {
+		t.Helper()
+		for n := range notes {
+			if n.Payload == strconv.FormatInt(int64(e.ID), 10) || strings.HasPrefix(what, "listening") && n.Reset {
+				return
+			}
+		}
+	}
+	await("listening")
+	for what, change := range map[string]func() error{
+		"suspended": func() error { _, err := k.SwitchOff(ctx, org, e.ID, "why", now); return err },
+		"rotated":   func() error { _, _, err := k.Rotate(ctx, org, e.ID, "", now); return err },
+		"rezoned": func() error {
+			zone := "Asia/Kolkata"
+			_, err := k.Change(ctx, org, e.ID, webhook.Settings{TimeZone: &zone}, now)
+			return err
+		},
+		"(id check)": func() error {
+			_, err := k.Find(ctx, id.Organization(org), e.ID)
+			k.DB.Wake(webhook.EndpointChannel, strconv.Itoa(int(e.ID)))
+			return err
+		},
+	} {
+		if err := change(); err != nil {
+			t.Fatal(what, err)
+		}
+		await(what)
+	}
+}

@@ -1,8 +1,11 @@
 package course
 
 import (
+	"context"
+
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // State is what a person decided about an enrolment; it is stored.
@@ -46,6 +49,11 @@ type Enrolment struct {
 	Course Course
 	State  State
 	Window
+}
+
+// OfStudent lists the user's enrolments in the organization by id.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrolment, error) {
+	return selectOfStudent(ctx, q, org, user)
 }
 
 // Standing is the status on the day today.

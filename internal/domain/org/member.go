@@ -1,6 +1,7 @@
 package org
 
 import (
+	"context"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -74,4 +75,17 @@ func SetStaff(b *pg.Batch, org id.Organization, user id.User, m Member, role Rol
 	m.Role, m.Status = role, MemberActive
 	queueMemberRole(b, org, user, m, now)
 	return m
+}
+
+// Belonging is one of the organizations that a person belongs to, and as what.
+type Belonging struct {
+	Organization id.Organization
+	Slug, Name   string
+	Member
+}
+
+// Belongings lists the organizations that the user belongs to or did, by name. It is for
+// the person's own eyes: no organization learns of another one.
+func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
+	return selectBelongings(ctx, q, user)
 }

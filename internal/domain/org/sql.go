@@ -135,3 +135,17 @@ func queueMemberRole(b *pg.Batch, org id.Organization, user id.User, m Member, n
 		UPDATE members SET role = $3, status = $4, updated_at = $5
 		WHERE organization_id = $1 AND user_id = $2`, org, user, m.Role, m.Status, now)
 }
+
+func selectBelongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
+	rows, err := q.Query(ctx, `
+		SELECT o.id, o.slug, o.name, m.role, m.status, m.created_via, m.joined_at
+		FROM members m JOIN organizations o ON o.id = m.organization_id
+		WHERE m.user_id = $1 ORDER BY o.name, o.id`, user)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Belonging, err error) {
+		err = row.Scan(&b.Organization, &b.Slug, &b.Name, &b.Role, &b.Status, &b.Via, &b.JoinedAt)
+		return b, err
+	})
+}

@@ -114,3 +114,48 @@ func deleteExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64
 	tag, err := q.Exec(ctx, `DELETE FROM set_password_tokens WHERE expires_at <= $1`, now)
 	return tag.RowsAffected(), err
 }
+
+// selectByName prefers the account of the address to one whose username reads like it.
+func selectByName(ctx context.Context, q pg.Querier, email Email, username string) (Account, error) {
+	return oneAccount(q.Query(ctx, `
+		SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1 OR lower(a.username) = lower($2)
+		ORDER BY (a.email = $1) DESC LIMIT 1`, email, username))
+}
+
+// updateSignedIn gives no row when the password is not the one of the hash any more.
+func updateSignedIn(ctx context.Context, q pg.Querier, user id.User, hash string, now time.Time) (Account, error) {
+	return oneAccount(q.Query(ctx, `
+		UPDATE accounts a SET last_login = greatest(a.last_login, $3), updated_at = $3
+		WHERE a.id = $1 AND a.password_hash = $2 RETURNING `+accountColumns, user, hash, now))
+}
+
+func updateLastLogin(ctx context.Context, q pg.Querier, user id.User, at time.Time) (Account, error) {
+	return oneAccount(q.Query(ctx, `
+		UPDATE accounts a SET last_login = greatest(a.last_login, $2) WHERE a.id = $1 RETURNING `+accountColumns, user, at))
+}
+
+func queueDeleteSessions(b *pg.Batch, user id.User) {
+	b.Queue(`DELETE FROM sessions WHERE user_id = $1`, user)
+}
+
+func selectSession(ctx context.Context, q pg.Querier, hash string) (data []byte, err error) {
+	err = q.QueryRow(ctx, `SELECT data FROM sessions WHERE hash = $1 AND expires_at > now()`, hash).Scan(&data)
+	return data, err
+}
+
+func upsertSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO sessions (hash, data, expires_at) VALUES ($1, $2, $3)
+		ON CONFLICT (hash) DO UPDATE SET data = excluded.data, expires_at = excluded.expires_at`, hash, data, expires)
+	return err
+}
+
+func deleteSession(ctx context.Context, q pg.Querier, hash string) error {
+	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash)
+	return err
+}
+
+func deleteExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
+	tag, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at <= now()`)
+	return tag.RowsAffected(), err
+}

@@ -60,7 +60,7 @@ func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, into
 func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
 	a, err := selectAccount(ctx, q, user)
 	if pg.None(err) {
-		return Account{}, fault.New(fault.NotFound, "not_found", "there is no user %d", user)
+		return Account{}, errNoUser(user)
 	}
 	return a, err
 }

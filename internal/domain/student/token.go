@@ -38,7 +38,7 @@ func FindLink(ctx context.Context, q pg.Querier, token string, now time.Time) (A
 }
 
 // SetOwnPassword stores the student's own password and ends all of the student's links,
-// the used one among them. NotFound (ErrLinkOver) when the link is no good any more, also
+// the used one among them, and sessions. NotFound (ErrLinkOver) when the link is no good any more, also
 // when somebody else used it a moment ago. Two uses of links at once go one by one.
 func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, now time.Time) error {
 	user, err := takeLink(ctx, tx, seal.Hash(token), now)
@@ -49,16 +49,16 @@ func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, 
 		return err
 	}
 	var b pg.Batch
-	queueOwnPassword(&b, user, passwordHash, now)
-	queueDeleteLinks(&b, user)
+	SetPassword(&b, user, passwordHash, now)
 	return b.Send(ctx, tx)
 }
 
 // SetPassword queues a password that the platform gives the person. It counts as the
-// person's own: no partner may replace it, and all links end.
+// person's own: no partner may replace it, and all links and sessions end.
 func SetPassword(b *pg.Batch, user id.User, passwordHash string, now time.Time) {
 	queueOwnPassword(b, user, passwordHash, now)
 	queueDeleteLinks(b, user)
+	queueDeleteSessions(b, user)
 }
 
 // DropExpiredLinks deletes the links that are over, which nobody can use any more.

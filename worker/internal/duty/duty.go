@@ -36,6 +36,10 @@ func All(db *pg.DB) []Duty {
 			_, err := student.DropExpiredLinks(ctx, db, now)
 			return err
 		}},
+		{Name: "dropping expired sessions", Every: time.Hour, Do: func(ctx context.Context, _ time.Time) error {
+			_, err := student.DropExpiredSessions(ctx, db)
+			return err
+		}},
 	}
 }
 

@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -26,10 +28,12 @@ type config struct {
 	MaxInFlight     int      `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each API; more are answered 503"`
 	SafeExamBrowser bool     `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
 	Suppressed      []string `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
+	TrustedProxies  []string `env:"TRUSTED_PROXIES" help:"networks of own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed"`
 	Secrets         seal.Config
 	Egress          egress.Config
 
-	zone *time.Location
+	zone    *time.Location
+	proxies limit.Proxies
 }
 
 // Validate implements env.Validator.
@@ -45,6 +49,13 @@ func (c *config) Validate() error {
 		errs = append(errs, fmt.Errorf("PUBLIC_URL: %q is no http or https address", c.PublicURL))
 	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	for _, text := range c.TrustedProxies {
+		network, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("TRUSTED_PROXIES: %q is no network, such as 10.0.0.0/8", text))
+		}
+		c.proxies = append(c.proxies, network)
+	}
 	zone, err := clock.Zone("PLATFORM_TIME_ZONE", c.PlatformZone)
 	c.zone = zone
 	return errors.Join(append(errs, err)...)

@@ -42,8 +42,8 @@ func (serveCommand) Run(p *process) error {
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
 	keys := org.NewKeyring(db)
-	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Egress: egress.New(c.Egress), Log: log, Registry: reg,
-		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
+	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})

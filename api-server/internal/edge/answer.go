@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -79,6 +80,25 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(statusGone)
 		return
 	}
+	f := prepare(w, err)
+	_ = JSON(w, statusOf(f.Kind), bodyOf(f)) // strings always encode
+}
+
+// Explain is Fail for a caller that writes the body itself: the answer's status and the
+// text that may be shown.
+func Explain(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
+	note(r, err)
+	f := prepare(w, err)
+	return statusOf(f.Kind), f.Message
+}
+
+// RetryAfter says when the request may come again, in whole seconds.
+func RetryAfter(w http.ResponseWriter, d time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(max(1, int((d+time.Second-1)/time.Second))))
+}
+
+// prepare is what of err may be shown, with its headers set.
+func prepare(w http.ResponseWriter, err error) *fault.Error {
 	f := shown(err)
 	if f.Kind == fault.Unauthenticated {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -86,7 +106,7 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f.Kind == fault.Unavailable && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
-	_ = JSON(w, statusOf(f.Kind), bodyOf(f)) // strings always encode
+	return f
 }
 
 const retryAfterSeconds = 2

@@ -1,6 +1,6 @@
 // Package pages holds what students see in a browser: the page behind a set-password
-// link. Pages are plain HTML without scripts; whatever changes something is a form's POST
-// from the page itself.
+// link, the sign-in and the student's courses. Pages are plain HTML without scripts;
+// whatever changes something is a form's POST from the page itself.
 package pages
 
 import (
@@ -8,11 +8,14 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
-	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -20,17 +23,39 @@ import (
 type Server struct {
 	DB        *pg.DB
 	Clock     clock.Clock
-	PublicURL string // where browsers see the pages
+	Zone      *time.Location // the platform's: decides today
+	PublicURL string         // where browsers see the pages
+	Sessions  *signin.Sessions
+	Limits    *limit.Limiter
+	Proxies   limit.Proxies
 }
 
 // Routes registers the pages below the public base address.
 func (s *Server) Routes(r chi.Router) {
-	origin := http.NewCrossOriginProtection()
-	_ = origin.AddTrustedOrigin(s.PublicURL) // one with a path is no origin; then the Host header decides
-	r.Use(guard, origin.Handler)
-	r.Get("/set-password/{token}", edge.Handle(s.showSetPassword))
-	r.Post("/set-password/{token}", edge.Handle(s.setPassword))
+	r.Use(Protect(s.PublicURL))
+	r.Get("/set-password/{token}", handle(s.showSetPassword))
+	r.Post("/set-password/{token}", handle(s.setPassword))
 	r.Get("/assets/pages.css", serveStyle)
+	r.Group(func(r chi.Router) {
+		r.Use(s.Sessions.Middleware)
+		r.Get("/sign-in", handle(s.showSignIn))
+		r.Post("/sign-in", handle(s.signIn))
+		r.Post("/sign-out", handle(s.signOut))
+		r.With(s.Sessions.Signed).Get("/my-courses", handle(s.showCourses))
+		r.With(s.Sessions.Signed).Get("/change-password", handle(s.showChangePassword))
+		r.With(s.Sessions.Signed).Post("/change-password", handle(s.changePassword))
+	})
+}
+
+// Protect is what every page needs: headers that keep it to itself, and no POST that
+// another site's page makes.
+func Protect(publicURL string) func(http.Handler) http.Handler {
+	origin := http.NewCrossOriginProtection()
+	_ = origin.AddTrustedOrigin(publicURL) // one with a path is no origin; then the Host header decides
+	origin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Fail(w, r, fault.New(fault.Forbidden, "cross_origin", "the form did not come from this site"))
+	}))
+	return func(next http.Handler) http.Handler { return guard(origin.Handler(next)) }
 }
 
 // policy lets a page load its own stylesheet and post to its own address, and nothing else.

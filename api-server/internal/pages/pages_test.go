@@ -12,10 +12,13 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
 )
 
 // site serves the pages of an environment, and knows one student's link.
@@ -23,23 +26,47 @@ type site struct {
 	*apitest.Env
 	url, link string
 	log       *apitest.LogBuffer
+	registry  *prometheus.Registry
 	north     apitest.Organization
 }
 
-func open(t *testing.T) *site {
+func open(t *testing.T) *site { return openWith(t, nil) }
+
+// openWith counts tries in rdb.
+func openWith(t *testing.T, rdb *redis.Client) *site {
 	t.Helper()
-	s := &site{Env: apitest.New(t), log: &apitest.LogBuffer{}}
-	routes := edge.NewRouter(edge.Options{API: "pages", Metrics: edge.NewMetrics(prometheus.NewRegistry()),
-		Log: slog.New(slog.NewJSONHandler(s.log, nil)), InFlight: 10})
+	s := &site{Env: apitest.New(t), log: &apitest.LogBuffer{}, registry: prometheus.NewRegistry()}
+	log := slog.New(slog.NewJSONHandler(s.log, nil))
+	routes := edge.NewRouter(edge.Options{API: "pages", Metrics: edge.NewMetrics(s.registry), Log: log, InFlight: 10})
 	server := httptest.NewServer(routes)
 	t.Cleanup(server.Close)
 	s.url = server.URL
+	sessions := signin.New(s.DB, s.url, pages.Fail)
 	routes.Group(func(r chi.Router) {
-		(&pages.Server{DB: s.DB, Clock: s.Now, PublicURL: s.url}).Routes(r)
+		(&pages.Server{DB: s.DB, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions,
+			Limits: limit.New(rdb, s.registry, log)}).Routes(r)
 	})
+	routes.Group(guarded(sessions))
 	s.north = s.Organization(t, "north")
 	s.link = s.provision(t)["set_password_url"].(string)
 	return s
+}
+
+// counted is the sum of a counter over its labels.
+func (s *site) counted(t *testing.T, name string) (sum float64) {
+	t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
 }
 
 func (s *site) provision(t *testing.T) map[string]any {

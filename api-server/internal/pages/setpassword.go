@@ -35,6 +35,10 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return linkOver(w, err)
 	}
+	if v := s.Limits.Take(r.Context(), triesOfAddress, s.Proxies.Client(r)); !v.Allowed {
+		edge.RetryAfter(w, v.RetryAfter)
+		return show(w, http.StatusTooManyRequests, "set-password.html", setPasswordPage{a.Email, textTooOften})
+	}
 	password := r.PostFormValue("password")
 	if text := wrong(a, password, r.PostFormValue("again")); text != "" {
 		return show(w, http.StatusBadRequest, "set-password.html", setPasswordPage{a.Email, text})

@@ -8,12 +8,15 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/platform"
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -32,12 +35,14 @@ type Deps struct {
 	Keys     *org.Keyring
 	Box      *seal.Box
 	Egress   *egress.Policy // for receiver URLs
+	Redis    *redis.Client  // counters of rate limits; nil: there are no limits
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 
 	PlatformKey     string
 	PublicURL       string        // base of links, without a slash at its end
 	Suppressed      email.Domains // not mailed
+	Proxies         limit.Proxies // our own, in front of the partner API and the pages
 	SafeExamBrowser bool
 	InFlight        int // requests at once, of each API
 }
@@ -59,7 +64,9 @@ func New(d Deps) APIs {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)
 	})
-	students := &pages.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL}
+	limits := limit.New(d.Redis, d.Registry, d.Log)
+	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
+		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies}
 	public.Group(students.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey,
 		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}}

@@ -1,0 +1,89 @@
+package pages
+
+import (
+	"net/http"
+
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// coursesPage is what a signed-in person has, by organization.
+type coursesPage struct {
+	Person *signin.Person
+	Note   string
+	Groups []courseGroup
+}
+
+type courseGroup struct {
+	Organization string
+	Role         string // of the staff; "" for students
+	Courses      []courseLine
+}
+
+// courseLine is one course in the student's words.
+type courseLine struct {
+	Name, Type string
+	State      string // a word for the badge
+	Good       bool   // whether it can be used today
+	Access     string // a sentence
+}
+
+func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
+	p := signin.Visitor(r.Context())
+	if p.MustChangePassword {
+		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
+		return nil
+	}
+	page := coursesPage{Person: p, Note: s.Sessions.Flashed(r.Context())}
+	today := clock.DateIn(s.Clock(), s.Zone)
+	for _, b := range p.Belongings {
+		held, err := course.OfStudent(r.Context(), s.DB, b.Organization, p.ID)
+		if err != nil {
+			return err
+		}
+		if g, ok := newGroup(b, held, today); ok {
+			page.Groups = append(page.Groups, g)
+		}
+	}
+	return show(w, http.StatusOK, "my-courses.html", page)
+}
+
+// newGroup leaves out an organization that the person has left with nothing to show.
+func newGroup(b org.Belonging, held []course.Enrolment, today clock.Date) (courseGroup, bool) {
+	g := courseGroup{Organization: b.Name}
+	if b.Role.Staff() {
+		g.Role = string(b.Role)
+	}
+	for _, e := range held {
+		g.Courses = append(g.Courses, newLine(e, today))
+	}
+	return g, b.Status == org.MemberActive || len(held) > 0
+}
+
+func newLine(e course.Enrolment, today clock.Date) courseLine {
+	l := courseLine{Name: e.Course.Name, Good: e.HasAccess(today)}
+	if e.Course.TypeDisplay != e.Course.Name {
+		l.Type = e.Course.TypeDisplay
+	}
+	switch e.Standing(today) {
+	case course.StandingActive:
+		l.State, l.Access = "Active", "Access until "+day(e.EndDate)
+	case course.StandingPending:
+		l.State, l.Access = "Starts soon", "Access from "+day(e.StartDate)+" until "+day(e.EndDate)
+	case course.StandingGracePeriod:
+		l.State, l.Access = "Ending", "Ended on "+day(e.EndDate)+"; you can still use it until "+day(e.GracePeriodEnd)
+	case course.StandingExpired:
+		l.State, l.Access = "Ended", "Access ended on "+day(e.GracePeriodEnd)
+	case course.StandingSuspended:
+		l.State, l.Access = "Paused", "Access is paused; please ask your institute"
+	case course.StandingDropped:
+		l.State, l.Access = "Left", "You left this course"
+	case course.StandingCompleted:
+		l.State, l.Access = "Completed", "You completed this course"
+	}
+	return l
+}
+
+func day(d clock.Date) string { return d.Time().Format("2 January 2006") }

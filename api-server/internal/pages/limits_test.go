@@ -1,0 +1,60 @@
+package pages_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
+)
+
+func record(t *testing.T, h http.Handler, method, path string) http.Header {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	return w.Header()
+}
+
+func TestGuessingIsStopped(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, queuetest.New(t))
+	s.setPassword(t)
+	for i := range 12 {
+		p := s.browser(t).signIn(t, "Ana@institute.org", "wrong"+strconv.Itoa(i))
+		want := 401
+		if i >= 10 {
+			want = 429
+		}
+		if p.status != want || (want == 429) != (p.header.Get("Retry-After") != "") {
+			t.Fatalf("try %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
+		}
+	}
+	if p := s.browser(t).signIn(t, "ana@institute.org", password); p.status != 429 || !strings.Contains(p.body, "Too many tries") {
+		t.Errorf("the right password after too many wrong ones: %d", p.status)
+	}
+	if p := s.browser(t).signIn(t, "nobody@institute.org", password); p.status != 401 {
+		t.Errorf("another name: %d", p.status)
+	}
+}
+
+func TestSignInWorksWithoutRedis(t *testing.T) {
+	t.Parallel()
+	rdb, err := queue.Connect("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rdb.Close() })
+	s := openWith(t, rdb)
+	s.setPassword(t)
+	for range 12 {
+		if p := s.browser(t).signIn(t, "ana@institute.org", password); p.status != 303 {
+			t.Fatalf("%d\n%s", p.status, p.body)
+		}
+	}
+	if n := s.counted(t, "registrar_rate_limit_unchecked_total"); n < 24 {
+		t.Errorf("%v tries were counted as unchecked, want one a rule and try", n)
+	}
+}

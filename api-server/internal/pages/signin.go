@@ -1,0 +1,153 @@
+package pages
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// How often one may try. The limit of a name is what stops guessing at one account; the
+// limit of an address stops trying one password on many, and is wide because a school's
+// students may share an address.
+var (
+	triesOfName    = limit.Rule{Name: "sign_in_name", Rate: 10, Period: 5 * time.Minute, Burst: 10}
+	triesOfAddress = limit.Rule{Name: "sign_in_address", Rate: 300, Period: 5 * time.Minute, Burst: 100}
+)
+
+const (
+	textTooOften = "Too many tries. Please wait a few minutes and try again."
+	textWrong    = "The email address or username and the password do not match."
+)
+
+// home is where a sign-in leads.
+const home = "/my-courses/"
+
+type signInPage struct {
+	Name, Next string
+	Fault      string
+	Note       string
+}
+
+func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.Sessions.Person(r.Context())
+	if err != nil {
+		return err
+	}
+	next := signin.Next(r.URL.Query().Get("next"), home)
+	if p != nil {
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return nil
+	}
+	return show(w, http.StatusOK, "sign-in.html", signInPage{Next: next, Note: s.Sessions.Flashed(r.Context())})
+}
+
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), home)}
+	if !s.mayTry(w, r, page.Name) {
+		page.Fault = textTooOften
+		return show(w, http.StatusTooManyRequests, "sign-in.html", page)
+	}
+	a, err := student.SignIn(r.Context(), s.DB, page.Name, r.PostFormValue("password"), s.Clock())
+	if errors.Is(err, student.ErrSignIn) {
+		page.Fault = textWrong
+		return show(w, http.StatusUnauthorized, "sign-in.html", page)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.Sessions.Begin(r.Context(), a.ID); err != nil {
+		return err
+	}
+	edge.Annotate(r.Context(), "user", int64(a.ID))
+	if a.MustChangePassword {
+		page.Next = "/change-password/"
+	}
+	http.Redirect(w, r, page.Next, http.StatusSeeOther)
+	return nil
+}
+
+// mayTry counts a try at a password; what stops it does not depend on whether there is
+// such an account.
+func (s *Server) mayTry(w http.ResponseWriter, r *http.Request, name string) bool {
+	for _, v := range []limit.Verdict{
+		s.Limits.Take(r.Context(), triesOfAddress, s.Proxies.Client(r)),
+		s.Limits.Take(r.Context(), triesOfName, student.SignInName(name)),
+	} {
+		if !v.Allowed {
+			edge.RetryAfter(w, v.RetryAfter)
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
+	if err := s.Sessions.End(r.Context()); err != nil {
+		return err
+	}
+	http.Redirect(w, r, signin.Path, http.StatusSeeOther)
+	return nil
+}
+
+type changePage struct {
+	Person *signin.Person
+	Fault  string
+}
+
+func (s *Server) showChangePassword(w http.ResponseWriter, r *http.Request) error {
+	return show(w, http.StatusOK, "change-password.html", changePage{Person: signin.Visitor(r.Context())})
+}
+
+func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	page := changePage{Person: signin.Visitor(r.Context())}
+	status, text, err := s.refuseChange(w, r, page.Person.Account)
+	if err != nil {
+		return err
+	}
+	if page.Fault = text; text != "" {
+		return show(w, status, "change-password.html", page)
+	}
+	hash, err := student.HashPassword(r.Context(), r.PostFormValue("password"))
+	if err != nil {
+		return err
+	}
+	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
+		return student.ChangePassword(r.Context(), tx, page.Person.ID, hash, s.Clock())
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.Sessions.Begin(r.Context(), page.Person.ID); err != nil {
+		return err
+	}
+	s.Sessions.Flash(r.Context(), "Your new password is set.")
+	http.Redirect(w, r, home, http.StatusSeeOther)
+	return nil
+}
+
+// refuseChange says why a new password is not taken, "" when it is.
+func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, a student.Account) (status int, text string, err error) {
+	if !s.mayTry(w, r, string(a.Email)) {
+		return http.StatusTooManyRequests, textTooOften, nil
+	}
+	current, password := r.PostFormValue("current"), r.PostFormValue("password")
+	owns, err := a.Owns(r.Context(), current)
+	if err != nil {
+		return 0, "", err
+	}
+	switch {
+	case !owns:
+		return http.StatusBadRequest, "The current password is not right.", nil
+	case password == current:
+		return http.StatusBadRequest, "The new password is the same as the current one. Please choose another.", nil
+	}
+	return http.StatusBadRequest, wrong(a, password, r.PostFormValue("again")), nil
+}

@@ -1,0 +1,314 @@
+package pages_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/pages"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+)
+
+const password = "Tr0ub4dor&3x"
+
+// browser keeps cookies and does not follow redirects.
+type browser struct {
+	*http.Client
+	site *site
+}
+
+func (s *site) browser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, s}
+}
+
+// page is an answer: its status, body and, for a redirect, where to.
+type page struct {
+	status   int
+	body, to string
+	header   http.Header
+}
+
+func (b *browser) do(t *testing.T, path string, form url.Values) page {
+	t.Helper()
+	method, body := http.MethodGet, io.Reader(nil)
+	if form != nil {
+		method, body = http.MethodPost, strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, b.site.url+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	res, err := b.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page{res.StatusCode, string(text), res.Header.Get("Location"), res.Header}
+}
+
+func (b *browser) signIn(t *testing.T, name, password string) page {
+	t.Helper()
+	return b.do(t, "/sign-in/", url.Values{"name": {name}, "password": {password}})
+}
+
+func (b *browser) cookie(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(b.site.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range b.Jar.Cookies(u) {
+		return c.Value
+	}
+	return ""
+}
+
+func (s *site) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	if _, err := s.DB.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) setPassword(t *testing.T) {
+	t.Helper()
+	if status, body, _ := s.visit(t, s.link, twice(password)); status != 200 {
+		t.Fatalf("%d\n%s", status, body)
+	}
+}
+
+func TestSignInShowsTheCourses(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`).Want(t, 200)
+	s.setPassword(t)
+	b := s.browser(t)
+	if p := b.do(t, "/my-courses/", nil); p.status != 303 || p.to != "/sign-in/?next=%2Fmy-courses%2F" {
+		t.Fatalf("not signed in: %d to %q", p.status, p.to)
+	}
+	for _, name := range []string{"ana@institute.org", " Ana@Institute.ORG ", "ANA@institute.org"} {
+		if p := s.browser(t).signIn(t, name, password); p.status != 303 || p.to != "/my-courses/" {
+			t.Errorf("%q: %d to %q", name, p.status, p.to)
+		}
+	}
+	if p := b.signIn(t, "ana@institute.org", password); p.status != 303 {
+		t.Fatalf("%d\n%s", p.status, p.body)
+	}
+	p := b.do(t, "/my-courses/", nil)
+	for _, want := range []string{"Ana", "Institute north", "IELTS Academic", "Active", "Access until 21 February 2027"} {
+		if !strings.Contains(p.body, want) {
+			t.Errorf("the page lacks %q:\n%s", want, p.body)
+		}
+	}
+	if p := b.do(t, "/sign-in/?next=/change-password/", nil); p.status != 303 || p.to != "/change-password/" {
+		t.Errorf("signed in already: %d to %q", p.status, p.to)
+	}
+	if a := s.provision(t); a["set_password_url"] != nil {
+		t.Errorf("a link is handed out after the sign-in: %v", a)
+	}
+	var last time.Time
+	if err := s.DB.QueryRow(t.Context(), `SELECT last_login FROM accounts`).Scan(&last); err != nil || !last.Equal(apitest.Start) {
+		t.Errorf("last_login %v, %v", last, err)
+	}
+	old := b.cookie(t)
+	if p := b.do(t, "/sign-out/", url.Values{}); p.status != 303 || b.cookie(t) != "" {
+		t.Errorf("sign-out: %d, cookie %q", p.status, b.cookie(t))
+	}
+	u, _ := url.Parse(s.url)
+	b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_session", Value: old}})
+	if p := b.do(t, "/my-courses/", nil); p.status != 303 {
+		t.Errorf("the cookie works after the sign-out: %d", p.status)
+	}
+}
+
+func TestAWrongSignInTellsNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.north.Full.Post(t, "provision/student/", `{"email": "eve@institute.org", "first_name": "Eve"}`).Want(t, 201)
+	s.setPassword(t)
+	var first string
+	for _, name := range []string{"ana@institute.org", "eve@institute.org", "nobody@institute.org", "no address", ""} {
+		p := s.browser(t).signIn(t, name, "wrong"+password)
+		body := strings.ReplaceAll(strings.ReplaceAll(p.body, ` value="`+name+`"`, ""), " autofocus", "")
+		if first == "" {
+			first = body
+		}
+		if name != "" && (p.status != 401 || body != first) {
+			t.Errorf("%q: %d\n%s", name, p.status, p.body)
+		}
+		if strings.Contains(p.body, password) || p.header.Get("Set-Cookie") != "" {
+			t.Errorf("%q: the answer holds the password or begins a session", name)
+		}
+	}
+	var last *time.Time
+	if err := s.DB.QueryRow(t.Context(), `SELECT max(last_login) FROM accounts`).Scan(&last); err != nil || last != nil {
+		t.Errorf("last_login %v, %v", last, err)
+	}
+	if strings.Contains(s.log.String(), password) {
+		t.Error("the log shows a password")
+	}
+}
+
+func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.setPassword(t)
+	b := s.browser(t)
+	u, _ := url.Parse(s.url)
+	b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_session", Value: "planted"}})
+	p := b.signIn(t, "ana@institute.org", password)
+	if c := p.header.Get("Set-Cookie"); !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") || strings.Contains(c, "planted") {
+		t.Errorf("cookie %q", c)
+	}
+	var tokens int
+	if err := s.DB.QueryRow(t.Context(), `SELECT count(*) FROM sessions WHERE hash = $1 OR data::text LIKE '%' || $1 || '%'`, b.cookie(t)).Scan(&tokens); err != nil || tokens != 0 {
+		t.Errorf("%d sessions are stored with their token (%v)", tokens, err)
+	}
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/sign-out/", nil)
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	res, err := b.Do(r)
+	if err != nil || res.StatusCode != 403 {
+		t.Fatalf("another site signs out: %v %v", res, err)
+	}
+	res.Body.Close()
+	s.exec(t, `UPDATE sessions SET expires_at = now()`)
+	if p := b.do(t, "/my-courses/", nil); p.status != 303 {
+		t.Errorf("an expired session works: %d", p.status)
+	}
+	secure := signin.New(s.DB, "https://registrar.test", pages.Fail)
+	routes := chi.NewRouter()
+	routes.Use(secure.Middleware)
+	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), 1) })
+	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-") || !strings.Contains(c, "Secure") || !strings.Contains(c, "Path=/;") {
+		t.Errorf("cookie %q", c)
+	}
+}
+
+func TestANewPasswordEndsTheOtherSessions(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.setPassword(t)
+	here, there := s.browser(t), s.browser(t)
+	here.signIn(t, "ana@institute.org", password)
+	there.signIn(t, "ana@institute.org", password)
+	form := func(current, next string) url.Values {
+		return url.Values{"current": {current}, "password": {next}, "again": {next}}
+	}
+	for text, f := range map[string]url.Values{
+		"current password is not right": form("wrong", "N3w-passphrase!"),
+		"same as the current":           form(password, password),
+		"most common":                   form(password, "password1"),
+	} {
+		if p := here.do(t, "/change-password/", f); p.status != 400 || !strings.Contains(p.body, text) {
+			t.Errorf("%s: %d\n%s", text, p.status, p.body)
+		}
+	}
+	if p := here.do(t, "/change-password/", form(password, "N3w-passphrase!")); p.status != 303 {
+		t.Fatalf("%d\n%s", p.status, p.body)
+	}
+	if p := here.do(t, "/my-courses/", nil); p.status != 200 || !strings.Contains(p.body, "Your new password is set") {
+		t.Errorf("here: %d\n%s", p.status, p.body)
+	}
+	if p := there.do(t, "/my-courses/", nil); p.status != 303 {
+		t.Errorf("there: %d", p.status)
+	}
+	if p := there.signIn(t, "ana@institute.org", password); p.status != 401 {
+		t.Errorf("the old password: %d", p.status)
+	}
+}
+
+func TestAGivenPasswordMustBeChanged(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.setPassword(t)
+	s.exec(t, `UPDATE accounts SET must_change_password = true`)
+	b := s.browser(t)
+	if p := b.signIn(t, "ana@institute.org", password); p.to != "/change-password/" {
+		t.Fatalf("to %q", p.to)
+	}
+	if p := b.do(t, "/my-courses/", nil); p.to != "/change-password/" {
+		t.Errorf("to %q", p.to)
+	}
+	b.do(t, "/change-password/", url.Values{"current": {password}, "password": {"N3w-passphrase!"}, "again": {"N3w-passphrase!"}})
+	if p := b.do(t, "/my-courses/", nil); p.status != 200 {
+		t.Errorf("after the change: %d", p.status)
+	}
+}
+
+func TestSignInLeadsOnlyToThisSite(t *testing.T) {
+	t.Parallel()
+	for next, want := range map[string]string{
+		"/console/north?x=1": "/console/north?x=1", "": "/home", "https://evil.test/": "/home", "//evil.test": "/home", `/\evil.test`: "/home",
+		"console": "/home", "/a\nb": "/home", "javascript:alert(1)": "/home", "/%2f/evil.test": "/%2f/evil.test",
+	} {
+		if got := signin.Next(next, "/home"); got != want {
+			t.Errorf("next %q leads to %q, want %q", next, got, want)
+		}
+	}
+}
+
+func TestStaffPagesAreForStaff(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.setPassword(t)
+	staff := func(slug, email, role string) {
+		s.Platform.Put(t, "organizations/"+slug+"/staff/"+email, map[string]any{"first_name": "Tom", "role": role, "password": password}).Want(t, 201)
+	}
+	staff("north", "owner@institute.org", "owner")
+	staff("north", "teacher@institute.org", "teacher")
+	for _, c := range []struct {
+		name   string
+		status int
+	}{{"owner@institute.org", 200}, {"teacher@institute.org", 404}, {"ana@institute.org", 404}} {
+		b := s.browser(t)
+		if p := b.do(t, "/guarded/north", nil); p.status != 303 || p.to != "/sign-in/?next=%2Fguarded%2Fnorth" {
+			t.Errorf("nobody: %d to %q", p.status, p.to)
+		}
+		b.signIn(t, c.name, password)
+		if p := b.do(t, "/guarded/north", nil); p.status != c.status {
+			t.Errorf("%s: %d, want %d", c.name, p.status, c.status)
+		}
+		if p := b.do(t, "/guarded/south", nil); p.status != 404 {
+			t.Errorf("%s at another organization: %d", c.name, p.status)
+		}
+		if c.status == 200 {
+			s.exec(t, `UPDATE members SET role = 'teacher'`)
+			if p := b.do(t, "/guarded/north", nil); p.status != 404 {
+				t.Errorf("who has lost the role: %d", p.status)
+			}
+		}
+	}
+}
+
+// guarded is a page as the console's are.
+func guarded(sessions *signin.Sessions) func(chi.Router) {
+	return func(r chi.Router) {
+		r.Use(sessions.Middleware, sessions.Staff(org.RoleOwner, org.RoleAdmin))
+		r.Get("/guarded/{slug}", func(w http.ResponseWriter, r *http.Request) {
+			if _, err := signin.Visitor(r.Context()).Of(chi.URLParam(r, "slug"), org.RoleOwner, org.RoleAdmin); err != nil {
+				pages.Fail(w, r, err)
+			}
+		})
+	}
+}

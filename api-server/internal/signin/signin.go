@@ -1,0 +1,216 @@
+// Package signin keeps browsers signed in: sessions, who they belong to, and the guards
+// that pages put before what only a signed-in person may see.
+//
+//	r.Group(func(r chi.Router) {
+//		r.Use(sessions.Middleware)                                  // once, outside of the others
+//		r.With(sessions.Signed).Get("/my-courses", …)               // anybody who is signed in
+//		r.With(sessions.Staff(org.RoleOwner, org.RoleAdmin)).Get("/console", …)
+//	})
+//
+// A handler behind a guard reads who is there with Visitor(ctx). Roles are read anew with
+// every request, so that whoever loses one is out at once. Guards send a browser that is
+// not signed in to the sign-in page, and back after it.
+//
+// A session is a row in PostgreSQL and a cookie that holds its random token. The cookie
+// is for this host alone, not for scripts, and not sent along from other sites' forms.
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// How long a browser stays signed in: at all, and without a request.
+const (
+	lifetime = 12 * time.Hour
+	idle     = 2 * time.Hour
+)
+
+// Path is the sign-in page's.
+const Path = "/sign-in/"
+
+// Sessions are the sessions of a site.
+type Sessions struct {
+	db      *pg.DB
+	manager *scs.SessionManager
+	fail    func(http.ResponseWriter, *http.Request, error)
+}
+
+// New makes the sessions of the site at publicURL; fail shows a page for an error.
+func New(db *pg.DB, publicURL string, fail func(http.ResponseWriter, *http.Request, error)) *Sessions {
+	m := scs.New()
+	m.Store, m.Codec, m.HashTokenInStore = student.Sessions{DB: db}, codec{}, true
+	m.Lifetime, m.IdleTimeout = lifetime, idle
+	m.Cookie.Name, m.Cookie.SameSite, m.Cookie.HttpOnly = "registrar_session", http.SameSiteLaxMode, true
+	if strings.HasPrefix(publicURL, "https:") {
+		// The prefix makes browsers refuse the cookie from a subdomain or without TLS.
+		m.Cookie.Name, m.Cookie.Secure = "__Host-registrar_session", true
+	}
+	m.ErrorFunc = fail
+	return &Sessions{db, m, fail}
+}
+
+// codec writes sessions as JSON, whose values the database can read.
+type codec struct{}
+
+type stored struct {
+	Deadline time.Time      `json:"deadline"`
+	Values   map[string]any `json:"values"`
+}
+
+// Encode implements scs.Codec.
+func (codec) Encode(deadline time.Time, values map[string]any) ([]byte, error) {
+	return json.Marshal(stored{deadline, values})
+}
+
+// Decode implements scs.Codec.
+func (codec) Decode(data []byte) (time.Time, map[string]any, error) {
+	s := stored{Values: map[string]any{}}
+	err := json.Unmarshal(data, &s)
+	return s.Deadline, s.Values, err
+}
+
+// userKey holds the account's id in decimal digits.
+const userKey = "user"
+
+// Middleware loads the browser's session and saves what the handlers change in it.
+func (s *Sessions) Middleware(next http.Handler) http.Handler { return s.manager.LoadAndSave(next) }
+
+// Begin signs a person in, in a new session: one that somebody planted before is worth
+// nothing.
+func (s *Sessions) Begin(ctx context.Context, user id.User) error {
+	if err := s.manager.Clear(ctx); err != nil {
+		return err
+	}
+	if err := s.manager.RenewToken(ctx); err != nil {
+		return err
+	}
+	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(user), 10))
+	return nil
+}
+
+// End signs out.
+func (s *Sessions) End(ctx context.Context) error { return s.manager.Destroy(ctx) }
+
+// Flash keeps a sentence for the next page that the browser shows; Flashed takes it.
+func (s *Sessions) Flash(ctx context.Context, text string) { s.manager.Put(ctx, "flash", text) }
+
+// Flashed is the sentence that was left by Flash, "" for none. It is shown once.
+func (s *Sessions) Flashed(ctx context.Context) string { return s.manager.PopString(ctx, "flash") }
+
+// Person is who is signed in, and where the person belongs.
+type Person struct {
+	student.Account
+	Belongings []org.Belonging // of every organization, whatever the role and status
+}
+
+// StaffOf lists where the person is active staff with one of the roles; none named: any.
+func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
+	var of []org.Belonging
+	for _, b := range p.Belongings {
+		if b.Role.Staff() && b.Status == org.MemberActive && (len(roles) == 0 || slices.Contains(roles, b.Role)) {
+			of = append(of, b)
+		}
+	}
+	return of
+}
+
+// Of is the person's place on the staff of the organization called slug, with one of the
+// roles. NotFound otherwise: an organization that is not theirs does not exist for them.
+func (p *Person) Of(slug string, roles ...org.Role) (org.Belonging, error) {
+	for _, b := range p.StaffOf(roles...) {
+		if b.Slug == slug {
+			return b, nil
+		}
+	}
+	return org.Belonging{}, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see")
+}
+
+type personKey struct{}
+
+// Visitor is who is signed in; only behind a guard.
+func Visitor(ctx context.Context) *Person {
+	p, ok := ctx.Value(personKey{}).(*Person)
+	if !ok {
+		panic("signin: a route without a guard")
+	}
+	return p
+}
+
+// Signed lets a signed-in person pass and sends everybody else to the sign-in page.
+func (s *Sessions) Signed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := s.Person(r.Context())
+		switch {
+		case err != nil:
+			s.fail(w, r, err)
+		case p == nil:
+			http.Redirect(w, r, signInFor(r), http.StatusSeeOther)
+		default:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), personKey{}, p)))
+		}
+	})
+}
+
+// Staff is Signed for people who are active staff of an organization with one of the
+// roles (none named: any). To others the page does not exist.
+func (s *Sessions) Staff(roles ...org.Role) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return s.Signed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if len(Visitor(r.Context()).StaffOf(roles...)) == 0 {
+				s.fail(w, r, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see"))
+				return
+			}
+			next.ServeHTTP(w, r)
+		}))
+	}
+}
+
+// Person reads who is signed in; nil when nobody is.
+func (s *Sessions) Person(ctx context.Context) (*Person, error) {
+	n, err := strconv.ParseInt(s.manager.GetString(ctx, userKey), 10, 64)
+	if err != nil || n < 1 {
+		return nil, nil //nolint:nilnil,nilerr // nobody is signed in, which is no error
+	}
+	a, err := student.Find(ctx, s.db, id.User(n))
+	if fault.KindOf(err) == fault.NotFound {
+		return nil, s.End(ctx) // the account was erased
+	}
+	if err != nil {
+		return nil, err
+	}
+	belongings, err := org.Belongings(ctx, s.db, a.ID)
+	return &Person{a, belongings}, err
+}
+
+// signInFor is the sign-in page that leads back; to a page that was posted it does not.
+func signInFor(r *http.Request) string {
+	if r.Method != http.MethodGet {
+		return Path
+	}
+	return Path + "?next=" + url.QueryEscape(r.URL.RequestURI())
+}
+
+// Next is where a sign-in leads that was asked to go to the address next: only to a path
+// of this site, else to otherwise.
+func Next(next, otherwise string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return otherwise
+	}
+	return next
+}

@@ -18,8 +18,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// maxBody is the largest JSON body, in bytes.
-const maxBody = 1 << 20
+// maxBody is the largest JSON body, in MiB, where a route does not take more.
+const maxBody = 1
 
 // Body is a JSON object from a request, read field by field. Each reader returns nil
 // where the field is absent, null or "", and otherwise the value; a value that is wrong
@@ -34,15 +34,7 @@ type Body struct {
 
 // ReadBody reads the request's body, a JSON object of at most 1 MiB.
 func ReadBody(w http.ResponseWriter, r *http.Request) (*Body, error) {
-	text, err := readText(w, r)
-	if err != nil {
-		return nil, err
-	}
-	fields, err := parseObject(text)
-	if err != nil {
-		return nil, explainContentType(r, err)
-	}
-	return &Body{fields: fields, faults: &fault.List{}}, nil
+	return ReadLargeBody(w, r, maxBody)
 }
 
 // Fault adds a fault that the caller found in the field's value.
@@ -297,12 +289,12 @@ func (b *Body) Object(field string) *Body {
 	return &Body{fields: fields, path: b.path + field + ".", faults: b.faults}
 }
 
-func readText(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+func readUpTo(w http.ResponseWriter, r *http.Request, maxMiB int) ([]byte, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(maxMiB)<<20))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, fault.New(fault.TooLarge, "body_too_large", "the body is over 1 MiB; send less in one request")
+		return nil, fault.New(fault.TooLarge, "body_too_large", "the body is over %d MiB; send less in one request", maxMiB)
 	case err != nil && r.Context().Err() != nil:
 		return nil, r.Context().Err()
 	case err != nil:

@@ -52,7 +52,7 @@ func TestBodiesThatAreNoJSONObject(t *testing.T) {
 	if _, err := readBody(t, `{"a": "\\u0000"}`, "application/json"); err != nil {
 		t.Errorf("an escaped backslash before u0000: %v", err)
 	}
-	if _, err := readBody(t, `{"a": "`+strings.Repeat("x", maxBody)+`"}`, "application/json"); fault.KindOf(err) != fault.TooLarge {
+	if _, err := readBody(t, `{"a": "`+strings.Repeat("x", maxBody<<20)+`"}`, "application/json"); fault.KindOf(err) != fault.TooLarge {
 		t.Errorf("over 1 MiB: %v", err)
 	}
 	if _, err := readBody(t, "a=1", "application/x-www-form-urlencoded"); err == nil || !strings.Contains(err.Error(), "Content-Type is application/x-www-form-urlencoded") {

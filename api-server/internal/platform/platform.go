@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -29,6 +30,7 @@ type Server struct {
 	Key   string // PLATFORM_KEY
 
 	Webhooks webhook.Keeper
+	Activity *prometheus.CounterVec // of ActivityCounter
 }
 
 // Routes registers everything that needs the platform key, below /platform/v1.
@@ -50,6 +52,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/send-test", edge.Handle(s.sendTest))
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/turn-on", edge.Handle(s.turnOn))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
+	r.Post("/activity", edge.Handle(s.recordActivity))
+	r.Post("/activity/compile", edge.Handle(s.compileActivity))
 }
 
 func (s *Server) authenticate(next http.Handler) http.Handler {

@@ -69,7 +69,7 @@ func New(d Deps) APIs {
 		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies}
 	public.Group(students.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey,
-		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}}
+		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}, Activity: platform.ActivityCounter(d.Registry)}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)
 		r.Group(admin.Routes)

@@ -175,4 +175,6 @@ const (
 	LockLeader LockSpace = 1002 // one leader a duty; session-scoped
 
 	LockOrganization LockSpace = 1003 // one upsert an organization's slug
+
+	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 )

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -22,13 +23,22 @@ type Duty struct {
 	Do    func(ctx context.Context, now time.Time) error
 }
 
-// partitionsAhead is how many days of webhook rows have their partitions made before
+// partitionsAhead is how many days of rows have their partitions made before
 // they are needed.
 const partitionsAhead = 7
 
 // All lists the duties.
 func All(db *pg.DB) []Duty {
 	return []Duty{
+		{Name: "making partitions for activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			return activity.MakePartitions(ctx, db, clock.DateIn(now, activity.Zone), partitionsAhead)
+		}},
+		{Name: "compiling the attendance register", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {
+			return compileRegister(ctx, db, now)
+		}},
+		{Name: "dropping expired activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			return activity.DropExpired(ctx, db, now)
+		}},
 		{Name: "making partitions ahead", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return webhook.MakePartitions(ctx, db, clock.DateIn(now, time.UTC), partitionsAhead)
 		}},
@@ -41,6 +51,14 @@ func All(db *pg.DB) []Duty {
 			return err
 		}},
 	}
+}
+
+func compileRegister(ctx context.Context, db *pg.DB, now time.Time) error {
+	days, err := activity.CompileDue(ctx, db, now)
+	for _, d := range days {
+		slog.InfoContext(ctx, "compiled a day of the attendance register", "date", d.Date.String(), "rows", d.Rows, "events", d.Events)
+	}
+	return err
 }
 
 // Run does each duty at once and then at its interval, until ctx ends. A duty that fails

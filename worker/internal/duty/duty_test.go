@@ -60,8 +60,9 @@ func TestTheDuties(t *testing.T) {
 	var links, partitions int
 	err = db.QueryRow(t.Context(), `
 		SELECT (SELECT count(*) FROM set_password_tokens WHERE hash = 'good'::bytea) * 10 + (SELECT count(*) FROM set_password_tokens),
-			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|deliveries|attempts)_2031(0330|0331|040[1-5])$')`).Scan(&links, &partitions)
-	if err != nil || links != 11 || partitions != 21 {
-		t.Fatalf("links %d, want the good one alone; %d partitions, want 3 for each of 7 days (%v)", links, partitions, err)
+			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|deliveries|attempts)_2031(0330|0331|040[1-5])$'
+				OR relname ~ '^activity_events_2031(0331|040[1-6])$')`).Scan(&links, &partitions)
+	if err != nil || links != 11 || partitions != 28 {
+		t.Fatalf("links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
 	}
 }

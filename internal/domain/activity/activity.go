@@ -1,0 +1,139 @@
+// Package activity is the attendance register: what students did on each day.
+//
+// The platform reports events as they happen (Record); they are kept as they came, in
+// partitions of a day each, for RawDays. Once a day is over the worker closes and
+// compiles it (CompileDue): the events become one row for each student, and that is
+// what an organization reads (List). Events that arrive for a day that is closed are
+// late: they are kept and reported, and count once the day is compiled again (Compile).
+//
+// A day is always one of India Standard Time (contract: GET /activity/daily/).
+package activity
+
+import (
+	"slices"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Zone is where days begin and end.
+var Zone = func() *time.Location {
+	loc, err := time.LoadLocation("Asia/Kolkata")
+	if err != nil {
+		panic(err) // package clock embeds the zones
+	}
+	return loc
+}()
+
+const (
+	// RawDays is how many days before today events are kept, and taken.
+	RawDays = 92
+	// clockSkew is how far ahead a reporter's clock may be.
+	clockSkew = 5 * time.Minute
+	// settle is how long after a day's end it is closed: what was seen at its end is then here.
+	settle = 5 * time.Minute
+)
+
+// Kind is what was seen.
+type Kind string
+
+// The kinds.
+const (
+	Visit         Kind = "visit"          // came to the platform
+	PageView      Kind = "page_view"      // opened a page
+	Heartbeat     Kind = "heartbeat"      // still there, with the page in front
+	TestStarted   Kind = "test_started"   // began a test
+	TestCompleted Kind = "test_completed" // finished a test
+)
+
+// Kinds lists them.
+func Kinds() []Kind { return []Kind{Visit, PageView, Heartbeat, TestStarted, TestCompleted} }
+
+// Event is one thing that a user was seen doing. Two events of a user with the same kind
+// and instant, to the microsecond, are the same event.
+type Event struct {
+	At   time.Time
+	Kind Kind
+}
+
+// Totals are what one student's events of one day add up to.
+type Totals struct {
+	FirstSeenAt, LastSeenAt time.Time
+	Visits                  int
+	ActiveMinutes           int // minutes of the clock in which anything was seen
+	PageViews               int
+	TestsStarted            int
+	TestsCompleted          int
+}
+
+// Sum adds up the events of one student and day, in any order; at least one. An event
+// that is there twice counts once.
+func Sum(events []Event) Totals {
+	events = slices.Clone(events)
+	slices.SortFunc(events, func(a, b Event) int {
+		if c := a.At.Compare(b.At); c != 0 {
+			return c
+		}
+		return slices.Index(Kinds(), a.Kind) - slices.Index(Kinds(), b.Kind)
+	})
+	t := Totals{FirstSeenAt: events[0].At, LastSeenAt: events[len(events)-1].At}
+	var minute time.Time
+	for i, e := range events {
+		if i > 0 && e.Kind == events[i-1].Kind && e.At.Equal(events[i-1].At) {
+			continue
+		}
+		if m := e.At.Truncate(time.Minute); !m.Equal(minute) {
+			minute = m
+			t.ActiveMinutes++
+		}
+		t.count(e.Kind)
+	}
+	return t
+}
+
+func (t *Totals) count(k Kind) {
+	switch k {
+	case Visit:
+		t.Visits++
+	case PageView:
+		t.PageViews++
+	case TestStarted:
+		t.TestsStarted++
+	case TestCompleted:
+		t.TestsCompleted++
+	case Heartbeat:
+	}
+}
+
+// Report is an event as the platform sent it.
+type Report struct {
+	Index        int    // its place in the call
+	Organization string // slug
+	User         id.User
+	Event
+}
+
+// check finds what is wrong with the report by itself; nil for nothing.
+func (r Report) check(now time.Time) *fault.Error {
+	switch oldest := clock.DateIn(now, Zone).AddDays(-RawDays); {
+	case r.Organization == "":
+		return fault.Field("organization", "missing", "organization: required; send the organization's slug")
+	case r.User < 1:
+		return fault.Field("user_id", "not_an_id", "user_id: send the user's id, a positive whole number")
+	case !slices.Contains(Kinds(), r.Kind):
+		return fault.Field("kind", "not_a_choice", "kind: send one of visit, page_view, heartbeat, test_started, test_completed")
+	case r.At.After(now.Add(clockSkew)):
+		return fault.Field("at", "in_the_future", "at: it is ahead of the clock; send when the event happened, with its offset")
+	case clock.DateIn(r.At, Zone).Before(oldest):
+		return fault.Field("at", "too_old", "at: events are taken for %d days, and the oldest day is now %s", RawDays, oldest)
+	}
+	return nil
+}
+
+// end is the first instant after the day.
+func end(day clock.Date) time.Time { return clock.DayStart(day.AddDays(1), Zone) }
+
+// lastOver is the latest day that may be closed.
+func lastOver(now time.Time) clock.Date { return clock.DateIn(now.Add(-settle), Zone).AddDays(-1) }

@@ -52,22 +52,30 @@ func readCommand(b *edge.Body) provision.Command {
 	for _, n := range b.IDs("course_ids") {
 		cmd.CourseIDs = append(cmd.CourseIDs, id.Course(n))
 	}
-	refuseUnbuilt(b)
+	readDetails(b, &cmd)
+	refusePlan(b)
 	_ = cmd.Decoding.Add(b.Err()) // faults only
 	return cmd
 }
 
-// refuseUnbuilt names what a caller may rely on elsewhere and not here yet: ignoring it
+// modes are the words of password_mode.
+var modes = map[string]provision.Mode{
+	"link": provision.ModeLink, "invite": provision.ModeLink,
+	"set": provision.ModeSet, "direct": provision.ModeSet,
+	"generate": provision.ModeGenerate, "auto": provision.ModeGenerate, "system_generated": provision.ModeGenerate,
+}
+
+func readDetails(b *edge.Body, cmd *provision.Command) {
+	cmd.Mode = modes[value(b.Choice("password_mode", "link", "set", "generate", "invite", "direct", "auto", "system_generated"))]
+	cmd.Username = value(b.Text("username", maxText))
+	cmd.Password = value(b.Secret("password"))
+}
+
+// refusePlan names what a caller may rely on elsewhere and not here yet: ignoring it
 // would answer success for something that was not done.
-func refuseUnbuilt(b *edge.Body) {
-	mode := b.Choice("password_mode", "link", "invite", "set", "direct", "generate", "auto", "system_generated")
-	if mode != nil && *mode != "link" && *mode != "invite" {
-		b.Fault("password_mode", "not_available", "only link is available; leave it out, and the student sets a password by the link")
-	}
-	for _, field := range []string{"username", "password", "target_score_plan"} {
-		if b.Has(field) {
-			b.Fault(field, "not_available", "not available yet; leave it out")
-		}
+func refusePlan(b *edge.Body) {
+	if b.Has("target_score_plan") {
+		b.Fault("target_score_plan", "not_available", "not available yet; leave it out")
 	}
 }
 

@@ -51,45 +51,106 @@ func TestProvisionTakesTheLooseForms(t *testing.T) {
 	}
 }
 
-func TestProvisionFaults(t *testing.T) {
+// Contract: Provisioning errors. Each row has its name here, but for 500, which is
+// TestErrorsThatAreNoFaults in package edge, and target_score_plan.
+func TestProvisioningErrors(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north, south := e.Organization(t, "north"), e.Organization(t, "south")
+	course := func(slug, body string) (made struct{ ID int }) {
+		e.Platform.Post(t, "organizations/"+slug+"/courses", body).Want(t, 201).Into(t, &made)
+		return made
+	}
+	closed := course("north", `{"name": "Closed", "course_type": "gre", "open_for_enrolment": false}`)
+	foreign := course("south", `{"name": "Evening", "course_type": "gre"}`)
+	south.Full.Post(t, provisionPath, `{"email": "eve@institute.org", "first_name": "Eve", "username": "taken"}`).Want(t, 201)
+	ana := `{"email": "ana@institute.org", "first_name": "Ana", `
+	for _, c := range []struct{ row, body, code, field string }{
+		{"invalid JSON", `{"email"`, "invalid_json", ""},
+		{"invalid JSON", `[]`, "not_an_object", ""},
+		{"any field fails validation", `{"first_name": "Ana"}`, "missing", "email"},
+		{"any field fails validation", `{"email": "ana", "first_name": "Ana"}`, "invalid_email", "email"},
+		{"any field fails validation", `{"email": ["ana@institute.org"], "first_name": "Ana"}`, "wrong_type", "email"},
+		{"any field fails validation", `{"email": "ana@institute.org", "first_name": " "}`, "missing", "first_name"},
+		{"any field fails validation", ana + `"last_name": "` + strings.Repeat("x", 151) + `"}`, "too_long", "last_name"},
+		{"any field fails validation", ana + `"external_ref": "` + strings.Repeat("x", 256) + `"}`, "too_long", "external_ref"},
+		{"any field fails validation", ana + `"extend_access": "perhaps"}`, "not_a_boolean", "extend_access"},
+		{"any field fails validation", ana + `"courses": {"ielts": true}}`, "wrong_type", "courses"},
+		{"any field fails validation", ana + `"course_ids": "one"}`, "not_an_id", "course_ids"},
+		{"any field fails validation", ana + `"password_mode": "telepathy"}`, "not_a_choice", "password_mode"},
+		{"unknown course type", ana + `"courses": "latin"}`, "unknown_course_type", "courses"},
+		{"tenure_months not a whole number from 1 to 120", ana + `"tenure_months": 1.5}`, "not_a_whole_number", "tenure_months"},
+		{"tenure_months not a whole number from 1 to 120", ana + `"tenure_months": 121}`, "not_a_whole_number", "tenure_months"},
+		{"tenure_months not a whole number from 1 to 120", ana + `"tenure_months": "0"}`, "not_a_whole_number", "tenure_months"},
+		{"extend_access without external_ref", ana + `"extend_access": true}`, "missing", "external_ref"},
+		{"a course_ids course is not the organization's", ana + fmt.Sprintf(`"course_ids": [%d]}`, foreign.ID), "unknown_course", "course_ids"},
+		{"a course_ids course is not open", ana + fmt.Sprintf(`"course_ids": %d}`, closed.ID), "course_closed", "course_ids"},
+		{"username taken", ana + `"username": "TAKEN"}`, "username_taken", "username"},
+		{"username has invalid characters", ana + `"username": "ana lopez"}`, "invalid_username", "username"},
+		{"username is too long", ana + `"username": "` + strings.Repeat("x", 151) + `"}`, "too_long", "username"},
+		{"password fails the platform's rules", ana + `"password": "short"}`, "password_too_short", "password"},
+		{"password fails the platform's rules", ana + `"password": "8472938475"}`, "password_only_digits", "password"},
+		{"password fails the platform's rules", ana + `"password": "password1"}`, "password_too_common", "password"},
+		{"password fails the platform's rules", ana + `"password": "ana@institute.org"}`, "password_too_similar", "password"},
+		{"password_mode set with no password", ana + `"password_mode": "direct"}`, "missing", "password"},
+		{"a password sent with another mode", ana + `"password_mode": "auto", "password": "Tr0ub4dor&3x"}`, "password_with_other_mode", "password"},
+		{"a password sent with another mode", ana + `"password_mode": "link", "password": "Tr0ub4dor&3x"}`, "password_with_other_mode", "password"},
+	} {
+		t.Run(c.row, func(t *testing.T) {
+			north.Full.Post(t, provisionPath, c.body).WantFault(t, 400, c.code, c.field)
+		})
+	}
+	t.Run("every fault is listed", func(t *testing.T) {
+		f := north.Full.Post(t, provisionPath, `{"email": 7, "tenure_months": "x", "courses": ["latin"]}`).WantFault(t, 400, "wrong_type", "email")
+		var fields []string
+		for _, e := range f.Errors {
+			fields = append(fields, e.Field)
+		}
+		if got := strings.Join(fields, " "); got != "email tenure_months first_name courses" {
+			t.Errorf("faults of %s", got)
+		}
+	})
+	t.Run("missing, wrong or revoked key", func(t *testing.T) {
+		e.Partner("").Post(t, provisionPath, `{`).WantFault(t, 401, "missing_api_key", "")
+		e.Partner(north.FullKey[:20]+strings.Repeat("x", 27)).Post(t, provisionPath, `{`).WantFault(t, 401, "invalid_api_key", "")
+	})
+	t.Run("a read-only key", func(t *testing.T) {
+		north.ReadOnly.Post(t, provisionPath, `{`).WantFault(t, 403, "read_only_key", "")
+	})
+	t.Run("language tests not enabled", func(t *testing.T) {
+		e.Platform.Put(t, "organizations/north", `{"language_tests_enabled": false}`).Want(t, 200)
+		north.Full.Post(t, provisionPath, `{`).WantFault(t, 403, "language_tests_disabled", "")
+	})
+	var accounts int
+	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM accounts WHERE username <> 'taken'`).Scan(&accounts); err != nil || accounts != 0 {
+		t.Errorf("%d accounts were saved (%v)", accounts, err)
+	}
+}
+
+func TestPasswordModesOverHTTP(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
-	var closed struct{ ID int }
-	e.Platform.Post(t, "organizations/north/courses", `{"name": "Closed", "course_type": "gre", "open_for_enrolment": false}`).Want(t, 201).Into(t, &closed)
-	ana := `{"email": "ana@institute.org", "first_name": "Ana", `
-	for _, c := range []struct{ body, code, field string }{
-		{`{"email"`, "invalid_json", ""},
-		{`[]`, "not_an_object", ""},
-		{`{"first_name": "Ana"}`, "missing", "email"},
-		{`{"email": "ana", "first_name": "Ana"}`, "invalid_email", "email"},
-		{`{"email": ["ana@institute.org"], "first_name": "Ana"}`, "wrong_type", "email"},
-		{`{"email": "ana@institute.org", "first_name": " "}`, "missing", "first_name"},
-		{ana + `"last_name": "` + strings.Repeat("x", 151) + `"}`, "too_long", "last_name"},
-		{ana + `"tenure_months": 1.5}`, "not_a_whole_number", "tenure_months"},
-		{ana + `"tenure_months": 121}`, "not_a_whole_number", "tenure_months"},
-		{ana + `"extend_access": true}`, "missing", "external_ref"},
-		{ana + `"extend_access": "perhaps"}`, "not_a_boolean", "extend_access"},
-		{ana + `"courses": {"ielts": true}}`, "wrong_type", "courses"},
-		{ana + `"courses": "latin"}`, "unknown_course_type", "courses"},
-		{ana + `"course_ids": "one"}`, "not_an_id", "course_ids"},
-		{ana + `"course_ids": [987654]}`, "unknown_course", "course_ids"},
-		{ana + fmt.Sprintf(`"course_ids": %d}`, closed.ID), "course_closed", "course_ids"},
-		{ana + `"password_mode": "telepathy"}`, "not_a_choice", "password_mode"},
+	for i, c := range []struct{ words, mail string }{
+		{`"password_mode": "link"`, "welcome"}, {`"password_mode": " Invite "`, "welcome"}, {`"password_mode": ""`, "welcome"},
+		{`"password_mode": "set", "password": "Tr0ub4dor&3x"`, "credentials"}, {`"password_mode": "direct", "password": "Tr0ub4dor&3x"`, "credentials"},
+		{`"password": "Tr0ub4dor&3x"`, "credentials"}, {`"password_mode": "generate"`, "credentials"},
+		{`"password_mode": "auto"`, "credentials"}, {`"password_mode": "SYSTEM_GENERATED"`, "credentials"},
 	} {
-		north.Full.Post(t, provisionPath, c.body).WantFault(t, 400, c.code, c.field)
-	}
-	several := north.Full.Post(t, provisionPath, `{"email": 7, "tenure_months": "x", "courses": ["latin"]}`).WantFault(t, 400, "wrong_type", "email")
-	if len(several.Errors) != 3 {
-		t.Errorf("faults = %+v, want those of email, tenure_months and first_name", several.Errors)
-	}
-	north.ReadOnly.Post(t, provisionPath, `{`).WantFault(t, 403, "read_only_key", "")
-	e.Partner("").Post(t, provisionPath, `{`).WantFault(t, 401, "missing_api_key", "")
-	e.Platform.Put(t, "organizations/north", `{"language_tests_enabled": false}`).Want(t, 200)
-	north.Full.Post(t, provisionPath, `{`).WantFault(t, 403, "language_tests_disabled", "")
-	var accounts int
-	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM accounts`).Scan(&accounts); err != nil || accounts != 0 {
-		t.Errorf("%d accounts were saved (%v)", accounts, err)
+		body := fmt.Sprintf(`{"email": "s%d@institute.org", "first_name": "Ana", "username": "ana.%d", %s}`, i, i, c.words)
+		var got struct {
+			Credentials struct {
+				Username   string
+				Password   *string
+				MustChange bool `json:"must_change_password"`
+			}
+			Email struct{ Type string }
+		}
+		north.Full.Post(t, provisionPath, body).Want(t, 201).Into(t, &got)
+		generated := i >= 6
+		if got.Email.Type != c.mail || (got.Credentials.Password != nil) != generated || got.Credentials.MustChange != generated || got.Credentials.Username != fmt.Sprintf("ana.%d", i) {
+			t.Errorf("%s: %+v", c.words, got)
+		}
 	}
 }
 

@@ -19,6 +19,20 @@ func LoadOffer(b *pg.Batch, org id.Organization, r Request, offer *Offer) {
 	}
 }
 
+// Unknown finds what r names and does not exist, for a call whose student is not known:
+// nil, or a fault that lists all of it.
+func Unknown(ctx context.Context, q pg.Querier, org id.Organization, r Request) (unknown, err error) {
+	var b pg.Batch
+	var p planner
+	p.Request = r
+	LoadOffer(&b, org, r, &p.offer)
+	if err := b.Send(ctx, q); err != nil {
+		return nil, fmt.Errorf("reading what the call names: %w", err)
+	}
+	p.targets()
+	return p.faults.Err(), nil
+}
+
 // LoadHeld queues the reading, under row locks, of the student's enrolments in the
 // organization; held is filled when b is sent. ref is the external_ref to look for.
 func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *Held) {

@@ -30,8 +30,8 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 	return pgx.CollectExactlyOneRow(rows, scanAccount)
 }
 
-func queueByEmail(b *pg.Batch, email Email, into *Account) {
-	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1`, email).Query(func(rows pgx.Rows) error {
+func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
+	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)
 		if pg.None(err) {
 			return nil
@@ -39,6 +39,17 @@ func queueByEmail(b *pg.Batch, email Email, into *Account) {
 		*into = a
 		return err
 	})
+}
+
+func queueTaken(b *pg.Batch, username string, email Email, taken *bool) {
+	b.Queue(`SELECT EXISTS (SELECT FROM accounts WHERE lower(username) = lower($1) AND email <> $2)`, username, email).
+		QueryRow(func(row pgx.Row) error { return row.Scan(taken) })
+}
+
+func queueSignIn(b *pg.Batch, a Account, hash string, now time.Time) {
+	b.Queue(`
+		UPDATE accounts SET username = $2, must_change_password = $3, password_hash = coalesce(nullif($4, ''), password_hash), updated_at = $5
+		WHERE id = $1`, a.ID, a.Username, a.MustChangePassword, hash, now)
 }
 
 func selectAccount(ctx context.Context, q pg.Querier, user id.User) (Account, error) {

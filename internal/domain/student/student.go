@@ -54,7 +54,40 @@ func (a Account) Untouched(org id.Organization) bool {
 
 // Load queues the reading of the account with the address; into stays zero when there is
 // none.
-func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, into) }
+func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, "", into) }
+
+// LoadLocked is Load under the account's row lock: until the transaction ends, nobody
+// signs in or changes the password.
+func LoadLocked(b *pg.Batch, email Email, into *Account) {
+	queueByEmail(b, email, "FOR NO KEY UPDATE", into)
+}
+
+// SameSignIn says whether both are one account that nobody signed in to and whose
+// password nobody changed in between, or no account at all.
+func (a Account) SameSignIn(b Account) bool {
+	return a.ID == b.ID && a.passwordHash == b.passwordHash && a.OwnPassword == b.OwnPassword && a.LastLogin.Equal(b.LastLogin)
+}
+
+// LookUpUsername queues the question whether another account than the address's has the
+// username.
+func LookUpUsername(b *pg.Batch, username string, email Email, taken *bool) {
+	queueTaken(b, username, email, taken)
+}
+
+// SetSignIn queues the writing of the account's username and must_change_password and,
+// unless it is "", of a new password's hash. The caller holds the account's row lock.
+// Named makes a fault of what it may violate.
+func SetSignIn(b *pg.Batch, a Account, passwordHash string, now time.Time) {
+	queueSignIn(b, a, passwordHash, now)
+}
+
+// Named turns the violation of the username's uniqueness into ErrUsernameTaken.
+func Named(err error) error {
+	if pg.Violates(err, "accounts_username") {
+		return ErrUsernameTaken
+	}
+	return err
+}
 
 // Find reads an account by its id. NotFound when there is none.
 func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
@@ -95,7 +128,7 @@ func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, er
 			return a, err
 		}
 		if !derived {
-			return Account{}, errUsernameTaken
+			return Account{}, ErrUsernameTaken
 		}
 		taken, err := selectUsernames(ctx, tx, base)
 		if err != nil {
@@ -107,4 +140,5 @@ func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, er
 	return Account{}, fmt.Errorf("no free username in %d tries", maxUsernameTries)
 }
 
-var errUsernameTaken = fault.Field("username", "username_taken", "username: it is taken; send another or leave it out")
+// ErrUsernameTaken is the fault of a sent username that is another account's.
+var ErrUsernameTaken = fault.Field("username", "username_taken", "username: it is taken; send another or leave it out")

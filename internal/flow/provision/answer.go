@@ -85,7 +85,7 @@ func (c *call) answer() Answer {
 			Created: c.joined == memberCreated, Reactivated: c.joined == memberReactivated},
 		Enrollments:      c.entries(),
 		Warnings:         append([]string{}, c.warnings...),
-		Credentials:      Credentials{Username: c.account.Username, MustChangePassword: c.account.MustChangePassword, Note: c.note()},
+		Credentials:      c.credentials(),
 		LoginURL:         c.PublicURL + "/sign-in/",
 		WelcomeEmailSent: c.mail.Status == MailStatus(email.Sent) || c.mail.Status == MailStatus(email.Queued),
 		Email:            c.mail,
@@ -100,6 +100,14 @@ func (c *call) answer() Answer {
 	return a
 }
 
+func (c *call) credentials() Credentials {
+	shown := Credentials{Username: c.account.Username, MustChangePassword: c.account.MustChangePassword, Note: c.note()}
+	if c.created && c.cmd.mode() == ModeGenerate {
+		shown.Password = &c.details.password
+	}
+	return shown
+}
+
 func (c *call) entries() []Entry {
 	entries := make([]Entry, len(c.moves))
 	for i, m := range c.moves {
@@ -112,17 +120,6 @@ func (c *call) entries() []Entry {
 		}
 	}
 	return entries
-}
-
-// note tells, for an account that existed, what became of its sign-in details.
-func (c *call) note() string {
-	switch {
-	case c.created:
-		return ""
-	case c.mayHaveLink():
-		return "The account existed before this call; its sign-in details are unchanged. The student can set a password with set_password_url."
-	}
-	return "The account existed before this call; its sign-in details were left untouched. The student signs in as before."
 }
 
 func (c *call) linkURL() string { return c.PublicURL + "/set-password/" + c.link.Token }

@@ -23,6 +23,9 @@ type Command struct {
 	CourseIDs    []id.Course
 	TenureMonths int
 	ExternalRef  string
+	Mode         Mode // password_mode; "": ModeSet with a password, else ModeLink
+	Username     string
+	Password     string
 	SendEmail    *bool // send_welcome_email; nil: the organization's default
 	ResendEmail  bool
 	ExtendAccess bool
@@ -83,6 +86,7 @@ func (c Command) check() (student.Email, *fault.List) {
 		add(fault.Field("external_ref", "missing",
 			"external_ref: required with extend_access; send your order or invoice number, so that a repeat does not extend twice"))
 	}
+	c.checkDetails(email, add)
 	return email, &faults
 }
 

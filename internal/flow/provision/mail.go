@@ -57,13 +57,19 @@ func (c *call) writeMail(ctx context.Context, tx *pg.Tx) error {
 	return err
 }
 
-// message is the welcome for a student who may be given a link, else the news of access.
+// message holds the password that this call gave the student; else it is the welcome for
+// a student who may be given a link, and the news of access for who signs in already.
 func (c *call) message() email.Message {
 	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
 		Username: c.account.Username, LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
 	if c.link.Token == "" {
 		m.Content = email.AccessUpdate{Student: about}
+		return m
+	}
+	if c.details.hash != "" {
+		m.Content = email.Credentials{Student: about, MustChangePassword: c.account.MustChangePassword}
+		m.Secrets = email.Secrets{Password: c.details.password, SetPasswordURL: c.linkURL()}
 		return m
 	}
 	m.Content = email.Welcome{Student: about, LinkExpires: c.link.ExpiresAt}

@@ -9,6 +9,7 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -30,7 +32,12 @@ type Office struct {
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string         // the base of every link, without a slash at its end
+
+	gate gate
 }
+
+// maxTries bounds how often a call starts anew because the account changed under it.
+const maxTries = 5
 
 // Student provisions one student and tells what was done. Forbidden as for Allow;
 // Invalid lists every fault of the command, and then nothing was saved.
@@ -39,21 +46,36 @@ func (o *Office) Student(ctx context.Context, who org.Principal, cmd Command) (A
 		return Answer{}, err
 	}
 	address, faults := cmd.check()
-	if address == "" {
-		return Answer{}, faults.Err()
+	now := o.Clock()
+	fresh := call{Office: o, who: who, cmd: cmd, address: address, now: now, today: clock.DateIn(now, o.Zone)}
+	if faults.Err() != nil {
+		return Answer{}, fresh.refuse(ctx, faults)
 	}
-	var a Answer
-	err := o.DB.InTx(ctx, func(tx *pg.Tx) error {
-		now := o.Clock()
-		c := &call{Office: o, who: who, cmd: cmd, address: address, now: now, today: clock.DateIn(now, o.Zone)}
+	leave, err := o.gate.enter(ctx, address)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer leave()
+	for range maxTries {
+		if fresh.details, err = o.prepare(ctx, &fresh); err != nil {
+			return Answer{}, err
+		}
+		var a Answer
+		if a, err = fresh.transact(ctx); !errors.Is(err, errStale) {
+			return a, err
+		}
+	}
+	return Answer{}, err
+}
+
+// transact carries a copy of the call out: it may run again.
+func (c call) transact(ctx context.Context) (a Answer, err error) {
+	err = c.DB.InTx(ctx, func(tx *pg.Tx) error {
+		c := c
 		if err := c.read(ctx, tx); err != nil {
 			return err
 		}
-		found := *faults // the function may run again
-		if err := found.Add(c.plan()); err != nil {
-			return err
-		}
-		if err := found.Err(); err != nil {
+		if err := c.plan(); err != nil {
 			return err
 		}
 		if err := c.write(ctx, tx); err != nil {
@@ -63,6 +85,32 @@ func (o *Office) Student(ctx context.Context, who org.Principal, cmd Command) (A
 		return nil
 	})
 	return a, err
+}
+
+// refuse adds to the faults of the fields what else is wrong with the call, so that its
+// sender learns everything at once.
+func (c call) refuse(ctx context.Context, faults *fault.List) error {
+	if c.address == "" {
+		unknown, err := course.Unknown(ctx, c.DB, c.who.Organization.ID, c.cmd.request())
+		if err != nil {
+			return err
+		}
+		_ = faults.Add(unknown) // it is a fault or nil
+		return faults.Err()
+	}
+	c.details.username, _ = student.ParseUsername(c.cmd.Username) // its fault was found before
+	err := c.DB.InTx(ctx, func(tx *pg.Tx) error {
+		c := c
+		if err := c.read(ctx, tx); err != nil {
+			return err
+		}
+		_ = faults.Add(c.checkName()) // a fault or nil
+		return c.planCourses()
+	})
+	if err := faults.Add(err); err != nil {
+		return err
+	}
+	return faults.Err()
 }
 
 // call is one command on its way through the transaction.
@@ -81,8 +129,14 @@ type call struct {
 	held    course.Held
 	latest  email.Record // the last onboarding mail
 
+	nameTaken bool // the sent username is another account's
+
+	// prepared before the transaction
+	details details
+
 	// decided and written
 	created  bool // the account
+	applied  bool // sign-in details to an account that existed
 	joined   joining
 	moves    []course.Move
 	warnings []string
@@ -105,7 +159,14 @@ func (c *call) read(ctx context.Context, tx *pg.Tx) error {
 	org, request := c.who.Organization.ID, c.cmd.request()
 	var b pg.Batch
 	b.Lock(pg.LockEmail, string(c.address))
-	student.Load(&b, c.address, &c.account)
+	if c.cmd.sends() {
+		student.LoadLocked(&b, c.address, &c.account) // nobody signs in for the first time meanwhile
+	} else {
+		student.Load(&b, c.address, &c.account)
+	}
+	if c.details.username != "" {
+		student.LookUpUsername(&b, c.details.username, c.address, &c.nameTaken)
+	}
 	course.LoadOffer(&b, org, request, &c.offer)
 	if err := b.Send(ctx, tx); err != nil {
 		return fmt.Errorf("reading what the call names: %w", err)
@@ -127,17 +188,26 @@ func (c *call) readStudent(ctx context.Context, tx *pg.Tx) (err error) {
 	return err
 }
 
-// plan decides without I/O.
-func (c *call) plan() (err error) {
-	terms := course.Terms{AccessMonths: c.who.Organization.Defaults.AccessMonths, GraceDays: c.who.Organization.Defaults.GracePeriodDays}
-	c.moves, c.warnings, err = course.Plan(c.cmd.request(), c.offer, c.held, terms, c.today)
-	if err != nil {
+// plan decides without I/O. Invalid lists every fault.
+func (c *call) plan() error {
+	c.created = c.account.ID == 0
+	var faults fault.List
+	if err := faults.Add(c.planDetails()); err != nil {
 		return err
 	}
-	c.created = c.account.ID == 0
+	if err := faults.Add(c.planCourses()); err != nil {
+		return err
+	}
 	c.joined = c.join()
 	c.warnNames()
-	return nil
+	return faults.Err()
+}
+
+func (c *call) planCourses() (err error) {
+	terms := course.Terms{AccessMonths: c.who.Organization.Defaults.AccessMonths, GraceDays: c.who.Organization.Defaults.GracePeriodDays}
+	moves, warnings, err := course.Plan(c.cmd.request(), c.offer, c.held, terms, c.today)
+	c.moves, c.warnings = moves, append(c.warnings, warnings...)
+	return err
 }
 
 // join: an inactive member comes back with any entry that is not skipped.
@@ -173,7 +243,7 @@ func (c *call) warn(format string, args ...any) {
 
 // changed says whether the call changed anything; a mail alone is no change.
 func (c *call) changed() bool {
-	return c.created || c.joined != memberUnchanged || slices.ContainsFunc(c.moves, course.Move.Granted)
+	return c.created || c.applied || c.joined != memberUnchanged || slices.ContainsFunc(c.moves, course.Move.Granted)
 }
 
 // write carries the decisions out.
@@ -181,8 +251,8 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	org := c.who.Organization.ID
 	wasStudent := isStudent(c.member, c.held.Enrolments, c.today)
 	if c.created {
-		draft := student.Draft{Email: c.address, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
-			CreatedBy: org, CreatedVia: student.ViaAPI}
+		draft := student.Draft{Email: c.address, Username: c.details.username, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
+			PasswordHash: c.details.hash, MustChangePassword: c.cmd.mode() == ModeGenerate, CreatedBy: org, CreatedVia: student.ViaAPI}
 		if c.account, err = student.Create(ctx, tx, draft, c.now); err != nil {
 			return err
 		}
@@ -192,11 +262,12 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	}
 	var b pg.Batch
 	c.writeMember(&b)
+	c.writeDetails(&b)
 	course.Enrol(&b, org, c.account.ID, c.moves, c.now)
 	if c.mayHaveLink() {
 		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
-	if err := b.Send(ctx, tx); err != nil {
+	if err := student.Named(b.Send(ctx, tx)); err != nil {
 		return fmt.Errorf("writing membership and enrolments: %w", err)
 	}
 	if err := webhook.Record(ctx, tx, org, c.now, c.events(wasStudent)...); err != nil {

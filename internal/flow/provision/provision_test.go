@@ -89,6 +89,24 @@ func (d *desk) student(c provision.Command) provision.Answer {
 	return a
 }
 
+// refused checks the faults of a call, as "field code" in their order.
+func (d *desk) refused(c provision.Command, want string) {
+	d.t.Helper()
+	_, err := d.Student(d.t.Context(), d.who, c)
+	var f *fault.Error
+	if !errors.As(err, &f) {
+		d.t.Errorf("%s: %v", want, err)
+		return
+	}
+	var got []string
+	for _, e := range f.All() {
+		got = append(got, e.Field+" "+e.Code)
+	}
+	if strings.Join(got, ", ") != want {
+		d.t.Errorf("faults %q, want %q", got, want)
+	}
+}
+
 // events are the recorded events since the last call, as "type user".
 func (d *desk) events() []string {
 	d.t.Helper()
@@ -334,19 +352,7 @@ func TestFaultsSaveNothing(t *testing.T) {
 			c.LastName, c.Courses, c.CourseIDs = strings.Repeat("x", 151), []string{"latin", "sat"}, []id.Course{98}
 		}),
 	} {
-		_, err := d.Student(t.Context(), d.who, c)
-		var f *fault.Error
-		if !errors.As(err, &f) {
-			t.Errorf("%s: %v", want, err)
-			continue
-		}
-		var got []string
-		for _, e := range f.All() {
-			got = append(got, e.Field+" "+e.Code)
-		}
-		if strings.Join(got, ", ") != want {
-			t.Errorf("faults %q, want %q", got, want)
-		}
+		d.refused(c, want)
 	}
 	d.who.Organization.LanguageTestsEnabled = false
 	if _, err := d.Student(t.Context(), d.who, ana()); fault.KindOf(err) != fault.Forbidden {

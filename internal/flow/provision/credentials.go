@@ -1,0 +1,176 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Mode is how a new account gets its password (contract: Password modes).
+type Mode string
+
+// The modes. "" is ModeSet when a password was sent, else ModeLink.
+const (
+	ModeLink     Mode = "link"     // the student sets one by the link
+	ModeSet      Mode = "set"      // the call brings it
+	ModeGenerate Mode = "generate" // the platform draws it, and it must be changed
+)
+
+func (c Command) mode() Mode {
+	switch {
+	case c.Mode != "":
+		return c.Mode
+	case c.Password != "":
+		return ModeSet
+	}
+	return ModeLink
+}
+
+// checkDetails finds the faults of the sign-in details that need no look at accounts.
+func (c Command) checkDetails(email student.Email, add func(error)) {
+	switch {
+	case c.mode() == ModeSet && c.Password == "":
+		add(fault.Field("password", "missing", "password: required with password_mode set; send one, or use link or generate"))
+	case c.mode() != ModeSet && c.Password != "":
+		add(fault.Field("password", "password_with_other_mode",
+			"password: it is sent with password_mode %s; leave it out or use password_mode set", c.mode()))
+	case c.Password != "":
+		add(student.CheckPassword(c.Password, email, c.Username, c.FirstName, c.LastName))
+	}
+	if c.Username != "" {
+		_, err := student.ParseUsername(c.Username)
+		add(err)
+	}
+}
+
+// sends says whether the call brings or asks for sign-in details.
+func (c Command) sends() bool { return c.Username != "" || c.mode() != ModeLink }
+
+// details are the sign-in details of a call. A password is hashed, or compared, before
+// the transaction, because that takes tens of milliseconds.
+type details struct {
+	username string // in its canonical form; "" when not sent
+	password string // what hash was made of
+	hash     string // to be stored; "" for no new password
+
+	seen student.Account // what they were prepared for
+}
+
+// errStale means that the account has changed since the details were prepared for it.
+var errStale = errors.New("the account has changed in the meantime")
+
+// prepare looks at the account, without a lock, and makes the hash if one will be needed.
+func (o *Office) prepare(ctx context.Context, c *call) (d details, err error) {
+	if !c.cmd.sends() {
+		return d, nil
+	}
+	if c.cmd.Username != "" {
+		if d.username, err = student.ParseUsername(c.cmd.Username); err != nil {
+			return d, err
+		}
+	}
+	if c.cmd.mode() == ModeLink {
+		return d, nil
+	}
+	var b pg.Batch
+	student.Load(&b, c.address, &d.seen)
+	if err := b.Send(ctx, o.DB); err != nil {
+		return d, err
+	}
+	if d.password, err = c.newPassword(ctx, d.seen); err != nil || d.password == "" {
+		return d, err
+	}
+	d.hash, err = student.HashPassword(ctx, d.password)
+	return d, err
+}
+
+// newPassword is the one that the account is to get; "" for none. What is generated once
+// is not generated again.
+func (c *call) newPassword(ctx context.Context, seen student.Account) (string, error) {
+	switch {
+	case seen.ID == 0 && c.cmd.mode() == ModeGenerate:
+		return student.GeneratePassword(), nil
+	case seen.ID == 0:
+		return c.cmd.Password, nil
+	case c.cmd.mode() == ModeGenerate || !seen.Untouched(c.who.Organization.ID):
+		return "", nil
+	}
+	same, err := seen.Owns(ctx, c.cmd.Password)
+	if err != nil || same {
+		return "", err
+	}
+	return c.cmd.Password, nil
+}
+
+// planDetails decides what becomes of the sign-in details, once the account is locked.
+func (c *call) planDetails() error {
+	switch {
+	case !c.cmd.sends():
+		return nil
+	case c.cmd.mode() != ModeLink && !c.account.SameSignIn(c.details.seen):
+		return errStale
+	case !c.created && !c.account.Untouched(c.who.Organization.ID):
+		c.warnDetails()
+		return nil
+	}
+	if err := c.checkName(); err != nil {
+		return err
+	}
+	c.applied = !c.created &&
+		(c.details.hash != "" || c.details.username != "" && c.details.username != c.account.Username)
+	return nil
+}
+
+// checkName finds a sent username that is another's, where it would be applied.
+func (c *call) checkName() error {
+	if c.nameTaken && (c.account.ID == 0 || c.account.Untouched(c.who.Organization.ID)) {
+		return student.ErrUsernameTaken
+	}
+	return nil
+}
+
+// warnDetails tells what was ignored: who signs in already keeps the details.
+func (c *call) warnDetails() {
+	why := "the account signs in with its own details, or was not made by this organization"
+	if c.cmd.Username != "" && !strings.EqualFold(c.details.username, c.account.Username) {
+		c.warn("username: ignored; %s", why)
+	}
+	switch c.cmd.mode() {
+	case ModeSet:
+		c.warn("password: ignored; %s", why)
+	case ModeGenerate:
+		c.warn("password_mode: no password was generated; %s", why)
+	case ModeLink:
+	}
+}
+
+// writeDetails gives an account that existed the sent details.
+func (c *call) writeDetails(b *pg.Batch) {
+	if !c.applied {
+		return
+	}
+	if c.details.username != "" {
+		c.account.Username = c.details.username
+	}
+	if c.details.hash != "" {
+		c.account.MustChangePassword = false
+	}
+	student.SetSignIn(b, c.account, c.details.hash, c.now)
+}
+
+// note tells, for an account that existed, what became of its sign-in details.
+func (c *call) note() string {
+	switch {
+	case c.created:
+		return ""
+	case c.applied:
+		return "The account existed before this call; the sent sign-in details replaced its old ones. The student can also set a password with set_password_url."
+	case c.account.Untouched(c.who.Organization.ID):
+		return "The account existed before this call; its sign-in details are unchanged. The student can set a password with set_password_url."
+	}
+	return "The account existed before this call; its sign-in details were left untouched. The student signs in as before."
+}

@@ -1,0 +1,197 @@
+package provision_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+)
+
+const password = "Tr0ub4dor&3x"
+
+// signsIn says whether the name and password are somebody's, without leaving a trace.
+func (d *desk) signsIn(name, password string) bool {
+	d.t.Helper()
+	_, err := student.SignIn(d.t.Context(), d.DB, name, password, now)
+	d.exec(`UPDATE accounts SET last_login = NULL`)
+	return err == nil
+}
+
+// Contract: Password modes.
+func TestPasswordModes(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	call := func(address string, change func(*provision.Command)) provision.Answer {
+		c := ana("ielts")
+		c.Email = address
+		change(&c)
+		return d.student(c)
+	}
+	t.Run("link", func(t *testing.T) {
+		a := call("link@institute.org", func(c *provision.Command) { c.Mode = provision.ModeLink })
+		if a.SetPasswordURL == nil || a.Credentials.Password != nil || a.Credentials.MustChangePassword || *a.Email.Type != email.TypeWelcome {
+			t.Errorf("%+v", a)
+		}
+		if d.count(`SELECT count(*) FROM accounts WHERE id = $1 AND password_hash IS NULL`, a.UserID) != 1 {
+			t.Error("the account has a password")
+		}
+	})
+	t.Run("set", func(t *testing.T) {
+		a := call("set@institute.org", func(c *provision.Command) {
+			c.Mode, c.Username, c.Password = provision.ModeSet, "Ana.L", password
+		})
+		if a.Credentials.Password != nil || a.Credentials.MustChangePassword || a.Credentials.Username != "Ana.L" || a.SetPasswordURL == nil ||
+			*a.Email.Type != email.TypeCredentials {
+			t.Errorf("%+v", a)
+		}
+		if !d.signsIn("ana.l", password) || !d.signsIn("set@institute.org", password) {
+			t.Error("the sent details do not sign in")
+		}
+	})
+	t.Run("set is implied by a password", func(t *testing.T) {
+		if a := call("implied@institute.org", func(c *provision.Command) { c.Password = password }); *a.Email.Type != email.TypeCredentials {
+			t.Errorf("%+v", a)
+		}
+	})
+	t.Run("generate", func(t *testing.T) {
+		generate := func(c *provision.Command) { c.Mode = provision.ModeGenerate }
+		a := call("generate@institute.org", generate)
+		if a.Credentials.Password == nil || !a.Credentials.MustChangePassword || *a.Email.Type != email.TypeCredentials {
+			t.Fatalf("%+v", a)
+		}
+		if !d.signsIn("generate@institute.org", *a.Credentials.Password) {
+			t.Error("the generated password does not sign in")
+		}
+		again := call("generate@institute.org", generate)
+		if again.Status != "already_provisioned" || again.Credentials.Password != nil || again.Credentials.Note == "" || again.SetPasswordURL == nil || len(again.Warnings) != 0 {
+			t.Errorf("a repeat: %+v", again)
+		}
+		if !d.signsIn("generate@institute.org", *a.Credentials.Password) {
+			t.Error("a repeat has changed the password")
+		}
+	})
+}
+
+// Contract: provisioning, rule 5.
+func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
+	t.Parallel()
+	details := func(name, word string) provision.Command {
+		c := ana()
+		c.Username, c.Password = name, word
+		return c
+	}
+	t.Run("made here and never signed in: applied", func(t *testing.T) {
+		t.Parallel()
+		d := open(t)
+		d.student(ana())
+		a := d.student(details("ana", password))
+		if a.Status != "success" || a.CreatedUser || a.Credentials.Username != "ana" || a.Credentials.Password != nil || a.Credentials.Note == "" ||
+			len(a.Warnings) != 0 || a.SetPasswordURL == nil || *a.Email.Type != email.TypeCredentials || !d.signsIn("ana", password) {
+			t.Fatalf("%+v", a)
+		}
+		if a := d.student(details("ana", password)); a.Status != "already_provisioned" || !d.signsIn("ana", password) {
+			t.Errorf("the same again: %+v", a)
+		}
+		if a := d.student(details("", password+"2")); a.Status != "success" || a.Credentials.Username != "ana" || !d.signsIn("ana", password+"2") {
+			t.Errorf("another password: %+v", a)
+		}
+		if a := d.student(details("anna", "")); a.Status != "success" || a.Credentials.Username != "anna" || *a.Email.Type != email.TypeWelcome || !d.signsIn("anna", password+"2") {
+			t.Errorf("another username: %+v", a)
+		}
+	})
+	for name, sql := range map[string]string{
+		"signed in":        `UPDATE accounts SET last_login = now()`,
+		"own password":     `UPDATE accounts SET own_password = true, password_hash = 'x'`,
+		"came from roster": `UPDATE accounts SET created_via = 'roster'`,
+		"came from another organization": `WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+			VALUES ('south', 'South', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id)
+			UPDATE accounts SET created_by_organization = o.id FROM o`,
+	} {
+		t.Run(name+": left untouched", func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			d.student(ana())
+			d.exec(sql)
+			hash := `SELECT count(*) FROM accounts WHERE username = 'ana@institute.org' AND coalesce(password_hash, 'x') = 'x'`
+			for want, c := range map[string]provision.Command{
+				"username: , password: ": details("ana", password),
+				"username: ":             details("ana", ""),
+				"password: ":             details("ana@institute.org", password),
+				"password_mode: ":        {Email: "ana@institute.org", FirstName: "Ana", Mode: provision.ModeGenerate},
+			} {
+				a := d.student(c)
+				if a.Status != "already_provisioned" || a.Credentials.Note == "" || a.Credentials.Password != nil || a.SetPasswordURL != nil || d.count(hash) != 1 {
+					t.Errorf("%+v", a)
+				}
+				var got strings.Builder
+				for i, w := range a.Warnings {
+					if i > 0 {
+						got.WriteString(", ")
+					}
+					got.WriteString(w[:strings.Index(w, ": ")+2])
+				}
+				if got.String() != want {
+					t.Errorf("warnings %q, want %s", a.Warnings, want)
+				}
+			}
+			if a := d.student(ana()); len(a.Warnings) != 0 || a.Credentials.Note == "" {
+				t.Errorf("nothing was sent, and yet: %+v", a)
+			}
+		})
+	}
+}
+
+func TestUsernames(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	named := func(address, username string) provision.Command {
+		return provision.Command{Email: address, FirstName: "Ana", Username: username}
+	}
+	if a := d.student(named("one@institute.org", "Ana")); a.Credentials.Username != "Ana" {
+		t.Fatalf("%+v", a)
+	}
+	d.refused(named("two@institute.org", "ANA"), "username username_taken")
+	d.refused(named("two@institute.org", "an a"), "username invalid_username")
+	bad := named("two@institute.org", "ana")
+	bad.TenureMonths, bad.Courses = 500, []string{"latin"}
+	d.refused(bad, "tenure_months out_of_range, username username_taken, courses unknown_course_type")
+	if a := d.student(named("two@institute.org", "")); a.Credentials.Username != "two@institute.org" {
+		t.Fatalf("%+v", a)
+	}
+	d.refused(named("two@institute.org", "ana"), "username username_taken")
+	d.exec(`UPDATE accounts SET last_login = now()`)
+	if a := d.student(named("two@institute.org", "ana")); len(a.Warnings) != 1 { // it is not applied, so it is not checked
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestConcurrentCallsWithAPassword(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	second := &provision.Office{DB: d.DB, Mail: d.Mail, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL} // another replica
+	c := ana("ielts")
+	c.Password = password
+	var wg sync.WaitGroup
+	for i := range 12 {
+		office := d.Office
+		if i%2 == 1 {
+			office = second
+		}
+		wg.Go(func() {
+			if _, err := office.Student(t.Context(), d.who, c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := d.count(`SELECT count(*) FROM emails`); n != 1 {
+		t.Errorf("%d mails", n)
+	}
+	if !d.signsIn("ana@institute.org", password) {
+		t.Error("the password does not sign in")
+	}
+}

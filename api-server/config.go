@@ -16,19 +16,20 @@ import (
 
 // config is everything that the environment decides.
 type config struct {
-	DatabaseURL     string   `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
-	RedisURL        string   `env:"REDIS_URL,required" help:"redis:// address of the run queue; the APIs work while it is away"`
-	HTTPAddr        string   `env:"HTTP_ADDR" envDefault:":8080" help:"address of the partner API"`
-	PlatformAddr    string   `env:"PLATFORM_ADDR" envDefault:":8081" help:"address of the platform API; never public"`
-	PrivateAddr     string   `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
-	PlatformKey     string   `env:"PLATFORM_KEY,required" help:"the key of the platform API, 16 characters at least"`
-	PublicURL       string   `env:"PUBLIC_URL,required" help:"base of every link that leaves in an answer, such as https://registrar.example"`
-	PlatformZone    string   `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`
-	LogLevel        string   `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	MaxInFlight     int      `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each API; more are answered 503"`
-	SafeExamBrowser bool     `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
-	Suppressed      []string `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
-	TrustedProxies  []string `env:"TRUSTED_PROXIES" help:"networks of own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed"`
+	DatabaseURL     string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	RedisURL        string        `env:"REDIS_URL,required" help:"redis:// address of the run queue; the APIs work while it is away"`
+	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" help:"address of the partner API"`
+	PlatformAddr    string        `env:"PLATFORM_ADDR" envDefault:":8081" help:"address of the platform API; never public"`
+	PrivateAddr     string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
+	PlatformKey     string        `env:"PLATFORM_KEY,required" help:"the key of the platform API, 16 characters at least"`
+	PublicURL       string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in an answer, such as https://registrar.example"`
+	PlatformZone    string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`
+	LogLevel        string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	MaxInFlight     int           `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each API; more are answered 503"`
+	SafeExamBrowser bool          `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
+	Suppressed      []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
+	SchemaWait      time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
+	TrustedProxies  []string      `env:"TRUSTED_PROXIES" help:"networks of own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed"`
 	Secrets         seal.Config
 	Egress          egress.Config
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
 
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
@@ -31,6 +32,7 @@ func main() {
 type commandLine struct {
 	Serve     serveCommand     `cmd:"" default:"1" help:"Serve both APIs until SIGTERM or SIGINT (this is the default)."`
 	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema to this version and end."`
+	Probe     probeCommand     `cmd:"" help:"Ask URLs, and end with status 0 if each answers 2xx."`
 	NewKeyset newKeysetCommand `cmd:"" help:"Print a new SECRET_KEYSET."`
 }
 

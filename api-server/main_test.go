@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +143,25 @@ func TestNewKeysetOpensABox(t *testing.T) {
 func TestUnknownCommand(t *testing.T) {
 	if err := run(t.Context(), []string{"fly"}, environment(nil), io.Discard); err == nil {
 		t.Fatal("accepted")
+	}
+}
+
+func TestProbe(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/well" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "out of order")
+		}
+	}))
+	defer server.Close()
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"probe", server.URL + "/well"}, environment(nil), &out); err != nil || !strings.Contains(out.String(), "200 OK "+server.URL) {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	err := run(t.Context(), []string{"probe", server.URL + "/ill", server.URL + "/well", "http://" + freeAddr(t)}, environment(nil), &out)
+	for _, want := range []string{"/ill: 503", "out of order", "refused"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in: %v", want, err)
+		}
 	}
 }

@@ -29,7 +29,7 @@ func (serveCommand) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	db, err := pg.OpenCurrent(p.ctx, c.DatabaseURL)
+	db, err := pg.OpenCurrent(p.ctx, c.DatabaseURL, c.SchemaWait)
 	if err != nil {
 		return err
 	}
@@ -41,6 +41,7 @@ func (serveCommand) Run(p *process) error {
 	defer func() { _ = rdb.Close() }()
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
+	pg.SchemaMetrics(reg, db)
 	keys := org.NewKeyring(db)
 	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"time"
+
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // config is everything that the environment decides.
 type config struct {
-	DatabaseURL string `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
-	RedisURL    string `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
-	PrivateAddr string `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
-	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	Concurrency int    `env:"WEBHOOK_CONCURRENCY" envDefault:"500" help:"leases in hand at a time; one holds up to 16 attempts"`
-	CAFile      string `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities to trust beside the system's"`
+	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	RedisURL    string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
+	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
+	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	Concurrency int           `env:"WEBHOOK_CONCURRENCY" envDefault:"500" help:"leases in hand at a time; one holds up to 16 attempts"`
+	CAFile      string        `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities to trust beside the system's"`
+	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	Egress      egress.Config
 	Secrets     seal.Config
 }

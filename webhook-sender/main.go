@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
+
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
@@ -55,7 +57,7 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 		return err
 	}
 	defer caller.Close()
-	db, err := pg.OpenCurrent(ctx, c.DatabaseURL)
+	db, err := pg.OpenCurrent(ctx, c.DatabaseURL, c.SchemaWait)
 	if err != nil {
 		return err
 	}
@@ -69,6 +71,7 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	defer recorder.Close()
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
+	pg.SchemaMetrics(reg, db)
 	handler := &deliver.Handler{DB: db, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System, Log: log, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping},

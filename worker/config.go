@@ -20,6 +20,8 @@ type config struct {
 	MailFrom         string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
 	EmailConcurrency int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
 	OutboxLease      time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long owed work may wait on the run queue before it is put there again"`
+	SchemaWait       time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
+	AsynqPassword    string        `env:"ASYNQ_PASSWORD,unset" json:"-" help:"password of the queues' page for the user registrar; without one the page asks for none"`
 	Secrets          seal.Config
 }
 

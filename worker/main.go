@@ -11,6 +11,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
+
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -43,7 +45,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err != nil {
 		return err
 	}
-	db, err := pg.OpenCurrent(ctx, c.DatabaseURL)
+	db, err := pg.OpenCurrent(ctx, c.DatabaseURL, c.SchemaWait)
 	if err != nil {
 		return err
 	}
@@ -64,7 +66,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		obs.Check{Name: "smtp", Optional: true, Probe: w.postman.Server.Ping})
 	page := monitor.Handler("/asynq", rdb)
 	defer func() { _ = page.Close() }()
-	private.Handle("/asynq", page)
-	private.Handle("/asynq/", page)
+	private.Handle("/asynq", monitor.SignIn(c.AsynqPassword, page))
+	private.Handle("/asynq/", monitor.SignIn(c.AsynqPassword, page))
 	return obs.Run(ctx, private, c.PrivateAddr, w.pieces()...)
 }

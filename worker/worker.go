@@ -60,6 +60,7 @@ func newWorker(c config, log *slog.Logger, db *pg.DB, box *seal.Box, rdb *redis.
 		}}
 	w.webhooks = &relay.Webhooks{DB: db, Queue: client, Clock: clock.System, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
+	pg.SchemaMetrics(w.registry, db)
 	w.registry.MustRegister(w.outbox, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Maintenance))
 	return w, nil
 }

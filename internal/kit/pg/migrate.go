@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -71,24 +69,6 @@ func RequiredVersion() int64 {
 	return version
 }
 
-// CheckSchema refuses a schema older than this program needs. A newer one is fine:
-// migrations keep the previous program version working.
-func CheckSchema(ctx context.Context, q Querier) error {
-	var have int64
-	err := q.QueryRow(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&have)
-	var missing *pgconn.PgError
-	if errors.As(err, &missing) && missing.Code == "42P01" {
-		err = nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading the schema version: %w", err)
-	}
-	if need := RequiredVersion(); have < need {
-		return fmt.Errorf("the database schema is at version %d and this program needs %d: run `api-server migrate` first", have, need)
-	}
-	return nil
-}
-
 // MigrationText is every embedded migration, one after the other: what a cached schema
 // is valid for.
 func MigrationText() []byte {
@@ -105,18 +85,4 @@ func MigrationText() []byte {
 		text = append(append(text, e.Name()...), b...)
 	}
 	return text
-}
-
-// OpenCurrent opens the database for a program: as Open, and refuses a schema older than
-// the program needs.
-func OpenCurrent(ctx context.Context, url string) (*DB, error) {
-	db, err := Open(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	if err := CheckSchema(ctx, db); err != nil {
-		db.Close()
-		return nil, err
-	}
-	return db, nil
 }

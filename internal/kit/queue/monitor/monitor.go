@@ -1,5 +1,5 @@
-// Package monitor serves Asynq's own web page of the queues, for looking only. It has no
-// sign-in: it belongs on a private port.
+// Package monitor serves Asynq's own web page of the queues, for looking only. It belongs
+// on a private port.
 package monitor
 
 import (
@@ -7,12 +7,34 @@ import (
 
 	"github.com/hibiken/asynqmon"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // Handler is the page under root ("/asynq"). Every request that would change something
 // is answered 405. Close ends its connections.
 func Handler(root string, rdb *redis.Client) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{RootPath: root, RedisConnOpt: options{rdb}, ReadOnly: true})
+}
+
+// User is the name that SignIn asks for.
+const User = "registrar"
+
+// SignIn lets only those to h who know the password (HTTP Basic, user User). An empty
+// password lets everybody through.
+func SignIn(password string, h http.Handler) http.Handler {
+	if password == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, given, _ := r.BasicAuth()
+		if user != User || !seal.Equal(given, password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="Registrar queues", charset="UTF-8"`)
+			http.Error(w, "Sign in as "+User+" with ASYNQ_PASSWORD.", http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 var _ http.Handler = (*asynqmon.HTTPHandler)(nil)

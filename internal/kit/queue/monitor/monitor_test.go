@@ -1,0 +1,33 @@
+package monitor
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+func TestSignIn(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	for _, c := range []struct {
+		name, password, user, given string
+		want                        int
+	}{
+		{"right", "hush", User, "hush", 418},
+		{"wrong password", "hush", User, "rush", 401},
+		{"wrong name", "hush", "root", "hush", 401},
+		{"nothing", "hush", "", "", 401},
+		{"none is asked for", "", "", "", 418},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/asynq", nil)
+			if c.user != "" {
+				r.SetBasicAuth(c.user, c.given)
+			}
+			w := httptest.NewRecorder()
+			SignIn(c.password, page).ServeHTTP(w, r)
+			if w.Code != c.want || (c.want == 401) != (w.Header().Get("WWW-Authenticate") != "") {
+				t.Fatalf("%d %v", w.Code, w.Header())
+			}
+		})
+	}
+}

@@ -1,0 +1,17 @@
+package page
+
+import (
+	"context"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+func selectKey(ctx context.Context, q pg.Querier) (sealed []byte, err error) {
+	err = q.QueryRow(ctx, `SELECT sealed FROM page_keys WHERE version = $1`, version).Scan(&sealed)
+	return sealed, err
+}
+
+func insertKey(ctx context.Context, q pg.Querier, sealed []byte) error {
+	_, err := q.Exec(ctx, `INSERT INTO page_keys (version, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING`, version, sealed)
+	return err
+}

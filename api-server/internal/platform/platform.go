@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -54,6 +55,10 @@ func (s *Server) Routes(r chi.Router) {
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
 	r.Post("/activity", edge.Handle(s.recordActivity))
 	r.Post("/activity/compile", edge.Handle(s.compileActivity))
+	r.Put("/catalog/tests/{code}", edge.Handle(s.putSharedTest))
+	r.Put("/organizations/{slug}/catalog/tests/{code}", edge.Handle(s.putOwnItem(catalog.Test)))
+	r.Put("/organizations/{slug}/catalog/quizzes/{code}", edge.Handle(s.putOwnItem(catalog.Quiz)))
+	r.Put("/organizations/{slug}/catalog/assessments/{code}", edge.Handle(s.putOwnItem(catalog.Assessment)))
 }
 
 func (s *Server) authenticate(next http.Handler) http.Handler {

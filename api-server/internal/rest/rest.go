@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -25,7 +26,10 @@ type Server struct {
 	Zone  *time.Location // the platform's: decides today
 	Keys  *org.Keyring
 
-	Office *provision.Office
+	Office  *provision.Office
+	Cursors *page.Cursors
+
+	PublicURL string // base of links, without a slash at its end
 
 	SafeExamBrowser bool // the site's option
 }
@@ -37,6 +41,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))
 	r.Post("/provision/student", edge.Handle(s.provisionStudent))
+	r.Get("/catalog", edge.Handle(s.listCatalog))
 }
 
 // today is the platform's day.

@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -59,7 +60,8 @@ func New(d Deps) APIs {
 	public, private := router("partner"), router("platform")
 	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
 		PublicURL: d.PublicURL}
-	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office, SafeExamBrowser: d.SafeExamBrowser}
+	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
+		Cursors: page.New(d.DB, d.Box), PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)

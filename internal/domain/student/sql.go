@@ -170,3 +170,72 @@ func deleteExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
 	tag, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at <= now()`)
 	return tag.RowsAffected(), err
 }
+
+// isStudent is the condition on a (accounts) for a student of organization $1: in the
+// student role or enrolled at any time, and not of the staff.
+const isStudent = `CASE (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
+	WHEN 'member' THEN true
+	ELSE NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
+		AND EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id) END`
+
+func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Who) ([]Account, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+accountColumns+` FROM accounts a
+		WHERE a.id IN (SELECT id FROM accounts WHERE email = $2 UNION ALL SELECT $3) AND `+isStudent, org, w.Email, w.User)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanAccount)
+}
+
+func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
+	return oneAccount(q.Query(ctx, `
+		SELECT `+accountColumns+` FROM accounts a
+		WHERE a.email = $2 AND (
+			EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
+			OR EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id))`, org, email))
+}
+
+// Conditions on p (people of the roster) for having access on the day $5, and for having
+// had it or having left.
+const (
+	hasAccess = `EXISTS (SELECT FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
+		AND x.state = 'running' AND x.start_date <= $5 AND x.grace_period_end >= $5)`
+	isGone = `(EXISTS (SELECT FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive')
+		OR EXISTS (SELECT FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
+			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5)))`
+)
+
+// selectRoster walks members and enrolments by user id, each along its index, and merges
+// the two: neither list has to be read beyond the page.
+func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
+	// Every parameter has to be in the statement, used or not.
+	chosen := `($4::bigint = 0 OR EXISTS (SELECT FROM enrolments x WHERE x.course_id = $4 AND x.organization_id = $1 AND x.user_id = p.user_id))
+		AND $5::date IS NOT NULL`
+	switch f.Status {
+	case RosterActive:
+		chosen += ` AND ` + hasAccess
+	case RosterInactive:
+		chosen += ` AND NOT ` + hasAccess + ` AND ` + isGone
+	case RosterAny:
+	}
+	members := `SELECT p.user_id FROM members p WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
+		ORDER BY p.user_id LIMIT $3`
+	enrolled := `SELECT DISTINCT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.user_id > $2 AND ` + chosen + `
+		AND NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id)
+		ORDER BY p.user_id LIMIT $3`
+	if f.Course != 0 {
+		enrolled = `SELECT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + chosen + `
+			AND NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id AND m.role <> 'member')
+			ORDER BY p.user_id LIMIT $3`
+		members = `SELECT 0 WHERE false`
+	}
+	rows, err := q.Query(ctx, `
+		SELECT `+accountColumns+` FROM accounts a
+		JOIN (SELECT user_id FROM ((`+members+`) UNION (`+enrolled+`)) AS both_of ORDER BY user_id LIMIT $3) AS chosen ON chosen.user_id = a.id
+		ORDER BY a.id`, org, after, limit, f.Course, f.Today)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanAccount)
+}

@@ -22,6 +22,8 @@ type (
 	Endpoint     int64 // webhook_endpoints.id: one receiver URL
 	Email        int64 // emails.id
 	Task         int64 // outbox_tasks.id
+	Item         int64 // catalog_items.id; the contract's item_id
+	Assignment   int64 // assignments.id; the number in the contract's assignment ids
 )
 
 // Event is a webhook event's id: a version 7 UUID in the database, "evt_" and 32

@@ -177,4 +177,5 @@ const (
 	LockOrganization LockSpace = 1003 // one upsert an organization's slug
 
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
+	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code
 )

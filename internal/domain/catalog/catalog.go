@@ -1,0 +1,183 @@
+// Package catalog holds the work that can be assigned: language tests, quizzes and
+// assessments, and the scales on which they are scored.
+package catalog
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Kind is what sort of work an item, an assignment or a result is.
+type Kind string
+
+// The kinds.
+const (
+	Test       Kind = "test"
+	Quiz       Kind = "quiz"
+	Assessment Kind = "assessment"
+)
+
+// Kinds lists the kinds in the contract's order.
+func Kinds() []Kind { return []Kind{Test, Quiz, Assessment} }
+
+// Item is a piece of work that can be assigned (contract: Catalog item).
+type Item struct {
+	ID           id.Item
+	Organization id.Organization // 0: a test that is everyone's
+	Kind         Kind
+	Code         string // the platform's name of it, unique for the owner and kind
+	Title        string
+	Type         string // a test type, or the kind where it is no test
+	Scope        string // ScopeFull, or the section that it examines
+	MaxScore     decimal.Number
+	Difficulty   *decimal.Number // on the type's scale; nil: not known
+	Starter      bool            // may be placed with new students
+	Active       bool            // inactive ones are neither listed nor assigned
+}
+
+// Patch changes the settings that are not nil.
+type Patch struct {
+	Title      *string
+	Type       *string // tests alone have one
+	Scope      *string
+	MaxScore   *decimal.Number
+	Difficulty *decimal.Number
+	Starter    *bool
+	Active     *bool
+}
+
+// Put creates the item of a code or changes what p names; created says which. A new one
+// needs a title and, if it is a test, a type; its maximum is the scale's unless it has
+// none. Results keep the maximum that they were scored with. Invalid names each fault.
+func Put(ctx context.Context, tx *pg.Tx, org id.Organization, kind Kind, code string, p Patch, now time.Time) (i Item, created bool, err error) {
+	i, err = lockByCode(ctx, tx, org, kind, code)
+	if created = pg.None(err); created {
+		i, err = Item{Organization: org, Kind: kind, Code: code, Scope: ScopeFull, Active: true}, nil
+		if kind != Test {
+			i.Type = string(kind)
+		}
+	}
+	if err != nil {
+		return i, false, err
+	}
+	i = p.apply(i)
+	if err := i.check(p); err != nil {
+		return i, false, err
+	}
+	i.ID, err = upsert(ctx, tx, i, now)
+	return i, created, err
+}
+
+func (p Patch) apply(i Item) Item {
+	before := i.Type + i.Scope
+	if p.Title != nil {
+		i.Title = strings.TrimSpace(*p.Title)
+	}
+	set(&i.Type, p.Type)
+	set(&i.Scope, p.Scope)
+	if i.MaxScore == 0 || before != i.Type+i.Scope {
+		i.MaxScore = i.usualMax()
+	}
+	set(&i.MaxScore, p.MaxScore)
+	if p.Difficulty != nil {
+		i.Difficulty = p.Difficulty
+	}
+	set(&i.Starter, p.Starter)
+	set(&i.Active, p.Active)
+	return i
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// usualMax is the maximum of the item's scale: 100 where the scale is the item's own.
+func (i Item) usualMax() decimal.Number {
+	s, ok := ScaleOf(i.Type)
+	if !ok {
+		return decimal.Whole(100)
+	}
+	if section, ok := s.section(i.Scope); ok {
+		return section.Max
+	}
+	return s.Overall.Max
+}
+
+// Limits, in characters.
+const (
+	maxTitle = 300
+	maxCode  = 100
+)
+
+func (i Item) check(p Patch) error {
+	var faults fault.List
+	bad := func(field, code, format string, args ...any) {
+		_ = faults.Add(fault.Field(field, code, field+": "+format, args...))
+	}
+	if n := utf8.RuneCountInString(i.Title); n < 1 || n > maxTitle {
+		bad("title", "invalid", "send a title of 1 to %d characters", maxTitle)
+	}
+	if i.Code == "" || utf8.RuneCountInString(i.Code) > maxCode || strings.IndexFunc(i.Code, unicode.IsControl) >= 0 || !utf8.ValidString(i.Code) {
+		bad("code", "invalid", "send a code of 1 to %d characters, without control characters", maxCode)
+	}
+	scale, known := ScaleOf(i.Type)
+	switch {
+	case i.Kind != Test && i.Type != string(i.Kind):
+		bad("type", "invalid", "only tests have a type; leave it out")
+	case i.Kind == Test && !known:
+		bad("type", "unknown_test_type", "there is no test type %q; send one of %s", i.Type, strings.Join(TestTypes(), ", "))
+	}
+	_, isSection := scale.section(i.Scope)
+	if i.Scope != ScopeFull && !isSection && (i.Type != TypeCustom || i.Scope == "" || utf8.RuneCountInString(i.Scope) > maxCode) {
+		bad("scope", "invalid", "send full, or one of the type's sections: %s", strings.Join(scale.names(), ", "))
+	}
+	own := i.Kind == Assessment || i.Type == TypeCustom
+	switch {
+	case own && i.MaxScore <= 0:
+		bad("max_score", "invalid", "send a number above 0")
+	case !own && p.MaxScore != nil && i.MaxScore != i.usualMax():
+		bad("max_score", "off_scale", "its scale ends at %v; send that or leave it out", i.usualMax())
+	}
+	return faults.Err()
+}
+
+// List gives the active items that the organization can assign, by kind and id: its own,
+// and the tests that are everyone's.
+func List(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) ([]Item, error) {
+	items, err := selectVisible(ctx, q, org, kinds)
+	slices.SortStableFunc(items, func(a, b Item) int {
+		return slices.Index(Kinds(), a.Kind) - slices.Index(Kinds(), b.Kind)
+	})
+	return items, err
+}
+
+// Find reads an active item of the kind that the organization can assign. NotFound
+// otherwise: another organization's items do not exist for it.
+func Find(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {
+	i, err := selectItem(ctx, q, org, kind, item)
+	if pg.None(err) {
+		return Item{}, fault.New(fault.NotFound, "item_not_found", "item_id: the organization's catalog has no %s %d; send an item_id of GET /catalog/", kind, item)
+	}
+	return i, err
+}
+
+// Load reads the items of the ids that the organization may have work on, active or not.
+func Load(ctx context.Context, q pg.Querier, org id.Organization, items []id.Item) (map[id.Item]Item, error) {
+	found, err := selectItems(ctx, q, org, items)
+	byID := make(map[id.Item]Item, len(found))
+	for _, i := range found {
+		byID[i.ID] = i
+	}
+	return byID, err
+}

@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+const itemColumns = `i.id, coalesce(i.organization_id, 0) AS organization, i.kind, i.code, i.title, i.type, i.scope,
+	i.max_score_e4 AS max_score, i.difficulty_e4 AS difficulty, i.starter, i.active`
+
+// visible is the condition on i (catalog_items) for what organization $1 can see.
+const visible = `(i.organization_id = $1 OR i.organization_id IS NULL)`
+
+func items(rows pgx.Rows, err error) ([]Item, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Item])
+}
+
+func oneItem(rows pgx.Rows, err error) (Item, error) {
+	if err != nil {
+		return Item{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Item])
+}
+
+// lockByCode also makes whoever creates the same item at the same time wait.
+func lockByCode(ctx context.Context, tx *pg.Tx, org id.Organization, kind Kind, code string) (Item, error) {
+	if err := pg.Lock(ctx, tx, pg.LockCatalog, string(kind)+"/"+code); err != nil {
+		return Item{}, err
+	}
+	return oneItem(tx.Query(ctx, `
+		SELECT `+itemColumns+` FROM catalog_items i
+		WHERE i.organization_id IS NOT DISTINCT FROM nullif($1::bigint, 0) AND i.kind = $2 AND i.code = $3`, org, kind, code))
+}
+
+func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.Item, err error) {
+	err = q.QueryRow(ctx, `
+		INSERT INTO catalog_items (organization_id, kind, code, title, type, scope, max_score_e4, difficulty_e4, starter, active,
+			created_at, updated_at)
+		VALUES (nullif($1::bigint, 0), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
+		ON CONFLICT (organization_id, kind, code) DO UPDATE SET
+			title = excluded.title, type = excluded.type, scope = excluded.scope, max_score_e4 = excluded.max_score_e4,
+			difficulty_e4 = excluded.difficulty_e4, starter = excluded.starter, active = excluded.active, updated_at = excluded.updated_at
+		RETURNING id`,
+		i.Organization, i.Kind, i.Code, i.Title, i.Type, i.Scope, i.MaxScore, i.Difficulty, i.Starter, i.Active, now).Scan(&item)
+	return item, err
+}
+
+func selectVisible(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) ([]Item, error) {
+	return items(q.Query(ctx, `
+		SELECT `+itemColumns+` FROM catalog_items i
+		WHERE `+visible+` AND i.active AND i.kind = ANY ($2) ORDER BY i.id`, org, kinds))
+}
+
+func selectItem(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {
+	return oneItem(q.Query(ctx, `
+		SELECT `+itemColumns+` FROM catalog_items i
+		WHERE `+visible+` AND i.active AND i.kind = $2 AND i.id = $3`, org, kind, item))
+}
+
+func selectItems(ctx context.Context, q pg.Querier, org id.Organization, ids []id.Item) ([]Item, error) {
+	return items(q.Query(ctx, `
+		SELECT `+itemColumns+` FROM catalog_items i WHERE `+visible+` AND i.id = ANY ($2)`, org, ids))
+}

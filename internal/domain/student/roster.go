@@ -1,0 +1,76 @@
+package student
+
+import (
+	"context"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Who names one student by email, by user id or by both; the zero Who names nobody.
+type Who struct {
+	Email Email
+	User  id.User
+}
+
+// Anybody says whether w names nobody, so that everybody is meant.
+func (w Who) Anybody() bool { return w == Who{} }
+
+// Resolve finds the student of the organization whom w names: a member of the student
+// role, active or not, or a person who is or was enrolled, and none of the staff.
+// NotFound otherwise, so that people of other organizations cannot be told from nobody;
+// Invalid (who_differs) when email and user_id are two students of the organization.
+func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Who) (Account, error) {
+	found, err := selectStudents(ctx, q, org, w)
+	switch {
+	case err != nil:
+		return Account{}, err
+	case len(found) == 2:
+		return Account{}, fault.Field("user_id", "who_differs", "user_id: it is not the student of the email; send one of the two, or both of one student")
+	case len(found) == 0, !w.names(found[0]):
+		return Account{}, ErrNoStudent
+	}
+	return found[0], nil
+}
+
+// names says whether the account is whom w names by everything that it says.
+func (w Who) names(a Account) bool {
+	return (w.Email == "" || w.Email == a.Email) && (w.User == 0 || w.User == a.ID)
+}
+
+// ErrNoStudent is the answer for everyone who is no student of the organization.
+var ErrNoStudent = fault.New(fault.NotFound, "student_not_found", "the organization has no such student; check email or user_id")
+
+// Lookup finds anyone who is a member of the organization, whatever the role, or was ever
+// enrolled in it. NotFound otherwise, also for people with accounts elsewhere.
+func Lookup(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
+	a, err := selectPerson(ctx, q, org, email)
+	if pg.None(err) {
+		return Account{}, ErrNoStudent
+	}
+	return a, err
+}
+
+// RosterStatus narrows the list of students (contract: GET /students/, status).
+type RosterStatus string
+
+// The statuses. Whoever waits for a course to begin, or was never enrolled, is in neither.
+const (
+	RosterAny      RosterStatus = ""
+	RosterActive   RosterStatus = "active"   // has access today
+	RosterInactive RosterStatus = "inactive" // has none, and left or had some
+)
+
+// RosterFilter chooses students.
+type RosterFilter struct {
+	Status RosterStatus
+	Course id.Course // enrolled in it, whatever the enrolment's status; 0: any
+	Today  clock.Date
+}
+
+// Roster lists up to limit students of the organization whose id is above after, by id.
+func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
+	return selectRoster(ctx, q, org, f, after, limit)
+}

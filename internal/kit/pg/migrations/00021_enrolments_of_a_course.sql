@@ -1,0 +1,5 @@
+-- +goose NO TRANSACTION
+-- +goose Up
+
+-- Lists that are narrowed to one course begin with its people.
+CREATE INDEX CONCURRENTLY enrolments_course_user ON enrolments (course_id, user_id);

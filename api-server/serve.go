@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -42,8 +43,8 @@ func (serveCommand) Run(p *process) error {
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
 	pg.SchemaMetrics(reg, db)
-	keys := org.NewKeyring(db)
-	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+	keys, mails := org.NewKeyring(db), email.NewWatch(db)
+	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Mails: mails, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping},
@@ -53,5 +54,5 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
-	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, serve)
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, mails.Run, serve)
 }

@@ -43,6 +43,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -82,14 +83,10 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	t.Helper()
 	e := &Env{DB: pgtest.New(t), Box: newBox(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
 	e.Keys = org.NewKeyring(e.DB)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = e.Keys.Run(ctx) // nil, always
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Box: e.Box, Egress: egress.New(egress.Config{}),
+	mails := email.NewWatch(e.DB)
+	run(t, e.Keys.Run)
+	run(t, mails.Run)
+	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Mails: mails, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
 		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100}
 	for _, change := range changes {
@@ -100,6 +97,19 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	e.Platform = newClient(serve(t, apis.Platform), "/platform/v1/", newChecker(t, openapi.Platform)).
 		With("Authorization", "Bearer "+PlatformKey)
 	return e
+}
+
+// run runs a part until the test ends.
+func run(t testing.TB, part func(context.Context) error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := part(ctx); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
 }
 
 func newBox(t testing.TB) *seal.Box {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
@@ -26,12 +27,22 @@ func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
+	if wait := edge.Wait(r, maxWait); wait > 0 {
+		// What was done is committed: if the wait fails, the answer says queued.
+		if err := s.Office.AwaitMail(r.Context(), who, &answer, wait); err != nil {
+			edge.Annotate(r.Context(), "wait", err.Error())
+		}
+		edge.Waited(w, wait)
+	}
 	status := http.StatusOK
 	if answer.CreatedUser {
 		status = http.StatusCreated
 	}
 	return edge.JSON(w, status, answer)
 }
+
+// maxWait is the longest that a request waits for its mail.
+const maxWait = 10 * time.Second
 
 // maxText bounds what has a limit of its own further in, whose fault says more.
 const maxText = 10_000

@@ -34,6 +34,7 @@ type Deps struct {
 	Clock    clock.Clock
 	Zone     *time.Location // the platform's
 	Keys     *org.Keyring
+	Mails    *email.Watch // running, so that requests learn at once what became of their mail
 	Box      *seal.Box
 	Egress   *egress.Policy // for receiver URLs
 	Redis    *redis.Client  // counters of rate limits; nil: there are no limits
@@ -59,7 +60,7 @@ func New(d Deps) APIs {
 	}
 	public, private := router("partner"), router("platform")
 	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
-		PublicURL: d.PublicURL}
+		PublicURL: d.PublicURL, Watch: d.Mails}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
 		Cursors: page.New(d.DB, d.Box), PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
 	public.Route("/api/v1", func(r chi.Router) {

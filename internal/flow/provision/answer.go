@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"context"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
@@ -65,6 +66,30 @@ type Mail struct {
 	Status MailStatus  `json:"status"`
 	Type   *email.Type `json:"type"` // null when none was made
 	Detail string      `json:"detail,omitempty"`
+
+	record id.Email // the mail that is shown; 0 for none
+}
+
+func newMail(r email.Record) Mail {
+	return Mail{Status: MailStatus(r.Status), Type: &r.Type, Detail: r.Detail, record: r.ID}
+}
+
+// AwaitMail waits for what becomes of a mail that is queued, for the time limit at most,
+// and shows it in the answer.
+func (o *Office) AwaitMail(ctx context.Context, who org.Principal, a *Answer, limit time.Duration) error {
+	if a.Email.Status != MailStatus(email.Queued) {
+		return nil
+	}
+	r, err := o.Watch.Final(ctx, who.Organization.ID, a.Email.record, limit)
+	if err == nil && r.ID != 0 {
+		a.showMail(newMail(r))
+	}
+	return err
+}
+
+func (a *Answer) showMail(m Mail) {
+	a.Email = m
+	a.WelcomeEmailSent = m.Status == MailStatus(email.Sent) || m.Status == MailStatus(email.Queued)
 }
 
 // MailStatus is one of email.Status or of the two for mails that were never made.
@@ -83,13 +108,12 @@ func (c *call) answer() Answer {
 		Organization: Organization{c.who.Organization.Name, c.who.Organization.Slug},
 		Membership: Membership{Membership: wire.Membership{Role: c.member.Role, Status: c.member.Status},
 			Created: c.joined == memberCreated, Reactivated: c.joined == memberReactivated},
-		Enrollments:      c.entries(),
-		Warnings:         append([]string{}, c.warnings...),
-		Credentials:      c.credentials(),
-		LoginURL:         c.PublicURL + "/sign-in/",
-		WelcomeEmailSent: c.mail.Status == MailStatus(email.Sent) || c.mail.Status == MailStatus(email.Queued),
-		Email:            c.mail,
+		Enrollments: c.entries(),
+		Warnings:    append([]string{}, c.warnings...),
+		Credentials: c.credentials(),
+		LoginURL:    c.PublicURL + "/sign-in/",
 	}
+	a.showMail(c.mail)
 	if c.changed() {
 		a.Status = "success"
 	}

@@ -32,7 +32,7 @@ func decideMail(send, resend, changed bool, latest email.Record) mailing {
 func report(latest email.Record) Mail {
 	switch latest.Status {
 	case email.Queued, email.Uncertain, email.Suppressed:
-		return Mail{Status: MailStatus(latest.Status), Type: &latest.Type, Detail: latest.Detail}
+		return newMail(latest)
 	case email.Sent, email.Failed: // Failed is sent again and never comes here
 	}
 	return Mail{Status: MailNotNeeded}
@@ -53,7 +53,7 @@ func (c *call) writeMail(ctx context.Context, tx *pg.Tx) error {
 	case mailSend:
 	}
 	record, err := c.Mail.Queue(ctx, tx, c.now, c.message())
-	c.mail = Mail{Status: MailStatus(record.Status), Type: &record.Type, Detail: record.Detail}
+	c.mail = newMail(record)
 	return err
 }
 

@@ -32,6 +32,7 @@ type Office struct {
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string         // the base of every link, without a slash at its end
+	Watch     *email.Watch   // where calls may wait for their mail
 
 	gate gate
 }

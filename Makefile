@@ -37,8 +37,8 @@ verify: $(LINT) ## Check vet, format, modules, generated code and the linter's c
 	hack/verify-generated
 
 .PHONY: bench
-bench: ## Run the benchmarks that are written as Go benchmarks
-	go run ./hack/test -- -p 1 -run '^$$' -bench . ./...
+bench: ## Measure a whole Registrar on this machine (ARGS='-list', ARGS='-scale 0.1 webhook-idle')
+	go run ./hack/bench $(ARGS)
 
 # The linter is a tool of a module of its own, so that its dependencies never reach the programs.
 $(LINT): hack/tools/go.mod hack/tools/go.sum

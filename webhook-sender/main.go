@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
@@ -42,6 +43,9 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	if err != nil {
 		return err
 	}
+	if getenv("GOGC") == "" {
+		debug.SetGCPercent(400) // little is kept and much passes through: memory for time
+	}
 	log := obs.Logger(stdout, c.LogLevel, "webhook-sender")
 	slog.SetDefault(log)
 	policy := egress.New(c.Egress)
@@ -62,19 +66,24 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 		return err
 	}
 	defer db.Close()
+	steady, err := db.Steady(ctx, c.PoolSize)
+	if err != nil {
+		return err
+	}
+	defer steady.Close()
 	rdb, err := queue.Connect(c.RedisURL)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	recorder := deliver.StartRecorder(context.WithoutCancel(ctx), db, log)
+	recorder := deliver.StartRecorder(context.WithoutCancel(ctx), steady, log)
 	defer recorder.Close()
 	reg := obs.NewRegistry()
-	obs.PoolMetrics(reg, db.Pool)
+	obs.PoolMetrics(reg, steady.Pool)
 	pg.SchemaMetrics(reg, db)
-	handler := &deliver.Handler{DB: db, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System, Log: log, Metrics: deliver.NewMetrics(reg)}
+	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System, Log: log, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
-		obs.Check{Name: "postgresql", Probe: db.Ping},
+		obs.Check{Name: "postgresql", Probe: steady.Ping},
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Log: log, Metrics: queue.NewMetrics(reg),

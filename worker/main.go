@@ -30,6 +30,9 @@ func main() {
 	}
 }
 
+// relayConns is enough for the webhook relay, which does one thing after the other.
+const relayConns = 3
+
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 0 {
 		_, err := fmt.Fprint(stdout, "worker relays owed work and sends mails. It is configured by its environment:\n\n", env.Usage[config]())
@@ -50,12 +53,17 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	defer db.Close()
+	steady, err := db.Steady(ctx, relayConns)
+	if err != nil {
+		return err
+	}
+	defer steady.Close()
 	rdb, err := queue.Connect(c.RedisURL)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	w, err := newWorker(c, log, db, box, rdb)
+	w, err := newWorker(c, log, db, steady, box, rdb)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type worker struct {
 	webhooks *relay.Webhooks
 }
 
-func newWorker(c config, log *slog.Logger, db *pg.DB, box *seal.Box, rdb *redis.Client) (*worker, error) {
+func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb *redis.Client) (*worker, error) {
 	server, err := mail.ParseServer(c.SMTPURL)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func newWorker(c config, log *slog.Logger, db *pg.DB, box *seal.Box, rdb *redis.
 			task.WebhookCancel: 0,
 			task.WebhookSkip:   0,
 		}}
-	w.webhooks = &relay.Webhooks{DB: db, Queue: client, Clock: clock.System, Log: log}
+	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: clock.System, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
 	w.registry.MustRegister(w.outbox, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Maintenance))

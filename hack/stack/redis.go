@@ -116,3 +116,11 @@ func (r *Redis) Program() *Program { return r.program }
 func (r *Redis) URL() string { return "redis://" + r.addr() + "/0" }
 
 func (r *Redis) addr() string { return fmt.Sprintf("127.0.0.1:%d", r.options.Port) }
+
+// PID is the server's process, or this one when the server is inside it.
+func (r *Redis) PID() int {
+	if r.program == nil {
+		return os.Getpid()
+	}
+	return r.program.Identity().PID
+}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -189,11 +188,6 @@ func TestChangesToAnEndpointAreNotified(t *testing.T) {
 		"rezoned": func() error {
 			zone := "Asia/Kolkata"
 			_, err := k.Change(ctx, org, e.ID, webhook.Settings{TimeZone: &zone}, now)
-			return err
-		},
-		"(id check)": func() error {
-			_, err := k.Find(ctx, id.Organization(org), e.ID)
-			k.DB.Wake(webhook.EndpointChannel, strconv.Itoa(int(e.ID)))
 			return err
 		},
 	} {

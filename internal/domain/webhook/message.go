@@ -56,13 +56,27 @@ func Envelope(e Stored, from Sender, zone *time.Location) ([]byte, error) {
 			return nil, fmt.Errorf("event %s: %w", e.ID, err)
 		}
 	}
-	return json.Marshal(struct {
-		ID           string          `json:"id"`
-		Type         Type            `json:"type"`
-		Created      clock.Timestamp `json:"created"`
-		Organization Sender          `json:"organization"`
-		Data         json.RawMessage `json:"data"`
-	}{e.ID.String(), e.Type, clock.Timestamp(e.CreatedAt.In(zone)), from, data})
+	return envelope(e, from, zone, data)
+}
+
+// envelope writes the members around data, which is JSON already and is not looked at.
+func envelope(e Stored, from Sender, zone *time.Location, data []byte) ([]byte, error) {
+	sender, err := json.Marshal(from)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(data)+len(sender)+160)
+	out = append(out, `{"id":"`...)
+	out = append(out, e.ID.String()...)
+	out = append(out, `","type":"`...)
+	out = append(out, e.Type...)
+	out = append(out, `","created":"`...)
+	out = append(out, clock.Format(e.CreatedAt, zone)...)
+	out = append(out, `","organization":`...)
+	out = append(out, sender...)
+	out = append(out, `,"data":`...)
+	out = append(out, data...)
+	return append(out, '}'), nil
 }
 
 // timestamps are the members of the contract's objects that hold a timestamp. Only these

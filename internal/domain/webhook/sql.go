@@ -24,12 +24,17 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 	kinds := make([]string, len(events))
 	users := make([]int64, len(events))
 	data := make([]string, len(events))
+	// An id for every URL that there may be: drawing them here costs less than there.
+	deliveries := make([][16]byte, 0, len(events)*MaxEndpoints)
 	for i, e := range events {
 		ids[i], kinds[i], users[i], data[i] = e.id, string(e.kind), int64(e.user), string(e.data)
+		for range MaxEndpoints {
+			deliveries = append(deliveries, id.NewDelivery())
+		}
 	}
 	tag, err := q.Exec(ctx, `
 		WITH urls AS MATERIALIZED (
-			SELECT id, events, switched_on FROM webhook_endpoints WHERE organization_id = $1
+			SELECT id, slot, events, switched_on FROM webhook_endpoints WHERE organization_id = $1
 		), fresh AS (
 			SELECT n, id, kind, nullif(user_id, 0) AS user_id, data
 			FROM unnest($3::uuid[], $4::text[], $5::bigint[], $6::text[]) WITH ORDINALITY AS u(id, kind, user_id, data, n)
@@ -38,11 +43,10 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data)
 			SELECT id, $1, user_id, kind, $2, data::json FROM fresh
 		)
-		INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, due_at)
-		SELECT fresh.id, $1, urls.id, CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END, $2
+		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
+		SELECT ($7::uuid[])[(fresh.n - 1) * $8 + urls.slot], fresh.id, $1, urls.id, CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END, $2
 		FROM fresh, urls
-		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)
-		ORDER BY fresh.n, urls.id`, org, now, ids, kinds, users, data)
+		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`, org, now, ids, kinds, users, data, deliveries, MaxEndpoints)
 	return tag.RowsAffected(), err
 }
 

@@ -45,8 +45,9 @@ func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Caller, 
 	transport := policy.Transport(attemptLimit)
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
 		ClientSessionCache: tls.NewLRUClientSessionCache(1024)}
-	transport.MaxIdleConns = 2048
-	transport.MaxIdleConnsPerHost = webhook.MaxAllowance
+	transport.MaxIdleConns = 4096
+	// An organization's URLs often share a host.
+	transport.MaxIdleConnsPerHost = webhook.MaxEndpoints * webhook.MaxAllowance
 	transport.IdleConnTimeout = 90 * time.Second
 	transport.DisableCompression = true
 	transport.MaxResponseHeaderBytes = 32 << 10

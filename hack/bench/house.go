@@ -1,0 +1,305 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// house is a whole Registrar with servers of its own, as in production: commits are durable.
+type house struct {
+	dir      string
+	certs    stack.Certs
+	postgres *stack.Postgres
+	redis    *stack.Redis
+	mail     *stack.MailCatcher
+	settings stack.Settings
+	db       *pg.DB // the bench's own connections
+	keeper   webhook.Keeper
+
+	api, worker, sender *stack.Program
+}
+
+// newHouse starts everything; close ends it.
+func newHouse(ctx context.Context, r *run) (_ *house, err error) {
+	root, err := stack.Root()
+	if err != nil {
+		return nil, err
+	}
+	tools, err := stack.EnsureServers(ctx, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	bin, err := stack.Build(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	h := &house{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.close())
+		}
+	}()
+	if err := h.startServers(ctx, tools); err != nil {
+		return nil, err
+	}
+	if r.statements {
+		if err := h.watchStatements(ctx); err != nil {
+			return nil, err
+		}
+	}
+	logs := h.dir
+	if r.keep != "" {
+		logs = r.keep
+	}
+	h.settings.Bin, h.settings.LogDir = bin, logs
+	return h, h.startPrograms(ctx)
+}
+
+func (h *house) startServers(ctx context.Context, tools stack.Tools) error {
+	user, err := stack.ServiceUser()
+	if err != nil {
+		return err
+	}
+	if h.dir, err = stack.TempDir(ctx, user); err != nil {
+		return err
+	}
+	ports, err := freePorts(ctx, 8)
+	if err != nil {
+		return err
+	}
+	h.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true,
+		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.dir, "postgres.log")})
+	if err != nil {
+		return err
+	}
+	h.redis, err = stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: ports[1], LogFile: filepath.Join(h.dir, "redis.log")})
+	if err != nil {
+		return err
+	}
+	if h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", ports[2])}); err != nil {
+		return err
+	}
+	if h.certs, err = stack.LoadCerts(h.dir); err != nil {
+		return err
+	}
+	url, err := h.postgres.EnsureDatabase(ctx, "registrar", seal.Token())
+	if err != nil {
+		return err
+	}
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(h.dir, "keyset.json")
+	if err := os.WriteFile(file, keyset, 0o600); err != nil {
+		return err
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		return err
+	}
+	h.keeper = webhook.Keeper{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
+	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
+		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn"},
+		Ports: stack.Ports{API: ports[3], Platform: ports[4], APIPrivate: ports[5], WorkerPrivate: ports[6], SenderPrivate: ports[7]}}
+	return nil
+}
+
+func freePorts(ctx context.Context, n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		port, err := stack.FreePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = port
+	}
+	return ports, nil
+}
+
+func (h *house) startPrograms(ctx context.Context) error {
+	if err := stack.Run(ctx, h.settings.Migrate()); err != nil {
+		return err
+	}
+	h.api, h.worker, h.sender = h.settings.APIServer(), h.settings.Worker(), h.settings.WebhookSender()
+	for p, port := range h.privatePorts() {
+		if err := stack.StartReady(ctx, p, port); err != nil {
+			return err
+		}
+	}
+	var err error
+	if h.db, err = pg.Open(ctx, h.settings.DatabaseURL); err != nil {
+		return err
+	}
+	h.keeper.DB = h.db
+	return nil
+}
+
+func (h *house) privatePorts() map[*stack.Program]int {
+	return map[*stack.Program]int{h.api: h.settings.Ports.APIPrivate, h.worker: h.settings.Ports.WorkerPrivate, h.sender: h.settings.Ports.SenderPrivate}
+}
+
+// watchStatements makes PostgreSQL add up what each statement costs; printStatements shows it.
+func (h *house) watchStatements(ctx context.Context) error {
+	if err := h.superuser(ctx, "postgres", `ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`); err != nil {
+		return err
+	}
+	if err := errors.Join(h.postgres.Stop(), h.postgres.Start(ctx)); err != nil {
+		return err
+	}
+	for _, statement := range []string{`CREATE EXTENSION pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`, `SELECT pg_reload_conf()`} {
+		if err := h.superuser(ctx, "registrar", statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *house) superuser(ctx context.Context, database, statement string) error {
+	conn, err := pgx.Connect(ctx, h.postgres.URL(database))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, statement)
+	return err
+}
+
+func (h *house) printStatements(ctx context.Context, r *run) error {
+	if !r.statements {
+		return nil
+	}
+	conn, err := pgx.Connect(ctx, h.postgres.URL("registrar"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, `
+		SELECT calls, rows, total_exec_time, mean_exec_time, mean_plan_time, plans, regexp_replace(left(query, 400), '\s+', ' ', 'g')
+		FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 14`)
+	if err != nil {
+		return err
+	}
+	var (
+		calls, n    int64
+		plan        float64
+		plans       int64
+		total, mean float64
+		text        string
+	)
+	_, err = pgx.ForEachRow(rows, []any{&calls, &n, &total, &mean, &plan, &plans, &text}, func() error {
+		r.printf("  %9.0f ms %8d calls %9d rows %7.3f ms each, %7d plans of %7.3f ms  %.90s", total, calls, n, mean, plans, plan, text)
+		return nil
+	})
+	return err
+}
+
+// close ends everything and removes the data.
+func (h *house) close() error {
+	var err error
+	if h.db != nil {
+		h.db.Close()
+	}
+	for _, p := range []*stack.Program{h.sender, h.worker, h.api} {
+		if p != nil {
+			err = errors.Join(err, p.Stop())
+		}
+	}
+	if h.mail != nil {
+		err = errors.Join(err, h.mail.Stop())
+	}
+	if h.redis != nil {
+		err = errors.Join(err, h.redis.Stop())
+	}
+	if h.postgres != nil {
+		err = errors.Join(err, h.postgres.Stop())
+	}
+	if h.dir != "" {
+		err = errors.Join(err, os.RemoveAll(h.dir))
+	}
+	return err
+}
+
+// organization makes one through the platform API and returns its id.
+func (h *house) organization(ctx context.Context, slug string) (id int64, err error) {
+	var made struct{ ID int64 }
+	err = h.platform(ctx, http.MethodPut, "organizations/"+slug, `{"name": "`+slug+`", "language_tests_enabled": true}`, &made)
+	return made.ID, err
+}
+
+func (h *house) platform(ctx context.Context, method, path, body string, into any) error {
+	address := fmt.Sprintf("http://127.0.0.1:%d/platform/v1/%s", h.settings.Ports.Platform, path)
+	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Bearer "+h.settings.PlatformKey)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
+	}
+	if err == nil && into != nil {
+		err = json.NewDecoder(bytes.NewReader(text)).Decode(into)
+	}
+	return err
+}
+
+// private reads a page of a program's private port.
+func private(ctx context.Context, port int, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return io.ReadAll(resp.Body)
+}
+
+// profiles takes CPU profiles of the worker and the sender into the run's folder, when it has one,
+// and returns what waits for them.
+func (h *house) profiles(ctx context.Context, r *run, seconds int) (wait func()) {
+	if r.keep == "" {
+		return func() {}
+	}
+	done := make(chan struct{})
+	ports := h.privatePorts()
+	for p, port := range ports {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			if text, err := private(ctx, port, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)); err == nil {
+				_ = os.WriteFile(filepath.Join(r.keep, p.Name+".cpu"), text, 0o600) // a profile is a by-product
+			}
+		}()
+	}
+	return func() {
+		for range ports {
+			<-done
+		}
+	}
+}

@@ -1,0 +1,97 @@
+// Command bench measures a whole Registrar on one machine: PostgreSQL with fsync, Redis, all
+// programs and the receivers. Each case prints what it reached beside what it must reach and,
+// where there is one, beside a bare limit that was measured in the same run.
+//
+//	go run ./hack/bench                      all cases
+//	go run ./hack/bench webhook-throughput   some
+//	go run ./hack/bench -scale 0.1           a tenth of the size, for a look
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// benchCase is one thing that is measured. Files register theirs in cases.
+type benchCase struct {
+	name, about string
+	run         func(ctx context.Context, r *run) error
+}
+
+// cases are run in this order.
+var cases = slices.Concat(webhookCases)
+
+// run is what a case is given.
+type run struct {
+	out   io.Writer
+	scale float64 // of the case's size; 1 is the full one
+	keep  string  // a folder for logs and profiles; "" for none
+
+	statements bool // show what each statement cost
+}
+
+// size scales a number of things.
+func (r *run) size(n int) int { return max(1, int(float64(n)*r.scale)) }
+
+// lasting scales a duration.
+func (r *run) lasting(d time.Duration) time.Duration {
+	return max(2*time.Second, time.Duration(float64(d)*r.scale))
+}
+
+func (r *run) printf(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
+
+// verdict prints a figure beside its bound.
+func (r *run) verdict(what string, ok bool, format string, args ...any) {
+	word := "reached"
+	if !ok {
+		word = "MISSED"
+	}
+	r.printf("  %-34s %-8s %s", what, word, fmt.Sprintf(format, args...))
+}
+
+func main() {
+	scale := flag.Float64("scale", 1, "size of the cases; 0.1 is a tenth")
+	keep := flag.String("keep", "", "folder for logs and CPU profiles")
+	statements := flag.Bool("statements", false, "show what each SQL statement cost")
+	list := flag.Bool("list", false, "list the cases")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *list {
+		for _, c := range cases {
+			fmt.Printf("%-24s %s\n", c.name, c.about)
+		}
+		return
+	}
+	if err := runAll(ctx, &run{out: os.Stdout, scale: *scale, keep: *keep, statements: *statements}, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
+	}
+}
+
+func runAll(ctx context.Context, r *run, names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(cases, func(c benchCase) bool { return strings.HasPrefix(c.name, name) }) {
+			return fmt.Errorf("there is no case %q; -list shows them", name)
+		}
+	}
+	for _, c := range cases {
+		chosen := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(c.name, name) })
+		if !chosen {
+			continue
+		}
+		r.printf("%s: %s", c.name, c.about)
+		if err := c.run(ctx, r); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}

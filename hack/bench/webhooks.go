@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+var webhookCases = []benchCase{
+	{"webhook-throughput", "100,000 result.final events of 1.5 KB to one organization with 4 URLs", throughput},
+	{"webhook-latency", "200 events/s for 60 s to 4 URLs, alone and beside 10 hanging URLs with 10,000 events waiting", latency},
+	{"webhook-idle", "one event at a time while nothing else happens", idle},
+	{"webhook-waiting", "1,000,000 deliveries that wait for their retry", waiting},
+}
+
+// resultData is data of a result.final event, about 1.5 KB.
+var resultData = func() json.RawMessage {
+	text, err := json.Marshal(map[string]any{
+		"id": "test:123456", "kind": "test", "attempt": "assigned", "score": 7.5, "max_score": 9, "percentage": 83.33, "score_label": "7.5",
+		"student":    map[string]any{"user_id": 4711, "email": "asha.rao@north-institute.org", "first_name": "Asha", "last_name": "Rao"},
+		"item":       map[string]any{"id": 99, "title": "IELTS Academic Mock 12", "type": "ielts", "type_label": "IELTS Academic"},
+		"started_at": "2026-11-21T08:00:00+00:00", "completed_at": "2026-11-21T10:40:00+00:00", "released_at": nil,
+		"sections":   map[string]any{"listening": 8, "reading": 7.5, "writing": 7, "speaking": 7.5},
+		"result_url": "https://registrar.example/results/test:123456", "notes": strings.Repeat("remark ", 130),
+	})
+	if err != nil {
+		panic(err)
+	}
+	return text
+}()
+
+// scene is a house with one organization and some URLs of a sink.
+type scene struct {
+	*house
+	sink *sink
+	org  id.Organization
+	urls int
+}
+
+func newScene(ctx context.Context, r *run, urls int) (*scene, error) {
+	h, err := newHouse(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s := &scene{house: h, urls: urls}
+	if s.sink, err = startSink(ctx, h.certs); err != nil {
+		return nil, err
+	}
+	s.org, err = s.addOrganization(ctx, "quiet", "/in/", urls)
+	return s, err
+}
+
+func (s *scene) end() error {
+	s.sink.stop()
+	return s.close()
+}
+
+func (s *scene) addOrganization(ctx context.Context, slug, path string, urls int) (id.Organization, error) {
+	made, err := s.organization(ctx, slug)
+	if err != nil {
+		return 0, err
+	}
+	for i := range urls {
+		url := fmt.Sprintf("%s%s%s/%d", s.sink.base, path, slug, i)
+		if _, _, err := s.keeper.Add(ctx, id.Organization(made), webhook.Settings{URL: &url}, time.Now()); err != nil {
+			return 0, err
+		}
+	}
+	return id.Organization(made), nil
+}
+
+// record commits n events in transactions of at most a few hundred.
+func (s *scene) record(ctx context.Context, org id.Organization, n int) error {
+	const most = 500
+	for n > 0 {
+		events := make([]webhook.Event, min(n, most))
+		for i := range events {
+			events[i] = webhook.Event{Type: webhook.ResultFinal, User: 4711, Data: resultData}
+		}
+		n -= len(events)
+		err := s.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Record(ctx, tx, org, time.Now(), events...) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// warm lets connections, plans and the allowance reach their working state.
+func (s *scene) warm(ctx context.Context) error {
+	const n = 200
+	if err := s.record(ctx, s.org, n); err != nil {
+		return err
+	}
+	if err := s.sink.await(ctx, n*s.urls); err != nil {
+		return err
+	}
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	s.sink.reset()
+	return nil
+}
+
+// settled waits until nothing is on its way.
+func (s *scene) settled(ctx context.Context) error {
+	for {
+		var busy bool
+		err := s.db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_deliveries WHERE organization_id = $1 AND status IN ('waiting', 'leased'))`, s.org).Scan(&busy)
+		if err != nil || !busy {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func throughput(ctx context.Context, r *run) (err error) {
+	bare, err := bareAsynq(ctx, r)
+	if err != nil {
+		return err
+	}
+	s, err := newScene(ctx, r, 4)
+	if err != nil {
+		return err
+	}
+	defer func() { err = joinEnd(err, s.end()) }()
+	if err := s.warm(ctx); err != nil {
+		return err
+	}
+	n := r.size(100_000)
+	wait := s.profiles(ctx, r, 8)
+	cpu, began := s.cpu(), time.Now()
+	if err := s.record(ctx, s.org, n); err != nil {
+		return err
+	}
+	recorded := time.Since(began)
+	if err := s.sink.await(ctx, n*s.urls); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	wait()
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	settled := time.Since(began)
+	r.printf("  CPU a delivery: %s", s.cpu().since(cpu, n*s.urls))
+	var written int
+	err = s.db.QueryRow(ctx, `SELECT count(DISTINCT delivery_id) FROM webhook_attempts WHERE outcome = 'delivered'`).Scan(&written)
+	if err != nil {
+		return err
+	}
+	_, twice := s.sink.arrivals()
+	rate := float64(n*s.urls) / took.Seconds()
+	r.printf("  events committed in %s; last receipt %s, last outcome recorded %s after the first commit; %d arrived twice", round(recorded), round(took), round(settled), twice)
+	r.verdict("deliveries/s", rate >= 3000, "%.0f (must 3,000, aim 5,000); bare Asynq, one POST a task: %.0f; ratio %.2f", rate, bare, rate/bare)
+	if err := s.printStatements(ctx, r); err != nil {
+		return err
+	}
+	r.verdict("recorded", written >= n*s.urls, "%d of %d", written-200*s.urls, n*s.urls)
+	return nil
+}
+
+func joinEnd(err, end error) error {
+	if err != nil {
+		return err
+	}
+	return end
+}
+
+func round(d time.Duration) time.Duration {
+	if d > time.Second {
+		return d.Round(10 * time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
+
+// offer commits events at a rate, each in a transaction of its own, and returns when each was
+// committed.
+func (s *scene) offer(ctx context.Context, rate int, during time.Duration) (committed map[string]time.Time, err error) {
+	committed = map[string]time.Time{}
+	var (
+		mu     sync.Mutex
+		wg     sync.WaitGroup
+		failed error
+	)
+	tick := time.NewTicker(time.Second / time.Duration(rate))
+	defer tick.Stop()
+	for end := time.Now().Add(during); time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-tick.C:
+		}
+		wg.Go(func() {
+			event, err := s.recordOne(ctx)
+			at := time.Now()
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = err
+			}
+			committed[event] = at
+		})
+	}
+	wg.Wait()
+	return committed, failed
+}
+
+func (s *scene) recordOne(ctx context.Context) (event string, err error) {
+	err = s.db.InTx(ctx, func(tx *pg.Tx) error {
+		if err := webhook.Record(ctx, tx, s.org, time.Now(), webhook.Event{Type: webhook.ResultFinal, User: 4711, Data: resultData}); err != nil {
+			return err
+		}
+		var made id.Event
+		// The newest of this transaction: its rows carry the transaction's own id.
+		err := tx.QueryRow(ctx, `SELECT id FROM webhook_events WHERE xmin::text = pg_current_xact_id()::text AND organization_id = $1 ORDER BY id DESC LIMIT 1`, s.org).Scan(&made)
+		event = made.String()
+		return err
+	})
+	return event, err
+}
+
+// delays is how long each delivery took from its event's commit to its receipt, sorted.
+func (s *scene) delays(committed map[string]time.Time) []time.Duration {
+	first, _ := s.sink.arrivals()
+	var delays []time.Duration
+	for key, at := range first {
+		event := key[strings.LastIndex(key, "evt_"):]
+		if since, ok := committed[event]; ok {
+			delays = append(delays, max(0, at.Sub(since)))
+		}
+	}
+	slices.Sort(delays)
+	return delays
+}
+
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
+}
+
+func latency(ctx context.Context, r *run) (err error) {
+	s, err := newScene(ctx, r, 4)
+	if err != nil {
+		return err
+	}
+	defer func() { err = joinEnd(err, s.end()) }()
+	if err := s.warm(ctx); err != nil {
+		return err
+	}
+	alone, err := s.latency(ctx, r, "alone")
+	if err != nil {
+		return err
+	}
+	p50, p99 := percentile(alone, .50), percentile(alone, .99)
+	r.verdict("commit to receipt, alone", p50 <= 15*time.Millisecond && p99 <= 100*time.Millisecond,
+		"p50 %s (must 15 ms), p99 %s (must 100 ms), max %s, %d deliveries", round(p50), round(p99), round(alone[len(alone)-1]), len(alone))
+	loud, err := s.addOrganization(ctx, "loud", "/hang/", 10)
+	if err != nil {
+		return err
+	}
+	if err := s.record(ctx, loud, r.size(10_000)); err != nil {
+		return err
+	}
+	beside, err := s.latency(ctx, r, "beside")
+	if err != nil {
+		return err
+	}
+	b50, b99 := percentile(beside, .50), percentile(beside, .99)
+	ratio := b99.Seconds() / p99.Seconds()
+	r.verdict("the same beside hanging URLs", ratio <= 1.5, "p50 %s, p99 %s: %.2f times the line above (must 1.5)", round(b50), round(b99), ratio)
+	return nil
+}
+
+func (s *scene) latency(ctx context.Context, r *run, name string) ([]time.Duration, error) {
+	s.sink.reset()
+	wait := func() {}
+	if name == "alone" {
+		wait = s.profiles(ctx, r, 5)
+	}
+	committed, err := s.offer(ctx, 200, r.lasting(time.Minute))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := s.sink.await(ctx, len(committed)*s.urls); err != nil {
+		return nil, err
+	}
+	wait()
+	return s.delays(committed), nil
+}
+
+func idle(ctx context.Context, r *run) (err error) {
+	s, err := newScene(ctx, r, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = joinEnd(err, s.end()) }()
+	if err := s.warm(ctx); err != nil {
+		return err
+	}
+	committed := map[string]time.Time{}
+	for range max(20, r.size(40)) {
+		select { // long enough for every part to be idle, and never in step with a poll
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(730 * time.Millisecond):
+		}
+		event, err := s.recordOne(ctx)
+		if err != nil {
+			return err
+		}
+		committed[event] = time.Now()
+		if err := s.sink.await(ctx, len(committed)); err != nil {
+			return err
+		}
+	}
+	delays := s.delays(committed)
+	worst := delays[len(delays)-1]
+	r.verdict("commit to receipt when idle", worst <= 50*time.Millisecond, "p50 %s, worst %s of %d (must 50 ms)", round(percentile(delays, .5)), round(worst), len(delays))
+	return nil
+}

@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// Do is what an Action does.
+type Do string
+
+// What Decide can ask for.
+const (
+	Schedule Do = "schedule" // a new waiting test: Test
+	Replan   Do = "replan"   // the waiting test of the slot becomes Test
+	Drop     Do = "drop"     // the waiting test of the slot goes, without a trace
+	OpenTest Do = "open"     // the test of the slot is assigned with Test.Paper
+	Unfill   Do = "unfill"   // no unseen paper is left for it
+	Shorten  Do = "shorten"  // the opened test is due earlier: Test.DueOn
+	Miss     Do = "miss"     // its due day passed
+	Withdraw Do = "withdraw" // the opened test is taken back
+	Count    Do = "count"    // the slot's result has been counted; Level is the pace now
+	Drill    Do = "drill"    // a section paper: Test.Section, Test.Paper, Test.DueOn
+	Risk     Do = "risk"     // AtRisk changes
+	Close    Do = "close"    // access is over
+)
+
+// Action is one thing to do, in the order given.
+type Action struct {
+	Do     Do
+	Slot   int
+	Test   Test // as it is afterwards, where the action is about one
+	Level  Pace
+	AtRisk bool
+}
+
+// Apply gives the plan and its tests as they are once the actions are done.
+func Apply(p Plan, tests []Test, actions []Action) (Plan, []Test) {
+	tests = slices.Clone(tests)
+	for _, a := range actions {
+		p, tests = apply(p, tests, a)
+	}
+	return p, tests
+}
+
+func apply(p Plan, tests []Test, a Action) (Plan, []Test) {
+	switch a.Do {
+	case Schedule:
+		return p, append(tests, a.Test)
+	case Drop:
+		return p, slices.DeleteFunc(tests, func(t Test) bool { return t.Slot == a.Slot })
+	case Replan, OpenTest, Unfill, Shorten, Miss, Withdraw:
+		i := slices.IndexFunc(tests, func(t Test) bool { return t.Slot == a.Slot })
+		tests[i] = a.Test
+	case Count:
+		p.CountedTo, p.Level = a.Slot, a.Level
+	case Risk:
+		p.AtRisk = a.AtRisk
+	case Close:
+		p.Status, p.AtRisk = Closed, false
+	case Drill: // no slot of the plan
+	}
+	return p, tests
+}
+
+// NextLook is when a plan has to be decided again though nothing was heard of it: at its
+// zone's next day start. A closed plan is only looked at when something happens.
+func NextLook(p Plan, now time.Time) time.Time {
+	if p.Status == Closed {
+		return time.Time{}
+	}
+	return clock.DayStart(clock.DateIn(now, p.Zone).AddDays(1), p.Zone)
+}
+
+// DueAt is when a test that is due on the day d must have been begun: one minute before
+// the next day's first instant, which is 23:59 wherever the next day begins at midnight.
+func DueAt(d clock.Date, zone *time.Location) time.Time {
+	return clock.DayStart(d.AddDays(1), zone).Add(-time.Minute)
+}

@@ -1,0 +1,273 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+)
+
+const (
+	window      = 2 // the days between a test's opening and its due day, where the pace leaves them
+	patience    = 3 // the days for which a result under review, or a begun test, is waited for
+	baselines   = 2 // a baseline missed so often is not tried again
+	drillsATest = 2
+	shortPlan   = 21 // fewer days than this until the last test day: auto starts intensive
+	lateDays    = 28 // fewer days than this: auto wishes for intensive
+)
+
+// Decide says what is to be done for a plan at the time now. tests are in the order of
+// their slots; papers are those that the student has not seen.
+func Decide(p Plan, tests []Test, results []Result, papers []Paper, now time.Time) []Action {
+	d := &decider{plan: p, tests: slices.Clone(tests), results: results, today: clock.DateIn(now, p.Zone),
+		papers: unused(papers, tests)}
+	if p.Status == Closed || p.Access == Over {
+		d.end()
+		return d.actions
+	}
+	d.settle()
+	counted := d.count()
+	if p.Status == Active && p.Access == Open {
+		d.next()
+		if counted > 0 && p.Drills {
+			d.drill(counted)
+		}
+	}
+	d.risk()
+	return d.actions
+}
+
+type decider struct {
+	plan    Plan
+	tests   []Test
+	results []Result
+	papers  []Paper
+	today   clock.Date
+	actions []Action
+}
+
+func unused(papers []Paper, tests []Test) []Paper {
+	return slices.DeleteFunc(slices.Clone(papers), func(p Paper) bool {
+		return slices.ContainsFunc(tests, func(t Test) bool { return t.Paper == p.ID })
+	})
+}
+
+// do asks for an action, and goes on from what it leads to.
+func (d *decider) do(a Action) {
+	d.actions = append(d.actions, a)
+	d.plan, d.tests = apply(d.plan, d.tests, a)
+}
+
+func (d *decider) doTest(what Do, t Test) { d.do(Action{Do: what, Slot: t.Slot, Test: t}) }
+
+func (d *decider) record() record { return newRecord(d.plan, d.tests, d.results) }
+
+// last is the latest test; the zero Test, with slot 0, when there is none.
+func (d *decider) last() Test {
+	if len(d.tests) == 0 {
+		return Test{}
+	}
+	return d.tests[len(d.tests)-1]
+}
+
+// end closes the plan: what waits goes, what is opened is taken back, and what was
+// started is left to the student.
+func (d *decider) end() {
+	switch t := d.last(); {
+	case t.pending():
+		d.doTest(Drop, t)
+	case t.State == Opened:
+		d.doTest(Withdraw, withState(t, Withdrawn))
+	}
+	if d.plan.Status != Closed {
+		d.do(Action{Do: Close})
+	}
+}
+
+func withState(t Test, s State) Test {
+	t.State = s
+	return t
+}
+
+// settle sees to the opened test: its due day only moves earlier, to the last test day.
+// A test that could not be done, because the plan was paused or the course suspended, was
+// not missed.
+func (d *decider) settle() {
+	t := d.last()
+	if t.State != Opened {
+		return
+	}
+	switch last := d.plan.LastDay; {
+	case last.Before(t.OpensOn):
+		d.doTest(Withdraw, withState(t, Withdrawn))
+		return
+	case last.Before(t.DueOn):
+		t.DueOn = last
+		d.doTest(Shorten, t)
+	}
+	switch {
+	case !d.today.After(t.DueOn):
+	case d.plan.Status == Paused || d.plan.Access == Idle:
+		d.doTest(Withdraw, withState(t, Withdrawn))
+	default:
+		d.doTest(Miss, withState(t, Missed))
+	}
+}
+
+// count takes in the results that came since the last time, and gives the latest one's
+// slot, or 0. However many there are, the pace moves one level at most.
+func (d *decider) count() int {
+	r := d.record()
+	latest := 0
+	for _, slot := range r.slots {
+		latest = max(latest, slot)
+	}
+	if latest <= d.plan.CountedTo {
+		return 0
+	}
+	level := d.plan.Level
+	if d.plan.Pace == Auto {
+		level = toward(level, d.wish(r))
+	}
+	d.do(Action{Do: Count, Slot: latest, Level: level})
+	return latest
+}
+
+// levels are what Auto moves along.
+var levels = []Pace{Light, Standard, Intensive}
+
+func toward(level, wish Pace) Pace {
+	from, to := slices.Index(levels, level), slices.Index(levels, wish)
+	return levels[from+cmp.Compare(to, from)]
+}
+
+// wish is the pace that the results ask for.
+func (d *decider) wish(r record) Pace {
+	e, known := r.estimate()
+	switch {
+	case r.targetMet():
+		return Light
+	case d.atRisk(r), d.today.DaysUntil(d.plan.LastDay) < lateDays, known && d.plan.Target-e > r.exam.wideGap:
+		return Intensive
+	}
+	return Standard
+}
+
+// StartLevel is what Auto begins with on the day today.
+func StartLevel(today, lastDay clock.Date) Pace {
+	if today.DaysUntil(lastDay) < shortPlan {
+		return Intensive
+	}
+	return Standard
+}
+
+func (d *decider) risk() {
+	if now := d.atRisk(d.record()); now != d.plan.AtRisk && d.plan.Status == Active && d.plan.Access == Open {
+		d.do(Action{Do: Risk, AtRisk: now})
+	}
+}
+
+func (d *decider) atRisk(r record) bool {
+	return r.fallsShort(d.today) || r.minimumUnmet() && d.slotsLeft() <= 2 || d.missedTwice()
+}
+
+// missedTwice says whether the latest two tests whose time is over were missed.
+func (d *decider) missedTwice() bool {
+	over := slices.DeleteFunc(slices.Clone(d.tests), func(t Test) bool { return t.Unfinished() || t.State == Withdrawn })
+	last := tail(over, 2)
+	return len(last) == 2 && last[0].State == Missed && last[1].State == Missed
+}
+
+// slotsLeft counts the tests that can still open, at the interval in force.
+func (d *decider) slotsLeft() int {
+	first := d.today
+	switch t := d.last(); {
+	case t.pending():
+		first = later(first, t.OpensOn)
+	case t.Slot > 0:
+		first = later(first.AddDays(1), t.OpensOn.AddDays(d.plan.interval()))
+	}
+	if first.After(d.plan.LastDay) {
+		return 0
+	}
+	return 1 + first.DaysUntil(d.plan.LastDay)/d.plan.interval()
+}
+
+func later(a, b clock.Date) clock.Date {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// drill gives section papers for the largest deficits, to be done before the next test.
+func (d *decider) drill(slot int) {
+	due := d.plan.LastDay
+	if t := d.last(); t.Unfinished() && t.Slot > slot {
+		due = t.OpensOn.AddDays(-1)
+	}
+	if due.Before(d.today) {
+		return
+	}
+	r := d.record()
+	for _, lacking := range tail(reversed(r.deficits()), drillsATest) {
+		level, known := r.sectionEstimate(lacking.section)
+		if paper, ok := d.pick(lacking.section, nearest(level, known)); ok {
+			d.do(Action{Do: Drill, Slot: slot, Test: Test{Section: lacking.section, Paper: paper, OpensOn: d.today, DueOn: due}})
+		}
+	}
+}
+
+func reversed[T any](all []T) []T {
+	all = slices.Clone(all)
+	slices.Reverse(all)
+	return all
+}
+
+// pick takes the best paper of a scope, equal ones by id, out of those that are left.
+func (d *decider) pick(scope string, better func(a, b Paper) int) (int64, bool) {
+	best := -1
+	for i, p := range d.papers {
+		if p.Scope != scope {
+			continue
+		}
+		if best < 0 || cmp.Or(better(p, d.papers[best]), cmp.Compare(p.ID, d.papers[best].ID)) < 0 {
+			best = i
+		}
+	}
+	if best < 0 {
+		return 0, false
+	}
+	picked := d.papers[best].ID
+	d.papers = slices.Delete(slices.Clone(d.papers), best, best+1)
+	return picked, true
+}
+
+// nearest prefers papers whose difficulty is close to level; those without one come last.
+func nearest(level decimal.Number, known bool) func(a, b Paper) int {
+	return func(a, b Paper) int {
+		switch {
+		case !known || !a.HasDifficulty && !b.HasDifficulty:
+			return 0
+		case a.HasDifficulty != b.HasDifficulty:
+			return cmp.Compare(rank(b.HasDifficulty), rank(a.HasDifficulty))
+		}
+		return cmp.Compare(max(a.Difficulty-level, level-a.Difficulty), max(b.Difficulty-level, level-b.Difficulty))
+	}
+}
+
+func hardest(a, b Paper) int {
+	if a.HasDifficulty != b.HasDifficulty {
+		return cmp.Compare(rank(b.HasDifficulty), rank(a.HasDifficulty))
+	}
+	return cmp.Compare(b.Difficulty, a.Difficulty)
+}
+
+func rank(has bool) int {
+	if has {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,169 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// next plans the test after the last finished one, plans it anew where what it was
+// planned from has changed, and opens it when its day has come.
+func (d *decider) next() {
+	t := d.last()
+	switch {
+	case d.occupied(t):
+		return
+	case t.pending() && t.Fixed: // staff have decided
+	case t.pending():
+		if !d.replan(t) {
+			return
+		}
+	default:
+		fresh, ok := d.shape(t.Slot+1, d.today)
+		if !ok {
+			return
+		}
+		d.doTest(Schedule, fresh)
+	}
+	if t = d.last(); !t.OpensOn.After(d.today) {
+		d.open(t)
+	}
+}
+
+// occupied says whether the last test still keeps the next one from being planned.
+func (d *decider) occupied(t Test) bool {
+	switch t.State {
+	case Opened:
+		return true
+	case Started: // and perhaps left lying
+		return !d.today.After(t.DueOn.AddDays(patience))
+	case Held:
+		return !d.today.After(t.FinishedOn.AddDays(patience))
+	case Waiting, Unfilled, Finished, Missed, Skipped, Withdrawn:
+	}
+	return false
+}
+
+// replan keeps a pending test, or gives it the place that it gets by what is known now;
+// it says whether the test is still there. What it was planned from on its day is asked
+// first: the mere passing of days changes nothing.
+func (d *decider) replan(t Test) bool {
+	if same, ok := d.shape(t.Slot, t.DecidedOn); ok && samePlace(same, t) {
+		return true
+	}
+	fresh, ok := d.shape(t.Slot, d.today)
+	switch {
+	case !ok:
+		d.doTest(Drop, t)
+		return false
+	case !samePlace(fresh, t):
+		d.doTest(Replan, fresh)
+	}
+	return true
+}
+
+func samePlace(a, b Test) bool {
+	return a.Kind == b.Kind && a.Section == b.Section && a.OpensOn == b.OpensOn && a.DueOn == b.DueOn
+}
+
+// shape is the test of a slot as planned on a day; ok is false when it would open after
+// the last test day.
+func (d *decider) shape(slot int, on clock.Date) (Test, bool) {
+	before := slices.DeleteFunc(slices.Clone(d.tests), func(t Test) bool { return t.Slot >= slot })
+	opens := on
+	if len(before) > 0 {
+		previous := before[len(before)-1]
+		earliest := on.AddDays(1)
+		if previous.State == Missed {
+			earliest = later(on, previous.DueOn.AddDays(1))
+		}
+		opens = later(earliest, previous.OpensOn.AddDays(d.plan.interval()))
+	}
+	opens = later(opens, d.plan.FirstDay)
+	if opens.After(d.plan.LastDay) {
+		return Test{}, false
+	}
+	kind, section := d.kind(before, opens)
+	return Test{Slot: slot, Kind: kind, Section: section, State: Waiting, OpensOn: opens, DueOn: d.due(opens), DecidedOn: on}, true
+}
+
+func (d *decider) due(opens clock.Date) clock.Date {
+	due := opens.AddDays(min(window, d.plan.interval()-1))
+	if due.After(d.plan.LastDay) {
+		return d.plan.LastDay
+	}
+	return due
+}
+
+// kind is what a test that opens on a day is for, after the tests before it.
+func (d *decider) kind(before []Test, opens clock.Date) (Kind, string) {
+	r := d.record()
+	if needsBaseline(r, before) {
+		return Baseline, ""
+	}
+	taken := slices.DeleteFunc(slices.Clone(before), func(t Test) bool { return t.State == Withdrawn })
+	afterCheck := len(taken) > 0 && taken[len(taken)-1].Kind == SkillsCheck
+	lacking := r.deficits()
+	switch {
+	case opens.AddDays(d.plan.interval()).After(d.plan.LastDay): // the last one
+		return Mock, ""
+	case r.proven():
+		return Challenge, ""
+	case !afterCheck && len(lacking) > 0 && lacking[0].missing >= r.exam.checkFrom:
+		return SkillsCheck, lacking[0].section
+	}
+	return Mock, ""
+}
+
+// needsBaseline says whether nothing is known of the student yet, and a baseline has not
+// been missed too often.
+func needsBaseline(r record, before []Test) bool {
+	missed := 0
+	for _, t := range before {
+		switch {
+		case t.Kind != Baseline || t.State == Finished || t.State == Held || t.State == Started:
+			return false
+		case t.State == Missed || t.State == Skipped:
+			missed++
+		}
+	}
+	return len(r.full) == 0 && missed < baselines
+}
+
+// open assigns a paper to the test whose day has come. One that is opened late, after a
+// time without a worker or a paper, gets a window and a kind as of today.
+func (d *decider) open(t Test) {
+	now := t
+	if t.OpensOn.Before(d.today) {
+		now.OpensOn, now.DueOn = d.today, d.due(d.today)
+		if !t.Fixed {
+			now.Kind, now.Section = d.kind(d.tests[:len(d.tests)-1], d.today)
+		}
+	}
+	if now.OpensOn.After(d.plan.LastDay) {
+		d.doTest(Drop, t)
+		return
+	}
+	paper, ok := d.paper(now)
+	switch {
+	case ok:
+		now.State, now.Paper = Opened, paper
+		d.doTest(OpenTest, now)
+	case t.State != Unfilled:
+		d.doTest(Unfill, withState(t, Unfilled))
+	}
+}
+
+func (d *decider) paper(t Test) (int64, bool) {
+	r := d.record()
+	switch t.Kind {
+	case SkillsCheck:
+		level, known := r.sectionEstimate(t.Section)
+		return d.pick(t.Section, nearest(level, known))
+	case Challenge:
+		return d.pick(FullScope, hardest)
+	case Baseline, Mock:
+	}
+	level, known := r.estimate()
+	return d.pick(FullScope, nearest(level, known))
+}

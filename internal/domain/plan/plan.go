@@ -1,0 +1,174 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+)
+
+// Status is what a plan is doing. A closed one is kept for its history.
+type Status string
+
+// The statuses.
+const (
+	Active Status = "active"
+	Paused Status = "paused"
+	Closed Status = "closed"
+)
+
+// Pace is how often tests open.
+type Pace string
+
+// The paces, with the days from one opening to the next (contract: pace).
+const (
+	Auto      Pace = "auto"      // adapts to results
+	Intensive Pace = "intensive" // 4
+	Standard  Pace = "standard"  // 7
+	Light     Pace = "light"     // 10
+	Custom    Pace = "custom"    // custom_interval_days
+)
+
+// Paces are all of them.
+func Paces() []string {
+	return []string{string(Auto), string(Intensive), string(Standard), string(Light), string(Custom)}
+}
+
+// Access is what the course lets the student do today.
+type Access int
+
+// The kinds of access.
+const (
+	Open Access = iota // or opening later: see Plan.FirstDay
+	Idle               // suspended: nothing is opened, and nothing is missed
+	Over               // expired, dropped or completed: the plan closes
+)
+
+// Plan is a plan as Decide sees it.
+type Plan struct {
+	Status     Status
+	Scale      Scale
+	Target     decimal.Number
+	Zone       *time.Location
+	Pace       Pace
+	CustomDays int  // 1 to 14, with Custom
+	Level      Pace // what Auto has come to: Intensive, Standard or Light
+	Minimums   map[string]decimal.Number
+	Drills     bool
+	FirstDay   clock.Date // of the course's access
+	LastDay    clock.Date // L: the last day on which a test may be open
+	Access     Access
+	AtRisk     bool
+	CountedTo  int // the latest slot whose result has moved the pace and given drills
+}
+
+// Margins of the last test day.
+const (
+	daysBeforeExam = 3
+	daysBeforeEnd  = 1
+	// minDays is how many days a new plan needs before its last test day.
+	minDays = 7
+)
+
+// LastDay is L: three days before the exam or the day before the access's end, whichever
+// is earlier. exam may be zero.
+func LastDay(exam, accessEnd clock.Date) clock.Date {
+	last := accessEnd.AddDays(-daysBeforeEnd)
+	if !exam.IsZero() && exam.AddDays(-daysBeforeExam).Before(last) {
+		last = exam.AddDays(-daysBeforeExam)
+	}
+	return last
+}
+
+// Current is the pace in use now (contract: current_pace).
+func (p Plan) Current() Pace {
+	if p.Pace == Auto {
+		return p.Level
+	}
+	return p.Pace
+}
+
+// interval is I: the days from one opening to the next.
+func (p Plan) interval() int {
+	switch p.Current() {
+	case Intensive:
+		return 4
+	case Light:
+		return 10
+	case Custom:
+		return max(p.CustomDays, 1)
+	case Standard, Auto:
+	}
+	return 7
+}
+
+// Kind is what a test is for.
+type Kind string
+
+// The kinds. All but SkillsCheck are full papers.
+const (
+	Baseline    Kind = "baseline"
+	Mock        Kind = "mock"
+	SkillsCheck Kind = "skills_check" // of one section
+	Challenge   Kind = "challenge"
+)
+
+// State is how far a test has come.
+type State string
+
+// The states. The contract calls Waiting and Opened both waiting.
+const (
+	Waiting   State = "waiting"   // opens on a later day
+	Unfilled  State = "unfilled"  // should be open, but no unseen paper is left
+	Opened    State = "opened"    // assigned, not started
+	Started   State = "started"   // by the student
+	Held      State = "held"      // finished, its result is under review
+	Finished  State = "finished"  // its result counts
+	Missed    State = "missed"    // not started by its due day
+	Skipped   State = "skipped"   // by staff
+	Withdrawn State = "withdrawn" // taken back before it was started
+)
+
+// Test is one slot of a plan.
+type Test struct {
+	Slot       int // 1, 2, …
+	Kind       Kind
+	Section    string // of a SkillsCheck; "" otherwise
+	State      State
+	OpensOn    clock.Date
+	DueOn      clock.Date
+	DecidedOn  clock.Date // when it was planned: what the earliest opening counts from
+	Fixed      bool       // staff chose its day: it is not decided again
+	Paper      int64      // the catalog item; 0 while Waiting or Unfilled
+	FinishedOn clock.Date // from Held on
+}
+
+// pending says whether the test has not been opened yet.
+func (t Test) pending() bool { return t.State == Waiting || t.State == Unfilled }
+
+func (t Test) full() bool { return t.Kind != SkillsCheck }
+
+// Unfinished says whether the test is one that next_test shows.
+func (t Test) Unfinished() bool {
+	return t.pending() || t.State == Opened || t.State == Started
+}
+
+// Result is the final result of one of a plan's tests.
+type Result struct {
+	Slot     int
+	On       clock.Date // when it was finished
+	Score    decimal.Number
+	Sections map[string]decimal.Number
+}
+
+// Paper is a catalog test that the student has never started, been assigned or been given
+// as a starter, of the plan's exam, active and visible to the organization.
+type Paper struct {
+	ID            int64
+	Scope         string // FullScope, or a section's name
+	Difficulty    decimal.Number
+	HasDifficulty bool
+}
+
+// FullScope is the scope of a paper that examines every section.
+const FullScope = "full"

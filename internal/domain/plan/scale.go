@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+)
+
+// Scale is what plans need to know of an exam's scores. Flows fill it from the catalog.
+type Scale struct {
+	Exam     string // the course type
+	Display  string
+	Min, Max decimal.Number // of a target score
+	Step     decimal.Number // of a target score; 0: any number in the range
+	Sections []Section      // in the scale's order
+}
+
+// Section is one section's own scale.
+type Section struct {
+	Name           string
+	Min, Max, Step decimal.Number
+}
+
+// exam is how the rules read one kind of scale.
+type exam struct {
+	checkFrom decimal.Number // a deficit of at least this earns a skills check
+	wideGap   decimal.Number // more than this between estimate and target wants the intensive pace
+	maxGain   decimal.Number // the most that 14 days are taken to gain
+	// sectionTarget is what the target asks of each section.
+	sectionTarget func(target decimal.Number) decimal.Number
+}
+
+const slopeDays = 14 // the days of exam.maxGain
+
+var ielts = exam{
+	checkFrom: decimal.One, wideGap: decimal.One, maxGain: decimal.One / 2,
+	sectionTarget: func(target decimal.Number) decimal.Number { return target },
+}
+
+// exams are the course types that accept a test plan.
+var exams = map[string]exam{
+	"ielts":         ielts,
+	"ielts_general": ielts,
+	"sat": {
+		checkFrom: decimal.Whole(40), wideGap: decimal.Whole(100), maxGain: decimal.Whole(40),
+		sectionTarget: func(target decimal.Number) decimal.Number {
+			ten := decimal.Whole(10)
+			return (target/2 + ten - 1) / ten * ten
+		},
+	},
+}
+
+// Available says whether a course type accepts a test plan.
+func Available(courseType string) bool {
+	_, ok := exams[courseType]
+	return ok
+}
+
+// CourseTypes are the course types that accept a test plan, sorted.
+func CourseTypes() []string {
+	all := make([]string, 0, len(exams))
+	for name := range exams {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func (s Scale) section(name string) (Section, bool) {
+	i := slices.IndexFunc(s.Sections, func(c Section) bool { return c.Name == name })
+	if i < 0 {
+		return Section{}, false
+	}
+	return s.Sections[i], true
+}
+
+func (s Scale) sectionNames() []string {
+	names := make([]string, len(s.Sections))
+	for i, c := range s.Sections {
+		names[i] = c.Name
+	}
+	return names
+}

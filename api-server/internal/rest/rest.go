@@ -41,6 +41,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))
 	r.Post("/provision/student", edge.Handle(s.provisionStudent))
+	r.Get("/students", edge.Handle(s.students))
 	r.Get("/catalog", edge.Handle(s.listCatalog))
 }
 

@@ -56,6 +56,16 @@ func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.U
 	return selectOfStudent(ctx, q, org, user)
 }
 
+// OfStudents reads the enrolments of several people in the organization, each one's by id.
+func OfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User][]Enrolment, error) {
+	all, err := selectOfStudents(ctx, q, org, users)
+	of := make(map[id.User][]Enrolment, len(users))
+	for _, e := range all {
+		of[e.User] = append(of[e.User], e)
+	}
+	return of, err
+}
+
 // Standing is the status on the day today.
 func (e Enrolment) Standing(today clock.Date) Standing {
 	switch {

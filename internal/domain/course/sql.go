@@ -182,6 +182,17 @@ func selectOfStudent(ctx context.Context, q pg.Querier, org id.Organization, use
 	return pgx.CollectRows(rows, collectEnrolment)
 }
 
+func selectOfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Enrolment, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+enrolmentColumns+`, `+courseColumns+`
+		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
+		WHERE e.organization_id = $1 AND e.user_id = ANY ($2) ORDER BY e.id`, org, users)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, collectEnrolment)
+}
+
 func queueRefUse(b *pg.Batch, org id.Organization, user id.User, ref string, into *map[id.Enrolment]bool) {
 	b.Queue(`
 		SELECT r.enrolment_id FROM enrolment_refs r JOIN enrolments e ON e.id = r.enrolment_id

@@ -89,3 +89,8 @@ type Belonging struct {
 func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
 	return selectBelongings(ctx, q, user)
 }
+
+// Members reads the memberships of several people; who has none is not in the map.
+func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
+	return selectMembers(ctx, q, org, users)
+}

@@ -149,3 +149,20 @@ func selectBelongings(ctx context.Context, q pg.Querier, user id.User) ([]Belong
 		return b, err
 	})
 }
+
+func selectMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
+	rows, err := q.Query(ctx, `
+		SELECT user_id, role, status, created_via, joined_at FROM members
+		WHERE organization_id = $1 AND user_id = ANY ($2)`, org, users)
+	if err != nil {
+		return nil, err
+	}
+	members := make(map[id.User]Member, len(users))
+	var user id.User
+	var m Member
+	_, err = pgx.ForEachRow(rows, []any{&user, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
+		members[user] = m
+		return nil
+	})
+	return members, err
+}

@@ -228,7 +228,7 @@ func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f Rost
 		enrolled = `SELECT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + chosen + `
 			AND NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id AND m.role <> 'member')
 			ORDER BY p.user_id LIMIT $3`
-		members = `SELECT 0 WHERE false`
+		members = `SELECT NULL::bigint AS user_id WHERE false`
 	}
 	rows, err := q.Query(ctx, `
 		SELECT `+accountColumns+` FROM accounts a

@@ -180,4 +180,5 @@ const (
 
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code
+	LockLTI      LockSpace = 1026 // one new secret an organization's LMS
 )

@@ -1,0 +1,86 @@
+// Package lti knows an organization's LMS: the consumer key and secret that it has, and
+// whether a launch (LTI 1.1, signed with OAuth 1.0a) truly comes from it.
+package lti
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// Consumer is an organization's LMS. There is one an organization.
+type Consumer struct {
+	Organization id.Organization
+	Key          string // oauth_consumer_key; it stays the same when the secret is rotated
+	Version      int    // of the secret
+	CreatedAt    time.Time
+	RotatedAt    time.Time // when the secret was drawn
+	sealed       []byte
+}
+
+// keyStart begins every consumer key, and keyLength characters of a token follow.
+const (
+	keyStart  = "lti_"
+	keyLength = 22
+)
+
+// Keeper makes and finds consumers.
+type Keeper struct {
+	DB  *pg.DB
+	Box *seal.Box
+}
+
+// Renew makes the organization's consumer, or draws a new secret for it, which replaces
+// the old one at once. It returns the secret, which is shown this once.
+func (k Keeper) Renew(ctx context.Context, org id.Organization, now time.Time) (c Consumer, secret string, created bool, err error) {
+	secret = seal.Token()
+	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if err := pg.Lock(ctx, tx, pg.LockLTI, fmt.Sprint(org)); err != nil {
+			return err
+		}
+		c, err = selectConsumer(ctx, tx, org)
+		if created = pg.None(err); created {
+			c, err = Consumer{Organization: org, Key: keyStart + seal.Token()[:keyLength], CreatedAt: now}, nil
+		}
+		if err != nil {
+			return err
+		}
+		c.Version, c.RotatedAt = c.Version+1, now
+		if c.sealed, err = k.Box.Seal(ctx, []byte(secret), c.place()); err != nil {
+			return err
+		}
+		return upsertConsumer(ctx, tx, c)
+	})
+	return c, secret, created, err
+}
+
+// place is what the sealed secret is bound to.
+func (c Consumer) place() string {
+	return fmt.Sprintf("lti_consumers/%d/%d", c.Organization, c.Version)
+}
+
+var errNone = fault.New(fault.NotFound, "not_found", "the organization has no LTI consumer; make one first")
+
+// Find reads the organization's consumer. NotFound when there is none.
+func (k Keeper) Find(ctx context.Context, org id.Organization) (Consumer, error) {
+	c, err := selectConsumer(ctx, k.DB, org)
+	if pg.None(err) {
+		return Consumer{}, errNone
+	}
+	return c, err
+}
+
+// Remove ends the organization's consumer: no launch is taken any more. NotFound when
+// there is none.
+func (k Keeper) Remove(ctx context.Context, org id.Organization) error {
+	removed, err := deleteConsumer(ctx, k.DB, org)
+	if err == nil && !removed {
+		return errNone
+	}
+	return err
+}

@@ -43,6 +43,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/provision/student", edge.Handle(s.provisionStudent))
 	r.Get("/students", edge.Handle(s.students))
 	r.Get("/catalog", edge.Handle(s.listCatalog))
+	r.Get("/activity/daily", edge.Handle(s.listActivity))
 }
 
 // today is the platform's day.

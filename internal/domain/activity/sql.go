@@ -2,6 +2,8 @@ package activity
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -179,4 +181,53 @@ func makePartitions(ctx context.Context, q pg.Querier, first clock.Date, days in
 func dropPartitions(ctx context.Context, q pg.Querier, keep clock.Date) error {
 	_, err := q.Exec(ctx, `SELECT activity_drop_partitions($1)`, keep)
 	return err
+}
+
+// inScope is the condition on d (activity_days) for a student of organization $1 on the
+// day $2.
+const inScope = `(CASE (SELECT m.role || m.status FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id)
+	WHEN 'memberactive' THEN true
+	ELSE NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id AND m.role <> 'member')
+		AND EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = d.user_id
+			AND e.state = 'running' AND e.start_date <= $2 AND e.grace_period_end >= $2) END)`
+
+func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Place, limit int) ([]Listed, error) {
+	query, args := listQuery(org, f, after, limit)
+	rows, err := q.Query(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
+		err = row.Scan(&l.Date, &l.User, &l.FirstSeenAt, &l.LastSeenAt, &l.Visits, &l.ActiveMinutes, &l.PageViews,
+			&l.TestsStarted, &l.TestsCompleted, &l.Email, &l.FirstName, &l.LastName)
+		l.Organization = org
+		return l, err
+	})
+}
+
+// listQuery is written for the filters at hand, so that each has a plan of its own.
+func listQuery(org id.Organization, f Filter, after Place, limit int) (query string, args []any) {
+	args = []any{org, f.Today, f.From, f.To, limit}
+	with := func(condition string, values ...any) {
+		for _, v := range values {
+			args = append(args, v)
+			condition = strings.Replace(condition, "?", "$"+strconv.Itoa(len(args)), 1)
+		}
+		query += " AND " + condition
+	}
+	if after.User != 0 {
+		with(`(d.date, d.user_id) > (?::date, ?::bigint)`, after.Date, after.User)
+	}
+	if f.User != 0 {
+		with(`d.user_id = ?`, f.User)
+	}
+	if f.Course != 0 {
+		with(`EXISTS (SELECT FROM enrolments c WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ?)`, f.Course)
+	}
+	return `
+		SELECT d.date, d.user_id, d.first_seen_at, d.last_seen_at, d.visits, d.active_minutes, d.page_views,
+			d.tests_started, d.tests_completed, a.email, a.first_name, a.last_name
+		FROM activity_days d JOIN accounts a ON a.id = d.user_id
+		WHERE d.organization_id = $1 AND d.date BETWEEN $3 AND $4 AND ` + inScope + query + `
+		ORDER BY d.date, d.user_id LIMIT $5`, args
 }

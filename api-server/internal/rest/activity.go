@@ -6,7 +6,6 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/activity"
-	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -61,10 +60,8 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	o := principal(ctx).Organization.ID
-	if f.Course != 0 {
-		if _, err := course.Find(ctx, s.DB, o, f.Course); err != nil {
-			return err
-		}
+	if err := s.checkCourse(ctx, o, f.Course); err != nil {
+		return err
 	}
 	if !who.Anybody() {
 		a, err := student.Resolve(ctx, s.DB, o, who)
@@ -77,8 +74,7 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	more := len(rows) > limit
-	rows = rows[:min(len(rows), limit)]
+	rows, more := cut(rows, limit)
 	if len(rows) > 0 {
 		last := rows[len(rows)-1]
 		at = activity.Place{Date: last.Date, User: last.User}.Numbers()

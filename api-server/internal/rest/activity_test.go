@@ -30,7 +30,7 @@ func compile(t *testing.T, e *apitest.Env, days ...string) {
 	}
 }
 
-func provision(t *testing.T, o apitest.Organization, body string) {
+func onboard(t *testing.T, o apitest.Organization, body string) {
 	t.Helper()
 	o.Full.Post(t, "provision/student/", body).Want(t, 201)
 }
@@ -39,8 +39,8 @@ func TestActivityByDay(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
-	provision(t, north, `{"email": "ana@institute.org", "first_name": "Ana", "last_name": "Lopez", "courses": "ielts"}`)
-	provision(t, north, `{"email": "ben@institute.org", "first_name": "Ben"}`)
+	onboard(t, north, `{"email": "ana@institute.org", "first_name": "Ana", "last_name": "Lopez", "courses": "ielts"}`)
+	onboard(t, north, `{"email": "ben@institute.org", "first_name": "Ben"}`)
 	// 18:30 UTC is midnight in India: these are two days there and one in UTC.
 	seen(t, e, "north", 1, time.Date(2026, 11, 19, 18, 29, 0, 0, time.UTC))
 	seen(t, e, "north", 1, time.Date(2026, 11, 19, 18, 30, 0, 0, time.UTC))
@@ -57,7 +57,7 @@ func TestActivityRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north, south := e.Organization(t, "north"), e.Organization(t, "south")
-	provision(t, north, `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`)
+	onboard(t, north, `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`)
 	e.Platform.Put(t, "organizations/north/staff/owner@institute.org", `{"first_name": "Olive", "role": "owner"}`).Want(t, 201)
 	get := func(query string) *apitest.Answer { return north.Full.Get(t, "activity/daily/?"+query) }
 	get("from=2026-11-02&to=2026-11-01").WantFault(t, 400, "after_to", "from")
@@ -94,7 +94,7 @@ func TestActivityIsWalked(t *testing.T) {
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
 	for i := range 5 {
-		provision(t, north, fmt.Sprintf(`{"email": "s%d@institute.org", "first_name": "S"}`, i))
+		onboard(t, north, fmt.Sprintf(`{"email": "s%d@institute.org", "first_name": "S"}`, i))
 		for d := range 3 {
 			if (i+d)%4 != 0 {
 				seen(t, e, "north", i+1, time.Date(2026, 11, 18+d, 8, 0, 0, 0, time.UTC))
@@ -148,7 +148,7 @@ func TestActivityOfThoseWhoLeft(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
-	provision(t, north, `{"email": "ana@institute.org", "first_name": "Ana"}`)
+	onboard(t, north, `{"email": "ana@institute.org", "first_name": "Ana"}`)
 	seen(t, e, "north", 1, time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC))
 	compile(t, e, "2026-11-20")
 	count := func() any {
@@ -169,8 +169,8 @@ func TestActivityOfThoseWhoLeft(t *testing.T) {
 		t.Errorf("%v rows of one who left", n)
 	}
 	set("member", "active")
-	provision2 := north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`)
-	provision2.Want(t, 200)
+	again := north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`)
+	again.Want(t, 200)
 	set("member", "inactive")
 	if n := count(); n != 1.0 {
 		t.Errorf("%v rows of one who left and is enrolled", n)

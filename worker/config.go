@@ -15,7 +15,7 @@ type config struct {
 	RedisURL         string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
 	PrivateAddr      string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics, profiles and the queues' page (/asynq); never public"`
 	LogLevel         string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	TimeZone         string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone of dates and times in mails"`
+	TimeZone         string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is, also in mails"`
 	SMTPURL          string        `env:"SMTP_URL,required" help:"mail server: smtp://user:password@host:port, ?tls=none, starttls or implicit; or smtps://"`
 	MailFrom         string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
 	EmailConcurrency int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`

@@ -24,6 +24,7 @@ import (
 // worker is the program's parts, put together.
 type worker struct {
 	config   config
+	zone     *time.Location // the platform's
 	log      *slog.Logger
 	db       *pg.DB
 	rdb      *redis.Client
@@ -47,7 +48,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{config: c, log: log, db: db, rdb: rdb, registry: obs.NewRegistry()}
+	w := &worker{config: c, zone: zone, log: log, db: db, rdb: rdb, registry: obs.NewRegistry()}
 	w.tasks = queue.NewMetrics(w.registry)
 	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: clock.System, Log: log,
 		Observe: mailCounter(w.registry)}
@@ -78,7 +79,7 @@ func (w *worker) pieces() []func(context.Context) error {
 	return []func(context.Context) error{
 		w.lead("relay-outbox", w.outbox.Run),
 		w.lead("relay-webhooks", w.webhooks.Run),
-		w.lead("duties", func(ctx context.Context) { duty.Run(ctx, clock.System, w.log, duty.All(w.db)) }),
+		w.lead("duties", func(ctx context.Context) { duty.Run(ctx, clock.System, w.log, duty.All(w.db, w.zone)) }),
 		w.serve(queue.Email, w.config.EmailConcurrency,
 			map[task.Kind]queue.Handler{task.EmailSend: handle.Outbox(w.postman.Deliver)}),
 		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -42,6 +43,12 @@ func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *
 	}
 }
 
+// LoadEnrolments queues the reading, under row locks, of the student's enrolments in the
+// organization by id; into is filled when b is sent.
+func LoadEnrolments(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment) {
+	queueHeld(b, org, user, into)
+}
+
 // EnsureDefaults makes the default courses that the moves lead to and that do not exist
 // yet, and puts their ids into the moves. Whoever else makes the same course at the same
 // time is waited for, and its course is used. It costs no round trip when all exist.
@@ -67,9 +74,9 @@ func EnsureDefaults(ctx context.Context, tx *pg.Tx, org id.Organization, moves [
 	return nil
 }
 
-// Enrol queues the writes of the moves for user; the ids of new enrolments are in the
+// Enrol queues the writes of the moves for user, as of the day today; the ids of new enrolments are in the
 // moves when b is sent, which must be in a transaction that holds the student's lock.
-func Enrol(b *pg.Batch, org id.Organization, user id.User, moves []Move, now time.Time) {
+func Enrol(b *pg.Batch, org id.Organization, user id.User, moves []Move, today clock.Date, now time.Time) {
 	var remember []id.Course
 	var ref string
 	for i := range moves {
@@ -77,9 +84,9 @@ func Enrol(b *pg.Batch, org id.Organization, user id.User, moves []Move, now tim
 		m.After.User = user
 		switch m.Action {
 		case Created:
-			queueInsertEnrolment(b, org, &m.After, now)
+			queueInsertEnrolment(b, org, &m.After, today, now)
 		case Extended, Reactivated:
-			queueUpdateEnrolment(b, org, m.After, now)
+			queueUpdateEnrolment(b, org, m.After, today, now)
 		case Unchanged, Skipped:
 		}
 		if m.ref != "" {

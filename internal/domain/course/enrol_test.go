@@ -29,7 +29,7 @@ func enrol(t *testing.T, db *pg.DB, org id.Organization, user id.User, r course.
 		if err := course.EnsureDefaults(t.Context(), tx, org, moves, now); err != nil {
 			return err
 		}
-		course.Enrol(&write, org, user, moves, now)
+		course.Enrol(&write, org, user, moves, today, now)
 		return write.Send(t.Context(), tx)
 	})
 	if err != nil {
@@ -54,11 +54,11 @@ func TestEnrolStoresWhatPlanDecides(t *testing.T) {
 		t.Fatalf("first = %+v", first)
 	}
 	again, held := enrol(t, db, org, ana, r)
-	if len(held.Enrolments) != 2 || held.Enrolments[0] != first[0].After || held.Enrolments[1] != first[1].After {
+	if len(held.Enrolments) != 2 || held.Enrolments[0].Differs(first[0].After) || held.Enrolments[1].Differs(first[1].After) {
 		t.Fatalf("held = %+v\nwant what was made: %+v", held.Enrolments, first)
 	}
 	for i, m := range again {
-		if m.Action != course.Unchanged || m.Note != course.NoteAlreadyExtended || m.After != first[i].After {
+		if m.Action != course.Unchanged || m.Note != course.NoteAlreadyExtended || m.After.Differs(first[i].After) {
 			t.Errorf("again = %+v", m)
 		}
 	}
@@ -66,7 +66,7 @@ func TestEnrolStoresWhatPlanDecides(t *testing.T) {
 	extended, _ := enrol(t, db, org, ana, r)
 	_, held = enrol(t, db, org, ana, r)
 	for i, m := range extended {
-		if m.Action != course.Extended || m.After.EndDate != today.AddMonths(1).AddMonths(1) || held.Enrolments[i] != m.After {
+		if m.Action != course.Extended || m.After.EndDate != today.AddMonths(1).AddMonths(1) || held.Enrolments[i].Differs(m.After) {
 			t.Errorf("extended = %+v, stored %+v", m, held.Enrolments[i])
 		}
 	}

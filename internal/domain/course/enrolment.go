@@ -49,6 +49,7 @@ type Enrolment struct {
 	Course Course
 	State  State
 	Window
+	Told Told
 }
 
 // OfStudent lists the user's enrolments in the organization by id.
@@ -81,18 +82,22 @@ func (e Enrolment) Standing(today clock.Date) Standing {
 	return StandingExpired
 }
 
+// Access says whether the standing lets the student use the course.
+func (s Standing) Access() bool { return s == StandingActive || s == StandingGracePeriod }
+
+// Current says whether the standing makes its holder a student with access, now or later.
+func (s Standing) Current() bool { return s.Access() || s == StandingPending }
+
+// Over says whether a move into the standing ends the enrolment (contract: enrollment.ended).
+func (s Standing) Over() bool { return !s.Current() }
+
 // HasAccess says whether the student can use the course on the day today: from the start
 // to the last grace day, unless the enrolment is suspended, dropped or completed.
-func (e Enrolment) HasAccess(today clock.Date) bool {
-	s := e.Standing(today)
-	return s == StandingActive || s == StandingGracePeriod
-}
+func (e Enrolment) HasAccess(today clock.Date) bool { return e.Standing(today).Access() }
 
 // Current says whether the enrolment is active, in its grace period or scheduled: what
 // makes its holder a student with access.
-func (e Enrolment) Current(today clock.Date) bool {
-	return e.HasAccess(today) || e.Standing(today) == StandingPending
-}
+func (e Enrolment) Current(today clock.Date) bool { return e.Standing(today).Current() }
 
 // ended says whether the paid days are over. The grace period counts as over.
 func (e Enrolment) ended(today clock.Date) bool { return today.After(e.EndDate) }

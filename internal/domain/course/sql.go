@@ -144,15 +144,18 @@ type enrolmentRow struct {
 	AccessStart  clock.Date
 	AccessEnd    clock.Date
 	GraceEnd     clock.Date
+	ToldStanding Standing
+	ToldEnds     []clock.Date
 	Course
 }
 
 const enrolmentColumns = `e.id AS enrolment_id, e.user_id AS enrolled_user, e.state, e.start_date AS access_start,
-	e.end_date AS access_end, e.grace_period_end AS grace_end`
+	e.end_date AS access_end, e.grace_period_end AS grace_end, coalesce(e.told_standing, '') AS told_standing, e.told_ends`
 
 func (r enrolmentRow) enrolment() Enrolment {
 	return Enrolment{ID: r.EnrolmentID, User: r.EnrolledUser, Course: r.Course, State: r.State,
-		Window: Window{StartDate: r.AccessStart, EndDate: r.AccessEnd, GracePeriodEnd: r.GraceEnd}}
+		Window: Window{StartDate: r.AccessStart, EndDate: r.AccessEnd, GracePeriodEnd: r.GraceEnd},
+		Told:   Told{r.ToldStanding, r.ToldEnds}}
 }
 
 func collectEnrolment(row pgx.CollectableRow) (Enrolment, error) {
@@ -224,19 +227,45 @@ func queueDefault(b *pg.Batch, org id.Organization, c *Course, now time.Time) {
 	})
 }
 
-func queueInsertEnrolment(b *pg.Batch, org id.Organization, e *Enrolment, now time.Time) {
+func queueInsertEnrolment(b *pg.Batch, org id.Organization, e *Enrolment, today clock.Date, now time.Time) {
 	b.Queue(`
-		INSERT INTO enrolments (organization_id, user_id, course_id, state, start_date, end_date, grace_period_end, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING id`,
-		org, e.User, e.Course.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, now).QueryRow(func(row pgx.Row) error {
+		INSERT INTO enrolments (organization_id, user_id, course_id, state, start_date, end_date, grace_period_end,
+			told_standing, next_day, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, nullif($8, ''), $9, $10, $10) RETURNING id`,
+		org, e.User, e.Course.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, e.Told.Standing, e.nextDay(today), now).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&e.ID)
 	})
 }
 
-func queueUpdateEnrolment(b *pg.Batch, org id.Organization, e Enrolment, now time.Time) {
+func queueUpdateEnrolment(b *pg.Batch, org id.Organization, e Enrolment, today clock.Date, now time.Time) {
+	ends := e.Told.Ends
+	if ends == nil {
+		ends = []clock.Date{}
+	}
 	b.Queue(`
-		UPDATE enrolments SET state = $3, start_date = $4, end_date = $5, grace_period_end = $6, updated_at = $7
-		WHERE organization_id = $1 AND id = $2`, org, e.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, now)
+		UPDATE enrolments SET state = $3, start_date = $4, end_date = $5, grace_period_end = $6,
+			told_standing = nullif($7, ''), told_ends = $8, next_day = $9, updated_at = $10
+		WHERE organization_id = $1 AND id = $2`,
+		org, e.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, e.Told.Standing, ends, e.nextDay(today), now)
+}
+
+func selectHolder(ctx context.Context, q pg.Querier, org id.Organization, enrolment id.Enrolment) (user id.User, err error) {
+	err = q.QueryRow(ctx, `SELECT user_id FROM enrolments WHERE organization_id = $1 AND id = $2`, org, enrolment).Scan(&user)
+	return user, err
+}
+
+// selectDue looks at limit enrolments, of which one student may have several.
+func selectDue(ctx context.Context, q pg.Querier, today clock.Date, skip []id.User, limit int) ([]Due, error) {
+	rows, err := q.Query(ctx, `
+		SELECT d.organization_id, d.user_id, a.email
+		FROM (SELECT e.organization_id, e.user_id, e.next_day, e.id FROM enrolments e
+		      WHERE e.next_day <= $1 AND e.user_id <> ALL (coalesce($2::bigint[], '{}')) ORDER BY e.next_day LIMIT $3) d
+		JOIN accounts a ON a.id = d.user_id
+		GROUP BY d.organization_id, d.user_id, a.email ORDER BY min(d.next_day), min(d.id)`, today, skip, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Due])
 }
 
 func queueRememberRef(b *pg.Batch, org id.Organization, user id.User, courses []id.Course, ref string, now time.Time) {

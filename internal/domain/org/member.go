@@ -70,6 +70,9 @@ func SetMemberStatus(b *pg.Batch, org id.Organization, user id.User, status Memb
 	queueMemberStatus(b, org, user, status, now)
 }
 
+// RemoveMember queues the end of a membership; what the person did stays.
+func RemoveMember(b *pg.Batch, org id.Organization, user id.User) { queueDeleteMember(b, org, user) }
+
 // SetStaff queues that the member m is active staff with the role, and returns it so.
 func SetStaff(b *pg.Batch, org id.Organization, user id.User, m Member, role Role, now time.Time) Member {
 	m.Role, m.Status = role, MemberActive

@@ -130,6 +130,10 @@ func queueMemberStatus(b *pg.Batch, org id.Organization, user id.User, status Me
 		UPDATE members SET status = $3, updated_at = $4 WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)
 }
 
+func queueDeleteMember(b *pg.Batch, org id.Organization, user id.User) {
+	b.Queue(`DELETE FROM members WHERE organization_id = $1 AND user_id = $2`, org, user)
+}
+
 func queueMemberRole(b *pg.Batch, org id.Organization, user id.User, m Member, now time.Time) {
 	b.Queue(`
 		UPDATE members SET role = $3, status = $4, updated_at = $5

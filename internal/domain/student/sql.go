@@ -30,6 +30,17 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 	return pgx.CollectExactlyOneRow(rows, scanAccount)
 }
 
+func queueByID(b *pg.Batch, user id.User, into *Account) {
+	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.id = $1`, user).Query(func(rows pgx.Rows) error {
+		a, err := oneAccount(rows, nil)
+		if pg.None(err) {
+			return nil
+		}
+		*into = a
+		return err
+	})
+}
+
 func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
 	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)

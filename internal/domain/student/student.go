@@ -89,6 +89,9 @@ func Named(err error) error {
 	return err
 }
 
+// LoadByID queues the reading of an account; into stays zero when there is none.
+func LoadByID(b *pg.Batch, user id.User, into *Account) { queueByID(b, user, into) }
+
 // Find reads an account by its id. NotFound when there is none.
 func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
 	a, err := selectAccount(ctx, q, user)

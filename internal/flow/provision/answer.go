@@ -147,20 +147,3 @@ func (c *call) entries() []Entry {
 }
 
 func (c *call) linkURL() string { return c.PublicURL + "/set-password/" + c.link.Token }
-
-// isStudent says whether the membership or a current enrolment makes the person a student
-// of the organization.
-func isStudent(m org.Member, held []course.Enrolment, today clock.Date) bool {
-	if m.Role.Staff() {
-		return false
-	}
-	if m.Status == org.MemberActive {
-		return true
-	}
-	for _, e := range held {
-		if e.Current(today) {
-			return true
-		}
-	}
-	return false
-}

@@ -250,7 +250,7 @@ func (c *call) changed() bool {
 // write carries the decisions out.
 func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	org := c.who.Organization.ID
-	wasStudent := isStudent(c.member, c.held.Enrolments, c.today)
+	before := wire.Look{Account: c.account, Member: c.member, Held: c.held.Enrolments}
 	if c.created {
 		draft := student.Draft{Email: c.address, Username: c.details.username, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
 			PasswordHash: c.details.hash, MustChangePassword: c.cmd.mode() == ModeGenerate, CreatedBy: org, CreatedVia: student.ViaAPI}
@@ -264,14 +264,16 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	var b pg.Batch
 	c.writeMember(&b)
 	c.writeDetails(&b)
-	course.Enrol(&b, org, c.account.ID, c.moves, c.now)
+	c.hear(&b)
+	course.Enrol(&b, org, c.account.ID, c.moves, c.today, c.now)
 	if c.mayHaveLink() {
 		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
 	if err := student.Named(b.Send(ctx, tx)); err != nil {
 		return fmt.Errorf("writing membership and enrolments: %w", err)
 	}
-	if err := webhook.Record(ctx, tx, org, c.now, c.events(wasStudent)...); err != nil {
+	after := wire.Look{Account: c.account, Member: c.member, Held: c.enrolmentsAfter()}
+	if err := webhook.Record(ctx, tx, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
 	return c.writeMail(ctx, tx)
@@ -295,32 +297,20 @@ func (c *call) writeMember(b *pg.Batch) {
 	}
 }
 
-// events tells what changed. Staff are no students: nothing is told of them.
-func (c *call) events(wasStudent bool) []webhook.Event {
-	if c.member.Role.Staff() {
-		return nil
-	}
-	var events []webhook.Event
-	add := func(t webhook.Type, data any) {
-		events = append(events, webhook.Event{Type: t, User: c.account.ID, Data: data})
-	}
-	held := c.enrolmentsAfter()
-	if !wasStudent && isStudent(c.member, held, c.today) {
-		add(webhook.StudentJoined, wire.NewRosterStudent(c.account, c.member, held, c.today, time.UTC))
-	}
-	for _, m := range c.moves {
-		data := wire.NewEnrolmentEvent(c.account, m.After, c.today)
-		switch m.Action {
-		case course.Created:
-			add(webhook.EnrollmentCreated, data)
-		case course.Extended, course.Reactivated:
-			before := wire.NewEnrolmentEvent(c.account, m.Before, c.today)
-			data.Previous = wire.NewPrevious(before.Enrollment.Place, data.Enrollment.Place)
-			add(webhook.EnrollmentUpdated, data)
-		case course.Unchanged, course.Skipped:
+// hear remembers that what the calendar did to the student's enrolments, and the sweep
+// has not told yet, is told by this call.
+func (c *call) hear(b *pg.Batch) {
+	for i := range c.moves {
+		if m := &c.moves[i]; m.Granted() {
+			m.After = m.After.Heard(c.today)
 		}
 	}
-	return events
+	for _, e := range c.held.Enrolments {
+		granted := slices.ContainsFunc(c.moves, func(m course.Move) bool { return m.Granted() && m.After.ID == e.ID })
+		if !granted && e.LastTold(c.today) != e.Standing(c.today) {
+			course.Save(b, c.who.Organization.ID, e.Heard(c.today), c.today, c.now)
+		}
+	}
 }
 
 // enrolmentsAfter are the student's, as the call leaves them, by id.

@@ -19,6 +19,12 @@ func (b *Batch) Send(ctx context.Context, q Querier) error {
 	return q.SendBatch(ctx, &b.Batch).Close()
 }
 
+// TryLock is Lock for a caller who does not wait: got says whether it has the lock.
+func (b *Batch) TryLock(space LockSpace, key string, got *bool) {
+	b.Queue(`SELECT pg_try_advisory_xact_lock($1, hashtext($2))`, int32(space), key).
+		QueryRow(func(row pgx.Row) error { return row.Scan(got) })
+}
+
 // Lock queues what the function Lock does; the batch must be sent in a transaction. What
 // is queued after it sees everything that the lock's holder before had committed.
 func (b *Batch) Lock(space LockSpace, key string) {

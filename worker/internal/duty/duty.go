@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/standing"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -27,8 +28,8 @@ type Duty struct {
 // they are needed.
 const partitionsAhead = 7
 
-// All lists the duties.
-func All(db *pg.DB) []Duty {
+// All lists the duties; zone is the platform's, which decides today.
+func All(db *pg.DB, zone *time.Location) []Duty {
 	return []Duty{
 		{Name: "making partitions for activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return activity.MakePartitions(ctx, db, clock.DateIn(now, activity.Zone), partitionsAhead)
@@ -44,6 +45,10 @@ func All(db *pg.DB) []Duty {
 		}},
 		{Name: "dropping expired set-password links", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			_, err := student.DropExpiredLinks(ctx, db, now)
+			return err
+		}},
+		{Name: "telling what the calendar did to enrolments", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {
+			_, err := (&standing.Office{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
 			return err
 		}},
 		{Name: "dropping expired sessions", Every: time.Hour, Do: func(ctx context.Context, _ time.Time) error {

@@ -1,0 +1,149 @@
+// Package standing changes what students have in an organization by other ways than a
+// partner's call: an administrator changes an enrolment or a membership, or the calendar
+// goes on. Whatever changes is told, once, in the transaction that changes it.
+//
+// Each change holds the lock of the student's address, as a provisioning call does, so
+// that what was told and what is true are compared by one at a time.
+package standing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Office is where the changes are made.
+type Office struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	Zone  *time.Location // the platform's: decides today
+}
+
+// Enrolment is an enrolment with its student, as a change has left it.
+type Enrolment struct {
+	Student wire.Person
+	wire.Enrolment
+	State course.State
+}
+
+// ChangeEnrolment changes an enrolment's state and dates. A new end date takes the grace
+// period along, by the organization's grace days. NotFound outside the organization;
+// Invalid for dates in the wrong order.
+func (o *Office) ChangeEnrolment(ctx context.Context, in org.Organization, which id.Enrolment, c course.Change) (Enrolment, error) {
+	user, err := course.Holder(ctx, o.DB, in.ID, which)
+	if err != nil {
+		return Enrolment{}, err
+	}
+	var after course.Enrolment
+	look, err := o.change(ctx, in.ID, user, func(l *wire.Look, _ *pg.Batch, _ time.Time) (err error) {
+		i := slices.IndexFunc(l.Held, func(e course.Enrolment) bool { return e.ID == which })
+		if i < 0 {
+			return fault.New(fault.NotFound, "not_found", "the organization has no enrolment %d", which)
+		}
+		after, err = c.Apply(l.Held[i], course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays})
+		l.Held[i] = after
+		return err
+	})
+	return Enrolment{wire.NewPerson(look.Account), wire.NewEnrolment(after, o.today()), after.State}, err
+}
+
+// Member is a membership with its person.
+type Member struct {
+	wire.Person
+	Membership wire.Membership
+}
+
+// SetMember makes a membership active or inactive. NotFound when the user has none.
+func (o *Office) SetMember(ctx context.Context, in id.Organization, user id.User, status org.MemberStatus) (Member, error) {
+	look, err := o.change(ctx, in, user, func(l *wire.Look, b *pg.Batch, now time.Time) error {
+		if l.Member.Role == "" {
+			return errNoMember(user)
+		}
+		if l.Member.Status != status {
+			org.SetMemberStatus(b, in, user, status, now)
+		}
+		l.Member.Status = status
+		return nil
+	})
+	return Member{wire.NewPerson(look.Account), wire.Membership{Role: look.Member.Role, Status: look.Member.Status}}, err
+}
+
+// RemoveMember ends a membership. Enrolments, and what was done in them, stay. NotFound
+// when the user has none.
+func (o *Office) RemoveMember(ctx context.Context, in id.Organization, user id.User) error {
+	_, err := o.change(ctx, in, user, func(l *wire.Look, b *pg.Batch, _ time.Time) error {
+		if l.Member.Role == "" {
+			return errNoMember(user)
+		}
+		org.RemoveMember(b, in, user)
+		l.Member = org.Member{}
+		return nil
+	})
+	return err
+}
+
+func errNoMember(user id.User) error {
+	return fault.New(fault.NotFound, "not_found", "user %d is no member of the organization", user)
+}
+
+func (o *Office) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
+
+// change lets edit change a look at the person, under the person's lock, and then writes
+// and tells what is different. edit queues what is not about enrolments itself.
+func (o *Office) change(ctx context.Context, in id.Organization, user id.User,
+	edit func(l *wire.Look, b *pg.Batch, now time.Time) error) (after wire.Look, err error) {
+	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
+		now := o.Clock()
+		today := clock.DateIn(now, o.Zone)
+		before, err := lock(ctx, tx, in, user)
+		if err != nil {
+			return err
+		}
+		after = before
+		after.Held = slices.Clone(before.Held)
+		var b pg.Batch
+		if err := edit(&after, &b, now); err != nil {
+			return err
+		}
+		events := wire.Changes(before, after, today)
+		save(&b, in, before, after, today, now)
+		if err := b.Send(ctx, tx); err != nil {
+			return fmt.Errorf("writing a change: %w", err)
+		}
+		return webhook.Record(ctx, tx, in, now, events...)
+	})
+	return after, err
+}
+
+// lock takes the person's lock and reads what the organization has of them.
+func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l wire.Look, err error) {
+	a, err := student.Find(ctx, tx, user)
+	if err != nil {
+		return l, err
+	}
+	var b pg.Batch
+	b.Lock(pg.LockEmail, string(a.Email))
+	load(&b, in, user, &l)
+	return l, b.Send(ctx, tx)
+}
+
+// save queues every enrolment that differs from what is stored, as told.
+func save(b *pg.Batch, in id.Organization, before, after wire.Look, today clock.Date, now time.Time) {
+	for i, e := range after.Held {
+		e = e.Heard(today)
+		if e.Differs(before.Held[i]) {
+			course.Save(b, in, e, today, now)
+		}
+	}
+}

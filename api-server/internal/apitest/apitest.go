@@ -221,11 +221,21 @@ type Client struct {
 	base, prefix string
 	http         *http.Client
 	header       http.Header
+	checker      *apicheck.Checker
 }
 
 func newClient(base, prefix string, checker *apicheck.Checker) *Client {
 	client := &http.Client{Transport: checker.Transport(nil), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return &Client{base, prefix, client, http.Header{}}
+	return &Client{base, prefix, client, http.Header{}, checker}
+}
+
+// Freely is the client for requests that may be anything: its answers alone are held
+// against the document.
+func (c *Client) Freely() *Client {
+	copied, client := *c, *c.http
+	client.Transport = c.checker.Answers(nil)
+	copied.http = &client
+	return &copied
 }
 
 // With is the client with one more header; "" removes it.

@@ -19,6 +19,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -38,7 +39,7 @@ type Options struct {
 // metrics and a place among those in flight; whatever has no route gets a JSON error.
 func NewRouter(o Options) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(withRequestID, observe(o), recoverPanic, limitInFlight(o), trimSlash, middleware.GetHead)
+	r.Use(withRequestID, observe(o), recoverPanic, limitInFlight(o), cleanPath, trimSlash, middleware.GetHead)
 	r.NotFound(Handle(noRoute))
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { noMethod(r, w, req) })
 	return r
@@ -64,6 +65,35 @@ func Param(r *http.Request, name string) string {
 	}
 	return raw
 }
+
+// cleanPath answers 404 where the path, decoded, is no text: nothing can have such a name,
+// and PostgreSQL takes no such parameter.
+func cleanPath(next http.Handler) http.Handler {
+	return Handle(func(w http.ResponseWriter, r *http.Request) error {
+		if !storable(r.URL.Path) {
+			return fault.New(fault.NotFound, "no_such_route", "there is nothing at this path: it is not valid UTF-8 or has the character NUL in it")
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
+// CleanQuery answers 400 where a query parameter is no text that PostgreSQL could take.
+// It goes behind the check of the key.
+func CleanQuery(next http.Handler) http.Handler {
+	return Handle(func(w http.ResponseWriter, r *http.Request) error {
+		for name, values := range r.URL.Query() {
+			if !storable(name) || !storable(strings.Join(values, "")) {
+				name = strings.Trim(strings.ToValidUTF8(name, "?"), "\x00")
+				return fault.Field(name, "invalid_character", "%s: it is not valid UTF-8 or has the character NUL in it; send plain text", name)
+			}
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
+func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // trimSlash lets every route match with and without a trailing slash, and makes chi
 // route by the encoded path, so that an encoded slash stays inside its parameter.

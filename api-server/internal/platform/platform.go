@@ -36,7 +36,7 @@ type Server struct {
 
 // Routes registers everything that needs the platform key, below /platform/v1.
 func (s *Server) Routes(r chi.Router) {
-	r.Use(s.authenticate)
+	r.Use(s.authenticate, edge.CleanQuery)
 	r.Put("/organizations/{slug}", edge.Handle(s.putOrganization))
 	r.Post("/organizations/{slug}/api-keys", edge.Handle(s.createKey))
 	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))

@@ -36,7 +36,7 @@ type Server struct {
 
 // Routes registers everything that needs an API key, below /api/v1.
 func (s *Server) Routes(r chi.Router) {
-	r.Use(s.authenticate)
+	r.Use(s.authenticate, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))

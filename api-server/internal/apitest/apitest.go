@@ -155,6 +155,9 @@ func (e *Env) Advance(d time.Duration) {
 	e.now = e.now.Add(d)
 }
 
+// URL is the address of the public port, for requests that a Client does not make.
+func (e *Env) URL() string { return e.publicURL }
+
 // Partner is a client of the partner API with the key; "" sends none.
 func (e *Env) Partner(key string) *Client {
 	c := newClient(e.publicURL, "/api/v1/", e.checker)

@@ -44,6 +44,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/students", edge.Handle(s.students))
 	r.Get("/catalog", edge.Handle(s.listCatalog))
 	r.Get("/activity/daily", edge.Handle(s.listActivity))
+	r.Get("/progress/daily", edge.Handle(s.listProgress))
 }
 
 // today is the platform's day.

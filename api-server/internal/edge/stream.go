@@ -1,0 +1,72 @@
+package edge
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"time"
+)
+
+// A Stream writes a long JSON answer piece by piece. Until the first 64 KiB have gone out
+// a handler may still return its fault instead; later, Abort tells the client that the
+// answer is not whole.
+type Stream struct {
+	buffer *bufio.Writer
+	pipe   *pipe
+}
+
+// NewStream makes a stream with status 200.
+func NewStream(w http.ResponseWriter) *Stream {
+	p := &pipe{w: w, control: http.NewResponseController(w)}
+	return &Stream{bufio.NewWriterSize(p, 64<<10), p}
+}
+
+// Text writes JSON as it is.
+func (s *Stream) Text(text string) error {
+	_, err := s.buffer.WriteString(text)
+	return err
+}
+
+// Value writes v as JSON.
+func (s *Stream) Value(v any) error {
+	text, err := json.Marshal(v)
+	if err == nil {
+		_, err = s.buffer.Write(text)
+	}
+	return err
+}
+
+// Close sends what is left.
+func (s *Stream) Close() error { return s.buffer.Flush() }
+
+// Fail returns err while nothing has gone out, for the handler to return. Afterwards the
+// connection is cut, so that nobody takes a part for the whole.
+func (s *Stream) Fail(err error) error {
+	if err != nil && s.pipe.began {
+		panic(http.ErrAbortHandler)
+	}
+	return err
+}
+
+// pipe sends; a client may be slow, but not stand still.
+type pipe struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	began   bool
+}
+
+// standstill is the longest that a client may take for a piece.
+const standstill = 30 * time.Second
+
+func (p *pipe) Write(b []byte) (int, error) {
+	if !p.began {
+		p.began = true
+		h := p.w.Header()
+		h.Set("Content-Type", "application/json; charset=utf-8")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Content-Type-Options", "nosniff")
+		p.w.WriteHeader(http.StatusOK)
+	}
+	_ = p.control.SetWriteDeadline(time.Now().Add(standstill)) // without one the server's own holds
+	return p.w.Write(b)
+}

@@ -1,0 +1,108 @@
+package progress
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// inSnapshot runs fn in a transaction that only reads, and sees one moment throughout.
+func inSnapshot(ctx context.Context, db *pg.DB, fn func(q pg.Querier) error) error {
+	tx, err := db.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// A caller that has gone must still give the connection back clean.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = tx.Rollback(ctx)
+	}()
+	return fn(tx)
+}
+
+// eachResult calls do for each final result that was completed in [from, to), in that
+// order.
+func eachResult(ctx context.Context, q pg.Querier, org id.Organization, f Filter, from, to time.Time,
+	do func(context.Context, time.Time, Result) error) error {
+	query, args := resultsQuery(org, f, from, to)
+	if _, err := q.Exec(ctx, `DECLARE final_results NO SCROLL CURSOR FOR `+query, args...); err != nil {
+		return err
+	}
+	for {
+		some, err := fetchResults(ctx, q)
+		if err != nil || len(some) == 0 {
+			return err
+		}
+		for _, r := range some {
+			if err := do(ctx, r.completed, r.Result); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+type finalResult struct {
+	completed time.Time
+	Result
+}
+
+func fetchResults(ctx context.Context, q pg.Querier) ([]finalResult, error) {
+	rows, err := q.Query(ctx, `FETCH 2000 FROM final_results`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r finalResult, err error) {
+		err = row.Scan(&r.completed, &r.User, &r.Kind, &r.Type, &r.Score, &r.MaxScore)
+		return r, err
+	})
+}
+
+// resultsQuery is written for the filters at hand, so that each has a plan of its own.
+func resultsQuery(org id.Organization, f Filter, from, to time.Time) (query string, args []any) {
+	args = []any{org, from, to}
+	with := func(condition string, value any) {
+		args = append(args, value)
+		query += " AND " + strings.Replace(condition, "?", "$"+strconv.Itoa(len(args)), 1)
+	}
+	if f.User != 0 {
+		with(`r.user_id = ?`, f.User)
+	}
+	if f.Course != 0 {
+		with(`EXISTS (SELECT FROM enrolments c WHERE c.organization_id = $1 AND c.user_id = r.user_id AND c.course_id = ?)`, f.Course)
+	}
+	if len(f.Kinds) > 0 {
+		with(`r.kind = ANY (?)`, f.Kinds)
+	}
+	if f.Type != "" {
+		with(`r.kind = 'test' AND r.type = ?`, f.Type)
+	}
+	return `
+		SELECT r.completed_at, r.user_id, r.kind, r.type, r.score_e4, r.max_score_e4 FROM results r
+		WHERE r.organization_id = $1 AND r.position IS NOT NULL AND r.completed_at >= $2 AND r.completed_at < $3` + query + `
+		ORDER BY r.completed_at`, args
+}
+
+// selectStudents leaves out of the users who is no student on the day today.
+func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Student, error) {
+	rows, err := q.Query(ctx, `
+		SELECT a.id, a.email, a.first_name, a.last_name FROM accounts a
+		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
+		WHERE a.id = ANY ($2) AND coalesce(m.role, 'member') = 'member' AND (m.status = 'active' OR EXISTS (
+			SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id
+				AND e.state = 'running' AND e.start_date <= $3 AND e.grace_period_end >= $3))`, org, users, today)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s Student, err error) {
+		err = row.Scan(&s.User, &s.Email, &s.FirstName, &s.LastName)
+		return s, err
+	})
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -27,6 +28,7 @@ type Server struct {
 	Keys  *org.Keyring
 
 	Office  *provision.Office
+	Desk    *assign.Desk
 	Cursors *page.Cursors
 
 	PublicURL string // base of links, without a slash at its end
@@ -45,6 +47,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/catalog", edge.Handle(s.listCatalog))
 	r.Get("/activity/daily", edge.Handle(s.listActivity))
 	r.Get("/progress/daily", edge.Handle(s.listProgress))
+	r.Post("/assignments", edge.Handle(s.assignWork))
+	r.Get("/assignments", edge.Handle(s.listAssignments))
 }
 
 // today is the platform's day.

@@ -20,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -62,7 +63,7 @@ func New(d Deps) APIs {
 	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
 		PublicURL: d.PublicURL, Watch: d.Mails}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
-		Cursors: page.New(d.DB, d.Box), PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
+		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Cursors: page.New(d.DB, d.Box), PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)

@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/standing"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -31,6 +32,9 @@ const partitionsAhead = 7
 // All lists the duties; zone is the platform's, which decides today.
 func All(db *pg.DB, zone *time.Location) []Duty {
 	return []Duty{
+		{Name: "telling of overdue assignments", Every: 10 * time.Second, Do: func(ctx context.Context, now time.Time) error {
+			return (&assign.Desk{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
+		}},
 		{Name: "making partitions for activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return activity.MakePartitions(ctx, db, clock.DateIn(now, activity.Zone), partitionsAhead)
 		}},

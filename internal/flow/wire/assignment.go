@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Assignment is the contract's assignment: of POST and GET /assignments/, and the data of
+// the assignment events.
+type Assignment struct {
+	ID          string            `json:"id"` // test-assignment:…, quiz-assignment:…, assessment-assignment:…
+	Kind        catalog.Kind      `json:"kind"`
+	Student     Person            `json:"student"`
+	Item        AssignedItem      `json:"item"`
+	Status      assignment.Status `json:"status"`
+	Overdue     bool              `json:"overdue"`
+	AssignedAt  clock.Timestamp   `json:"assigned_at"`
+	DueDate     *clock.Timestamp  `json:"due_date"`
+	CompletedAt *clock.Timestamp  `json:"completed_at"`
+	ResultID    *string           `json:"result_id"`
+}
+
+// AssignedItem is the work of an assignment.
+type AssignedItem struct {
+	ID    id.Item `json:"id"`
+	Title string  `json:"title"`
+	Type  string  `json:"type"`
+}
+
+// NewAssignment shows an assignment as it is at now, with its timestamps in loc.
+func NewAssignment(l assignment.Listed, now time.Time, loc *time.Location) Assignment {
+	a := Assignment{ID: l.Ref(), Kind: catalog.Kind(l.Kind),
+		Student: Person{UserID: l.User, Email: student.Email(l.Email), FirstName: l.FirstName, LastName: l.LastName},
+		Item:    AssignedItem{l.Item, l.ItemTitle, l.ItemType}, Status: l.Status, Overdue: l.Overdue(now),
+		AssignedAt: clock.Timestamp(l.AssignedAt.In(loc)), DueDate: stamp(l.DueAt, loc), CompletedAt: stamp(l.CompletedAt, loc)}
+	if l.ResultRef != "" {
+		a.ResultID = &l.ResultRef
+	}
+	return a
+}
+
+func stamp(t *time.Time, loc *time.Location) *clock.Timestamp {
+	if t == nil {
+		return nil
+	}
+	return clock.Stamp(*t, loc)
+}

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/registrar-dev/registrar/hack/stack"
@@ -45,6 +46,10 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	kube, err := kubernetes(ctx, args)
+	if err != nil {
+		return 0, err
+	}
 	servers, err := start(ctx, tools)
 	if err != nil {
 		return 0, err
@@ -55,7 +60,20 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		"TEST_REDIS_URL="+servers.redis.URL(),
 		"REGISTRAR_BIN="+bin,
 		"CHROMIUM="+tools.Chromium,
+		"KUBEBUILDER_ASSETS="+kube,
 	))
+}
+
+// kubernetes prepares what the tests of the operator need, where they are among those to be run:
+// its first build takes minutes.
+func kubernetes(ctx context.Context, args []string) (string, error) {
+	wanted := len(args) == 0 || len(args) == 1 && args[0] == "--" || slices.ContainsFunc(args, func(arg string) bool {
+		return strings.Contains(arg, "...") || strings.Contains(arg, "operator") || strings.Contains(arg, "hack")
+	})
+	if !wanted {
+		return os.Getenv("KUBEBUILDER_ASSETS"), nil
+	}
+	return stack.EnsureKube(ctx, os.Stderr)
 }
 
 // servers are what the tests share. Each test makes a database and a queue name of its own.

@@ -1,0 +1,52 @@
+package stack_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+func TestAClusterKeepsItsObjectsWhenTheAPIServerIsKilled(t *testing.T) {
+	bin, err := stack.EnsureKube(t.Context(), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, ports := t.TempDir(), make([]int, 3)
+	for i := range ports {
+		if ports[i], err = stack.FreePort(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := stack.StartCluster(t.Context(), stack.ClusterOptions{Bin: bin, Dir: filepath.Join(dir, "kube"), LogDir: dir,
+		APIPort: ports[0], Etcd: [2]int{ports[1], ports[2]}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := c.Kubectl(t.Context(), "create", "namespace", "kept"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.APIServer.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.Kubectl(t.Context(), "get", "namespaces", "-o", "name"); err != nil || !strings.Contains(out, "namespace/kept") {
+		t.Errorf("%v: %s", err, out)
+	}
+	who, err := c.User("nobody-in-particular")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.Kubectl(t.Context(), "--kubeconfig", who, "get", "secrets", "-A"); err == nil || !strings.Contains(out, "forbidden") {
+		t.Errorf("a user without roles reads Secrets: %v %s", err, out)
+	}
+}

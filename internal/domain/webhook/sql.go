@@ -452,7 +452,12 @@ func lockSecret(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id
 	if _, err := tx.Exec(ctx, `SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE`, org, endpoint); err != nil {
 		return 0, nil, err
 	}
-	err = tx.QueryRow(ctx, `
+	return selectSecret(ctx, tx, org, endpoint)
+}
+
+// selectSecret reads the secret in force.
+func selectSecret(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (version int, sealed []byte, err error) {
+	err = q.QueryRow(ctx, `
 		SELECT s.version, s.sealed FROM webhook_endpoints e
 		JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
 		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint).Scan(&version, &sealed)
@@ -509,6 +514,16 @@ func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoin
 		return Endpoint{}, err
 	}
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Endpoint])
+}
+
+func selectManagedAs(ctx context.Context, q pg.Querier, prefix string) ([]Endpoint, error) {
+	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
+		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
+		WHERE starts_with(e.managed_by, $1) ORDER BY e.id`, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
 }
 
 func selectBacklogs(ctx context.Context, q pg.Querier, endpoints []int64) (map[id.Endpoint]int, error) {

@@ -1,0 +1,37 @@
+package webhook_test
+
+import (
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+func TestAKeeperFindsItsURLsAndTheirSecrets(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	one, other := newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")
+	urls := []string{"https://a.example.org/", "https://b.example.org/", "https://c.example.org/"}
+	for i, keeper := range []string{"kubernetes/a/x", "kubernetes/b/x", ""} {
+		if _, _, err := k.Add(t.Context(), one, webhook.Settings{URL: &urls[i], ManagedBy: keeper, Secret: "whsec_of-one-that-is-long-enough"}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := k.ListManaged(t.Context(), "kubernetes/a/")
+	if err != nil || len(found) != 1 || found[0].ManagedBy != "kubernetes/a/x" || found[0].URL != urls[0] {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	e := found[0].ID
+	for secret, want := range map[string]bool{"whsec_of-one-that-is-long-enough": true, "whsec_another": false} {
+		if signs, err := k.Signs(t.Context(), one, e, secret); err != nil || signs != want {
+			t.Errorf("%s signs: %t, %v", secret, signs, err)
+		}
+	}
+	if _, err := k.Signs(t.Context(), other, e, "whsec_another"); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("another organization's URL: %v", err)
+	}
+	k.Box = newKeeper(t).Box // the keyset was lost
+	if signs, err := k.Signs(t.Context(), one, e, "whsec_of-one-that-is-long-enough"); err != nil || signs {
+		t.Errorf("what cannot be opened signs: %t, %v", signs, err)
+	}
+}

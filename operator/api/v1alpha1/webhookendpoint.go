@@ -1,0 +1,218 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// LabelOrganization is the label of a Namespace that names the organization whose URLs
+// its resources may register.
+const LabelOrganization = "registrar.dev/organization"
+
+// Finalizer keeps a resource until its URL is gone from Registrar.
+const Finalizer = "registrar.dev/webhook-endpoint"
+
+// Annotations that ask for one action. Each acts once for a value: a new token, such as
+// the time, asks again.
+const (
+	AnnotationRotateSecret = "registrar.dev/rotate-secret" //nolint:gosec // the name of an annotation
+	AnnotationTurnOn       = "registrar.dev/turn-on"
+	AnnotationSendTest     = "registrar.dev/send-test"
+)
+
+// DefaultSecretKey is the key of a generated Secret, and of a referenced one where the
+// reference names none.
+const DefaultSecretKey = "secret"
+
+// EventType is the name of an event that a URL can select.
+//
+// +kubebuilder:validation:Enum=result.final;student.joined;student.left;enrollment.created;enrollment.updated;enrollment.expiring;enrollment.ended;assignment.created;assignment.overdue
+type EventType string
+
+// WebhookEndpointSpec is what should be true of a receiver URL.
+type WebhookEndpointSpec struct {
+	// Organization is the slug of the organization whose events the URL receives. The
+	// namespace must carry it in the label registrar.dev/organization.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="organization: use the organization's slug, lower-case letters, digits and hyphens"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="organization: a URL stays with its organization; delete this resource and create another"
+	Organization string `json:"organization"`
+
+	// URL is the public https:// address that events are posted to.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2000
+	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getHostname() != ''",message="url: not an absolute URL; write one such as https://hooks.example.com/registrar"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getScheme() == 'https'",message="url: only https:// addresses are accepted"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*@')",message="url: a user name or password in the URL is not accepted; check the request's signature instead"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('#')",message="url: a fragment (#...) never reaches the server; leave it out"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || (url(self).getPort().size() < 6 && (int(url(self).getPort()) == 443 || (int(url(self).getPort()) >= 1024 && int(url(self).getPort()) <= 65535)))",message="url: this port is not allowed; use 443 or one from 1024 to 65535"
+	// +kubebuilder:validation:XValidation:rule="self.trim() == self",message="url: leave out the spaces around it"
+	URL string `json:"url"`
+
+	// Events are those that the URL receives; none means all.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=9
+	Events []EventType `json:"events,omitempty"`
+
+	// TimeZone is the IANA zone that timestamps are written in, such as Asia/Kolkata.
+	//
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$') && self != 'Local'",message="timeZone: use the name of an IANA time zone, such as UTC or Asia/Kolkata"
+	TimeZone string `json:"timeZone,omitempty"`
+
+	// SigningSecretRef names a Secret in the same namespace that holds the signing secret.
+	// Without it the operator generates a Secret that it owns, <name>-signing-secret.
+	//
+	// +optional
+	SigningSecretRef *SecretKeyRef `json:"signingSecretRef,omitempty"`
+
+	// Suspend stops deliveries to the URL while it is true. Events of that time are kept
+	// as skipped and can be recovered.
+	//
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+}
+
+// SecretKeyRef names one key of a Secret in the same namespace.
+type SecretKeyRef struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="signingSecretRef.name: not the name of a Secret"
+	Name string `json:"name"`
+
+	// +optional
+	// +kubebuilder:default=secret
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9._-]+$')",message="signingSecretRef.key: a Secret's keys are letters, digits, dots, hyphens and underscores"
+	Key string `json:"key,omitempty"`
+}
+
+// The conditions. Stalled is there only while it is true: somebody has to act, waiting
+// does not help.
+const (
+	ConditionReady      = "Ready"      // the URL is registered as spec says, and events reach it
+	ConditionSwitchedOn = "SwitchedOn" // False after 50 failed attempts in a row, or while suspended
+	ConditionStalled    = "Stalled"
+)
+
+// The reasons of conditions. They are stable.
+const (
+	ReasonRegistered           = "Registered"
+	ReasonSuspended            = "Suspended"
+	ReasonSwitchedOff          = "SwitchedOff"
+	ReasonNotRegistered        = "NotRegistered"
+	ReasonNamespaceNotAllowed  = "NamespaceNotAllowed"
+	ReasonOrganizationNotFound = "OrganizationNotFound"
+	ReasonAddressRefused       = "AddressRefused"
+	ReasonInvalidSpec          = "InvalidSpec"
+	ReasonURLInUse             = "URLInUse"
+	ReasonURLLimitReached      = "URLLimitReached"
+	ReasonSecretNotFound       = "SecretNotFound"
+	ReasonSecretInvalid        = "SecretInvalid"
+	ReasonSecretConflict       = "SecretConflict"
+	ReasonDatabaseUnavailable  = "DatabaseUnavailable"
+	ReasonDeleting             = "Deleting"
+)
+
+// WebhookEndpointStatus is what the operator last saw.
+type WebhookEndpointStatus struct {
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that the conditions speak of.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// EndpointID is the URL's id in Registrar, as the console and the platform API show it.
+	//
+	// +optional
+	EndpointID int64 `json:"endpointID,omitempty"`
+
+	// ConsecutiveFailures counts failed attempts since the last success; at 50 the URL is
+	// switched off. Refreshed when something changes and slowly otherwise.
+	//
+	// +optional
+	ConsecutiveFailures int `json:"consecutiveFailures,omitempty"`
+
+	// +optional
+	SwitchedOffAt *metav1.Time `json:"switchedOffAt,omitempty"`
+
+	// +optional
+	SwitchedOffReason string `json:"switchedOffReason,omitempty"`
+
+	// LastSuccessTime, LastFailureTime and Backlog (deliveries that wait) are refreshed when
+	// something changes and slowly otherwise, never once an attempt.
+	//
+	// +optional
+	LastSuccessTime *metav1.Time `json:"lastSuccessTime,omitempty"`
+
+	// +optional
+	LastFailureTime *metav1.Time `json:"lastFailureTime,omitempty"`
+
+	// +optional
+	Backlog int64 `json:"backlog,omitempty"`
+
+	// SecretRef names the Secret that holds the signing secret.
+	//
+	// +optional
+	SecretRef *SecretKeyRef `json:"secretRef,omitempty"`
+
+	// SecretVersion counts the signing secrets that the URL has had.
+	//
+	// +optional
+	SecretVersion int `json:"secretVersion,omitempty"`
+
+	// Handled are the tokens of the annotations that were acted on last.
+	//
+	// +optional
+	Handled HandledTokens `json:"handled,omitzero"`
+}
+
+// HandledTokens are the values of the annotations that were acted on last.
+type HandledTokens struct {
+	// +optional
+	RotateSecret string `json:"rotateSecret,omitempty"`
+	// +optional
+	TurnOn string `json:"turnOn,omitempty"`
+	// +optional
+	SendTest string `json:"sendTest,omitempty"`
+}
+
+// WebhookEndpoint is a receiver URL of an organization: Registrar posts signed events to
+// it. Deleting the resource removes the URL.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=whe,categories=registrar
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="URL",type=string,JSONPath=`.spec.url`,priority=1
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="metadata.name: at most 200 characters, because the Secret is named after it"
+type WebhookEndpoint struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec WebhookEndpointSpec `json:"spec"`
+	// +optional
+	Status WebhookEndpointStatus `json:"status,omitzero"`
+}
+
+// WebhookEndpointList is what a list request answers.
+//
+// +kubebuilder:object:root=true
+type WebhookEndpointList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []WebhookEndpoint `json:"items"`
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// config is everything that the environment decides. Where Kubernetes is comes from
+// KUBECONFIG, or from the pod that the operator runs in.
+type config struct {
+	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
+	ClusterName string        `env:"CLUSTER_NAME,required" help:"name of this cluster, another one for each cluster whose operator uses this PostgreSQL"`
+	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health and readiness"`
+	MetricsAddr string        `env:"METRICS_ADDR" envDefault:":8443" help:"https address of the metrics, for those whom the API server lets read them; 0 for none"`
+	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+
+	WatchNamespaces []string      `env:"WATCH_NAMESPACES" help:"namespaces whose resources are kept, comma-separated; empty for all"`
+	LeaseNamespace  string        `env:"LEASE_NAMESPACE" help:"namespace of the lease by which replicas choose their leader; empty for the pod's own"`
+	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is looked at though nothing has happened"`
+	Patience        time.Duration `env:"DELETION_PATIENCE" envDefault:"10m" help:"how long a deletion waits for PostgreSQL before the resource goes all the same"`
+
+	Egress  egress.Config
+	Secrets seal.Config
+}

@@ -1,0 +1,166 @@
+// Package reconcile makes PostgreSQL agree with the WebhookEndpoints of a cluster, and
+// the WebhookEndpoints tell what became of their URLs.
+//
+// A visit to a resource is an ordered list of steps. A step does one thing and returns an
+// error, or nil to let the next one run; it writes no status. One place (report) turns
+// what the steps found into conditions and Events.
+package reconcile
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+//go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen rbac:roleName=registrar-operator paths=.;../guard output:rbac:artifacts:config=../../../config/rbac
+
+// What the operator needs beside its lease; config/rbac/role.yaml is generated from this.
+// +kubebuilder:rbac:groups=registrar.dev,resources=webhookendpoints,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=registrar.dev,resources=webhookendpoints/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// fieldManager names the operator in managedFields.
+const fieldManager = client.FieldOwner("registrar-operator")
+
+// Options are what a site may choose.
+type Options struct {
+	Cluster    string        // tells the resources of clusters that share a PostgreSQL apart
+	Namespaces []string      // those whose resources are kept; none: all
+	Resync     time.Duration // how often a resource is looked at though nothing has happened
+	Patience   time.Duration // how long a deletion waits for PostgreSQL
+}
+
+// Reconciler keeps the URLs of WebhookEndpoints.
+type Reconciler struct {
+	Options
+
+	Client client.Client // WebhookEndpoints and Namespaces from the cache, Secrets live
+	Live   client.Reader // past the cache
+	Keeper webhook.Keeper
+	Events events.EventRecorder
+	Clock  clock.Clock
+
+	figures refreshes
+	away    workqueue.TypedRateLimiter[ctrl.Request] // pauses while PostgreSQL is away
+}
+
+// visit is one look at one resource, and what its steps have found so far.
+type visit struct {
+	*Reconciler
+	object *v1alpha1.WebhookEndpoint
+
+	asked    bool // PostgreSQL has said whether there is an endpoint
+	endpoint *webhook.Endpoint
+	added    bool // by this visit
+	org      id.Organization
+	backlog  int
+
+	secret    string
+	secretRef *v1alpha1.SecretKeyRef
+	handled   v1alpha1.HandledTokens
+	happened  []happening
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	var object v1alpha1.WebhookEndpoint
+	if err := r.Client.Get(ctx, req.NamespacedName, &object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// What an annotation asks for happens once, so it is not decided on an old copy.
+	if pending(&object) {
+		if err := r.Live.Get(ctx, req.NamespacedName, &object); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	if !object.DeletionTimestamp.IsZero() {
+		return r.release(ctx, &object)
+	}
+	v := &visit{Reconciler: r, object: &object, handled: object.Status.Handled}
+	var err error
+	for _, step := range steps {
+		if err = step(v, ctx); err != nil {
+			break
+		}
+	}
+	return r.report(ctx, v, err)
+}
+
+// steps make the world as the spec says, in this order.
+var steps = []func(*visit, context.Context) error{
+	(*visit).hold,
+	(*visit).find,
+	(*visit).mayRegister,
+	(*visit).belong,
+	(*visit).ensureSecret,
+	(*visit).register,
+	(*visit).sign,
+	(*visit).turn,
+	(*visit).test,
+	(*visit).measure,
+}
+
+// pending says whether an annotation asks for something that was not done yet.
+func pending(object *v1alpha1.WebhookEndpoint) bool {
+	h := object.Status.Handled
+	return asks(object, v1alpha1.AnnotationRotateSecret, h.RotateSecret) ||
+		asks(object, v1alpha1.AnnotationTurnOn, h.TurnOn) ||
+		asks(object, v1alpha1.AnnotationSendTest, h.SendTest)
+}
+
+// asks says whether the annotation has a token other than the one handled last.
+func asks(object *v1alpha1.WebhookEndpoint, annotation, handled string) bool {
+	token := object.Annotations[annotation]
+	return token != "" && token != handled
+}
+
+// hold puts the finalizer, so that the URL is never left behind.
+func (v *visit) hold(ctx context.Context) error {
+	if controllerutil.ContainsFinalizer(v.object, v1alpha1.Finalizer) {
+		return nil
+	}
+	before := v.object.DeepCopy()
+	controllerutil.AddFinalizer(v.object, v1alpha1.Finalizer)
+	return v.Client.Patch(ctx, v.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
+}
+
+// managedBy is how PostgreSQL knows whose a URL is. It is a name and not a uid, so that
+// a resource that is restored from a backup finds its URL again.
+func (r *Reconciler) managedBy(key types.NamespacedName) string {
+	return r.managedPrefix() + key.Namespace + "/" + key.Name
+}
+
+func (r *Reconciler) managedPrefix() string { return "kubernetes/" + r.Cluster + "/" }
+
+// responsible says whether the operator keeps the resources of a namespace.
+func (r *Reconciler) responsible(namespace string) bool {
+	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
+}
+
+// spread keeps resources that were made together from being looked at together.
+func spread(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/5+1))
+}
+
+func logger(ctx context.Context) interface {
+	Info(msg string, keysAndValues ...any)
+	Error(err error, msg string, keysAndValues ...any)
+} {
+	return log.FromContext(ctx)
+}

@@ -1,0 +1,98 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// release removes the URL of a resource that is being deleted, then lets the resource go.
+// While PostgreSQL is away it tries again, for Patience at most: a database that is gone
+// for good must not keep a namespace from going. What is left behind then is swept once
+// PostgreSQL is back.
+func (r *Reconciler) release(ctx context.Context, object *v1alpha1.WebhookEndpoint) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(object, v1alpha1.Finalizer) {
+		return ctrl.Result{}, nil
+	}
+	err := r.remove(ctx, r.managedBy(client.ObjectKeyFromObject(object)))
+	if err != nil {
+		if r.Clock().Sub(object.DeletionTimestamp.Time) < r.Patience {
+			return r.stay(ctx, object, err)
+		}
+		logger(ctx).Error(err, "the resource goes though its URL could not be removed; it will be swept")
+		r.tell(object, happening{warning, "Abandoned", fmt.Sprintf(
+			"PostgreSQL could not be asked for %s; the URL (id %d) is removed when it answers again.", r.Patience, object.Status.EndpointID)})
+	}
+	before := object.DeepCopy()
+	controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Patch(ctx, object, patch, fieldManager); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, err
+	}
+	r.figures.forget(object.UID)
+	r.away.Forget(requestOf(object))
+	return ctrl.Result{}, nil
+}
+
+// stay says why a deletion has to wait, and tries again.
+func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint, cause error) (ctrl.Result, error) {
+	v := &visit{Reconciler: r, object: object, handled: object.Status.Handled}
+	waiting := &refusal{reason: v1alpha1.ReasonDeleting, waits: true,
+		message: fmt.Sprintf("The URL is removed when PostgreSQL answers; the resource goes after %s in any case.", r.Patience)}
+	if err := r.write(ctx, v, waiting); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.again(object, cause)
+}
+
+// remove deletes the endpoint that is managed so; none is what is wanted.
+func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
+	e, err := r.Keeper.FindManaged(ctx, managedBy)
+	if err == nil {
+		err = r.Keeper.Remove(ctx, e.Organization, e.ID, r.Clock())
+	}
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	return err
+}
+
+// Sweep removes the URLs whose resource is gone: deleted while PostgreSQL was away for
+// longer than a deletion waits, or without its finalizer.
+func (r *Reconciler) Sweep(ctx context.Context) error {
+	all, err := r.Keeper.ListManaged(ctx, r.managedPrefix())
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if err := r.sweepOne(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) sweepOne(ctx context.Context, e webhook.Endpoint) error {
+	namespace, name, ok := strings.Cut(strings.TrimPrefix(e.ManagedBy, r.managedPrefix()), "/")
+	if !ok || !r.responsible(namespace) {
+		return nil
+	}
+	key, object := types.NamespacedName{Namespace: namespace, Name: name}, &v1alpha1.WebhookEndpoint{}
+	for _, reader := range []client.Reader{r.Client, r.Live} { // the cache spares the API server
+		if err := reader.Get(ctx, key, object); !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	logger(ctx).Info("removing a URL whose resource is gone", "resource", key.String(), "endpoint", int64(e.ID))
+	return r.remove(ctx, e.ManagedBy)
+}

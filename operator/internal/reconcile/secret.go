@@ -1,0 +1,124 @@
+package reconcile
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// secretSuffix follows a resource's name in that of the Secret generated for it.
+const secretSuffix = "-signing-secret"
+
+// secretName is the Secret that holds the signing secret of a resource.
+func secretName(object *v1alpha1.WebhookEndpoint) string {
+	if ref := object.Spec.SigningSecretRef; ref != nil {
+		return ref.Name
+	}
+	return object.Name + secretSuffix
+}
+
+// secretPlace is where the signing secret is.
+func secretPlace(object *v1alpha1.WebhookEndpoint) *v1alpha1.SecretKeyRef {
+	place := &v1alpha1.SecretKeyRef{Name: secretName(object), Key: v1alpha1.DefaultSecretKey}
+	if ref := object.Spec.SigningSecretRef; ref != nil && ref.Key != "" {
+		place.Key = ref.Key
+	}
+	return place
+}
+
+// generatedSecret is the Secret that the operator makes for a resource. It goes with it.
+func generatedSecret(object *v1alpha1.WebhookEndpoint, value string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      object.Name + secretSuffix,
+			Namespace: object.Namespace,
+			Labels: map[string]string{
+				"app.kubernetes.io/name":       "registrar",
+				"app.kubernetes.io/managed-by": string(fieldManager),
+			},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(object)},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: map[string][]byte{v1alpha1.DefaultSecretKey: []byte(value)},
+	}
+}
+
+// ownerOf lets the Secret go with the resource. It does not hold the resource up, which
+// would need leave to change its finalizers.
+func ownerOf(object *v1alpha1.WebhookEndpoint) metav1.OwnerReference {
+	owner := metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind("WebhookEndpoint"))
+	owner.BlockOwnerDeletion = nil
+	return *owner
+}
+
+func newSecret() string { return webhook.SecretPrefix + seal.Token() }
+
+// ensureSecret reads the signing secret, from the Secret that spec names or from the
+// generated one, which it makes, makes again, or gives a new value when it is asked to.
+func (v *visit) ensureSecret(ctx context.Context) error {
+	v.secretRef = secretPlace(v.object)
+	rotate := asks(v.object, v1alpha1.AnnotationRotateSecret, v.handled.RotateSecret) && v.endpoint != nil
+	var secret corev1.Secret
+	err := v.Client.Get(ctx, types.NamespacedName{Namespace: v.object.Namespace, Name: v.secretRef.Name}, &secret)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if v.object.Spec.SigningSecretRef != nil {
+		err = v.referenced(&secret, err == nil, rotate)
+	} else {
+		err = v.generated(ctx, &secret, err == nil, rotate)
+	}
+	if err != nil {
+		return err
+	}
+	v.handled.RotateSecret = v.object.Annotations[v1alpha1.AnnotationRotateSecret]
+	return nil
+}
+
+func (v *visit) referenced(secret *corev1.Secret, exists, rotate bool) error {
+	value := string(secret.Data[v.secretRef.Key])
+	switch {
+	case !exists:
+		return refuse(v1alpha1.ReasonSecretNotFound, "There is no Secret %q in this namespace.", v.secretRef.Name)
+	case value == "":
+		return refuse(v1alpha1.ReasonSecretNotFound, "The Secret %q has no key %q.", v.secretRef.Name, v.secretRef.Key)
+	case rotate:
+		v.note(warning, "RotationRefused", "The Secret "+v.secretRef.Name+" is not the operator's to change; put a new value there, which holds at once.")
+	}
+	v.secret = value
+	return nil
+}
+
+func (v *visit) generated(ctx context.Context, secret *corev1.Secret, exists, rotate bool) error {
+	if !exists {
+		v.secret = newSecret()
+		err := v.Client.Create(ctx, generatedSecret(v.object, v.secret), fieldManager)
+		if err == nil && v.endpoint != nil {
+			v.note(warning, "SecretRegenerated", "The Secret "+v.secretRef.Name+" was gone; there is a new one with a new signing secret.")
+		}
+		return err
+	}
+	if !metav1.IsControlledBy(secret, v.object) {
+		return refuse(v1alpha1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Name it in spec.signingSecretRef, or delete it.", secret.Name)
+	}
+	v.secret = string(secret.Data[v.secretRef.Key])
+	if v.secret != "" && !rotate {
+		return nil
+	}
+	v.secret = newSecret()
+	before := secret.DeepCopy()
+	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
+	err := v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
+	if apierrors.IsNotFound(err) { // deleted just now
+		return apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
+	}
+	return err
+}

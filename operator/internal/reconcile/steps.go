@@ -1,0 +1,202 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// The reasons that the operator switches a URL off for. It knows its own again by them:
+// what the sender or a person has switched off is not its to turn on.
+const (
+	offSuspended = "Suspended by its Kubernetes resource (spec.suspend)."
+	offForeign   = "Its Kubernetes namespace may not register URLs of this organization any more."
+)
+
+// find reads the endpoint that an earlier visit has registered.
+func (v *visit) find(ctx context.Context) error {
+	e, err := v.Keeper.FindManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+	case err != nil:
+		return err
+	default:
+		v.endpoint = &e
+	}
+	v.asked = true
+	return nil
+}
+
+// mayRegister checks that the namespace names the organization. When it ceases to, the
+// URL gets nothing more.
+func (v *visit) mayRegister(ctx context.Context) error {
+	label, err := v.namespaceOrganization(ctx)
+	if err != nil {
+		return err
+	}
+	if label == v.object.Spec.Organization {
+		return nil
+	}
+	if err := v.switchOff(ctx, offForeign); err != nil {
+		return err
+	}
+	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: its label %s is %q. A cluster administrator sets it.",
+		v.object.Namespace, v.object.Spec.Organization, v1alpha1.LabelOrganization, label)
+}
+
+// namespaceOrganization reads the label. Without leave to watch all namespaces it asks
+// the API server for this one.
+func (v *visit) namespaceOrganization(ctx context.Context) (string, error) {
+	var namespace metav1.PartialObjectMetadata
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	reader := client.Reader(v.Client)
+	if len(v.Namespaces) > 0 {
+		reader = v.Live
+	}
+	err := reader.Get(ctx, types.NamespacedName{Name: v.object.Namespace}, &namespace)
+	return namespace.Labels[v1alpha1.LabelOrganization], err
+}
+
+// belong finds the organization. One that is created later is announced by PostgreSQL.
+func (v *visit) belong(ctx context.Context) error {
+	o, err := org.Find(ctx, v.Keeper.DB, v.object.Spec.Organization)
+	if fault.KindOf(err) == fault.NotFound {
+		return waitFor(v1alpha1.ReasonOrganizationNotFound, "There is no organization %q yet; the URL is registered once it is created.", v.object.Spec.Organization)
+	}
+	v.org = o.ID
+	return err
+}
+
+// register adds the endpoint or brings its settings up to date.
+func (v *visit) register(ctx context.Context) error {
+	want, err := v.settings()
+	if err != nil {
+		return err
+	}
+	if v.endpoint != nil && v.endpoint.Organization != v.org { // the resource was made anew, for another one
+		if err := v.Keeper.Remove(ctx, v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
+			return err
+		}
+		v.endpoint = nil
+	}
+	if v.endpoint == nil {
+		return v.add(ctx, want)
+	}
+	if v.endpoint.URL == *want.URL && v.endpoint.TimeZone == *want.TimeZone && slices.Equal(v.endpoint.Events, *want.Events) {
+		return nil
+	}
+	e, err := v.Keeper.Change(ctx, v.org, v.endpoint.ID, want, v.Clock())
+	if err != nil {
+		return err
+	}
+	v.endpoint = &e
+	v.note(normal, "Changed", "The URL's settings are as spec says.")
+	return nil
+}
+
+func (v *visit) settings() (webhook.Settings, error) {
+	spec := v.object.Spec
+	url, err := v.Keeper.Policy.CheckURL("url", spec.URL)
+	if err != nil {
+		return webhook.Settings{}, err
+	}
+	events := make([]webhook.Type, len(spec.Events))
+	for i, e := range spec.Events {
+		events[i] = webhook.Type(e)
+	}
+	zone := spec.TimeZone
+	if zone == "" {
+		zone = "UTC"
+	}
+	return webhook.Settings{URL: &url, Events: &events, TimeZone: &zone}, nil
+}
+
+func (v *visit) add(ctx context.Context, s webhook.Settings) error {
+	s.Secret, s.ManagedBy = v.secret, v.managedBy(client.ObjectKeyFromObject(v.object))
+	e, _, err := v.Keeper.Add(ctx, v.org, s, v.Clock())
+	if err != nil {
+		return err
+	}
+	v.endpoint, v.added = &e, true
+	return nil
+}
+
+// sign puts the Secret's signing secret in force.
+func (v *visit) sign(ctx context.Context) error {
+	signs, err := v.Keeper.Signs(ctx, v.org, v.endpoint.ID, v.secret)
+	if err != nil || signs {
+		return err
+	}
+	e, _, err := v.Keeper.Rotate(ctx, v.org, v.endpoint.ID, v.secret, v.Clock())
+	if err != nil {
+		return err
+	}
+	v.endpoint = &e
+	v.note(normal, "SecretRotated", fmt.Sprintf("The signing secret was replaced (version %d); the next attempt is signed with it.", e.SecretVersion))
+	return nil
+}
+
+// turn suspends and resumes, and turns a URL on that was switched off when it is asked to.
+func (v *visit) turn(ctx context.Context) error {
+	asked := asks(v.object, v1alpha1.AnnotationTurnOn, v.handled.TurnOn) && !v.added
+	v.handled.TurnOn = v.object.Annotations[v1alpha1.AnnotationTurnOn]
+	if v.object.Spec.Suspend {
+		return v.switchOff(ctx, offSuspended)
+	}
+	if v.endpoint.SwitchedOn || !asked && !offByOperator(v.endpoint) {
+		return nil
+	}
+	e, err := v.Keeper.TurnOn(ctx, v.org, v.endpoint.ID, v.Clock())
+	if err != nil {
+		return err
+	}
+	v.endpoint = &e
+	return nil
+}
+
+func offByOperator(e *webhook.Endpoint) bool {
+	return !e.SwitchedOn && (e.SwitchedOffReason == offSuspended || e.SwitchedOffReason == offForeign)
+}
+
+func (v *visit) switchOff(ctx context.Context, reason string) error {
+	if v.endpoint == nil || !v.endpoint.SwitchedOn && v.endpoint.SwitchedOffReason == reason {
+		return nil
+	}
+	e, err := v.Keeper.SwitchOff(ctx, v.endpoint.Organization, v.endpoint.ID, reason, v.Clock())
+	if err != nil {
+		return err
+	}
+	v.endpoint = &e
+	return nil
+}
+
+// test sends a ping when it is asked to.
+func (v *visit) test(ctx context.Context) error {
+	if asks(v.object, v1alpha1.AnnotationSendTest, v.handled.SendTest) {
+		delivery, err := v.Keeper.SendTest(ctx, v.org, v.endpoint.ID, v.Clock())
+		if err != nil {
+			return err
+		}
+		v.note(normal, "TestSent", fmt.Sprintf("A ping is on its way (%s).", delivery))
+	}
+	v.handled.SendTest = v.object.Annotations[v1alpha1.AnnotationSendTest]
+	return nil
+}
+
+// measure counts what waits for the URL.
+func (v *visit) measure(ctx context.Context) error {
+	backlogs, err := v.Keeper.Backlogs(ctx, v.endpoint.ID)
+	v.backlog = backlogs[v.endpoint.ID]
+	return err
+}

@@ -1,0 +1,92 @@
+package reconcile
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// refusal is why a resource cannot be Ready. Trying again at once would not help.
+type refusal struct {
+	reason  string // of the condition
+	message string
+	waits   bool // it may resolve itself; otherwise somebody has to act
+}
+
+func (r *refusal) Error() string { return r.message }
+
+// refuse makes a refusal that somebody has to resolve.
+func refuse(reason, format string, args ...any) error {
+	return &refusal{reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// waitFor makes a refusal that goes when something else happens.
+func waitFor(reason, format string, args ...any) error {
+	return &refusal{reason: reason, message: fmt.Sprintf(format, args...), waits: true}
+}
+
+// verdict is what an error of a step means: a refusal for the conditions, an error to
+// try again after, or both.
+type verdict struct {
+	refusal *refusal
+	retry   error
+}
+
+// judge is the operator's table over the kinds of faults.
+func judge(err error) verdict {
+	var refused *refusal
+	var f *fault.Error
+	switch {
+	case err == nil:
+		return verdict{}
+	case errors.As(err, &refused):
+		return verdict{refusal: refused}
+	case pg.Away(err), fault.KindOf(err) == fault.Unavailable:
+		return verdict{refusal: &refusal{reason: v1alpha1.ReasonDatabaseUnavailable, waits: true,
+			message: "PostgreSQL does not answer; the operator tries again by itself."}, retry: err}
+	case !errors.As(err, &f):
+		return verdict{retry: err}
+	}
+	switch f.Kind {
+	case fault.Invalid:
+		return verdict{refusal: &refusal{reason: invalidReason(f), message: f.Message}}
+	case fault.Conflict:
+		if reason, known := conflicts[f.Code]; known {
+			return verdict{refusal: &refusal{reason: reason, message: f.Message}}
+		}
+	case fault.Internal, fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.TooLarge, fault.Unavailable:
+		// NotFound is an endpoint or organization that went while it was looked at.
+	}
+	return verdict{retry: err}
+}
+
+// conflicts are the states of an organization's URLs that refuse one more.
+var conflicts = map[string]string{
+	"url_limit":  v1alpha1.ReasonURLLimitReached,
+	"url_exists": v1alpha1.ReasonURLInUse,
+}
+
+func invalidReason(f *fault.Error) string {
+	switch {
+	case f.Code == "address_not_public":
+		return v1alpha1.ReasonAddressRefused
+	case f.Field == "signing_secret":
+		return v1alpha1.ReasonSecretInvalid
+	}
+	return v1alpha1.ReasonInvalidSpec
+}
+
+// waitsForOthers are the reasons that go when another URL or an organization changes,
+// which PostgreSQL announces without saying whom it concerns.
+var waitsForOthers = map[string]bool{
+	v1alpha1.ReasonURLLimitReached:      true,
+	v1alpha1.ReasonURLInUse:             true,
+	v1alpha1.ReasonOrganizationNotFound: true,
+}
+
+// lookAgain bounds how long a refused resource waits when an announcement was missed.
+const lookAgain = time.Minute

@@ -1,0 +1,91 @@
+package reconcile
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
+	want := map[fault.Kind]struct {
+		reason  string
+		retried bool
+	}{
+		fault.Internal:        {"", true},
+		fault.Invalid:         {v1alpha1.ReasonInvalidSpec, false},
+		fault.Unauthenticated: {"", true},
+		fault.Forbidden:       {"", true},
+		fault.NotFound:        {"", true},
+		fault.Conflict:        {"", true},
+		fault.TooLarge:        {"", true},
+		fault.Unavailable:     {v1alpha1.ReasonDatabaseUnavailable, true},
+	}
+	for _, kind := range fault.Kinds() {
+		w, known := want[kind]
+		if !known {
+			t.Errorf("%s has no row", kind)
+		}
+		check(t, kind.String(), fault.New(kind, "some_code", "some text"), w.reason, w.retried)
+	}
+}
+
+func TestFaultsThatHaveAReason(t *testing.T) {
+	check(t, "nothing", nil, "", false)
+	check(t, "no fault", errors.New("surprise"), "", true)
+	check(t, "away", &pgconn.PgError{Code: "57P01"}, v1alpha1.ReasonDatabaseUnavailable, true)
+	check(t, "limit", fault.New(fault.Conflict, "url_limit", "ten"), v1alpha1.ReasonURLLimitReached, false)
+	check(t, "taken", fault.New(fault.Conflict, "url_exists", "there"), v1alpha1.ReasonURLInUse, false)
+	check(t, "private", fault.Field("url", "address_not_public", "no"), v1alpha1.ReasonAddressRefused, false)
+	check(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1alpha1.ReasonSecretInvalid, false)
+	check(t, "step", refuse(v1alpha1.ReasonSecretNotFound, "none"), v1alpha1.ReasonSecretNotFound, false)
+}
+
+func check(t *testing.T, name string, err error, reason string, retried bool) {
+	t.Helper()
+	v := judge(err)
+	got := ""
+	if v.refusal != nil {
+		got = v.refusal.reason
+	}
+	if got != reason || (v.retry != nil) != retried {
+		t.Errorf("%s: reason %q, retried %t; want %q, %t", name, got, v.retry != nil, reason, retried)
+	}
+}
+
+func TestTransitionsThatAreTold(t *testing.T) {
+	on := &webhook.Endpoint{SwitchedOn: true}
+	off := &webhook.Endpoint{SwitchedOffReason: "50 failed attempts in a row."}
+	suspended := &webhook.Endpoint{SwitchedOffReason: offSuspended}
+	limit := &refusal{reason: v1alpha1.ReasonURLLimitReached, message: "ten"}
+	of := func(e *webhook.Endpoint, refused *refusal) v1alpha1.WebhookEndpointStatus {
+		c := readiness(e, refused)
+		return v1alpha1.WebhookEndpointStatus{Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionReady, Status: c.status, Reason: c.reason, Message: c.message}}}
+	}
+	none := v1alpha1.WebhookEndpointStatus{}
+	for name, c := range map[string]struct {
+		from, to     v1alpha1.WebhookEndpointStatus
+		kind, reason string
+	}{
+		"registered":   {none, of(on, nil), normal, "Registered"},
+		"nothing new":  {of(on, nil), of(on, nil), "", ""},
+		"still off":    {of(off, nil), of(off, nil), "", ""},
+		"switched off": {of(on, nil), of(off, nil), warning, "SwitchedOff"},
+		"turned on":    {of(off, nil), of(on, nil), normal, "TurnedOn"},
+		"suspended":    {of(on, nil), of(suspended, nil), normal, "Suspended"},
+		"resumed":      {of(suspended, nil), of(on, nil), normal, "Resumed"},
+		"refused":      {none, of(nil, limit), warning, "URLLimitReached"},
+		"recovered":    {of(nil, limit), of(on, nil), normal, "Registered"},
+	} {
+		h, told := transition(c.from, c.to)
+		if told != (c.reason != "") || h.kind != c.kind || h.reason != c.reason {
+			t.Errorf("%s: %+v, want %s %s", name, h, c.kind, c.reason)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "lifecycle")
+	e := endpoint("lifecycle", "results")
+	e.Spec.Events = []v1alpha1.EventType{"result.final", "student.joined"}
+	e.Spec.TimeZone = "Asia/Kolkata"
+	e.Annotations = map[string]string{v1alpha1.AnnotationSendTest: "1"}
+	w.create(t, e)
+	w.awaitReady(t, e)
+	stored := w.stored(t, e)
+	if stored.URL != e.Spec.URL || stored.TimeZone != "Asia/Kolkata" || len(stored.Events) != 2 || !stored.SwitchedOn {
+		t.Errorf("registered: %+v", stored)
+	}
+	if e.Status.EndpointID != int64(stored.ID) || e.Status.SecretVersion != 1 || e.Status.SecretRef == nil || *e.Status.SecretRef != (v1alpha1.SecretKeyRef{Name: "results-signing-secret", Key: "secret"}) {
+		t.Errorf("status: %+v", e.Status)
+	}
+	if on := conditionOf(e, v1alpha1.ConditionSwitchedOn); on == nil || on.Status != metav1.ConditionTrue {
+		t.Errorf("SwitchedOn: %+v", on)
+	}
+	secret := w.secret(t, "lifecycle", "results-signing-secret", "secret")
+	if !strings.HasPrefix(secret, webhook.SecretPrefix) || !w.signs(t, e, secret) {
+		t.Error("the generated Secret does not sign")
+	}
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "Registered")
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "TestSent")
+	if e.Status.Backlog != 1 {
+		t.Errorf("backlog %d, want the ping", e.Status.Backlog)
+	}
+
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.URL, e.Spec.Events, e.Spec.TimeZone = "https://hooks.example.com/elsewhere", nil, "UTC"
+	})
+	w.awaitReady(t, e)
+	if changed := w.stored(t, e); changed.ID != stored.ID || changed.URL != e.Spec.URL || len(changed.Events) != 0 || changed.TimeZone != "UTC" {
+		t.Errorf("edited: %+v", changed)
+	}
+
+	if err := w.client.Delete(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(t, e)
+	if _, err := w.keeper.FindManaged(t.Context(), stored.ManagedBy); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("the URL is still there: %v", err)
+	}
+}
+
+func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "rotation")
+	e := endpoint("rotation", "generated")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	first := w.secret(t, "rotation", "generated-signing-secret", "secret")
+
+	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "monday")
+	w.awaitVersion(t, e, 2)
+	second := w.secret(t, "rotation", "generated-signing-secret", "secret")
+	if second == first || !w.signs(t, e, second) {
+		t.Error("the annotation has not replaced the secret")
+	}
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "SecretRotated")
+
+	var secret corev1.Secret
+	key := client.ObjectKey{Namespace: "rotation", Name: "generated-signing-secret"}
+	if err := w.client.Get(t.Context(), key, &secret); err != nil {
+		t.Fatal(err)
+	}
+	change(t, w, &secret, func(s *corev1.Secret) { s.Data["secret"] = []byte("chosen-by-the-platform-team") })
+	w.awaitVersion(t, e, 3)
+	if !w.signs(t, e, "chosen-by-the-platform-team") {
+		t.Error("the edited Secret does not sign")
+	}
+
+	if err := w.client.Delete(t.Context(), &secret); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitVersion(t, e, 4)
+	if again := w.secret(t, "rotation", "generated-signing-secret", "secret"); again == second || !w.signs(t, e, again) {
+		t.Error("a Secret that was deleted by hand is not made again with a new value")
+	}
+	w.awaitEvent(t, e, corev1.EventTypeWarning, "SecretRegenerated")
+}
+
+func (w *world) awaitVersion(t *testing.T, e *v1alpha1.WebhookEndpoint, version int) {
+	t.Helper()
+	w.awaitEndpoint(t, e, "signed with the next secret", func(e *v1alpha1.WebhookEndpoint) bool { return e.Status.SecretVersion == version })
+}
+
+func TestASecretOfTheTeamSigns(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "referenced")
+	e := endpoint("referenced", "own")
+	e.Spec.SigningSecretRef = &v1alpha1.SecretKeyRef{Name: "ours", Key: "hook"}
+	w.create(t, e)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "referenced", Name: "ours"}, StringData: map[string]string{"hook": "short"}}
+	w.create(t, secret)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretInvalid)
+	change(t, w, secret, func(s *corev1.Secret) { s.Data = map[string][]byte{"hook": []byte("a-secret-out-of-our-own-vault")} })
+	w.awaitReady(t, e)
+	if !w.signs(t, e, "a-secret-out-of-our-own-vault") {
+		t.Error("the referenced Secret does not sign")
+	}
+	if on := e.Status.SecretRef; on == nil || on.Name != "ours" || on.Key != "hook" {
+		t.Errorf("status.secretRef: %+v", on)
+	}
+	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "1")
+	w.awaitEvent(t, e, corev1.EventTypeWarning, "RotationRefused")
+	if err := w.client.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound)
+	if !w.signs(t, e, "a-secret-out-of-our-own-vault") {
+		t.Error("the last signing secret is not in force any more")
+	}
+}
+
+func TestSuspending(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "suspended")
+	e := endpoint("suspended", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Suspend = true })
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
+	w.awaitReason(t, e, v1alpha1.ConditionSwitchedOn, metav1.ConditionFalse, v1alpha1.ReasonSuspended)
+	if w.stored(t, e).SwitchedOn {
+		t.Error("the URL is still on")
+	}
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Suspend = false })
+	w.awaitReady(t, e)
+	if !w.stored(t, e).SwitchedOn {
+		t.Error("the URL is still off")
+	}
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "Suspended")
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "Resumed")
+}
+
+func TestASwitchOffIsShownAndUndone(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "switchoff")
+	e := endpoint("switchoff", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	w.fail(t, e, webhook.SwitchOffAfter)
+	off := w.awaitReason(t, e, v1alpha1.ConditionSwitchedOn, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	if !strings.Contains(off.Message, "50") || e.Status.SwitchedOffReason != off.Message || e.Status.SwitchedOffAt == nil || e.Status.ConsecutiveFailures != webhook.SwitchOffAfter {
+		t.Errorf("the reason is not shown: %+v", e.Status)
+	}
+	if stalled := conditionOf(e, v1alpha1.ConditionStalled); stalled == nil || stalled.Reason != v1alpha1.ReasonSwitchedOff {
+		t.Errorf("Stalled: %+v", stalled)
+	}
+	if c := conditionOf(e, v1alpha1.ConditionReady); c.Status != metav1.ConditionFalse {
+		t.Errorf("Ready: %+v", c)
+	}
+	w.awaitEvent(t, e, corev1.EventTypeWarning, "SwitchedOff")
+
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.TimeZone = "Europe/Berlin" })
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff) // an edit turns nothing on
+	annotate(t, w, e, v1alpha1.AnnotationTurnOn, time.Now().Format(time.RFC3339))
+	w.awaitReady(t, e)
+	if stored := w.stored(t, e); !stored.SwitchedOn || stored.ConsecutiveFailures != 0 {
+		t.Errorf("turned on: %+v", stored)
+	}
+	if conditionOf(e, v1alpha1.ConditionStalled) != nil || e.Status.SwitchedOffAt != nil {
+		t.Errorf("traces are left: %+v", e.Status)
+	}
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "TurnedOn")
+
+	// The same token again, after the next switch-off, turns nothing on.
+	w.fail(t, e, webhook.SwitchOffAfter)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+}
+
+// fail records failed attempts in a row, as the sender does.
+func (w *world) fail(t *testing.T, e *v1alpha1.WebhookEndpoint, times int) {
+	t.Helper()
+	stored := w.stored(t, e)
+	at := time.Now().Add(-time.Hour)
+	for range times {
+		at = at.Add(time.Second)
+		o := webhook.Outcome{Delivery: id.NewDelivery(), Endpoint: stored.ID, Organization: stored.Organization, Number: 1,
+			StartedAt: at, Duration: time.Millisecond, Verdict: webhook.Retry, Cause: "http_503", Status: 503, RequestHeaders: map[string]string{}}
+		err := w.keeper.DB.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, []webhook.Outcome{o}) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOneEventATransition(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "transitions")
+	e := endpoint("transitions", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	version := e.ResourceVersion
+	for _, n := range []int{1, 2, 3} { // failures that change nothing are not written
+		w.fail(t, e, n)
+	}
+	annotate(t, w, e, v1alpha1.AnnotationSendTest, "1")
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "TestSent")
+	w.awaitEndpoint(t, e, "tested", func(e *v1alpha1.WebhookEndpoint) bool { return e.Status.Handled.SendTest == "1" })
+	if e.Status.ConsecutiveFailures != 6 {
+		t.Errorf("%d failures shown, want 6 with the transition", e.Status.ConsecutiveFailures)
+	}
+	out, err := w.cluster.Kubectl(t.Context(), "-n", "transitions", "get", "events.events.k8s.io", "-o", "jsonpath={range .items[*]}{.reason} {end}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := strings.Fields(out)
+	slices.Sort(reasons)
+	if !slices.Equal(reasons, []string{"Registered", "TestSent"}) {
+		t.Errorf("Events since version %s: %v", version, reasons)
+	}
+}

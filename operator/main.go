@@ -1,0 +1,71 @@
+// Command operator keeps receiver URLs as Kubernetes resources: it makes PostgreSQL agree
+// with the WebhookEndpoints of a cluster and shows on them what becomes of their URLs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/env"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
+	}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+	if len(args) > 0 {
+		_, err := fmt.Fprint(stdout, "operator keeps WebhookEndpoints. It is configured by its environment, and KUBECONFIG:\n\n", env.Usage[config]())
+		return err
+	}
+	c, err := env.Parse[config](getenv)
+	if err != nil {
+		return err
+	}
+	log := obs.Logger(stdout, c.LogLevel, "operator")
+	slog.SetDefault(log)
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	klog.SetSlogLogger(log)
+	policy := egress.New(c.Egress)
+	if policy.Loosened() {
+		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
+	}
+	cluster, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("where is Kubernetes? %w", err)
+	}
+	box, err := seal.Open(c.Secrets)
+	if err != nil {
+		return err
+	}
+	db, err := pg.OpenCurrent(ctx, c.DatabaseURL, c.SchemaWait)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Keeper{DB: db, Box: box, Policy: policy})
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// asOperator makes the test binary be the operator, so that tests can run it as a process
+// of its own, and kill it.
+const asOperator = "TEST_RUN_AS_OPERATOR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asOperator) != "" {
+		main()
+		return
+	}
+	code := m.Run()
+	if err := endWorld(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestConfigurationIsCheckedAndShown(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-h"}, func(string) string { return "" }, &out); err != nil || !strings.Contains(out.String(), "CLUSTER_NAME (required)") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	good := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "CLUSTER_NAME": "one"}
+	for name, bad := range map[string]string{"DATABASE_URL": "", "CLUSTER_NAME": "", "RESYNC": "soon", "DELETION_PATIENCE": "long"} {
+		err := run(t.Context(), nil, func(n string) string {
+			if n == name {
+				return bad
+			}
+			return good[n]
+		}, io.Discard)
+		if err == nil || !strings.Contains(fmt.Sprint(err), name) {
+			t.Errorf("%s=%q: %v", name, bad, err)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/internal/guard"
+	"github.com/registrar-dev/registrar/operator/internal/reconcile"
+)
+
+const (
+	name = "registrar-operator"
+	// The API server has its own fairness; this only keeps a mistake here from becoming
+	// its problem.
+	requestsPerSecond, requestBurst = 200, 400
+)
+
+// newManager makes everything that runs: caches, the controller, its lease and the servers.
+func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webhook.Keeper) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	cluster.QPS, cluster.Burst, cluster.UserAgent = requestsPerSecond, requestBurst, name
+	mgr, err := ctrl.NewManager(cluster, manager.Options{
+		Scheme: scheme,
+		Cache:  cache.Options{DefaultTransform: cache.TransformStripManagedFields(), DefaultNamespaces: watched(c.WatchNamespaces)},
+		// Of Secrets only the metadata are kept in memory; the few values are read when needed.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Metrics: metricsserver.Options{BindAddress: c.MetricsAddr, SecureServing: true,
+			FilterProvider: func(cluster *rest.Config, hc *http.Client) (metricsserver.Filter, error) {
+				return guard.Filter(cluster, hc, clock.System)
+			}},
+		HealthProbeBindAddress:        c.PrivateAddr,
+		LeaderElection:                true,
+		LeaderElectionID:              name,
+		LeaderElectionNamespace:       c.LeaseNamespace,
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	obs.PoolMetrics(metrics.Registry, keeper.DB.Pool)
+	if err := addProbes(mgr, keeper); err != nil {
+		return nil, err
+	}
+	r := &reconcile.Reconciler{
+		Options: reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience},
+		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Keeper: keeper, Events: mgr.GetEventRecorder(name), Clock: clock.System,
+	}
+	return mgr, r.Setup(ctx, mgr)
+}
+
+// addProbes lets /healthz ask nobody, and /readyz ask PostgreSQL.
+func addProbes(mgr manager.Manager, keeper webhook.Keeper) error {
+	alive := func(*http.Request) error { return nil }
+	if err := mgr.AddHealthzCheck("process", alive); err != nil {
+		return err
+	}
+	return mgr.AddReadyzCheck("postgresql", func(req *http.Request) error { return keeper.DB.Ping(req.Context()) })
+}
+
+func watched(namespaces []string) map[string]cache.Config {
+	if len(namespaces) == 0 {
+		return nil
+	}
+	out := make(map[string]cache.Config, len(namespaces))
+	for _, n := range namespaces {
+		out[n] = cache.Config{}
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+func TestTheAPIServerComesBack(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "apiserver")
+	e := endpoint("apiserver", "before")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	if err := w.cluster.APIServer.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	w.fail(t, e, webhook.SwitchOffAfter) // while nobody can be told
+	if err := w.cluster.StartAPIServer(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	after := endpoint("apiserver", "after")
+	w.create(t, after)
+	w.awaitReady(t, after)
+}
+
+func TestPostgreSQLComesBack(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "postgres")
+	e, leaving := endpoint("postgres", "before"), endpoint("postgres", "leaving")
+	w.create(t, e, leaving)
+	w.awaitReady(t, e)
+	w.awaitReady(t, leaving)
+	version := e.ResourceVersion
+	if err := w.postgres.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	during := endpoint("postgres", "during")
+	w.create(t, during)
+	w.awaitReason(t, during, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnavailable)
+	if conditionOf(during, v1alpha1.ConditionStalled) != nil {
+		t.Error("it is Stalled, though waiting helps")
+	}
+	if err := w.client.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEndpoint(t, leaving, "waiting to be deleted", func(e *v1alpha1.WebhookEndpoint) bool {
+		c := conditionOf(e, v1alpha1.ConditionReady)
+		return c != nil && c.Reason == v1alpha1.ReasonDeleting && strings.Contains(c.Message, "10m0s")
+	})
+	w.restartPostgres(t)
+	w.awaitReady(t, during)
+	w.awaitGone(t, leaving)
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil || e.ResourceVersion != version {
+		t.Errorf("the outage was written to a resource that it did not concern: version %s, was %s (%v)", e.ResourceVersion, version, err)
+	}
+}
+
+// restartPostgres starts it, and lets the tests forget their connections of before.
+func (w *world) restartPostgres(t *testing.T) {
+	t.Helper()
+	if err := w.postgres.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.keeper.DB.Reset()
+}
+
+// A database that is gone for good must not keep resources, and what is left behind is
+// swept when it was not gone for good after all.
+func TestADeletionDoesNotWaitForEver(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "impatient")
+	if err := w.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	hasty, err := w.newOperator(t.Context(), "hasty", "DELETION_PATIENCE=1s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), hasty.Program, hasty.private); err != nil {
+		t.Fatal(err)
+	}
+	e := endpoint("impatient", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	if err := w.postgres.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Delete(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(t, e)
+	w.awaitEvent(t, e, "Warning", "Abandoned")
+	w.restartPostgres(t)
+	if !w.awaitRemoved(t, "kubernetes/test/impatient/results") { // whoever hears PostgreSQL again sweeps
+		t.Error("the URL was not swept")
+	}
+	if err := hasty.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitRemoved asks PostgreSQL until the URL is gone.
+func (w *world) awaitRemoved(t *testing.T, managedBy string) bool {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(limit); time.Now().Before(end); <-tick.C {
+		if _, err := w.keeper.FindManaged(t.Context(), managedBy); fault.KindOf(err) == fault.NotFound {
+			return true
+		}
+	}
+	return false
+}
+
+func TestAnotherOperatorTakesOver(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "takeover")
+	e := endpoint("takeover", "before")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	second, err := w.newOperator(t.Context(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), second.Program, second.private); err != nil {
+		t.Fatal(err)
+	}
+	leader := w.holder(t)
+	if err := w.operator.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	after := endpoint("takeover", "after")
+	w.create(t, after)
+	w.fail(t, e, webhook.SwitchOffAfter)
+	w.awaitReady(t, after)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	if now := w.holder(t); now == leader {
+		t.Errorf("%s still holds the lease", now)
+	}
+
+	// An operator that is asked to end gives the lease back.
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	last := endpoint("takeover", "last")
+	w.create(t, last)
+	w.awaitReady(t, last)
+}
+
+func (w *world) holder(t *testing.T) string {
+	t.Helper()
+	var lease coordinationv1.Lease
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "registrar-system", Name: "registrar-operator"}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
+}
+
+func TestTheMetricsAreForThoseWhoMay(t *testing.T) {
+	w := theWorld(t)
+	w.run(t, "create", "serviceaccount", "-n", "default", "prometheus")
+	w.run(t, "create", "serviceaccount", "-n", "default", "curious")
+	w.run(t, "create", "clusterrolebinding", "prometheus", "--clusterrole=registrar-operator-metrics-reader", "--serviceaccount=default:prometheus")
+	for token, want := range map[string]int{
+		"":                       http.StatusUnauthorized,
+		"made-up":                http.StatusUnauthorized,
+		w.token(t, "curious"):    http.StatusForbidden,
+		w.token(t, "prometheus"): http.StatusOK,
+	} {
+		for range 2 { // the second answer is remembered
+			if got, body := w.metrics(t, token); got != want || want == http.StatusOK && !strings.Contains(body, "registrar_postgres_pool_connections") {
+				t.Errorf("%d, want %d", got, want)
+			}
+		}
+	}
+}
+
+func (w *world) run(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := w.cluster.Kubectl(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(out)
+}
+
+func (w *world) token(t *testing.T, account string) string {
+	return w.run(t, "create", "token", "-n", "default", account)
+}
+
+// metrics asks for them; their server comes up a moment after the operator is ready.
+func (w *world) metrics(t *testing.T, token string) (status int, body string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	err := w.operator.Await(ctx, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://127.0.0.1:"+strconv.Itoa(w.operator.metrics)+"/metrics", nil)
+		if err != nil {
+			return err
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := (&http.Client{Transport: transport}).Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		status, body = res.StatusCode, string(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return status, body
+}

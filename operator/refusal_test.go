@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+func TestTheAPIServerRefusesWhatCannotBe(t *testing.T) {
+	w := theWorld(t)
+	w.namespace(t, "invalid", "invalid")
+	spec := func(change func(*v1alpha1.WebhookEndpointSpec)) v1alpha1.WebhookEndpointSpec {
+		s := endpoint("invalid", "x").Spec
+		change(&s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		spec v1alpha1.WebhookEndpointSpec
+		says string
+	}{
+		"no URL":          {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "" }), "spec.url"},
+		"no absolute URL": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "hooks.example.com/x" }), "url: not an absolute URL; write one such as https://hooks.example.com/registrar"},
+		"a path alone":    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "/x" }), "url: not an absolute URL"},
+		"http":            {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "http://hooks.example.com/x" }), "url: only https:// addresses are accepted"},
+		"a password":      {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://me:secret@hooks.example.com/x" }), "url: a user name or password in the URL is not accepted"},
+		"a fragment":      {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com/#x" }), "url: a fragment (#...) never reaches the server"},
+		"a low port":      {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com:22/" }), "url: this port is not allowed; use 443 or one from 1024 to 65535"},
+		"a long port":     {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com:99999999999999999999/" }), "url: this port is not allowed"},
+		"spaces around":   {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.URL = "https://hooks.example.com/ " }), "url: leave out the spaces around it"},
+		"too long": {spec(func(s *v1alpha1.WebhookEndpointSpec) {
+			s.URL = "https://hooks.example.com/" + strings.Repeat("x", 2000)
+		}), "may not be more than 2000"},
+		"an unknown event": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"student.slept"} }), `"student.slept": supported values: "result.final"`},
+		"an event twice":   {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"result.final", "result.final"} }), "Duplicate value"},
+		"no zone":          {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "half past two" }), "timeZone: use the name of an IANA time zone"},
+		"the local zone":   {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "Local" }), "timeZone: use the name of an IANA time zone"},
+		"no slug":          {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Organization = "Demo Institute" }), "organization: use the organization's slug"},
+		"no Secret's name": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.SigningSecretRef = &v1alpha1.SecretKeyRef{Name: "Not A Name"} }), "signingSecretRef.name: not the name of a Secret"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := w.client.Create(t.Context(), &v1alpha1.WebhookEndpoint{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "invalid", Name: "x"}, Spec: c.spec})
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("want a refusal that says %q: %v", c.says, err)
+			}
+		})
+	}
+	t.Run("another organization", func(t *testing.T) {
+		e := endpoint("invalid", "fixed")
+		w.create(t, e)
+		before := e.DeepCopy()
+		e.Spec.Organization = "other"
+		if err := w.client.Patch(t.Context(), e, client.MergeFrom(before)); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "a URL stays with its organization") {
+			t.Errorf("want a refusal: %v", err)
+		}
+	})
+	t.Run("accepted", func(t *testing.T) {
+		for i, url := range []string{"https://hooks.example.com", "https://hooks.example.com:8443/x?y=z@", "https://[2606:4700::1111]/x", "https://hooks.example.com:443/"} {
+			e := endpoint("invalid", fmt.Sprintf("good-%d", i))
+			e.Spec.URL = url
+			w.create(t, e)
+		}
+	})
+}
+
+func TestTheEleventhURLWaitsForAPlace(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "limit")
+	var all []*v1alpha1.WebhookEndpoint
+	for i := range webhook.MaxEndpoints {
+		e := endpoint("limit", fmt.Sprintf("url-%d", i))
+		w.create(t, e)
+		all = append(all, e)
+	}
+	for _, e := range all {
+		w.awaitReady(t, e)
+	}
+	eleventh := endpoint("limit", "url-10")
+	w.create(t, eleventh)
+	c := w.awaitReason(t, eleventh, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLLimitReached)
+	if !strings.Contains(c.Message, "10 URLs") {
+		t.Errorf("message: %q", c.Message)
+	}
+	w.awaitEvent(t, eleventh, corev1.EventTypeWarning, v1alpha1.ReasonURLLimitReached)
+	if err := w.client.Delete(t.Context(), all[3]); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReady(t, eleventh)
+}
+
+func TestAURLIsRegisteredOnce(t *testing.T) {
+	w := theWorld(t)
+	o := w.tenant(t, "taken")
+	url := "https://hooks.example.com/taken"
+	byHand, _, err := w.keeper.Add(t.Context(), o.ID, webhook.Settings{URL: &url}, o.CreatedAt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := endpoint("taken", "same")
+	e.Spec.URL = url
+	w.create(t, e)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
+	if err := w.keeper.Remove(t.Context(), o.ID, byHand.ID, o.CreatedAt); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReady(t, e)
+}
+
+func TestANamespaceRegistersForItsOrganizationAlone(t *testing.T) {
+	w := theWorld(t)
+	w.organization(t, "rich")
+	w.namespace(t, "foreign", "poor")
+	w.namespace(t, "unlabelled", "")
+	for _, namespace := range []string{"foreign", "unlabelled"} {
+		e := endpoint(namespace, "greedy")
+		e.Spec.Organization = "rich"
+		w.create(t, e)
+		c := w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+		if !strings.Contains(c.Message, v1alpha1.LabelOrganization) {
+			t.Errorf("message: %q", c.Message)
+		}
+		w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceNotAllowed)
+		if _, err := w.keeper.FindManaged(t.Context(), "kubernetes/test/"+namespace+"/greedy"); fault.KindOf(err) != fault.NotFound {
+			t.Errorf("it is registered: %v", err)
+		}
+		label := func(to string) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+			change(t, w, ns, func(ns *corev1.Namespace) { ns.Labels = map[string]string{v1alpha1.LabelOrganization: to} })
+		}
+		label("rich")
+		w.awaitReady(t, e)
+		label("poor")
+		w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
+		if w.stored(t, e).SwitchedOn {
+			t.Error("the URL still gets the organization's events")
+		}
+		label("rich")
+		w.awaitReady(t, e)
+	}
+}
+
+func TestAnOrganizationMayComeLater(t *testing.T) {
+	w := theWorld(t)
+	w.namespace(t, "later", "later")
+	e := endpoint("later", "early")
+	w.create(t, e)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonOrganizationNotFound)
+	if conditionOf(e, v1alpha1.ConditionStalled) != nil {
+		t.Error("it is Stalled, though waiting helps")
+	}
+	w.organization(t, "later")
+	w.awaitReady(t, e)
+}
+
+func TestAPrivateAddressIsRefused(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "inside")
+	e := endpoint("inside", "metadata")
+	e.Spec.URL = "https://169.254.169.254/latest"
+	w.create(t, e)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAddressRefused)
+	w.awaitReason(t, e, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAddressRefused)
+	w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonAddressRefused)
+	// Another zone that only PostgreSQL's side can judge.
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) {
+		e.Spec.URL, e.Spec.TimeZone = "https://hooks.example.com/inside", "Mars/Olympus"
+	})
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonInvalidSpec)
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.TimeZone = "UTC" })
+	w.awaitReady(t, e)
+}
+
+func TestASecretOfSomebodyElseIsLeftAlone(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "squatted")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "squatted", Name: "results-signing-secret"}, StringData: map[string]string{"secret": "somebody else's"}}
+	w.create(t, secret)
+	e := endpoint("squatted", "results")
+	w.create(t, e)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSecretConflict)
+	if got := w.secret(t, "squatted", "results-signing-secret", "secret"); got != "somebody else's" {
+		t.Error("the Secret was changed")
+	}
+	if err := w.client.Delete(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReady(t, e)
+}

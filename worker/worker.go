@@ -55,9 +55,10 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: clock.System, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{
-			task.EmailSend:     server.Times.Total() + 30*time.Second,
-			task.WebhookCancel: 0,
-			task.WebhookSkip:   0,
+			task.EmailSend:      server.Times.Total() + 30*time.Second,
+			task.WebhookCancel:  0,
+			task.WebhookRecover: 0,
+			task.WebhookSkip:    0,
 		}}
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: clock.System, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
@@ -79,7 +80,9 @@ func (w *worker) pieces() []func(context.Context) error {
 	return []func(context.Context) error{
 		w.lead("relay-outbox", w.outbox.Run),
 		w.lead("relay-webhooks", w.webhooks.Run),
-		w.lead("duties", func(ctx context.Context) { duty.Run(ctx, clock.System, w.log, duty.All(w.db, w.zone)) }),
+		w.lead("duties", func(ctx context.Context) {
+			duty.Run(ctx, clock.System, w.log, duty.All(w.db, w.zone, w.config.WebhookRetention))
+		}),
 		w.serve(queue.Email, w.config.EmailConcurrency,
 			map[task.Kind]queue.Handler{task.EmailSend: handle.Outbox(w.postman.Deliver)}),
 		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),

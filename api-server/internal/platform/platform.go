@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -31,6 +32,7 @@ type Server struct {
 	Key   string // PLATFORM_KEY
 
 	Webhooks webhook.Keeper
+	Cursors  *page.Cursors
 	Activity *prometheus.CounterVec // of ActivityCounter
 }
 
@@ -56,6 +58,12 @@ func (s *Server) Routes(r chi.Router) {
 	r.Patch("/organizations/{slug}/members/{user_id}", edge.Handle(s.changeMember))
 	r.Delete("/organizations/{slug}/members/{user_id}", edge.Handle(s.removeMember))
 	r.Post("/sign-ins", edge.Handle(s.noteSignIn))
+	r.Post("/organizations/{slug}/webhook-endpoints/{id}/recover", edge.Handle(s.recoverDeliveries))
+	r.Get("/organizations/{slug}/webhook-endpoints/{id}/recoveries", edge.Handle(s.listRecoveries))
+	r.Get("/organizations/{slug}/webhook-endpoints/{id}/deliveries", edge.Handle(s.listDeliveries))
+	r.Get("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}", edge.Handle(s.showDelivery))
+	r.Post("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}/resend", edge.Handle(s.resendDelivery))
+	r.Delete("/users/{user_id}/webhook-data", edge.Handle(s.eraseWebhookData))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
 	r.Post("/activity", edge.Handle(s.recordActivity))
 	r.Post("/activity/compile", edge.Handle(s.compileActivity))

@@ -62,8 +62,9 @@ func New(d Deps) APIs {
 	public, private := router("partner"), router("platform")
 	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
 		PublicURL: d.PublicURL, Watch: d.Mails}
+	cursors := page.New(d.DB, d.Box)
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
-		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Cursors: page.New(d.DB, d.Box), PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
+		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)
@@ -72,7 +73,7 @@ func New(d Deps) APIs {
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies}
 	public.Group(students.Routes)
-	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey,
+	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
 		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}, Activity: platform.ActivityCounter(d.Registry)}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)

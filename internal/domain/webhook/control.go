@@ -112,7 +112,7 @@ func (k Keeper) turn(ctx context.Context, org id.Organization, endpoint id.Endpo
 		changed, err := change(tx)
 		if changed {
 			wakeEndpoint(tx, endpoint)
-			tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
+			Wake(tx, org)
 		}
 		return err
 	})
@@ -147,7 +147,7 @@ func (k Keeper) SendTest(ctx context.Context, org id.Organization, endpoint id.E
 	}
 	delivery := id.NewDelivery()
 	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
-		tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
+		Wake(tx, org)
 		return insertPing(ctx, tx, org, endpoint, delivery, eventRow{id: id.NewEvent(), kind: Ping, data: data}, now)
 	})
 	return delivery, err

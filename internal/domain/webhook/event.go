@@ -75,9 +75,14 @@ func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, 
 		return fmt.Errorf("recording events: %w", err)
 	}
 	if deliveries > 0 {
-		tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
+		Wake(tx, org)
 	}
 	return nil
+}
+
+// Wake tells the relay, after the commit, that the organization may have something due.
+func Wake(tx *pg.Tx, org id.Organization) {
+	tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
 }
 
 type eventRow struct {

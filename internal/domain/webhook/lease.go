@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,7 @@ type Lease struct {
 // orgs narrows the search; none means all. more is true when a URL may have further
 // deliveries that could have been leased now.
 func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Duration, orgs []id.Organization) (leases []Lease, more bool, err error) {
-	keys := make([][16]byte, leaseBatch)
+	keys := make([][16]byte, leaseBatch+leaseBatch/2)
 	for i := range keys {
 		keys[i] = uuid.New()
 	}
@@ -37,12 +38,16 @@ func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Durati
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := leaseDue(ctx, q, now, now.Add(term), orgs, keys)
+	ordered, err := leaseInOrder(ctx, q, now, now.Add(term), keys[:leaseBatch/2])
+	if err != nil {
+		return nil, false, err
+	}
+	rows, err := leaseDue(ctx, q, now, now.Add(term), orgs, keys[leaseBatch/2:])
 	if err != nil {
 		return nil, false, err
 	}
 	more = len(rows) >= leaseBatch || len(asked) == leaseBatch
-	return group(append(asked, rows...)), more, nil
+	return slices.Concat(group(asked), group(ordered), group(rows)), more, nil
 }
 
 // group gathers rows, which come ordered by lease, into leases.
@@ -52,7 +57,7 @@ func group(rows []leasedRow) []Lease {
 		key := uuid.UUID(r.lease).String()
 		if n := len(leases); n == 0 || leases[n-1].Lease != key {
 			leases = append(leases, Lease{Organization: r.organization,
-				Deliver: task.Deliver{Endpoint: r.endpoint, Lease: key}})
+				Deliver: task.Deliver{Endpoint: r.endpoint, Lease: key, InOrder: r.inOrder}})
 		}
 		last := &leases[len(leases)-1]
 		last.Deliveries = append(last.Deliveries, r.delivery)
@@ -65,6 +70,7 @@ type leasedRow struct {
 	endpoint     id.Endpoint
 	organization id.Organization
 	lease        [16]byte
+	inOrder      bool
 }
 
 // Expired lists leases that ran out, oldest first, so that the relay can ask whether

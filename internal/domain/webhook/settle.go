@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -46,7 +45,7 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 		}
 	}
 	for _, o := range outcomes {
-		tx.Wake(Channel, strconv.FormatInt(int64(o.Organization), 10))
+		Wake(tx, o.Organization)
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func cancelSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now tim
 
 func skipSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time, limit int) (int64, error) {
 	tag, err := q.Exec(ctx, `
-		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $2
+		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $2, in_order = false
 		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' AND NOT asked LIMIT $3)
 		  AND status = 'waiting' AND NOT asked
 		  AND EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, endpoint, now, limit)
@@ -155,6 +155,41 @@ func collectLeased(rows pgx.Rows, err error) ([]leasedRow, error) {
 	})
 }
 
+// leaseInOrder leases, for each URL with deliveries that leave one after the other, the
+// oldest of them, unless some are on their way already. A probed URL gets one, alone.
+func leaseInOrder(ctx context.Context, q pg.Querier, now, until time.Time, keys [][16]byte) ([]leasedRow, error) {
+	rows, err := q.Query(ctx, `
+		WITH urls AS MATERIALIZED (
+			SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries WHERE status IN ('waiting', 'leased') AND in_order AND status = 'waiting'
+		), free AS MATERIALIZED (
+			SELECT e.id, h.consecutive_failures >= $5 AS probed, row_number() OVER (ORDER BY e.id) AS n
+			FROM urls JOIN webhook_endpoints e ON e.id = urls.id JOIN webhook_health h ON h.endpoint_id = e.id
+			WHERE e.switched_on AND (h.next_probe_at IS NULL OR h.next_probe_at <= $1)
+			  AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased'
+				AND (d.in_order OR h.consecutive_failures >= $5))
+		), picked AS MATERIALIZED (
+			SELECT d.id, free.n FROM free CROSS JOIN LATERAL (
+				SELECT id FROM webhook_deliveries WHERE endpoint_id = free.id AND status IN ('waiting', 'leased') AND in_order AND status = 'waiting' AND NOT asked
+				ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $4::int END FOR UPDATE SKIP LOCKED
+			) AS d WHERE free.n <= cardinality($3::uuid[])
+		)
+		UPDATE webhook_deliveries AS d SET status = 'leased', lease = ($3::uuid[])[picked.n], lease_until = $2
+		FROM picked WHERE d.id = picked.id
+		RETURNING d.id, d.endpoint_id, d.organization_id, d.lease`, now, until, keys, Batch, probeAfter)
+	leased, err := collectLeased(rows, err)
+	for i := range leased {
+		leased[i].inOrder = true
+	}
+	sortLeased(leased)
+	return leased, err
+}
+
+func sortLeased(leased []leasedRow) {
+	slices.SortFunc(leased, func(a, b leasedRow) int {
+		return cmp.Or(bytes.Compare(a.lease[:], b.lease[:]), bytes.Compare(a.delivery[:], b.delivery[:]))
+	})
+}
+
 // leaseDue marks due rows as leased and returns them ordered by lease. room is what a
 // URL's allowance leaves; a probed URL has room for one, once its pause is over. Rows are
 // cut into leases of at most Batch, smaller while few are due so that they run at once.
@@ -173,7 +208,7 @@ func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id
 				count(*) OVER (PARTITION BY urls.id) AS found
 			FROM urls CROSS JOIN LATERAL (
 				SELECT id, due_at FROM webhook_deliveries
-				WHERE endpoint_id = urls.id AND status = 'waiting' AND due_at <= $1
+				WHERE endpoint_id = urls.id AND status = 'waiting' AND due_at <= $1 AND NOT in_order
 				ORDER BY due_at, id LIMIT greatest(0, urls.room) FOR UPDATE SKIP LOCKED
 			) AS d
 		), cut AS (
@@ -188,9 +223,7 @@ func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id
 		RETURNING d.id, d.endpoint_id, d.organization_id, d.lease`,
 		now, until, toInts(orgs), keys, Batch, probeAfter)
 	leased, err := collectLeased(rows, err)
-	slices.SortFunc(leased, func(a, b leasedRow) int {
-		return cmp.Or(bytes.Compare(a.lease[:], b.lease[:]), bytes.Compare(a.delivery[:], b.delivery[:]))
-	})
+	sortLeased(leased)
 	return leased, err
 }
 
@@ -214,7 +247,8 @@ func expired(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]str
 
 func release(ctx context.Context, q pg.Querier, leases []string) (int64, error) {
 	tag, err := q.Exec(ctx, `
-		UPDATE webhook_deliveries SET status = 'waiting', lease = NULL, lease_until = NULL
+		UPDATE webhook_deliveries d SET lease = NULL, lease_until = NULL,
+			status = CASE WHEN EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = d.endpoint_id) THEN 'waiting' ELSE 'cancelled' END
 		WHERE status = 'leased' AND lease = ANY ($1::uuid[])`, leases)
 	return tag.RowsAffected(), err
 }
@@ -402,7 +436,7 @@ func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Heal
 	batch.Queue(`
 		UPDATE webhook_deliveries AS d
 		SET status = u.status, tries = u.tries, attempts = u.number, due_at = u.due, lease = NULL, lease_until = NULL,
-			finished_at = CASE WHEN u.status = 'waiting' THEN NULL ELSE u.due END, asked = false
+			finished_at = CASE WHEN u.status = 'waiting' THEN NULL ELSE u.due END, asked = false, in_order = false
 		FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::timestamptz[]) AS u(id, status, number, tries, due)
 		WHERE d.id = u.id AND d.id >= $6 AND d.id <= $7 AND d.attempts = u.number - 1 AND d.status IN ('leased', 'waiting')`,
 		ids, statuses, numbers, tries, dues, least, most)

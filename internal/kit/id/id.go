@@ -20,6 +20,7 @@ type (
 	Course       int64 // courses.id
 	Enrolment    int64 // enrolments.id; the contract's enrollment_id
 	Endpoint     int64 // webhook_endpoints.id: one receiver URL
+	Recovery     int64 // webhook_recoveries.id
 	Email        int64 // emails.id
 	Task         int64 // outbox_tasks.id
 	Item         int64 // catalog_items.id; the contract's item_id

@@ -14,10 +14,11 @@ type Kind string
 
 // The kinds.
 const (
-	EmailSend      Kind = "email.send"                 // subject: emails.id
-	WebhookDeliver Kind = "webhook.deliver"            // payload: Deliver
-	WebhookCancel  Kind = "maintenance.webhook_cancel" // subject: the removed webhook_endpoints.id
-	WebhookSkip    Kind = "maintenance.webhook_skip"   // subject: the switched-off webhook_endpoints.id
+	EmailSend      Kind = "email.send"                  // subject: emails.id
+	WebhookDeliver Kind = "webhook.deliver"             // payload: Deliver
+	WebhookCancel  Kind = "maintenance.webhook_cancel"  // subject: the removed webhook_endpoints.id
+	WebhookRecover Kind = "maintenance.webhook_recover" // subject: webhook_recoveries.id
+	WebhookSkip    Kind = "maintenance.webhook_skip"    // subject: the switched-off webhook_endpoints.id
 )
 
 // Outbox is the payload of every task that the outbox hands out.
@@ -31,6 +32,8 @@ type Deliver struct {
 	Endpoint   id.Endpoint   `json:"endpoint"`
 	Lease      string        `json:"lease"` // uuid; fences as Outbox.Claim does
 	Deliveries []id.Delivery `json:"deliveries"`
+	// InOrder attempts one after the other, and gives back what follows a failure.
+	InOrder bool `json:"in_order,omitempty"`
 }
 
 // Encode writes a payload; it cannot fail for the types of this package.

@@ -48,7 +48,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	if len(dues) == 0 {
 		return nil
 	}
-	if until.Sub(h.Clock()) < startMargin {
+	if lease.InOrder || until.Sub(h.Clock()) < startMargin {
 		if held, err := webhook.Renew(ctx, h.DB, []string{lease.Lease}, h.Clock().Add(renewTerm)); err != nil || held == 0 {
 			return err
 		}
@@ -58,6 +58,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		return err
 	}
 	outcomes := h.attempt(ctx, lease, target, messages)
+	left := len(messages) - len(outcomes)
 	if ctx.Err() != nil {
 		// Attempts that our own end cut off say nothing about the receiver; their lease
 		// runs out and they are made again.
@@ -67,7 +68,10 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		return fmt.Errorf("recording lease %s: %w", lease.Lease, err)
 	}
 	h.Metrics.observe(outcomes)
-	return nil
+	if left > 0 {
+		_, err = webhook.Release(ctx, h.DB, []string{lease.Lease})
+	}
+	return err
 }
 
 func (h *Handler) compose(ctx context.Context, target webhook.Target, dues []webhook.Due) ([]message, error) {
@@ -91,16 +95,40 @@ func (h *Handler) compose(ctx context.Context, target webhook.Target, dues []web
 }
 
 func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target webhook.Target, messages []message) []webhook.Outcome {
+	if lease.InOrder {
+		return h.inOrder(ctx, lease, target, messages)
+	}
 	outcomes := make([]webhook.Outcome, len(messages))
 	var wg sync.WaitGroup
 	for i, m := range messages {
-		wg.Go(func() {
-			h.Metrics.began()
-			defer h.Metrics.ended()
-			outcomes[i] = h.Caller.call(ctx, m)
-			outcomes[i].Endpoint, outcomes[i].Organization = lease.Endpoint, target.From.ID
-		})
+		wg.Go(func() { outcomes[i] = h.one(ctx, lease, target, m) })
 	}
 	wg.Wait()
 	return outcomes
+}
+
+// inOrder attempts one after the other until one fails or the lease, which was just
+// renewed, has no time left for another; what follows is given back.
+func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target webhook.Target, messages []message) []webhook.Outcome {
+	var outcomes []webhook.Outcome
+	began := h.Clock()
+	for _, m := range messages {
+		if h.Clock().Sub(began) > renewTerm-startMargin {
+			break
+		}
+		o := h.one(ctx, lease, target, m)
+		outcomes = append(outcomes, o)
+		if o.Verdict != webhook.Delivered {
+			break
+		}
+	}
+	return outcomes
+}
+
+func (h *Handler) one(ctx context.Context, lease task.Deliver, target webhook.Target, m message) webhook.Outcome {
+	h.Metrics.began()
+	defer h.Metrics.ended()
+	o := h.Caller.call(ctx, m)
+	o.Endpoint, o.Organization = lease.Endpoint, target.From.ID
+	return o
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/standing"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -29,8 +30,9 @@ type Duty struct {
 // they are needed.
 const partitionsAhead = 7
 
-// All lists the duties; zone is the platform's, which decides today.
-func All(db *pg.DB, zone *time.Location) []Duty {
+// All lists the duties; zone is the platform's, which decides today, and webhookDays how many
+// days of deliveries are kept.
+func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 	return []Duty{
 		{Name: "telling of overdue assignments", Every: 10 * time.Second, Do: func(ctx context.Context, now time.Time) error {
 			return (&assign.Desk{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
@@ -46,6 +48,13 @@ func All(db *pg.DB, zone *time.Location) []Duty {
 		}},
 		{Name: "making partitions ahead", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return webhook.MakePartitions(ctx, db, clock.DateIn(now, time.UTC), partitionsAhead)
+		}},
+		{Name: "dropping old deliveries", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			_, err := journal.Drop(ctx, db, clock.DateIn(now, time.UTC).AddDays(-webhookDays))
+			return err
+		}},
+		{Name: "putting deliveries of switched-off and deleted URLs right", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {
+			return journal.Tidy(ctx, db, now)
 		}},
 		{Name: "dropping expired set-password links", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			_, err := student.DropExpiredLinks(ctx, db, now)

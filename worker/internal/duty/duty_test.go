@@ -51,7 +51,7 @@ func TestTheDuties(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // each may be repeated
-		for _, d := range duty.All(db, time.UTC) {
+		for _, d := range duty.All(db, time.UTC, 30) {
 			if err := d.Do(t.Context(), now); err != nil {
 				t.Fatalf("%s: %v", d.Name, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -41,6 +42,9 @@ func (m Maintenance) Handlers() map[task.Kind]queue.Handler {
 	return map[task.Kind]queue.Handler{
 		task.WebhookCancel: m.on(webhook.Cancel),
 		task.WebhookSkip:   m.on(webhook.Skip),
+		task.WebhookRecover: Outbox(func(ctx context.Context, ref task.Outbox) error {
+			return journal.Step(ctx, m.DB, ref, m.Clock())
+		}),
 	}
 }
 

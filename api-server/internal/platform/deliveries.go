@@ -1,0 +1,280 @@
+package platform
+
+import (
+	"encoding/binary"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/page"
+)
+
+type deliveryBody struct {
+	ID         id.Delivery      `json:"id"`
+	Event      id.Event         `json:"event_id"`
+	Type       webhook.Type     `json:"event"`
+	Status     journal.Status   `json:"delivery_status"`
+	CreatedAt  *clock.Timestamp `json:"created_at"`
+	DueAt      *clock.Timestamp `json:"due_at"`
+	FinishedAt *clock.Timestamp `json:"finished_at"`
+	Attempts   []attemptBody    `json:"attempts"`
+}
+
+type attemptBody struct {
+	Number         int               `json:"number"`
+	StartedAt      *clock.Timestamp  `json:"started_at"`
+	Outcome        webhook.Verdict   `json:"outcome"`
+	Cause          string            `json:"cause"`
+	Explanation    string            `json:"explanation"`
+	Detail         string            `json:"detail"`
+	RequestHeaders map[string]string `json:"request_headers"`
+	Status         *int              `json:"response_status"`
+	Response       *string           `json:"response_body"`
+	Peer           string            `json:"peer"`
+	Timing         timingBody        `json:"timing_ms"`
+}
+
+// timingBody has milliseconds; a part that did not happen is 0.
+type timingBody struct {
+	Total     float64 `json:"total"`
+	DNS       float64 `json:"dns"`
+	Connect   float64 `json:"connect"`
+	TLS       float64 `json:"tls"`
+	FirstByte float64 `json:"first_byte"`
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func deliveryOf(d journal.Delivery) deliveryBody {
+	body := deliveryBody{d.ID, d.Event, d.Type, d.Status, clock.Stamp(d.CreatedAt, time.UTC), stampOf(d.DueAt), stampOf(d.FinishedAt),
+		make([]attemptBody, len(d.Attempts))}
+	for i, a := range d.Attempts {
+		body.Attempts[i] = attemptBody{a.Number, clock.Stamp(a.StartedAt, time.UTC), a.Verdict, a.Cause, webhook.Explain(a.Cause), a.Detail,
+			a.RequestHeaders, a.Status, responseText(a.Response), a.Peer,
+			timingBody{millis(a.Duration), millis(a.Timing.DNS), millis(a.Timing.Connect), millis(a.Timing.TLS), millis(a.Timing.FirstByte)}}
+	}
+	return body
+}
+
+// responseText is null where there was no response, and leaves out what is no text.
+func responseText(b []byte) *string {
+	if b == nil {
+		return nil
+	}
+	text := string(b)
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return &text
+}
+
+type deliveriesBody struct {
+	Status     string         `json:"status"`
+	Count      int            `json:"count"`
+	HasMore    bool           `json:"has_more"`
+	NextCursor string         `json:"next_cursor"`
+	Deliveries []deliveryBody `json:"deliveries"`
+}
+
+const (
+	mostDeliveries  = 500
+	usualDeliveries = 100
+)
+
+func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request) error {
+	org, which, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	var faults fault.List
+	limit := usualDeliveries
+	if text := r.URL.Query().Get("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > mostDeliveries {
+			_ = faults.Add(fault.Field("limit", "out_of_range", "limit: send a whole number from 1 to %d", mostDeliveries))
+		}
+	}
+	statuses, err := journal.CheckStatuses(words(r.URL.Query().Get("status")))
+	_ = faults.Add(err)
+	list := page.List{Organization: org, Name: "deliveries", Filters: []string{"endpoint=" + strconv.FormatInt(int64(which), 10)}}
+	for _, status := range statuses {
+		list.Filters = append(list.Filters, "status="+string(status))
+	}
+	cursor := r.URL.Query().Get("cursor")
+	position, err := s.Cursors.Decode(r.Context(), list, cursor)
+	if err := faults.Add(err); err != nil {
+		return err
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if _, err := s.Webhooks.Find(r.Context(), org, which); err != nil {
+		return err
+	}
+	found, more, err := journal.List(r.Context(), s.DB, org, which, journal.Filter{Statuses: statuses}, deliveryAt(position), limit)
+	if err != nil {
+		return err
+	}
+	body := deliveriesBody{Status: "ok", Count: len(found), HasMore: more, NextCursor: cursor, Deliveries: make([]deliveryBody, len(found))}
+	for i, d := range found {
+		body.Deliveries[i] = deliveryOf(d)
+	}
+	if len(found) > 0 {
+		position = positionOf(found[len(found)-1].ID)
+	}
+	if len(found) > 0 || cursor == "" {
+		if body.NextCursor, err = s.Cursors.Encode(r.Context(), list, position); err != nil {
+			return err
+		}
+	}
+	return edge.JSON(w, http.StatusOK, body)
+}
+
+// words splits a comma-separated text; an empty one has none.
+func words(text string) []string {
+	var out []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			out = append(out, strings.ToLower(word))
+		}
+	}
+	return out
+}
+
+// A delivery's position is the two halves of its id.
+func positionOf(d id.Delivery) page.Position {
+	return page.Position{int64(binary.BigEndian.Uint64(d[:8])), int64(binary.BigEndian.Uint64(d[8:]))}
+}
+
+func deliveryAt(p page.Position) (d id.Delivery) {
+	binary.BigEndian.PutUint64(d[:8], uint64(p.At(0)))
+	binary.BigEndian.PutUint64(d[8:], uint64(p.At(1)))
+	return d
+}
+
+// delivery is what the path names.
+func (s *Server) delivery(r *http.Request) (org id.Organization, which id.Endpoint, delivery id.Delivery, err error) {
+	if org, which, err = s.endpoint(r); err == nil {
+		delivery, err = id.ParseDelivery(edge.Param(r, "delivery"))
+	}
+	return org, which, delivery, err
+}
+
+func (s *Server) showDelivery(w http.ResponseWriter, r *http.Request) error {
+	org, which, delivery, err := s.delivery(r)
+	if err != nil {
+		return err
+	}
+	d, err := journal.Find(r.Context(), s.DB, org, which, delivery)
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusOK, struct {
+		Status string `json:"status"`
+		deliveryBody
+	}{"ok", deliveryOf(d)})
+}
+
+func (s *Server) resendDelivery(w http.ResponseWriter, r *http.Request) error {
+	org, which, delivery, err := s.delivery(r)
+	if err != nil {
+		return err
+	}
+	if err := journal.Resend(r.Context(), s.DB, org, which, delivery, s.Clock()); err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusAccepted, sentBody{"ok", delivery})
+}
+
+type recoveryBody struct {
+	ID         id.Recovery      `json:"id"`
+	State      string           `json:"recovery_status"`
+	Since      *clock.Timestamp `json:"since"`
+	Until      *clock.Timestamp `json:"until"`
+	Total      int              `json:"total"`
+	PutBack    int              `json:"put_back"`
+	Waiting    int              `json:"waiting"`
+	CreatedAt  *clock.Timestamp `json:"created_at"`
+	FinishedAt *clock.Timestamp `json:"finished_at"`
+}
+
+func recoveryOf(r journal.Recovery) recoveryBody {
+	return recoveryBody{r.ID, r.Status, clock.Stamp(r.Since, time.UTC), clock.Stamp(r.Until, time.UTC), r.Total, r.PutBack, r.Waiting,
+		clock.Stamp(r.CreatedAt, time.UTC), stampOf(r.FinishedAt)}
+}
+
+// recoverDeliveries takes since and, when it is not now, until.
+func (s *Server) recoverDeliveries(w http.ResponseWriter, r *http.Request) error {
+	b, err := edge.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	b.Required("since")
+	since, until := b.Timestamp("since"), b.Timestamp("until")
+	if err := b.Err(); err != nil {
+		return err
+	}
+	org, which, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	now := s.Clock()
+	if until == nil {
+		until = &now
+	}
+	run, err := journal.Recover(r.Context(), s.DB, org, which, *since, *until, now)
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusAccepted, struct {
+		Status string `json:"status"`
+		recoveryBody
+	}{"ok", recoveryOf(run)})
+}
+
+func (s *Server) listRecoveries(w http.ResponseWriter, r *http.Request) error {
+	org, which, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Webhooks.Find(r.Context(), org, which); err != nil {
+		return err
+	}
+	runs, err := journal.Recoveries(r.Context(), s.DB, org, which)
+	if err != nil {
+		return err
+	}
+	body := struct {
+		Status     string         `json:"status"`
+		Count      int            `json:"count"`
+		Recoveries []recoveryBody `json:"recoveries"`
+	}{"ok", len(runs), make([]recoveryBody, len(runs))}
+	for i, run := range runs {
+		body.Recoveries[i] = recoveryOf(run)
+	}
+	return edge.JSON(w, http.StatusOK, body)
+}
+
+// eraseWebhookData removes a person from the stored payloads.
+func (s *Server) eraseWebhookData(w http.ResponseWriter, r *http.Request) error {
+	user, err := edge.IDParam[id.User](r, "user_id")
+	if err != nil {
+		return err
+	}
+	n, err := journal.Erase(r.Context(), s.DB, user, s.Clock())
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusOK, struct {
+		Status string  `json:"status"`
+		User   id.User `json:"user_id"`
+		Events int     `json:"erased_events"`
+	}{"ok", user, n})
+}

@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Recovery is a run that puts the undelivered events of a stretch of time back, in order.
+type Recovery struct {
+	ID           id.Recovery
+	Organization id.Organization
+	Endpoint     id.Endpoint
+	Since, Until time.Time
+	Status       string // running, done, or stopped because the URL was switched off
+	Total        int    // undelivered when it began
+	PutBack      int    // so far; they leave one after the other
+	Waiting      int    // of those, not attempted yet
+	CreatedAt    time.Time
+	FinishedAt   *time.Time
+}
+
+const (
+	// recoverBatch is how many deliveries one step puts back.
+	recoverBatch = 200
+	// recoverAhead is how many may wait before the next step, so that a recovery of months
+	// neither floods the receiver nor keeps what happens today waiting.
+	recoverAhead = 100
+	// recoverPause is between two steps.
+	recoverPause = 500 * time.Millisecond
+	// recoverHold is how long a step may take.
+	recoverHold = time.Minute
+)
+
+// Recover begins a recovery of what was recorded from since on and before until and was
+// declined, exhausted or skipped. Faults: NotFound; Conflict "switched_off" for a URL that
+// is off, "recovery_running" while another one of the URL runs; Invalid on until.
+func Recover(ctx context.Context, db *pg.DB, org id.Organization, endpoint id.Endpoint, since, until, now time.Time) (Recovery, error) {
+	if !since.Before(until) {
+		return Recovery{}, fault.Field("until", "empty_range", "until: it must be after since")
+	}
+	var made Recovery
+	err := db.InTx(ctx, func(tx *pg.Tx) error {
+		on, err := selectOn(ctx, tx, org, endpoint)
+		switch {
+		case pg.None(err):
+			return fault.New(fault.NotFound, "not_found", "the organization has no webhook URL with the id %d", endpoint)
+		case err != nil:
+			return err
+		case !on:
+			return fault.New(fault.Conflict, "switched_off", "the URL is switched off; turn it on first")
+		}
+		if made, err = insertRecovery(ctx, tx, org, endpoint, since, until, now); err != nil {
+			return err
+		}
+		return outbox.Add(ctx, tx, task.WebhookRecover, int64(made.ID), org, now)
+	})
+	if pg.Violates(err, "webhook_recoveries_running") {
+		return Recovery{}, fault.New(fault.Conflict, "recovery_running", "a recovery of this URL is under way; wait until it is done")
+	}
+	return made, err
+}
+
+// Recoveries lists the URL's latest twenty, newest first.
+func Recoveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) ([]Recovery, error) {
+	return selectRecoveries(ctx, q, org, endpoint)
+}
+
+// Step does one step of the recovery that the task is about, and owes the next one. A step
+// and what it leads to are one transaction, so that a crash repeats nothing.
+func Step(ctx context.Context, db *pg.DB, ref task.Outbox, now time.Time) error {
+	err := db.InTx(ctx, func(tx *pg.Tx) error {
+		owed, err := outbox.Hold(ctx, tx, ref, now.Add(recoverHold))
+		if err != nil {
+			return err
+		}
+		over, err := step(ctx, tx, id.Recovery(owed.Subject), now)
+		if err != nil {
+			return err
+		}
+		if over {
+			return outbox.Done(ctx, tx, ref)
+		}
+		return outbox.Later(ctx, tx, ref, now.Add(recoverPause))
+	})
+	if errors.Is(err, outbox.ErrLost) {
+		return nil
+	}
+	return err
+}
+
+func step(ctx context.Context, tx *pg.Tx, recovery id.Recovery, now time.Time) (over bool, err error) {
+	state, err := lockRecovery(ctx, tx, recovery)
+	if pg.None(err) {
+		return true, nil // it ended, or its URL is gone
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case !state.on:
+		return true, finishRecovery(ctx, tx, recovery, "stopped", now)
+	case state.waiting >= recoverAhead:
+		return false, nil
+	}
+	n, err := putBack(ctx, tx, state, now, recoverBatch)
+	if err != nil {
+		return false, err
+	}
+	webhook.Wake(tx, state.Organization)
+	if n < recoverBatch {
+		return true, finishRecovery(ctx, tx, recovery, "done", now)
+	}
+	return false, nil
+}

@@ -26,6 +26,8 @@ type config struct {
 	PlatformZone    string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`
 	LogLevel        string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	MaxInFlight     int           `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each API; more are answered 503"`
+	RatePerSecond   int           `env:"RATE_LIMIT_PER_SECOND" envDefault:"50" help:"requests a second of one API key, on the average; 0 for no limit"`
+	RateBurst       int           `env:"RATE_LIMIT_BURST" envDefault:"200" help:"requests at once of one API key"`
 	SafeExamBrowser bool          `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
 	Suppressed      []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
 	SchemaWait      time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
@@ -45,6 +47,9 @@ func (c *config) Validate() error {
 	}
 	if c.MaxInFlight < 1 {
 		errs = append(errs, errors.New("MAX_IN_FLIGHT: use 1 at least"))
+	}
+	if c.RatePerSecond < 0 || c.RatePerSecond > 0 && c.RateBurst < 1 {
+		errs = append(errs, errors.New("RATE_LIMIT_PER_SECOND, RATE_LIMIT_BURST: use 1 at least, or 0 a second for no limit"))
 	}
 	if u, err := url.Parse(c.PublicURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		errs = append(errs, fmt.Errorf("PUBLIC_URL: %q is no http or https address", c.PublicURL))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -45,7 +46,8 @@ func (serveCommand) Run(p *process) error {
 	pg.SchemaMetrics(reg, db)
 	keys, mails := org.NewKeyring(db), email.NewWatch(db)
 	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Mails: mails, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
-		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight})
+		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight,
+		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})

@@ -92,6 +92,12 @@ func Explain(w http.ResponseWriter, r *http.Request, err error) (status int, tex
 	return statusOf(f.Kind), f.Message
 }
 
+// Refuse answers with a status that no kind of fault has.
+func Refuse(w http.ResponseWriter, r *http.Request, status int, code, text string) {
+	note(r, errors.New(text))
+	_ = JSON(w, status, errorBody{Status: "error", Error: text, Code: code}) // strings always encode
+}
+
 // RetryAfter says when the request may come again, in whole seconds.
 func RetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.Itoa(max(1, int((d+time.Second-1)/time.Second))))

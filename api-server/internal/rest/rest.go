@@ -11,13 +11,17 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // Server holds what the handlers need.
@@ -31,6 +35,10 @@ type Server struct {
 	Desk    *assign.Desk
 	Cursors *page.Cursors
 
+	Box    *seal.Box
+	Limits *limit.Limiter
+	Rate   Rate // of each key
+
 	PublicURL string // base of links, without a slash at its end
 
 	SafeExamBrowser bool // the site's option
@@ -38,7 +46,9 @@ type Server struct {
 
 // Routes registers everything that needs an API key, below /api/v1.
 func (s *Server) Routes(r chi.Router) {
-	r.Use(s.authenticate, edge.CleanQuery)
+	keeper := &idempotency.Keeper{DB: s.DB, Box: s.Box,
+		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
+	r.Use(s.authenticate, keeper.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))
@@ -73,6 +83,9 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return err
 		}
 		edge.Annotate(r.Context(), "organization", p.Organization.Slug, "api_key", int64(p.Key.ID))
+		if !s.mayCall(w, r, p.Key.ID) {
+			return nil
+		}
 		if p.Key.Access != org.Full && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return errReadOnly
 		}

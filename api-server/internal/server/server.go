@@ -47,7 +47,8 @@ type Deps struct {
 	Suppressed      email.Domains // not mailed
 	Proxies         limit.Proxies // our own, in front of the partner API and the pages
 	SafeExamBrowser bool
-	InFlight        int // requests at once, of each API
+	InFlight        int       // requests at once, of each API
+	Rate            rest.Rate // of each API key; counted in Redis
 }
 
 // APIs are the two routers, each for a port of its own.
@@ -62,14 +63,15 @@ func New(d Deps) APIs {
 	public, private := router("partner"), router("platform")
 	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
 		PublicURL: d.PublicURL, Watch: d.Mails}
+	limits := limit.New(d.Redis, d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
-		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
+		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
+		Box: d.Box, Limits: limits, Rate: d.Rate}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)
 	})
-	limits := limit.New(d.Redis, d.Registry, d.Log)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies}
 	public.Group(students.Routes)

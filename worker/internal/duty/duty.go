@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/standing"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/replay"
 )
 
 // Duty is one thing to do again and again. It must be safe to repeat, and catch up by
@@ -62,6 +63,10 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 		}},
 		{Name: "telling what the calendar did to enrolments", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {
 			_, err := (&standing.Office{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
+			return err
+		}},
+		{Name: "dropping expired idempotency keys", Every: time.Hour, Do: func(ctx context.Context, _ time.Time) error {
+			_, err := replay.DropExpired(ctx, db)
 			return err
 		}},
 		{Name: "dropping expired sessions", Every: time.Hour, Do: func(ctx context.Context, _ time.Time) error {

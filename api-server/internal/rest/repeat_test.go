@@ -1,0 +1,154 @@
+package rest_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/rest"
+	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
+)
+
+const keyHeader = "Idempotency-Key"
+
+func TestAnIdempotencyKeyGetsTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north, south := e.Organization(t, "north"), e.Organization(t, "south")
+	keyed := north.Full.With(keyHeader, "order-7")
+	body := `{"email": "ana@institute.org", "first_name": "Ana", "password_mode": "generate"}`
+	first := keyed.Post(t, provisionPath, body).Want(t, 201)
+	again := keyed.Post(t, provisionPath, body).Want(t, 201)
+	if !bytes.Equal(first.Body, again.Body) || again.Header.Get("Idempotency-Replayed") != "true" || first.Header.Get("Idempotency-Replayed") != "" ||
+		again.Header.Get("Content-Type") != first.Header.Get("Content-Type") || again.Header.Get("X-Request-Id") == first.Header.Get("X-Request-Id") {
+		t.Errorf("again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body)
+	}
+	keyed.Post(t, provisionPath, strings.Replace(body, "Ana", "Eve", 1)).WantFault(t, 422, "idempotency_key_reused", "")
+	north.Full.With(keyHeader, "order-8").Post(t, provisionPath, body).Want(t, 200)
+	south.Full.With(keyHeader, "order-7").Post(t, provisionPath, strings.Replace(body, "Ana", "Eve", 1)).Want(t, 200)
+	bad := north.Full.With(keyHeader, "order-9")
+	refused := bad.Post(t, provisionPath, `{"email": "ana"}`).Want(t, 400)
+	if repeated := bad.Post(t, provisionPath, `{"email": "ana"}`).Want(t, 400); !bytes.Equal(refused.Body, repeated.Body) || repeated.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%s\n%s", refused.Body, repeated.Body)
+	}
+	for _, key := range []string{"two words", strings.Repeat("x", 256), "ä"} {
+		north.Full.With(keyHeader, key).Post(t, provisionPath, body).WantFault(t, 400, "invalid_idempotency_key", "")
+	}
+	north.ReadOnly.With(keyHeader, "order-7").Post(t, provisionPath, body).WantFault(t, 403, "read_only_key", "")
+	if n := count(t, e, `SELECT count(*) FROM idempotency_keys WHERE position('password'::bytea IN sealed) > 0`); n != 0 {
+		t.Errorf("%d answers are stored in the clear", n)
+	}
+	exec(t, e, `UPDATE idempotency_keys SET created_at = now() - interval '25 hours'`)
+	if after := keyed.Post(t, provisionPath, body).Want(t, 200); after.Header.Get("Idempotency-Replayed") != "" {
+		t.Error("a key is remembered for more than a day")
+	}
+}
+
+func TestConcurrentRequestsWithOneIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	keyed := e.Organization(t, "north").Full.With(keyHeader, "order-7")
+	var mu sync.Mutex
+	bodies, fresh := map[string]int{}, 0
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			a := keyed.Post(t, provisionPath, `{"email": "ana@institute.org", "first_name": "Ana"}`).Want(t, 201)
+			mu.Lock()
+			defer mu.Unlock()
+			bodies[string(a.Body)]++
+			if a.Header.Get("Idempotency-Replayed") == "" {
+				fresh++
+			}
+		})
+	}
+	wg.Wait()
+	if len(bodies) != 1 || fresh != 1 {
+		t.Errorf("%d different answers, %d requests were worked on", len(bodies), fresh)
+	}
+}
+
+// A process that died at work leaves a row that falls silent.
+func TestAKeyOfADeadWorkerIsTakenOver(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	keyed := e.Organization(t, "north").Full.With(keyHeader, "order-7")
+	body := `{"email": "ana@institute.org", "first_name": "Ana"}`
+	keyed.Post(t, provisionPath, body).Want(t, 201)
+	exec(t, e, `UPDATE idempotency_keys SET status = NULL, sealed = NULL, alive_at = now() - interval '21 s'`)
+	keyed.Post(t, provisionPath, strings.Replace(body, "Ana", "Eve", 1)).WantFault(t, 422, "idempotency_key_reused", "")
+	keyed.Post(t, provisionPath, body).Want(t, 200) // what was committed stays
+	if again := keyed.Post(t, provisionPath, body).Want(t, 200); again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Error("the answer of the second worker was not kept")
+	}
+}
+
+func TestFailuresAreNotKept(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	keyed := e.Organization(t, "north").Full.With(keyHeader, "order-7")
+	body := `{"email": "ana@institute.org", "first_name": "Ana"}`
+	exec(t, e, `ALTER TABLE members RENAME TO members_away`)
+	keyed.Post(t, provisionPath, body).WantFault(t, 500, "internal", "")
+	exec(t, e, `ALTER TABLE members_away RENAME TO members`)
+	keyed.Post(t, provisionPath, body).Want(t, 201)
+}
+
+func TestAKeyIsLimitedInItsRate(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t, func(d *server.Deps) {
+		d.Redis, d.Rate = queuetest.New(t), rest.Rate{PerSecond: 1, Burst: 3}
+	})
+	north := e.Organization(t, "north")
+	for left := 2; left >= 0; left-- {
+		h := north.Full.Get(t, "ping/").Want(t, 200).Header
+		if h.Get("RateLimit-Limit") != "3" || h.Get("RateLimit-Remaining") != fmt.Sprint(left) || h.Get("RateLimit-Reset") == "" {
+			t.Errorf("header = %v", h)
+		}
+	}
+	a := north.Full.Post(t, provisionPath, `{}`)
+	a.WantFault(t, 429, "rate_limited", "")
+	if a.Header.Get("Retry-After") == "" || a.Header.Get("RateLimit-Remaining") != "0" {
+		t.Errorf("header = %v", a.Header)
+	}
+	north.ReadOnly.Get(t, "ping/").Want(t, 200) // another key
+}
+
+func TestWithoutRedisNothingIsLimited(t *testing.T) {
+	t.Parallel()
+	rdb, err := queue.Connect("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rdb.Close() })
+	e := apitest.New(t, func(d *server.Deps) { d.Redis, d.Rate = rdb, rest.Rate{PerSecond: 1, Burst: 1} })
+	north := e.Organization(t, "north")
+	for range 5 {
+		if h := north.Full.Get(t, "ping/").Want(t, 200).Header; h.Get("RateLimit-Limit") != "" {
+			t.Errorf("header = %v", h)
+		}
+	}
+	if text := e.Log.String(); strings.Count(text, "rate limits are not applied") != 1 {
+		t.Errorf("the log says it %d times", strings.Count(text, "rate limits are not applied"))
+	}
+}
+
+func exec(t *testing.T, e *apitest.Env, sql string) {
+	t.Helper()
+	if _, err := e.DB.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, e *apitest.Env, sql string) (n int) {
+	t.Helper()
+	if err := e.DB.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -36,6 +36,10 @@ verify: $(LINT) ## Check vet, format, modules, generated code and the linter's c
 	$(LINT) config verify
 	hack/verify-generated
 
+.PHONY: images
+images: ## Build the container images without Docker, into bin/images (ARGS='-arch amd64 -tag dev worker')
+	go run ./hack/images $(ARGS)
+
 .PHONY: bench
 bench: ## Measure a whole Registrar on this machine (ARGS='-list', ARGS='-scale 0.1 webhook-idle')
 	go run ./hack/bench $(ARGS)

@@ -30,10 +30,11 @@ func main() {
 
 // commandLine is what the program can be asked to do.
 type commandLine struct {
-	Serve     serveCommand     `cmd:"" default:"1" help:"Serve both APIs until SIGTERM or SIGINT (this is the default)."`
-	Migrate   migrateCommand   `cmd:"" help:"Bring the database's schema to this version and end."`
-	Probe     probeCommand     `cmd:"" help:"Ask URLs, and end with status 0 if each answers 2xx."`
-	NewKeyset newKeysetCommand `cmd:"" help:"Print a new SECRET_KEYSET."`
+	Serve        serveCommand        `cmd:"" default:"1" help:"Serve both APIs until SIGTERM or SIGINT (this is the default)."`
+	Migrate      migrateCommand      `cmd:"" help:"Bring the database's schema to this version and end."`
+	Probe        probeCommand        `cmd:"" help:"Ask URLs, and end with status 0 if each answers 2xx."`
+	NewKeyset    newKeysetCommand    `cmd:"" help:"Print a new SECRET_KEYSET."`
+	RotateKeyset rotateKeysetCommand `cmd:"" help:"Print the SECRET_KEYSET of the environment with a key added, or with its newest key promoted to be the one that is written with. Roll each of the two out to all programs before the next."`
 }
 
 // process is what a command gets of its surroundings.
@@ -73,6 +74,29 @@ type newKeysetCommand struct{}
 func (newKeysetCommand) Run(p *process) error {
 	keyset, err := seal.NewKeyset()
 	if err == nil {
+		_, err = fmt.Fprintf(p.stdout, "%s\n", keyset)
+	}
+	return err
+}
+
+type rotateKeysetCommand struct {
+	Step string `arg:"" enum:"add,promote" help:"add or promote."`
+}
+
+func (c rotateKeysetCommand) Run(p *process) error {
+	settings, err := env.Parse[seal.Config](p.getenv)
+	if err != nil {
+		return err
+	}
+	keyset, err := seal.Read(settings)
+	if err != nil {
+		return err
+	}
+	change := seal.AddKey
+	if c.Step == "promote" {
+		change = seal.PromoteKey
+	}
+	if keyset, err = change(keyset); err == nil {
 		_, err = fmt.Fprintf(p.stdout, "%s\n", keyset)
 	}
 	return err

@@ -140,6 +140,23 @@ func TestNewKeysetOpensABox(t *testing.T) {
 	}
 }
 
+func TestRotateKeyset(t *testing.T) {
+	vars := settings(t)
+	for _, step := range []string{"add", "promote"} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"rotate-keyset", step}, environment(vars), &out); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := seal.New(out.Bytes()); err != nil || out.String() == vars["SECRET_KEYSET"]+"\n" {
+			t.Fatalf("%s: %v in %s", step, err, out.String())
+		}
+		vars["SECRET_KEYSET"] = out.String()
+	}
+	if err := run(t.Context(), []string{"rotate-keyset", "promote"}, environment(vars), io.Discard); err == nil {
+		t.Fatal("promoted twice")
+	}
+}
+
 func TestUnknownCommand(t *testing.T) {
 	if err := run(t.Context(), []string{"fly"}, environment(nil), io.Discard); err == nil {
 		t.Fatal("accepted")

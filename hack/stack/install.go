@@ -19,6 +19,7 @@ type Tools struct {
 	PostgresBin string // the folder of initdb and postgres
 	RedisServer string // "": Redis runs inside the process that needs it
 	Chromium    string // "": none; what needs a browser says so
+	Prometheus  string // "": none; promtool is beside it
 }
 
 // A need is one of the Tools, and how Debian calls its package.
@@ -28,9 +29,10 @@ type need struct {
 }
 
 var (
-	needPostgres = need{"PostgreSQL (initdb and postgres)", "postgresql", func(t Tools) bool { return t.PostgresBin != "" }}
-	needRedis    = need{"Redis (redis-server)", "redis-server", func(t Tools) bool { return t.RedisServer != "" }}
-	needChromium = need{"Chromium", "chromium", func(t Tools) bool { return t.Chromium != "" }}
+	needPostgres   = need{"PostgreSQL (initdb and postgres)", "postgresql", func(t Tools) bool { return t.PostgresBin != "" }}
+	needRedis      = need{"Redis (redis-server)", "redis-server", func(t Tools) bool { return t.RedisServer != "" }}
+	needPrometheus = need{"Prometheus", "prometheus", func(t Tools) bool { return t.Prometheus != "" }}
+	needChromium   = need{"Chromium", "chromium", func(t Tools) bool { return t.Chromium != "" }}
 )
 
 // EnsureServers finds PostgreSQL and Redis. What is missing is installed where this process is root
@@ -40,9 +42,9 @@ func EnsureServers(ctx context.Context, out io.Writer) (Tools, error) {
 	return ensure(ctx, out, needPostgres, needRedis)
 }
 
-// EnsureAll also finds a browser. Without one Tools.Chromium is empty, which is not an error.
+// EnsureAll also finds a browser and Prometheus. Without one its field is empty, which is not an error.
 func EnsureAll(ctx context.Context, out io.Writer) (Tools, error) {
-	return ensure(ctx, out, needPostgres, needRedis, needChromium)
+	return ensure(ctx, out, needPostgres, needRedis, needChromium, needPrometheus)
 }
 
 func ensure(ctx context.Context, out io.Writer, needs ...need) (Tools, error) {
@@ -67,6 +69,7 @@ func look() Tools {
 		PostgresBin: findPostgres(),
 		RedisServer: firstOnPath("redis-server", "valkey-server"),
 		Chromium:    firstOnPath("chromium", "chromium-browser", "google-chrome"),
+		Prometheus:  firstOnPath("prometheus"),
 	}
 }
 
@@ -176,6 +179,8 @@ func fallBack(ctx context.Context, out io.Writer, tools Tools, missing []need) (
 			fmt.Fprintln(out, "No redis-server on PATH: a small Redis runs in-process instead. Good for a look, not for load.")
 		case needChromium.debian:
 			fmt.Fprintln(out, "No Chromium on PATH: tests that need a browser will say so.")
+		case needPrometheus.debian:
+			fmt.Fprintln(out, "No Prometheus on PATH: tests that need it will say so.")
 		}
 	}
 	return tools, nil

@@ -31,21 +31,30 @@ type Config struct {
 	KeysetFile string `env:"SECRET_KEYSET_FILE" help:"file that holds the keyset"`
 }
 
-// Open reads the keyset.
+// Open makes the Box of the keyset that c names.
 func Open(c Config) (*Box, error) {
-	text := []byte(c.Keyset)
+	text, err := Read(c)
+	if err != nil {
+		return nil, err
+	}
+	return New(text)
+}
+
+// Read gives the keyset that c names, in Tink's JSON form.
+func Read(c Config) ([]byte, error) {
 	switch {
 	case c.Keyset != "" && c.KeysetFile != "":
 		return nil, errors.New("set SECRET_KEYSET or SECRET_KEYSET_FILE, not both")
 	case c.KeysetFile != "":
-		var err error
-		if text, err = os.ReadFile(c.KeysetFile); err != nil {
+		text, err := os.ReadFile(c.KeysetFile)
+		if err != nil {
 			return nil, fmt.Errorf("SECRET_KEYSET_FILE: %w", err)
 		}
+		return text, nil
 	case c.Keyset == "":
 		return nil, errors.New("SECRET_KEYSET or SECRET_KEYSET_FILE is required; `api-server new-keyset` prints a new one")
 	}
-	return New(text)
+	return []byte(c.Keyset), nil
 }
 
 // New makes a Box of a keyset in Tink's JSON form.

@@ -1,0 +1,208 @@
+{{- define "registrar.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "registrar.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "registrar.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "registrar.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that tell this release's pods; a component's pods have one label more. */}}
+{{- define "registrar.selector" -}}
+app.kubernetes.io/name: {{ include "registrar.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "registrar.labels" -}}
+{{ include "registrar.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: registrar
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether the databases of the evaluation are wanted and nothing else is given. */}}
+{{- define "registrar.ownPostgres" -}}
+{{- if and .Values.evaluation.enabled (not .Values.database.url) (not .Values.database.existingSecret) -}}true{{- end -}}
+{{- end -}}
+{{- define "registrar.ownValkey" -}}
+{{- if and .Values.evaluation.enabled (not .Values.redis.url) (not .Values.redis.existingSecret) -}}true{{- end -}}
+{{- end -}}
+
+{{- define "registrar.publicUrl" -}}
+{{- default "http://localhost:8080" .Values.publicUrl -}}
+{{- end -}}
+
+{{/* image: {root, image: {repository, tag, digest}} */}}
+{{- define "registrar.image" -}}
+{{- $name := printf "%s/%s" (trimSuffix "/" .root.Values.image.registry) .image.repository -}}
+{{- $tag := .image.tag | default .root.Values.image.tag | default .root.Chart.AppVersion -}}
+{{- if .image.digest -}}{{ $name }}@{{ .image.digest }}{{- else -}}{{ $name }}:{{ $tag }}{{- end -}}
+{{- end -}}
+
+{{/* Where each secret is: the names of Secret and key. */}}
+{{- define "registrar.secretRef" -}}
+{{- $v := index .root.Values .value -}}
+{{- if $v.existingSecret -}}
+{name: {{ $v.existingSecret | quote }}, key: {{ $v.existingSecretKey | quote }}}
+{{- else -}}
+{name: {{ printf "%s-%s" (include "registrar.fullname" .root) .own | quote }}, key: {{ .key }}}
+{{- end -}}
+{{- end -}}
+
+{{- define "registrar.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "registrar.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{/* Environment of every program. */}}
+{{- define "registrar.env" -}}
+- name: DATABASE_URL
+  valueFrom:
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "database" "own" "connections" "key" "DATABASE_URL") }}
+- name: REDIS_URL
+  valueFrom:
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "redis" "own" "connections" "key" "REDIS_URL") }}
+- {name: SECRET_KEYSET_FILE, value: /etc/registrar/keyset/keyset.json}
+- {name: PRIVATE_ADDR, value: ":9090"}
+- {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
+- {name: SCHEMA_WAIT, value: {{ .Values.schemaWait | quote }}}
+# Go plans its garbage collection by the container's memory and CPU.
+- name: GOMEMLIMIT
+  valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}
+{{- end -}}
+
+{{/* What is given to webhook-sender and to the API that registers receivers. */}}
+{{- define "registrar.webhookEnv" -}}
+{{- with .Values.webhooks.allowNetworks }}
+- {name: WEBHOOK_ALLOW_NETWORKS, value: {{ join "," . | quote }}}
+{{- end }}
+{{- if .Values.webhooks.allowHTTP }}
+- {name: WEBHOOK_ALLOW_HTTP, value: "true"}
+{{- end }}
+{{- end -}}
+
+{{/* Where PostgreSQL, Redis and DNS may be reached. */}}
+{{- define "registrar.storeEgress" -}}
+{{- $ := .root -}}
+{{- range $store := list (dict "values" $.Values.database "own" (include "registrar.ownPostgres" $) "component" "postgres") (dict "values" $.Values.redis "own" (include "registrar.ownValkey" $) "component" "valkey") }}
+- ports: [{protocol: TCP, port: {{ $store.values.port }}}]
+  {{- if $store.own }}
+  to:
+    - podSelector:
+        matchLabels:
+          {{- include "registrar.selector" $ | nindent 10 }}
+          app.kubernetes.io/component: {{ $store.component }}
+  {{- else if $store.values.networks }}
+  to:
+    {{- range $store.values.networks }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  {{- end }}
+{{- end }}
+- ports: [{protocol: UDP, port: 53}, {protocol: TCP, port: 53}]
+  {{- with $.Values.networkPolicy.dnsTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{/* Who reads the private ports. */}}
+{{- define "registrar.metricsIngress" -}}
+- ports: [{protocol: TCP, port: private}]
+  from:
+    {{- with .Values.networkPolicy.metricsFrom }}
+    {{- toYaml . | nindent 4 }}
+    - podSelector:
+        matchLabels:
+          {{- include "registrar.selector" $ | nindent 10 }}
+          app.kubernetes.io/component: test
+    {{- else }}
+    - namespaceSelector: {}
+    {{- end }}
+{{- end -}}
+
+{{/* The addresses that the values hold. */}}
+{{- define "registrar.connections" -}}
+{{- if not .Values.database.existingSecret }}{{ if .Values.database.url }}
+DATABASE_URL: {{ .Values.database.url | quote }}
+{{- end }}{{ end }}
+{{- if not .Values.redis.existingSecret }}{{ if .Values.redis.url }}
+REDIS_URL: {{ .Values.redis.url | quote }}
+{{- end }}{{ end }}
+{{- if not .Values.mail.existingSecret }}
+SMTP_URL: {{ default "smtp://mail-is-not-configured.invalid:25" .Values.mail.smtpUrl | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* A Tink keyset with one AES-256-GCM key, as `api-server new-keyset` prints it. The key's protobuf is its field 3, 32 bytes. */}}
+{{- define "registrar.newKeyset" -}}
+{{- $id := randInt 1 2147483647 -}}
+{{- $key := printf "\x1a\x20%s" (randBytes 32 | b64dec) | b64enc -}}
+{"primaryKeyId":{{ $id }},"key":[{"keyData":{"typeUrl":"type.googleapis.com/google.crypto.tink.AesGcmKey","value":{{ $key | quote }},"keyMaterialType":"SYMMETRIC"},"status":"ENABLED","keyId":{{ $id }},"outputPrefixType":"TINK"}]}
+{{- end -}}
+
+{{- define "registrar.storeSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "registrar.apiEnv" -}}
+- {name: HTTP_ADDR, value: ":8080"}
+- {name: PLATFORM_ADDR, value: ":8081"}
+- name: PLATFORM_KEY
+  valueFrom:
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "platformKey" "own" "keys" "key" "PLATFORM_KEY") }}
+- {name: PUBLIC_URL, value: {{ include "registrar.publicUrl" . | quote }}}
+- {name: PLATFORM_TIME_ZONE, value: {{ .Values.timeZone | quote }}}
+- {name: MAX_IN_FLIGHT, value: {{ .Values.apiServer.maxInFlight | quote }}}
+- {name: SAFE_EXAM_BROWSER_AVAILABLE, value: {{ .Values.safeExamBrowser | quote }}}
+{{- with .Values.suppressedDomains }}
+- {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}
+{{- end }}
+{{- with .Values.trustedProxies }}
+- {name: TRUSTED_PROXIES, value: {{ join "," . | quote }}}
+{{- end }}
+{{- include "registrar.webhookEnv" . }}
+{{- end -}}
+
+{{- define "registrar.workerEnv" -}}
+- name: SMTP_URL
+  valueFrom:
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "mail" "own" "connections" "key" "SMTP_URL") }}
+- {name: MAIL_FROM, value: {{ default "Registrar <no-reply@registrar.invalid>" .Values.mail.from | quote }}}
+- {name: PLATFORM_TIME_ZONE, value: {{ .Values.timeZone | quote }}}
+- {name: EMAIL_CONCURRENCY, value: {{ .Values.worker.emailConcurrency | quote }}}
+- name: ASYNQ_PASSWORD
+  valueFrom:
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "queuesPage" "own" "keys" "key" "ASYNQ_PASSWORD") }}
+{{- end -}}
+
+{{- define "registrar.senderEnv" -}}
+- {name: WEBHOOK_CONCURRENCY, value: {{ .Values.webhookSender.concurrency | quote }}}
+{{- include "registrar.webhookEnv" . }}
+{{- if .Values.webhooks.caSecret }}
+- {name: WEBHOOK_CA_FILE, value: /etc/registrar/ca/{{ .Values.webhooks.caSecretKey }}}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// helm is the program that KUBEBUILDER_ASSETS (see stack.EnsureKube) or PATH has.
+func helm(t *testing.T) string {
+	t.Helper()
+	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
+		if _, err := os.Stat(filepath.Join(assets, "helm")); err == nil {
+			return filepath.Join(assets, "helm")
+		}
+	}
+	path, err := exec.LookPath("helm")
+	if err != nil {
+		t.Skip("NOT TESTED: no helm in KUBEBUILDER_ASSETS or on PATH")
+	}
+	return path
+}
+
+func chartDir(t *testing.T) string {
+	t.Helper()
+	root, err := stack.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(root, "charts", "registrar")
+}
+
+func valuesFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(chartDir(t), "ci", "*.yaml"))
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d values files, %v", len(files), err)
+	}
+	return files
+}
+
+// run gives what a program prints, and its error.
+func run(t *testing.T, name string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return out.String(), errors.Join(err, errors.New(complaints.String()+out.String()))
+	}
+	return out.String(), nil
+}
+
+// object is a resource of Kubernetes.
+type object = map[string]any
+
+// at follows keys and indexes; nil where there is nothing.
+func at(v any, path ...any) any {
+	for _, step := range path {
+		switch step := step.(type) {
+		case string:
+			m, _ := v.(object)
+			v = m[step]
+		case int:
+			list, _ := v.([]any)
+			if step >= len(list) {
+				return nil
+			}
+			v = list[step]
+		}
+	}
+	return v
+}
+
+func text(v any, path ...any) string {
+	s, _ := at(v, path...).(string)
+	return s
+}
+
+func list(v any, path ...any) []any {
+	l, _ := at(v, path...).([]any)
+	return l
+}
+
+// objects reads a stream of YAML documents.
+func objects(t *testing.T, stream string) []object {
+	t.Helper()
+	var all []object
+	d := yaml.NewDecoder(strings.NewReader(stream))
+	for {
+		var o object
+		err := d.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+}
+
+// render gives what helm template makes of the chart.
+func render(t *testing.T, args ...string) []object {
+	t.Helper()
+	out, err := run(t, helm(t), append([]string{"template", "r", chartDir(t), "--namespace", "n"}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects(t, out)
+}
+
+// find is the object of a kind and name; nil when there is none.
+func find(all []object, kind, name string) object {
+	for _, o := range all {
+		if o["kind"] == kind && text(o, "metadata", "name") == name {
+			return o
+		}
+	}
+	return nil
+}
+
+func TestTheLinterIsContent(t *testing.T) {
+	for _, file := range valuesFiles(t) {
+		if _, err := run(t, helm(t), "lint", "--strict", chartDir(t), "--values", file); err != nil {
+			t.Errorf("%s: %v", filepath.Base(file), err)
+		}
+	}
+}
+
+func TestWrongValuesAreRefusedInWords(t *testing.T) {
+	evaluation := []string{"--set", "evaluation.enabled=true"}
+	for _, c := range []struct {
+		name  string
+		flags []string
+		want  []string
+	}{
+		{"nothing given", nil, []string{"database.existingSecret", "redis.existingSecret", "evaluation.enabled=true", "publicUrl", "mail.from"}},
+		{"two addresses", append(evaluation, "--set", "database.url=postgres://x/y,database.existingSecret=z"), []string{"database: set url or existingSecret, not both"}},
+		{"unknown value", append(evaluation, "--set", "worker.replica=2"), []string{"/worker", "'replica' not allowed"}},
+		{"a word for a number", append(evaluation, "--set", "worker.replicas=two"), []string{"/worker/replicas", "got string, want integer"}},
+		{"unknown level", append(evaluation, "--set", "logLevel=loud"), []string{"/logLevel", "'debug', 'info', 'warn', 'error'"}},
+		{"no address", append(evaluation, "--set", "publicUrl=registrar.example"), []string{"/publicUrl", "does not match pattern"}},
+		{"no duration", append(evaluation, "--set", "schemaWait=long"), []string{"/schemaWait"}},
+		{"no digest", append(evaluation, "--set", "worker.image.digest=abc"), []string{"/worker/image/digest"}},
+		{"an Ingress for every host", append(evaluation, "--set", "ingress.enabled=true"), []string{"ingress.host"}},
+		{"a route without a gateway", append(evaluation, "--set", "httpRoute.enabled=true"), []string{"httpRoute.parentRefs"}},
+		{"KEDA without figures", append(evaluation, "--set", "webhookSender.keda.enabled=true"), []string{"keda.prometheusAddress"}},
+		{"read twice", append(evaluation, "--set", "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true"), []string{"not both"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := run(t, helm(t), append([]string{"template", "r", chartDir(t)}, c.flags...)...)
+			if err == nil {
+				t.Fatal("rendered")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is missing in:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestGeneratedKeysetOpensABox(t *testing.T) {
+	flags := []string{"--values", filepath.Join(chartDir(t), "ci", "evaluation-values.yaml")}
+	drawn := map[string]bool{}
+	for range 2 {
+		keyset := text(find(render(t, flags...), "Secret", "r-registrar-keys"), "stringData", "SECRET_KEYSET")
+		box, err := seal.New([]byte(keyset))
+		if err != nil {
+			t.Fatalf("%v in %s", err, keyset)
+		}
+		sealed, err := box.Seal(t.Context(), []byte("secret"), "here")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plain, err := box.Open(t.Context(), sealed, "here"); err != nil || string(plain) != "secret" {
+			t.Fatalf("%q %v", plain, err)
+		}
+		drawn[keyset] = true
+	}
+	if len(drawn) != 2 {
+		t.Error("the same keyset twice")
+	}
+}
+
+func TestThePlatformAPIIsNeverRouted(t *testing.T) {
+	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "everything-values.yaml"))
+	ingress, route := find(all, "Ingress", "reg"), find(all, "HTTPRoute", "reg")
+	if got := text(ingress, "spec", "rules", 0, "http", "paths", 0, "backend", "service", "name"); got != "reg" {
+		t.Errorf("the Ingress leads to %q", got)
+	}
+	if got := text(route, "spec", "rules", 0, "backendRefs", 0, "name"); got != "reg" {
+		t.Errorf("the HTTPRoute leads to %q", got)
+	}
+	public := find(all, "Service", "reg")
+	if ports := list(public, "spec", "ports"); len(ports) != 1 || text(ports[0], "targetPort") != "http" {
+		t.Errorf("the public Service has the ports %v", ports)
+	}
+	if got := text(find(all, "Service", "reg-platform"), "spec", "type"); got != "ClusterIP" {
+		t.Errorf("the platform API's Service is a %s", got)
+	}
+}
+
+func TestMigrationRunsBeforeThePrograms(t *testing.T) {
+	dir := filepath.Join(chartDir(t), "ci")
+	const hook = "helm.sh/hook"
+	job := find(render(t, "--values", filepath.Join(dir, "external-values.yaml")), "Job", "r-registrar-migrate")
+	if got := text(job, "metadata", "annotations", hook); got != "pre-install,pre-upgrade" {
+		t.Errorf("managed database, install: hook %q", got)
+	}
+	first := render(t, "--values", filepath.Join(dir, "evaluation-values.yaml"))
+	if job = find(first, "Job", "r-registrar-migrate-first"); job == nil || at(job, "metadata", "annotations") != nil {
+		t.Error("evaluation, install: the Job has to start beside its PostgreSQL")
+	}
+	later := render(t, "--values", filepath.Join(dir, "evaluation-values.yaml"), "--is-upgrade")
+	if job = find(later, "Job", "r-registrar-migrate"); text(job, "metadata", "annotations", hook) != "pre-install,pre-upgrade" || find(later, "Job", "r-registrar-migrate-first") != nil {
+		t.Error("evaluation, upgrade: not a hook")
+	}
+	urls := render(t, "--values", filepath.Join(dir, "urls-values.yaml"), "--set", "migration.enabled=true")
+	secret := find(urls, "Secret", "r-registrar-migrate")
+	job = find(urls, "Job", "r-registrar-migrate")
+	if text(secret, "metadata", "annotations", hook) == "" || text(container(job), "env", 0, "valueFrom", "secretKeyRef", "name") != "r-registrar-migrate" {
+		t.Error("an address in the values: the hook has to bring its own Secret")
+	}
+	for _, o := range append(urls, later...) {
+		if strings.Contains(text(o, "metadata", "annotations", hook), "rollback") {
+			t.Errorf("%s %s runs on a rollback", o["kind"], text(o, "metadata", "name"))
+		}
+	}
+}
+
+func TestTheSenderReachesNoPrivateAddress(t *testing.T) {
+	policy := find(render(t, "--values", filepath.Join(chartDir(t), "ci", "external-values.yaml")), "NetworkPolicy", "r-registrar-webhook-sender")
+	var excepted []string
+	for _, rule := range list(policy, "spec", "egress") {
+		for _, peer := range list(rule, "to") {
+			for _, network := range list(peer, "ipBlock", "except") {
+				excepted = append(excepted, network.(string))
+			}
+		}
+		if len(list(rule, "to")) == 0 { // only the ports of PostgreSQL, Redis and DNS are open to every address
+			for _, port := range list(rule, "ports") {
+				if n := at(port, "port"); n != 5432 && n != 6379 && n != 53 {
+					t.Errorf("port %v is open to every address", n)
+				}
+			}
+		}
+	}
+	for _, want := range []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10", "127.0.0.0/8"} {
+		if !strings.Contains(strings.Join(excepted, " "), want) {
+			t.Errorf("%s can be reached", want)
+		}
+	}
+}
+
+func TestOptionsReachThePods(t *testing.T) {
+	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "everything-values.yaml"))
+	api := find(all, "Deployment", "reg-api-server")
+	if at(api, "spec", "replicas") != nil {
+		t.Error("an autoscaled Deployment has replicas of its own: each upgrade would scale it back")
+	}
+	if got := text(container(api), "image"); got != "registry.example/mirror/registrar/api-server@sha256:"+strings.Repeat("a", 64) {
+		t.Errorf("image %s", got)
+	}
+	if got := text(container(find(all, "Deployment", "reg-worker")), "image"); got != "registry.example/mirror/registrar/worker:1.2.3" {
+		t.Errorf("image %s", got)
+	}
+	pod := at(api, "spec", "template", "spec")
+	if text(pod, "imagePullSecrets", 0, "name") != "registry" || text(pod, "priorityClassName") == "" || text(pod, "topologySpreadConstraints", 0, "whenUnsatisfiable") != "DoNotSchedule" {
+		t.Error("imagePullSecrets, priorityClassName or topologySpread is missing")
+	}
+	if text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") == "" || find(all, "ConfigMap", "reg-dashboard-service") == nil {
+		t.Error("no rules or dashboards")
+	}
+}
+
+// container is the first container of a workload.
+func container(o object) any {
+	if o == nil {
+		return nil
+	}
+	return at(o, "spec", "template", "spec", "containers", 0)
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+type rule struct {
+	Record, Alert, Expr string
+	Labels, Annotations map[string]string
+}
+
+func rules(t *testing.T) []rule {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(chartDir(t), "files", "rules", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no rules: %v", err)
+	}
+	var all []rule
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var doc struct{ Groups []struct{ Rules []rule } }
+		if err := yaml.Unmarshal(content, &doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range doc.Groups {
+			all = append(all, g.Rules...)
+		}
+	}
+	return all
+}
+
+// Every alert fires in the situation that it is for, and is quiet beside it.
+func TestRulesByPromtool(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("NOT TESTED: no promtool on PATH; Debian's package is called prometheus")
+	}
+	if out, err := run(t, promtool, "test", "rules", "testdata/rules.yaml"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("testdata", "rules.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests struct {
+		Tests []struct {
+			Alerts []struct {
+				Name string `yaml:"alertname"`
+				Exp  []any  `yaml:"exp_alerts"`
+			} `yaml:"alert_rule_test"`
+		}
+	}
+	if err := yaml.Unmarshal(content, &tests); err != nil {
+		t.Fatal(err)
+	}
+	fires := map[string]bool{}
+	for _, test := range tests.Tests {
+		for _, a := range test.Alerts {
+			fires[a.Name] = fires[a.Name] || len(a.Exp) > 0
+		}
+	}
+	const base = "https://github.com/registrar-dev/registrar/blob/main/docs/runbooks/"
+	runbooks := filepath.Join(chartDir(t), "..", "..", "docs", "runbooks")
+	var pages []string
+	for _, r := range rules(t) {
+		if r.Alert == "" {
+			continue
+		}
+		if !fires[r.Alert] {
+			t.Errorf("%s: no test in which it fires", r.Alert)
+		}
+		page, found := strings.CutPrefix(r.Annotations["runbook_url"], base)
+		if !found || page != r.Alert+".md" {
+			t.Errorf("%s: runbook_url %q", r.Alert, r.Annotations["runbook_url"])
+			continue
+		}
+		pages = append(pages, page)
+		if content, err := os.ReadFile(filepath.Join(runbooks, page)); err != nil || !strings.HasPrefix(string(content), "# "+r.Alert+"\n") {
+			t.Errorf("%s: its runbook: %v", r.Alert, err)
+		}
+		if s := r.Labels["severity"]; s != "critical" && s != "warning" {
+			t.Errorf("%s: severity %q", r.Alert, s)
+		}
+		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			t.Errorf("%s: no summary or description", r.Alert)
+		}
+	}
+	files, err := os.ReadDir(runbooks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !slices.Contains(pages, f.Name()) {
+			t.Errorf("docs/runbooks/%s belongs to no alert", f.Name())
+		}
+	}
+}
+
+func TestDashboardsAreOfOneForm(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(chartDir(t), "files", "dashboards", "*.json"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no dashboards: %v", err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d struct {
+			UID    string
+			Panels []struct {
+				ID      int
+				Title   string
+				Targets []struct{ Expr string }
+			}
+		}
+		if err := json.Unmarshal(content, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		ids := map[int]bool{}
+		for _, p := range d.Panels {
+			if ids[p.ID] || p.Title == "" || len(p.Targets) == 0 {
+				t.Errorf("%s: panel %d %q", file, p.ID, p.Title)
+			}
+			ids[p.ID] = true
+			for _, target := range p.Targets {
+				if !strings.Contains(target.Expr, `namespace=~"$namespace"`) {
+					t.Errorf("%s: %q shows every namespace", file, target.Expr)
+				}
+			}
+		}
+	}
+}

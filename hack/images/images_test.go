@@ -1,0 +1,178 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// A small program stands for ours, which take long to compile for another machine.
+const source = "package main\n\nfunc main() { println(\"hello\") }\n"
+
+func buildImage(t *testing.T) (im image, archive []byte, indexDigest string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{"go.mod": "module example.org/hello\n\ngo 1.26\n", "main.go": source} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	im = image{name: "hello", ref: "registry.example/hello:1"}
+	for _, arch := range []string{"amd64", "arm64"} {
+		binary := filepath.Join(dir, arch)
+		if err := compile(t.Context(), dir, ".", arch, binary); err != nil {
+			t.Fatal(err)
+		}
+		p, err := newPlatform("hello", arch, binary)
+		if err != nil {
+			t.Fatal(err)
+		}
+		im.platforms = append(im.platforms, p)
+	}
+	var out bytes.Buffer
+	indexDigest, err := im.write(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return im, out.Bytes(), indexDigest
+}
+
+func untar(t *testing.T, content []byte) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	r := tar.NewReader(bytes.NewReader(content))
+	for {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func into[T any](t *testing.T, content []byte) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(content, &v); err != nil {
+		t.Fatalf("%v in %q", err, content)
+	}
+	return v
+}
+
+type index struct{ Manifests []descriptor }
+
+type manifest struct {
+	Config descriptor
+	Layers []descriptor
+}
+
+type config struct {
+	Architecture string
+	Config       struct {
+		User       string
+		Entrypoint []string
+	}
+	Rootfs struct {
+		DiffIDs []string `json:"diff_ids"`
+	}
+}
+
+func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
+	_, archive, indexDigest := buildImage(t)
+	files := untar(t, archive)
+	blob := func(d descriptor) []byte {
+		t.Helper()
+		content := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
+		if digest(content) != d.Digest || len(content) != d.Size {
+			t.Fatalf("%s is not what its descriptor says", d.Digest)
+		}
+		return content
+	}
+	outer := into[index](t, files["index.json"])
+	if len(outer.Manifests) != 1 || outer.Manifests[0].Digest != indexDigest || outer.Manifests[0].Annotations["io.containerd.image.name"] != "registry.example/hello:1" {
+		t.Fatalf("%+v", outer)
+	}
+	inner := into[index](t, blob(outer.Manifests[0]))
+	if len(inner.Manifests) != 2 {
+		t.Fatalf("%+v", inner)
+	}
+	for _, d := range inner.Manifests {
+		m := into[manifest](t, blob(d))
+		c := into[config](t, blob(m.Config))
+		if c.Architecture != d.Platform.Architecture || c.Config.User != "65532:65532" || c.Config.Entrypoint[0] != "/hello" {
+			t.Errorf("%+v for %+v", c, d.Platform)
+		}
+		plain, err := gzip.NewReader(bytes.NewReader(blob(m.Layers[0])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		layer, err := io.ReadAll(plain)
+		if err != nil || digest(layer) != c.Rootfs.DiffIDs[0] {
+			t.Fatalf("the layer is not the one of the configuration: %v", err)
+		}
+		if inside := untar(t, layer); len(inside) != 1 || len(inside["hello"]) == 0 {
+			t.Errorf("the layer holds %d files", len(inside))
+		}
+	}
+	legacy := into[[]struct {
+		Config   string
+		RepoTags []string
+		Layers   []string
+	}](t, files["manifest.json"])
+	if got := into[config](t, files[legacy[0].Config]); got.Architecture != runtime.GOARCH || files[legacy[0].Layers[0]] == nil || legacy[0].RepoTags[0] != "registry.example/hello:1" {
+		t.Errorf("%+v, %+v", legacy, got)
+	}
+}
+
+func TestTheSameSourcesGiveTheSameBytes(t *testing.T) {
+	_, first, _ := buildImage(t)
+	_, second, _ := buildImage(t)
+	if !bytes.Equal(first, second) {
+		t.Error("two builds differ")
+	}
+}
+
+func TestSPDXListsTheModulesInABinary(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := readBuild(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := b.spdx("test", "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := into[struct {
+		SPDXVersion   string
+		Packages      []struct{ Name, VersionInfo, SPDXID string }
+		Relationships []struct{ RelatedSPDXElement string }
+	}](t, content)
+	ids := map[string]bool{}
+	found := map[string]string{}
+	for _, p := range doc.Packages {
+		ids[p.SPDXID], found[p.Name] = true, p.VersionInfo
+	}
+	if doc.SPDXVersion != "SPDX-2.3" || len(ids) != len(doc.Packages) || found["stdlib"] == "" || found["github.com/registrar-dev/registrar"] == "" && len(found) < 2 {
+		t.Errorf("%s: %v", doc.SPDXVersion, found)
+	}
+	for _, r := range doc.Relationships {
+		if !ids[r.RelatedSPDXElement] {
+			t.Errorf("%s is not in the document", r.RelatedSPDXElement)
+		}
+	}
+}

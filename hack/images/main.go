@@ -1,0 +1,118 @@
+// Command images builds the programs' container images without a Docker daemon: one static binary
+// FROM scratch, for each architecture, in an archive that `docker load`, `ctr images import`,
+// `skopeo copy oci-archive:` and `crane push` understand. The same sources give the same bytes. An
+// SPDX list of what is inside lies beside each.
+//
+//	go run ./hack/images                                  all programs for amd64 and arm64, into bin/images
+//	go run ./hack/images -arch amd64 -tag dev worker      one of them
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+// Programs are all that the checkout may have.
+var programs = []string{"api-server", "worker", "webhook-sender", "operator"}
+
+type options struct {
+	registry, tag, out string
+	arches             []string
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.registry, "registry", "ghcr.io/registrar-dev", "registry and path before the programs' names")
+	flag.StringVar(&o.tag, "tag", "dev", "tag of the images")
+	flag.StringVar(&o.out, "out", "bin/images", "folder for the archives, below the checkout unless absolute")
+	arches := flag.String("arch", "amd64,arm64", "architectures, separated by commas")
+	flag.Parse()
+	o.arches = strings.Split(*arches, ",")
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
+	}
+}
+
+func run(ctx context.Context, o options, wanted []string) error {
+	root, err := stack.Root()
+	if err != nil {
+		return err
+	}
+	if !filepath.IsAbs(o.out) {
+		o.out = filepath.Join(root, o.out)
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	if len(wanted) == 0 {
+		for _, name := range programs {
+			if _, err := os.Stat(filepath.Join(root, name, "main.go")); err == nil {
+				wanted = append(wanted, name)
+			}
+		}
+	}
+	for _, name := range wanted {
+		if err := makeImage(ctx, root, o, name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func makeImage(ctx context.Context, root string, o options, name string) (err error) {
+	work, err := os.MkdirTemp("", "registrar-image-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	im := image{name: name, ref: o.registry + "/" + name + ":" + o.tag}
+	for _, arch := range o.arches {
+		binary := filepath.Join(work, arch, name)
+		if err := compile(ctx, root, "./"+name, arch, binary); err != nil {
+			return err
+		}
+		p, err := newPlatform(name, arch, binary)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(o.out, name+"-"+arch+".spdx.json"), p.bom, 0o644); err != nil {
+			return err
+		}
+		im.platforms = append(im.platforms, p)
+	}
+	archive := filepath.Join(o.out, name+".tar")
+	f, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	digest, err := im.write(f)
+	if err == nil {
+		fmt.Printf("%s@%s\n  %s\n", im.ref, digest, archive)
+	}
+	return err
+}
+
+// compile builds without the paths of this machine, so that others get the same bytes.
+func compile(ctx context.Context, root, pkg, arch, out string) error {
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, pkg)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build for %s: %w\n%s", arch, err, text)
+	}
+	return nil
+}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -28,10 +30,18 @@ type Server struct {
 	Sessions  *signin.Sessions
 	Limits    *limit.Limiter
 	Proxies   limit.Proxies
+	LTI       lti.Keeper
+	Launches  *launch.Desk
 }
 
 // Routes registers the pages below the public base address.
 func (s *Server) Routes(r chi.Router) {
+	// The one form that another site's page posts; its signature shows where it is from.
+	r.With(guard, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", handle(s.launch))
+	r.Group(s.ownRoutes)
+}
+
+func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(Protect(s.PublicURL))
 	r.Get("/set-password/{token}", handle(s.showSetPassword))
 	r.Post("/set-password/{token}", handle(s.setPassword))

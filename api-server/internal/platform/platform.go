@@ -14,6 +14,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -33,6 +34,7 @@ type Server struct {
 
 	Webhooks webhook.Keeper
 	Cursors  *page.Cursors
+	LTI      lti.Keeper
 	Activity *prometheus.CounterVec // of ActivityCounter
 }
 
@@ -65,6 +67,9 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}/resend", edge.Handle(s.resendDelivery))
 	r.Delete("/users/{user_id}/webhook-data", edge.Handle(s.eraseWebhookData))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
+	r.Post("/organizations/{slug}/lti-consumer", edge.Handle(s.renewConsumer))
+	r.Get("/organizations/{slug}/lti-consumer", edge.Handle(s.showConsumer))
+	r.Delete("/organizations/{slug}/lti-consumer", edge.Handle(s.removeConsumer))
 	r.Post("/activity", edge.Handle(s.recordActivity))
 	r.Post("/activity/compile", edge.Handle(s.compileActivity))
 	r.Put("/catalog/tests/{code}", edge.Handle(s.putSharedTest))

@@ -18,9 +18,11 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -73,10 +75,12 @@ func New(d Deps) APIs {
 		r.Group(partner.Routes)
 	})
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
-		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies}
+		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies,
+		LTI: lti.Keeper{DB: d.DB, Box: d.Box}, Launches: &launch.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
-		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}, Activity: platform.ActivityCounter(d.Registry)}
+		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}, Activity: platform.ActivityCounter(d.Registry),
+		LTI: lti.Keeper{DB: d.DB, Box: d.Box}}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)
 		r.Group(admin.Routes)

@@ -145,3 +145,9 @@ func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, er
 
 // ErrUsernameTaken is the fault of a sent username that is another account's.
 var ErrUsernameTaken = fault.Field("username", "username_taken", "username: it is taken; send another or leave it out")
+
+// VouchedBy says whether the account came from the LMS of org and has no password, so
+// that the LMS is the only way in.
+func (a Account) VouchedBy(org id.Organization) bool {
+	return a.CreatedVia == ViaLTI && a.CreatedBy == org && a.passwordHash == ""
+}

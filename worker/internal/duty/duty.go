@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
+	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
@@ -43,6 +44,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 		}},
 		{Name: "compiling the attendance register", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {
 			return compileRegister(ctx, db, now)
+		}},
+		{Name: "forgetting the nonces of LMS launches", Every: 15 * time.Minute, Do: func(ctx context.Context, now time.Time) error {
+			return lti.DropUsedNonces(ctx, db, now)
 		}},
 		{Name: "dropping expired activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return activity.DropExpired(ctx, db, now)

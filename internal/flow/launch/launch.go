@@ -1,0 +1,175 @@
+// Package launch takes a learner whom an organization's LMS sends to a piece of work
+// (LTI 1.1): the learner becomes a student of the organization, and the work is assigned,
+// in one transaction.
+package launch
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Desk is where launches arrive.
+type Desk struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	Zone  *time.Location // the platform's: decides today
+}
+
+// Visitor is who has come, and to what.
+type Visitor struct {
+	Account student.Account
+	Item    catalog.Item
+	// Vouched says that the LMS's word is enough to sign the person in: the account came
+	// from it, has no password, and belongs to no other organization.
+	Vouched bool
+}
+
+// Take makes the learner of a verified launch a student, if they are none, and assigns
+// the work, if it is not open already: to launch again is harmless. NotFound for work
+// that the organization cannot assign; Forbidden for who is staff or no learner; Conflict
+// (no_access) for a student who was made inactive.
+func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (Visitor, error) {
+	address, err := student.ParseEmail(l.Email)
+	if err != nil {
+		return Visitor{}, err
+	}
+	work, err := catalog.Find(ctx, d.DB, l.Organization, kind, item)
+	if err != nil {
+		return Visitor{}, err
+	}
+	var visitor Visitor
+	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
+		now := d.Clock()
+		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone)}
+		if err := v.enter(ctx, tx); err != nil {
+			return err
+		}
+		vouched, err := v.vouched(ctx, tx)
+		visitor = Visitor{v.look.Account, work, vouched}
+		if err != nil {
+			return err
+		}
+		return v.assign(ctx, tx, work)
+	})
+	return visitor, err
+}
+
+// The faults of a launch that is truly the LMS's.
+var (
+	errStaff = fault.New(fault.Forbidden, "staff", "you are on the organization's staff, and the link is for its students")
+	errRole  = fault.New(fault.Forbidden, "no_learner", "the LMS did not send you as a learner, and the link is for students")
+	errGone  = fault.New(fault.Conflict, "no_access", "you have no access at present; please ask your institute")
+)
+
+// visit is one launch on its way through the transaction.
+type visit struct {
+	launch  lti.Launch
+	address student.Email
+	now     time.Time
+	today   clock.Date
+	look    wire.Look
+}
+
+// enter makes the person a student.
+func (v *visit) enter(ctx context.Context, tx *pg.Tx) error {
+	if err := v.read(ctx, tx); err != nil {
+		return err
+	}
+	if err := v.refuse(); err != nil {
+		return err
+	}
+	return v.join(ctx, tx)
+}
+
+// read takes the address's lock, as provisioning does, and looks at what is there.
+func (v *visit) read(ctx context.Context, tx *pg.Tx) error {
+	var first pg.Batch
+	first.Lock(pg.LockEmail, string(v.address))
+	student.Load(&first, v.address, &v.look.Account)
+	if err := first.Send(ctx, tx); err != nil || v.look.Account.ID == 0 {
+		return err
+	}
+	var held course.Held
+	var second pg.Batch
+	org.LoadMember(&second, v.launch.Organization, v.look.Account.ID, &v.look.Member)
+	course.LoadHeld(&second, v.launch.Organization, v.look.Account.ID, "", &held)
+	err := second.Send(ctx, tx)
+	v.look.Held = held.Enrolments
+	return err
+}
+
+// refuse says why the person cannot come in; nil when they can. Who was made inactive
+// stays so: the LMS does not know why.
+func (v *visit) refuse() error {
+	access := func(e course.Enrolment) bool { return e.HasAccess(v.today) }
+	switch {
+	case v.look.Member.Role.Staff():
+		return errStaff
+	case !v.launch.Learner():
+		return errRole
+	case v.look.Member.Status == org.MemberInactive && !slices.ContainsFunc(v.look.Held, access):
+		return errGone
+	}
+	return nil
+}
+
+// join makes what is missing of account and membership, and tells of a new student.
+func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
+	o, wasStudent := v.launch.Organization, v.look.IsStudent(v.today)
+	if v.look.Account.ID == 0 {
+		draft := student.Draft{Email: v.address, FirstName: v.launch.FirstName, LastName: v.launch.LastName, CreatedBy: o, CreatedVia: student.ViaLTI}
+		if v.look.Account, err = student.Create(ctx, tx, draft, v.now); err != nil {
+			return err
+		}
+	}
+	if v.look.Member.Role == "" {
+		var b pg.Batch
+		v.look.Member = org.AddMember(&b, o, v.look.Account.ID, org.RoleMember, org.ViaLTI, v.now)
+		if err := b.Send(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if wasStudent {
+		return nil
+	}
+	data := wire.NewRosterStudent(v.look.Account, v.look.Member, v.look.Held, v.today, time.UTC)
+	return webhook.Record(ctx, tx, o, v.now, webhook.Event{Type: webhook.StudentJoined, User: v.look.Account.ID, Data: data})
+}
+
+// vouched: an LMS that could sign in whomever it names would open accounts that other
+// organizations' data are in.
+func (v *visit) vouched(ctx context.Context, tx *pg.Tx) (bool, error) {
+	if !v.look.Account.VouchedBy(v.launch.Organization) {
+		return false, nil
+	}
+	all, err := org.Belongings(ctx, tx, v.look.Account.ID)
+	elsewhere := slices.ContainsFunc(all, func(b org.Belonging) bool { return b.Organization != v.launch.Organization })
+	return !elsewhere, err
+}
+
+// assign gives the work to the student, unless it is open already.
+func (v *visit) assign(ctx context.Context, tx *pg.Tx, item catalog.Item) error {
+	o, a := v.launch.Organization, v.look.Account
+	made, created, err := assignment.Assign(ctx, tx, o, assignment.Draft{User: a.ID, Item: item.ID, Kind: string(item.Kind),
+		Source: assignment.ViaLTI}, v.now)
+	if err != nil || !created {
+		return err
+	}
+	shown := wire.NewAssignment(assignment.Listed{Assignment: made, Email: string(a.Email), FirstName: a.FirstName, LastName: a.LastName,
+		ItemTitle: item.Title, ItemType: item.Type}, v.now, time.UTC)
+	return webhook.Record(ctx, tx, o, v.now, webhook.Event{Type: webhook.AssignmentCreated, User: a.ID, Data: shown})
+}

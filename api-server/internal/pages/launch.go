@@ -5,6 +5,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -21,17 +22,24 @@ func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 		return showLaunchFault(w, r, err)
 	}
 	edge.Annotate(r.Context(), "user", int64(v.Account.ID))
-	if v.Vouched {
-		err = s.Sessions.Begin(r.Context(), v.Account.ID)
-	} else {
-		err = s.Sessions.End(r.Context()) // whoever used the browser before is somebody else
-	}
-	if err != nil {
+	if err := s.admit(r, v); err != nil {
 		return err
 	}
 	s.Sessions.Flash(r.Context(), "You have been given “"+v.Item.Title+"”.")
 	http.Redirect(w, r, home, http.StatusSeeOther)
 	return nil
+}
+
+// admit signs the learner in, or makes room for who has to sign in by password: whoever
+// used the browser before may be somebody else.
+func (s *Server) admit(r *http.Request, v launch.Visitor) error {
+	if !v.Vouched {
+		return s.Sessions.End(r.Context())
+	}
+	if _, err := student.NoteSignIn(r.Context(), s.DB, v.Account.ID, s.Clock()); err != nil {
+		return err
+	}
+	return s.Sessions.Begin(r.Context(), v.Account.ID)
 }
 
 func (s *Server) takeLaunch(w http.ResponseWriter, r *http.Request) (launch.Visitor, error) {

@@ -19,6 +19,8 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/flow/launch"
 )
 
 // site serves the pages of an environment, and knows one student's link.
@@ -44,7 +46,8 @@ func openWith(t *testing.T, rdb *redis.Client) *site {
 	sessions := signin.New(s.DB, s.url, pages.Fail)
 	routes.Group(func(r chi.Router) {
 		(&pages.Server{DB: s.DB, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions,
-			Limits: limit.New(rdb, s.registry, log)}).Routes(r)
+			Limits: limit.New(rdb, s.registry, log), LTI: lti.Keeper{DB: s.DB, Box: s.Box},
+			Launches: &launch.Desk{DB: s.DB, Clock: s.Now, Zone: time.UTC}}).Routes(r)
 	})
 	routes.Group(guarded(sessions))
 	s.north = s.Organization(t, "north")

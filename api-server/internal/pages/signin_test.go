@@ -55,6 +55,11 @@ func (b *browser) do(t *testing.T, path string, form url.Values) page {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
+	return b.send(t, r)
+}
+
+func (b *browser) send(t *testing.T, r *http.Request) page {
+	t.Helper()
 	res, err := b.Do(r)
 	if err != nil {
 		t.Fatal(err)

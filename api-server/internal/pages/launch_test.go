@@ -1,0 +1,222 @@
+package pages_test
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/oauth1"
+)
+
+// lms is an organization's LMS with a link to a piece of work.
+type lms struct {
+	s                 *site
+	key, secret, link string
+	nonce             int
+}
+
+func (s *site) lms(t *testing.T, slug string, o apitest.Organization) *lms {
+	t.Helper()
+	var made struct {
+		Key    string `json:"consumer_key"`
+		Secret string `json:"shared_secret"`
+	}
+	s.Platform.Post(t, "organizations/"+slug+"/lti-consumer", nil).Want(t, 201).Into(t, &made)
+	s.Platform.Put(t, "organizations/"+slug+"/catalog/quizzes/q1", `{"title": "Grammar & more"}`).Want(t, 201)
+	var catalog struct {
+		Items []struct {
+			Link string `json:"lti_link"`
+		} `json:"items"`
+	}
+	o.ReadOnly.Get(t, "catalog/?kind=quiz").Want(t, 200).Into(t, &catalog)
+	link, ours := strings.CutPrefix(catalog.Items[0].Link, apitest.PublicURL)
+	if !ours {
+		t.Fatalf("link %q", catalog.Items[0].Link)
+	}
+	return &lms{s: s, key: made.Key, secret: made.Secret, link: link}
+}
+
+// form is what the LMS posts for a learner.
+func (l *lms) form(email, roles string) url.Values {
+	l.nonce++
+	f := url.Values{
+		"lti_message_type": {"basic-lti-launch-request"}, "lti_version": {"LTI-1p0"}, "resource_link_id": {"429785226"},
+		"user_id": {"292832126"}, "roles": {roles}, "lis_person_contact_email_primary": {email},
+		"lis_person_name_given": {"Lena"}, "lis_person_name_family": {"O'Brien & Söhne"}, "context_title": {"Englisch 2+"},
+		"oauth_consumer_key": {l.key}, "oauth_nonce": {"nonce-" + strconv.Itoa(l.nonce)}, "oauth_callback": {"about:blank"},
+		"oauth_timestamp": {strconv.FormatInt(l.s.Now().Unix(), 10)}, "oauth_signature_method": {"HMAC-SHA1"}, "oauth_version": {"1.0"},
+	}
+	f.Set("oauth_signature", oauth1.Sign("POST", l.s.url+l.link, f, l.secret, ""))
+	return f
+}
+
+// launch opens the link in the learner's browser.
+func (l *lms) launch(t *testing.T, b *browser, form url.Values) page {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.s.url+l.link, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "https://lms.example")
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	return b.send(t, r)
+}
+
+func (s *site) count(t *testing.T, query string, args ...any) (n int) {
+	t.Helper()
+	if err := s.DB.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestALearnerFromAnLMS(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)
+	l, b := s.lms(t, "north", s.north), s.browser(t)
+	form := l.form("Lena@school.example", "urn:lti:role:ims/lis/Learner")
+	if p := l.launch(t, b, form); p.status != 303 || p.to != "/my-courses/" {
+		t.Fatalf("%d to %q\n%s", p.status, p.to, p.body)
+	}
+	p := b.do(t, "/my-courses/", nil)
+	for _, want := range []string{"Lena", "Institute north", "Grammar &amp; more"} {
+		if p.status != 200 || !strings.Contains(p.body, want) {
+			t.Errorf("%d, the page lacks %q:\n%s", p.status, want, p.body)
+		}
+	}
+	var who struct {
+		Student struct {
+			UserID    int64  `json:"user_id"`
+			FirstName string `json:"first_name"`
+			LastName  string `json:"last_name"`
+		} `json:"student"`
+		Membership struct{ Role, Status string } `json:"membership"`
+	}
+	s.north.ReadOnly.Get(t, "students/?email=lena@school.example").Want(t, 200).Into(t, &who)
+	if who.Student.LastName != "O'Brien & Söhne" || who.Membership.Role != "member" || who.Membership.Status != "active" {
+		t.Errorf("%+v", who)
+	}
+	var work struct {
+		Assignments []struct{ Kind, Status string } `json:"assignments"`
+	}
+	s.north.ReadOnly.Get(t, fmt.Sprintf("assignments/?user_id=%d", who.Student.UserID)).Want(t, 200).Into(t, &work)
+	if len(work.Assignments) != 1 || work.Assignments[0].Kind != "quiz" || work.Assignments[0].Status != "pending" {
+		t.Errorf("%+v", work)
+	}
+	if n := s.count(t, `SELECT count(*) FROM accounts a JOIN members m ON m.user_id = a.id JOIN assignments w ON w.user_id = a.id
+		WHERE a.created_via = 'lti' AND m.created_via = 'lti' AND w.source = 'lti'`); n != 1 {
+		t.Errorf("%d from an LMS", n)
+	}
+	// The same launch again is a replay; the same link again changes nothing.
+	if p := l.launch(t, s.browser(t), form); p.status != 400 || !strings.Contains(p.body, "used already") {
+		t.Errorf("a replay: %d\n%s", p.status, p.body)
+	}
+	if p := l.launch(t, s.browser(t), l.form("lena@school.example", "Learner")); p.status != 303 {
+		t.Errorf("the second time: %d\n%s", p.status, p.body)
+	}
+	if n := s.count(t, `SELECT count(*) FILTER (WHERE type = 'student.joined') * 10 + count(*) FILTER (WHERE type = 'assignment.created')
+		FROM webhook_events WHERE user_id = $1`, who.Student.UserID); n != 11 {
+		t.Errorf("events: %d, want one of each", n)
+	}
+}
+
+func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	south := s.Organization(t, "south")
+	l, b := s.lms(t, "north", s.north), s.browser(t)
+	s.setPassword(t) // ana, whom north made and who chose a password
+	signedIn := func(b *browser) bool { return b.do(t, "/my-courses/", nil).status == 200 }
+	if p := l.launch(t, b, l.form("ana@institute.org", "Learner")); p.status != 303 || signedIn(b) {
+		t.Errorf("whoever has a password was signed in without: %d", p.status)
+	}
+	if p := b.do(t, "/sign-in/", nil); !strings.Contains(p.body, "Grammar") {
+		t.Errorf("the sign-in page does not say why one is there:\n%s", p.body)
+	}
+	south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 201)
+	if p := l.launch(t, b, l.form("ben@institute.org", "Learner")); p.status != 303 || signedIn(b) {
+		t.Errorf("another organization's account was opened: %d", p.status)
+	}
+	// One that the LMS made is no longer its own once another organization has it too.
+	if l.launch(t, b, l.form("cleo@institute.org", "Learner")); !signedIn(b) {
+		t.Error("its own learner was not signed in")
+	}
+	south.Full.Post(t, "provision/student/", `{"email": "cleo@institute.org", "first_name": "Cleo"}`).Want(t, 200)
+	if l.launch(t, b, l.form("cleo@institute.org", "Learner")); signedIn(b) {
+		t.Error("an account that another organization's data are in was opened")
+	}
+}
+
+func TestLaunchesThatDoNotWork(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l := s.lms(t, "north", s.north)
+	s.Organization(t, "south")
+	s.Platform.Put(t, "organizations/north/staff/owner@institute.org", `{"first_name": "Olive", "role": "owner"}`).Want(t, 201)
+	s.exec(t, `UPDATE members SET status = 'inactive' FROM accounts a WHERE a.id = user_id AND a.email = 'ana@institute.org'`)
+	forged := l.form("lena@school.example", "Learner")
+	forged.Set("lis_person_contact_email_primary", "owner@institute.org")
+	elsewhere := *l
+	elsewhere.link, elsewhere.nonce = "/lti/launch/quiz/999", 1000
+	cases := map[string]struct {
+		l      *lms
+		form   url.Values
+		status int
+		text   string
+	}{
+		"a forged one":            {l, forged, 401, "not signed"},
+		"no form at all":          {l, url.Values{}, 400, "no LTI 1.1 launch"},
+		"a teacher of the LMS":    {l, l.form("tom@school.example", "Instructor"), 403, "did not send you as a learner"},
+		"staff":                   {l, l.form("owner@institute.org", "Learner"), 403, "on the organization"},
+		"one who was made to go":  {l, l.form("ana@institute.org", "Learner"), 409, "no access"},
+		"no address":              {l, l.form("", "Learner"), 400, "email address"},
+		"no address in earnest":   {l, l.form("lena", "Learner"), 400, "email"},
+		"work that there is not":  {&elsewhere, elsewhere.form("lena@school.example", "Learner"), 404, ""},
+		"a link without a number": {&lms{s: s, key: l.key, secret: l.secret, link: "/lti/launch/quiz/x"}, url.Values{}, 404, ""},
+	}
+	for name, c := range cases {
+		if p := c.l.launch(t, s.browser(t), c.form); p.status != c.status || !strings.Contains(p.body, c.text) || !strings.Contains(p.body, "<h1") {
+			t.Errorf("%s: %d\n%s", name, p.status, p.body)
+		}
+	}
+	if n := s.count(t, `SELECT count(*) FROM accounts WHERE created_via = 'lti'`) + s.count(t, `SELECT count(*) FROM assignments`); n != 0 {
+		t.Errorf("refused launches left %d rows", n)
+	}
+}
+
+// A real browser goes from the LMS's page, which is another site, to the student's.
+func TestALaunchInABrowser(t *testing.T) {
+	t.Parallel()
+	chromium := os.Getenv("CHROMIUM")
+	if chromium == "" {
+		t.Skip("CHROMIUM is not set; make test sets it")
+	}
+	s := open(t)
+	l := s.lms(t, "north", s.north)
+	page := template.Must(template.New("").Parse(`<!doctype html><title>LMS</title><form id="f" method="post" action="{{.Action}}">
+		{{range $name, $values := .Form}}<input type="hidden" name="{{$name}}" value="{{index $values 0}}">{{end}}</form>
+		<script>document.getElementById("f").submit()</script>`))
+	school := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = page.Execute(w, map[string]any{"Action": s.url + l.link, "Form": l.form("lena@school.example", "Learner")})
+	}))
+	t.Cleanup(school.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", //nolint:gosec // the developer's browser
+		"--user-data-dir="+t.TempDir(), "--dump-dom", strings.Replace(school.URL, "127.0.0.1", "localhost", 1)).Output()
+	if err != nil || !strings.Contains(string(dom), "Lena") || !strings.Contains(string(dom), "Grammar &amp; more") {
+		t.Errorf("%v\n%s", err, dom)
+	}
+}

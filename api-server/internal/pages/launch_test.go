@@ -214,7 +214,7 @@ func TestALaunchInABrowser(t *testing.T) {
 	t.Cleanup(school.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000", //nolint:gosec // the developer's browser
+	dom, err := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=10000",
 		"--user-data-dir="+t.TempDir(), "--dump-dom", strings.Replace(school.URL, "127.0.0.1", "localhost", 1)).Output()
 	if err != nil || !strings.Contains(string(dom), "Lena") || !strings.Contains(string(dom), "Grammar &amp; more") {
 		t.Errorf("%v\n%s", err, dom)

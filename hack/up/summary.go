@@ -53,6 +53,7 @@ func (v *supervisor) summary() string {
 
   Partner API   %s   API_KEY %s
   Platform API  %s
+  Console       %s   %s, password %s
   Tasks         http://127.0.0.1:%d/asynq
   Mail          .registrar/mail            one file a message; no mail leaves this machine
   Webhooks      .registrar/receiver.jsonl  one line a request
@@ -67,7 +68,7 @@ Try it: the answer holds a set-password link, and two webhooks and a mail follow
 
 Ctrl-C or `+"`make down`"+` stops it; the data stay.
 `,
-		v.baseURL(), v.state.APIKey, v.platformURL(),
+		v.baseURL(), v.state.APIKey, v.platformURL(), v.settings.PublicURL()+"/console/", demoOwner, v.state.ConsolePassword,
 		v.settings.Ports.WorkerPrivate, v.baseURL(), v.state.APIKey)
 }
 

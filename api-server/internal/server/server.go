@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/registrar-dev/registrar/api-server/internal/console"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
@@ -74,13 +75,16 @@ func New(d Deps) APIs {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)
 	})
+	keeper := webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}
+	sessions := signin.New(d.DB, d.PublicURL, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
-		Sessions: signin.New(d.DB, d.PublicURL, pages.Fail), Limits: limits, Proxies: d.Proxies,
+		Sessions: sessions, Limits: limits, Proxies: d.Proxies,
 		LTI: lti.Keeper{DB: d.DB, Box: d.Box}, Launches: &launch.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
+	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper}
+	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
-		Webhooks: webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}, Activity: platform.ActivityCounter(d.Registry),
-		LTI: lti.Keeper{DB: d.DB, Box: d.Box}}
+		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box}}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)
 		r.Group(admin.Routes)

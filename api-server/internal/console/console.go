@@ -1,0 +1,184 @@
+// Package console is the dashboard of an organization's owner and administrators: API
+// keys, webhook URLs and the record of what was done there.
+//
+// One file a noun. Pages are plain HTML whose every action is a form's POST; the script
+// only rewrites times to the viewer's zone. A secret is shown once, on the page that
+// answers the POST which made it.
+package console
+
+import (
+	"bytes"
+	"embed"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/pages"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Server holds what the pages need.
+type Server struct {
+	DB        *pg.DB
+	Clock     clock.Clock
+	PublicURL string
+	Sessions  *signin.Sessions
+	Keys      *org.Keyring
+	Webhooks  webhook.Keeper
+}
+
+// managers may use the console.
+var managers = []org.Role{org.RoleOwner, org.RoleAdmin}
+
+// Routes registers the console below /console.
+func (s *Server) Routes(r chi.Router) {
+	r.Use(pages.Protect(s.PublicURL), allowScript)
+	r.Get("/console/assets/{file}", serveAsset)
+	r.Group(func(r chi.Router) {
+		r.Use(s.Sessions.Middleware, s.Sessions.Staff(managers...))
+		r.Get("/console", handle(s.showStart))
+		r.Get("/console/{slug}", handle(s.showOverview))
+		r.Get("/console/{slug}/api-keys", handle(s.showKeys))
+		r.Post("/console/{slug}/api-keys", handle(s.createKey))
+		r.Post("/console/{slug}/api-keys/{id}/revoke", handle(s.revokeKey))
+		r.Get("/console/{slug}/webhooks", handle(s.showEndpoints))
+		r.Post("/console/{slug}/webhooks", handle(s.createEndpoint))
+		r.Get("/console/{slug}/webhooks/{id}", handle(s.showEndpoint))
+		r.Post("/console/{slug}/webhooks/{id}", handle(s.changeEndpoint))
+		r.Post("/console/{slug}/webhooks/{id}/rotate-secret", handle(s.rotateSecret))
+		r.Post("/console/{slug}/webhooks/{id}/send-test", handle(s.sendTest))
+		r.Post("/console/{slug}/webhooks/{id}/turn-on", handle(s.turnOn))
+		r.Post("/console/{slug}/webhooks/{id}/delete", handle(s.deleteEndpoint))
+		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
+	})
+}
+
+// allowScript lets pages load the console's own script beside its stylesheet.
+func allowScript(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy",
+			"default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func handle(h edge.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := h(w, r); err != nil {
+			pages.Fail(w, r, err)
+		}
+	}
+}
+
+// frame is what every page has around its own content.
+type frame struct {
+	Title   string
+	Section string // which link of the navigation is the current one
+	Person  *signin.Person
+	Here    org.Belonging   // the organization the page is about
+	Others  []org.Belonging // further ones that the person manages
+	Note    string
+	Fault   string
+}
+
+// frame finds the organization that the path names, among those that the person manages.
+func (s *Server) frame(r *http.Request, section, title string) (frame, error) {
+	p := signin.Visitor(r.Context())
+	here, err := p.Of(edge.Param(r, "slug"), managers...)
+	if err != nil {
+		return frame{}, err
+	}
+	f := frame{Title: title, Section: section, Person: p, Here: here, Note: s.Sessions.Flashed(r.Context())}
+	for _, b := range p.StaffOf(managers...) {
+		if b.Organization != here.Organization {
+			f.Others = append(f.Others, b)
+		}
+	}
+	edge.Annotate(r.Context(), "organization", here.Slug)
+	edge.Annotate(r.Context(), "user", int64(p.ID))
+	return f, nil
+}
+
+// audit writes down what the visitor has just done.
+func (s *Server) audit(r *http.Request, f frame, action, target string) error {
+	return org.Audit(r.Context(), s.DB, f.Here.Organization, f.Person.ID,
+		org.Deed{Actor: string(f.Person.Email), Action: action, Target: target, At: s.Clock()})
+}
+
+// back leads to a page of the organization with a sentence to show there.
+func (s *Server) back(w http.ResponseWriter, r *http.Request, f frame, path, note string) error {
+	s.Sessions.Flash(r.Context(), note)
+	http.Redirect(w, r, "/console/"+f.Here.Slug+path, http.StatusSeeOther)
+	return nil
+}
+
+// showStart leads to the organization, or lets the person choose.
+func (s *Server) showStart(w http.ResponseWriter, r *http.Request) error {
+	p := signin.Visitor(r.Context())
+	mine := p.StaffOf(managers...)
+	if len(mine) == 1 {
+		http.Redirect(w, r, "/console/"+mine[0].Slug+"/", http.StatusSeeOther)
+		return nil
+	}
+	return show(w, http.StatusOK, "start.html", struct {
+		frame
+		Mine []org.Belonging
+	}{frame{Title: "Your organizations", Person: p}, mine})
+}
+
+// maxForm bounds a form's body, in bytes.
+const maxForm = 64 << 10
+
+//go:embed static
+var static embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"when": when}).ParseFS(static, "static/*.html"))
+
+// when shows a time.Time or *time.Time: in UTC, which the script turns into the viewer's zone.
+func when(at any) template.HTML {
+	t, _ := at.(time.Time)
+	if p, ok := at.(*time.Time); ok && p != nil {
+		t = *p
+	}
+	if t.IsZero() {
+		return `<span class="soft">never</span>`
+	}
+	utc := t.UTC()
+	//nolint:gosec // digits and fixed text alone
+	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05") + ` UTC">` +
+		utc.Format("2 Jan 2006, 15:04") + ` UTC</time>`)
+}
+
+func show(w http.ResponseWriter, status int, name string, data any) error {
+	var page bytes.Buffer
+	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = page.WriteTo(w) // the browser may be gone
+	return nil
+}
+
+// assets are the files that pages load, with their types.
+var assets = map[string]string{"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8"}
+
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := edge.Param(r, "file")
+	mediaType, known := assets[name]
+	text, err := static.ReadFile("static/" + name)
+	if !known || err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Cache-Control", "public, max-age=3600")
+	_, _ = w.Write(text) // the browser may be gone
+}

@@ -1,0 +1,227 @@
+package console_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/server"
+)
+
+const password = "plum-orbit-lantern-42"
+
+// site is the pages with an organization whose staff can sign in.
+type site struct {
+	*apitest.Env
+	north apitest.Organization
+}
+
+func open(t *testing.T) *site {
+	t.Helper()
+	// Without https the session's cookie may travel over the test's plain HTTP.
+	e := apitest.New(t, func(d *server.Deps) { d.PublicURL = "http://registrar.test" })
+	s := &site{Env: e, north: e.Organization(t, "north")}
+	for role, address := range map[string]string{"owner": "olive", "admin": "adam", "examiner": "elena", "teacher": "tariq"} {
+		e.Platform.Put(t, "organizations/north/staff/"+address+"@north-institute.org",
+			map[string]any{"first_name": address, "last_name": "Staff", "role": role, "password": password})
+	}
+	return s
+}
+
+// browser keeps cookies; it does not follow redirects.
+type browser struct {
+	*http.Client
+	base string
+}
+
+func (s *site) browser(t *testing.T) *browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &browser{&http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, s.URL()}
+}
+
+// signedIn is a browser in which the person has signed in.
+func (s *site) signedIn(t *testing.T, name string) *browser {
+	t.Helper()
+	b := s.browser(t)
+	if status, page, _ := b.post(t, "/sign-in/", url.Values{"name": {name + "@north-institute.org"}, "password": {password}}); status != http.StatusSeeOther {
+		t.Fatalf("%s cannot sign in: %d %s", name, status, page)
+	}
+	return b
+}
+
+func (b *browser) get(t *testing.T, path string) (int, string, http.Header) {
+	t.Helper()
+	return b.send(t, http.MethodGet, path, nil, "same-origin")
+}
+
+func (b *browser) post(t *testing.T, path string, form url.Values) (int, string, http.Header) {
+	t.Helper()
+	return b.send(t, http.MethodPost, path, form, "same-origin")
+}
+
+func (b *browser) send(t *testing.T, method, path string, form url.Values, fetchSite string) (int, string, http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, b.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", fetchSite)
+	res, err := b.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body), res.Header
+}
+
+func want(t *testing.T, what string, status int, page string, wantStatus int, texts ...string) {
+	t.Helper()
+	if status != wantStatus {
+		t.Fatalf("%s: status %d, want %d\n%s", what, status, wantStatus, page)
+	}
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			t.Errorf("%s: the page lacks %q\n%s", what, text, page)
+		}
+	}
+}
+
+var secretText = regexp.MustCompile(`<code class="copy" tabindex="0">([^<]+)</code>`)
+
+func TestAPIKeysAreMadeShownOnceAndRevoked(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b := s.signedIn(t, "olive")
+	status, page, _ := b.post(t, "/console/north/api-keys/", url.Values{"name": {"Student <system>"}, "access": {"full"}})
+	want(t, "creating", status, page, http.StatusCreated, "Student &lt;system&gt;", "will not be shown again")
+	key := secretText.FindStringSubmatch(page)[1]
+	s.Partner(key).Get(t, "ping/").Want(t, http.StatusOK)
+	status, page, _ = b.get(t, "/console/north/api-keys/")
+	want(t, "the list", status, page, http.StatusOK, "Student &lt;system&gt;", key[:12])
+	if strings.Contains(page, key) {
+		t.Error("the key is shown a second time")
+	}
+	revoke := regexp.MustCompile(`action="([^"]+/revoke)"`).FindAllStringSubmatch(page, -1)
+	status, page, header := b.post(t, revoke[len(revoke)-1][1], nil)
+	want(t, "revoking", status, page, http.StatusSeeOther)
+	status, page, _ = b.get(t, header.Get("Location"))
+	want(t, "after it", status, page, http.StatusOK, "is revoked")
+	s.Partner(key).Get(t, "ping/").WantFault(t, http.StatusUnauthorized, "invalid_api_key", "")
+	status, page, _ = b.post(t, "/console/north/api-keys/", url.Values{"name": {" "}})
+	want(t, "a key without a name", status, page, http.StatusBadRequest, `role="alert"`)
+	status, page, _ = b.get(t, "/console/north/audit-log/")
+	want(t, "the audit log", status, page, http.StatusOK, "created API key", "revoked API key", "olive@north-institute.org")
+}
+
+func TestAWebhookURLsLife(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b := s.signedIn(t, "adam")
+	status, page, _ := b.post(t, "/console/north/webhooks/", url.Values{"url": {"http://hooks.north-institute.org/"}, "time_zone": {"Mars"}})
+	want(t, "a wrong URL", status, page, http.StatusBadRequest, "only https:// addresses are accepted", `value="http://hooks.north-institute.org/"`)
+	status, page, _ = b.post(t, "/console/north/webhooks/", url.Values{"url": {"https://hooks.north-institute.org/in"}, "time_zone": {"Asia/Kolkata"},
+		"events": {"result.final", "student.joined"}})
+	want(t, "adding", status, page, http.StatusCreated, "whsec_", "will not be shown again", "Asia/Kolkata")
+	first := secretText.FindStringSubmatch(page)[1]
+	status, page, _ = b.get(t, "/console/north/webhooks/1/")
+	want(t, "the page", status, page, http.StatusOK, "https://hooks.north-institute.org/in", "Send test")
+	if strings.Contains(page, first) {
+		t.Error("the secret is shown a second time")
+	}
+	status, page, _ = b.post(t, "/console/north/webhooks/1/rotate-secret", nil)
+	want(t, "rotating", status, page, http.StatusOK, "whsec_")
+	if secretText.FindStringSubmatch(page)[1] == first {
+		t.Error("the secret is not replaced")
+	}
+	status, page, _ = b.post(t, "/console/north/webhooks/1/", url.Values{"url": {"https://hooks.north-institute.org/new"}, "time_zone": {"UTC"}})
+	want(t, "changing", status, page, http.StatusSeeOther)
+	status, page, _ = b.post(t, "/console/north/webhooks/1/send-test", nil)
+	want(t, "send test", status, page, http.StatusSeeOther)
+	if _, err := s.DB.Exec(t.Context(), `UPDATE webhook_endpoints SET switched_on = false, switched_off_reason = '50 failed attempts in a row'`); err != nil {
+		t.Fatal(err)
+	}
+	status, page, _ = b.get(t, "/console/north/webhooks/1/")
+	want(t, "switched off", status, page, http.StatusOK, "50 failed attempts in a row", "Turn on", "hooks.north-institute.org/new")
+	status, page, _ = b.post(t, "/console/north/webhooks/1/turn-on", nil)
+	want(t, "turning on", status, page, http.StatusSeeOther)
+	status, page, _ = b.post(t, "/console/north/webhooks/1/delete", nil)
+	want(t, "deleting", status, page, http.StatusSeeOther)
+	status, page, _ = b.get(t, "/console/north/webhooks/")
+	want(t, "afterwards", status, page, http.StatusOK, "is deleted", "No URL receives events yet")
+	status, page, _ = b.get(t, "/console/north/audit-log/")
+	want(t, "the audit log", status, page, http.StatusOK, "added webhook URL", "replaced signing secret", "changed webhook URL", "sent test event",
+		"turned on webhook URL", "deleted webhook URL")
+}
+
+func TestAURLKeptElsewhereIsReadOnly(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, http.StatusCreated)
+	if _, err := s.DB.Exec(t.Context(), `UPDATE webhook_endpoints SET managed_by = 'kubernetes/demo/main'`); err != nil {
+		t.Fatal(err)
+	}
+	b := s.signedIn(t, "olive")
+	status, page, _ := b.get(t, "/console/north/webhooks/1/")
+	want(t, "the page", status, page, http.StatusOK, "kept by <code>kubernetes/demo/main</code>", "Send test")
+	for _, path := range []string{"/console/north/webhooks/1/", "/console/north/webhooks/1/delete", "/console/north/webhooks/1/rotate-secret"} {
+		status, page, _ = b.post(t, path, url.Values{"url": {"https://hooks.north-institute.org/mine"}})
+		want(t, path, status, page, http.StatusConflict)
+	}
+	status, page, _ = b.post(t, "/console/north/webhooks/1/send-test", nil)
+	want(t, "send test", status, page, http.StatusSeeOther)
+}
+
+// paths are all pages of the console; the table of TestWhoSeesTheConsole is made of them.
+func paths(t *testing.T, s *site) []string {
+	t.Helper()
+	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, http.StatusCreated)
+	return []string{"/console/", "/console/north/", "/console/north/api-keys/", "/console/north/webhooks/", "/console/north/webhooks/1/", "/console/north/audit-log/"}
+}
+
+func TestWhoSeesTheConsole(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	all := paths(t, s)
+	nobody := s.browser(t)
+	for _, path := range all {
+		status, page, header := nobody.get(t, path)
+		want(t, path, status, page, http.StatusSeeOther)
+		if to := header.Get("Location"); to != "/sign-in/?next="+url.QueryEscape(path) {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
+	for name, allowed := range map[string]bool{"olive": true, "adam": true, "elena": false, "tariq": false} {
+		b := s.signedIn(t, name)
+		for _, path := range all {
+			status, _, header := b.get(t, path)
+			if seen := status == http.StatusOK || status == http.StatusSeeOther; seen != allowed {
+				t.Errorf("%s at %s: status %d", name, path, status)
+			}
+			if csp := header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+				t.Errorf("%s: policy %q", path, csp)
+			}
+		}
+	}
+	s.Organization(t, "south")
+	b := s.signedIn(t, "olive")
+	for _, path := range all[1:] {
+		status, page, _ := b.get(t, strings.Replace(path, "north", "south", 1))
+		want(t, "another organization's "+path, status, page, http.StatusNotFound)
+	}
+	status, page, _ := b.send(t, http.MethodPost, "/console/north/webhooks/1/delete", nil, "cross-site")
+	want(t, "another site's form", status, page, http.StatusForbidden)
+}

@@ -1,0 +1,85 @@
+package console
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+type keysPage struct {
+	frame
+	Keys     []org.Key
+	Name     string // of the form, when it comes back
+	ReadOnly bool
+	Made     *org.Key // just now
+	Text     string   // its text, shown once
+}
+
+func (s *Server) showKeys(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "api-keys", "API keys")
+	if err != nil {
+		return err
+	}
+	return s.listKeys(w, r, http.StatusOK, keysPage{frame: f})
+}
+
+func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, status int, p keysPage) (err error) {
+	if p.Keys, err = org.Keys(r.Context(), s.DB, p.Here.Organization); err != nil {
+		return err
+	}
+	return show(w, status, "keys.html", p)
+}
+
+func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "api-keys", "API keys")
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	p := keysPage{frame: f, Name: strings.TrimSpace(r.PostFormValue("name")), ReadOnly: r.PostFormValue("access") == string(org.ReadOnly)}
+	access := org.Full
+	if p.ReadOnly {
+		access = org.ReadOnly
+	}
+	key, text, err := org.CreateKey(r.Context(), s.DB, f.Here.Organization, p.Name, access, s.Clock())
+	if fault.KindOf(err) == fault.Invalid {
+		p.Fault = err.Error()
+		return s.listKeys(w, r, http.StatusBadRequest, p)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "created API key", key.Name+" ("+key.Prefix+"…)"); err != nil {
+		return err
+	}
+	return s.listKeys(w, r, http.StatusCreated, keysPage{frame: f, Made: &key, Text: text})
+}
+
+func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "api-keys", "API keys")
+	if err != nil {
+		return err
+	}
+	which, err := edge.IDParam[id.APIKey](r, "id")
+	if err != nil {
+		return err
+	}
+	var key org.Key
+	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
+		if key, err = org.RevokeKey(r.Context(), tx, f.Here.Organization, which, s.Clock()); err != nil {
+			return err
+		}
+		return org.Audit(r.Context(), tx, f.Here.Organization, f.Person.ID, org.Deed{Actor: string(f.Person.Email),
+			Action: "revoked API key", Target: key.Name + " (" + key.Prefix + "…)", At: s.Clock()})
+	})
+	if err != nil {
+		return err
+	}
+	s.Keys.Forget(f.Here.Organization)
+	return s.back(w, r, f, "/api-keys/", "The key "+key.Name+" is revoked: calls with it are refused from now on.")
+}

@@ -1,0 +1,242 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// endpointForm is what a person chooses of a URL, as typed.
+type endpointForm struct {
+	URL, TimeZone string
+	Events        []webhook.Type // the ticked ones; none means all
+	Types         []webhook.Type // to tick
+}
+
+// Ticked says whether the box of the event is ticked.
+func (f endpointForm) Ticked(t webhook.Type) bool {
+	return len(f.Events) == 0 || slices.Contains(f.Events, t)
+}
+
+func (f endpointForm) settings() webhook.Settings {
+	events := f.Events
+	if len(events) == len(webhook.Types()) {
+		events = nil // all, also those to come
+	}
+	return webhook.Settings{URL: &f.URL, Events: &events, TimeZone: &f.TimeZone}
+}
+
+func readForm(w http.ResponseWriter, r *http.Request) endpointForm {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	f := endpointForm{URL: strings.TrimSpace(r.PostFormValue("url")), TimeZone: strings.TrimSpace(r.PostFormValue("time_zone")), Types: webhook.Types()}
+	if f.TimeZone == "" {
+		f.TimeZone = "UTC"
+	}
+	for _, name := range r.PostForm["events"] {
+		f.Events = append(f.Events, webhook.Type(name))
+	}
+	return f
+}
+
+type endpointsPage struct {
+	frame
+	Endpoints []webhook.Endpoint
+	Backlogs  map[id.Endpoint]int
+	Form      endpointForm
+	Full      bool // no place is left
+	Most      int
+}
+
+func (s *Server) showEndpoints(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "webhooks", "Webhooks")
+	if err != nil {
+		return err
+	}
+	return s.listEndpoints(w, r, http.StatusOK, endpointsPage{frame: f, Form: endpointForm{TimeZone: "UTC", Types: webhook.Types()}})
+}
+
+func (s *Server) listEndpoints(w http.ResponseWriter, r *http.Request, status int, p endpointsPage) (err error) {
+	if p.Endpoints, err = s.Webhooks.List(r.Context(), p.Here.Organization); err != nil {
+		return err
+	}
+	ids := make([]id.Endpoint, len(p.Endpoints))
+	for i, e := range p.Endpoints {
+		ids[i] = e.ID
+	}
+	if p.Backlogs, err = s.Webhooks.Backlogs(r.Context(), ids...); err != nil {
+		return err
+	}
+	p.Most, p.Full = webhook.MaxEndpoints, len(p.Endpoints) >= webhook.MaxEndpoints
+	return show(w, status, "webhooks.html", p)
+}
+
+func (s *Server) createEndpoint(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "webhooks", "Webhooks")
+	if err != nil {
+		return err
+	}
+	form := readForm(w, r)
+	e, secret, err := s.Webhooks.Add(r.Context(), f.Here.Organization, form.settings(), s.Clock())
+	if text, mine := typed(err); mine {
+		p := endpointsPage{frame: f, Form: form}
+		p.Fault = text
+		return s.listEndpoints(w, r, http.StatusBadRequest, p)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "added webhook URL", e.URL); err != nil {
+		return err
+	}
+	f.Note = "The URL is added and switched on."
+	return s.oneEndpoint(w, r, http.StatusCreated, f, e, secret)
+}
+
+// typed says whether the error is about what the person typed, and its text.
+func typed(err error) (string, bool) {
+	switch fault.KindOf(err) {
+	case fault.Invalid, fault.Conflict:
+		return err.Error(), true
+	case fault.Internal, fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.TooLarge, fault.Unavailable:
+	}
+	return "", false
+}
+
+type endpointPage struct {
+	frame
+	Endpoint webhook.Endpoint
+	Backlog  int
+	Form     endpointForm
+	Secret   string // shown once
+}
+
+func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int, f frame, e webhook.Endpoint, secret string) error {
+	backlogs, err := s.Webhooks.Backlogs(r.Context(), e.ID)
+	if err != nil {
+		return err
+	}
+	f.Title = e.URL
+	return show(w, status, "webhook.html", endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Secret: secret,
+		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}})
+}
+
+// endpoint finds the frame and the URL that the path names.
+func (s *Server) endpoint(r *http.Request) (frame, webhook.Endpoint, error) {
+	f, err := s.frame(r, "webhooks", "Webhooks")
+	if err != nil {
+		return frame{}, webhook.Endpoint{}, err
+	}
+	which, err := edge.IDParam[id.Endpoint](r, "id")
+	if err != nil {
+		return frame{}, webhook.Endpoint{}, err
+	}
+	e, err := s.Webhooks.Find(r.Context(), f.Here.Organization, which)
+	return f, e, err
+}
+
+func (s *Server) showEndpoint(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	return s.oneEndpoint(w, r, http.StatusOK, f, e, "")
+}
+
+// errManaged is the answer to whoever would change here what is kept elsewhere.
+func errManaged(e webhook.Endpoint) error {
+	return fault.New(fault.Conflict, "managed", "This URL is kept by %s; change it there.", e.ManagedBy)
+}
+
+func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	if e.ManagedBy != "" {
+		return errManaged(e)
+	}
+	form := readForm(w, r)
+	changed, err := s.Webhooks.Change(r.Context(), f.Here.Organization, e.ID, form.settings(), s.Clock())
+	if text, mine := typed(err); mine {
+		f.Title, f.Fault = e.URL, text
+		return show(w, http.StatusBadRequest, "webhook.html", endpointPage{frame: f, Endpoint: e, Form: form})
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "changed webhook URL", changed.URL); err != nil {
+		return err
+	}
+	return s.back(w, r, f, edgePath(e), "The settings are saved; they hold from the next attempt on.")
+}
+
+func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	if e.ManagedBy != "" {
+		return errManaged(e)
+	}
+	e, secret, err := s.Webhooks.Rotate(r.Context(), f.Here.Organization, e.ID, "", s.Clock())
+	if err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "replaced signing secret", e.URL); err != nil {
+		return err
+	}
+	f.Note = "The new secret signs from the very next attempt on. The old one is worth nothing any more."
+	return s.oneEndpoint(w, r, http.StatusOK, f, e, secret)
+}
+
+func (s *Server) sendTest(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Webhooks.SendTest(r.Context(), f.Here.Organization, e.ID, s.Clock()); err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "sent test event", e.URL); err != nil {
+		return err
+	}
+	return s.back(w, r, f, edgePath(e), "A ping is on its way. The last success or failure below tells how it went.")
+}
+
+func (s *Server) turnOn(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	if _, err := s.Webhooks.TurnOn(r.Context(), f.Here.Organization, e.ID, s.Clock()); err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "turned on webhook URL", e.URL); err != nil {
+		return err
+	}
+	return s.back(w, r, f, edgePath(e), "The URL is on: what happens from now on is delivered.")
+}
+
+func (s *Server) deleteEndpoint(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	if e.ManagedBy != "" {
+		return errManaged(e)
+	}
+	if err := s.Webhooks.Remove(r.Context(), f.Here.Organization, e.ID, s.Clock()); err != nil {
+		return err
+	}
+	if err := s.audit(r, f, "deleted webhook URL", e.URL); err != nil {
+		return err
+	}
+	return s.back(w, r, f, "/webhooks/", "The URL "+e.URL+" is deleted.")
+}
+
+func edgePath(e webhook.Endpoint) string { return "/webhooks/" + formatID(e.ID) + "/" }

@@ -49,6 +49,9 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	log := obs.Logger(stdout, c.LogLevel, "webhook-sender")
 	slog.SetDefault(log)
 	policy := egress.New(c.Egress)
+	if err := policy.Through(c.ProxyURL); err != nil {
+		return fmt.Errorf("WEBHOOK_PROXY_URL: %w", err)
+	}
 	if policy.Loosened() {
 		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
 	}

@@ -63,7 +63,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: clock.System, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
-	w.registry.MustRegister(w.outbox, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Maintenance))
+	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: clock.System, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Maintenance))
 	return w, nil
 }
 

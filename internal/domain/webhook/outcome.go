@@ -80,6 +80,7 @@ type Outcome struct {
 	Number         int // which attempt of the delivery: 1 and up
 	Tries          int // tries of the schedule's round before this one
 	Ping           bool
+	EventAt        time.Time // when the event was created
 	StartedAt      time.Time
 	Duration       time.Duration
 	Verdict        Verdict

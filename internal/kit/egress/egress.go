@@ -32,6 +32,7 @@ type Policy struct {
 	guard     *ssrf.Guardian
 	allowHTTP bool
 	loosened  bool
+	proxy     *url.URL // nil: receivers are called directly
 }
 
 // New makes the policy. The zero Config allows public https addresses alone.
@@ -75,10 +76,29 @@ func (p *Policy) checkAddr(a netip.Addr) error {
 	return nil
 }
 
+// Through makes transports call receivers over the HTTP proxy at raw ("" for none). The
+// proxy sees the names and looks them up, so it has to guard the addresses; literal ones
+// are still refused here.
+func (p *Policy) Through(raw string) error {
+	if raw == "" {
+		return nil
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("the proxy has to be an http:// or https:// address")
+	}
+	p.proxy = u
+	return nil
+}
+
 // Transport is an http.Transport that only reaches what the policy allows, never through
 // a proxy of the environment.
 func (p *Policy) Transport(dialTimeout time.Duration) *http.Transport {
-	return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext}
+	if p.proxy == nil {
+		return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext}
+	}
+	proxy := func(r *http.Request) (*url.URL, error) { return p.proxy, p.checkHost(r.URL.Hostname()) }
+	return &http.Transport{Proxy: proxy, DialContext: (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext}
 }
 
 // CheckURL judges what can be judged of a receiver URL without calling it: form, scheme,

@@ -1,12 +1,16 @@
 package egress_test
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"testing"
 	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -53,6 +57,22 @@ func TestCheckURLRefusals(t *testing.T) {
 		"https://[2002:7f00:1::]/":          "address_not_public",
 		"https://[fe80::1]/":                "address_not_public",
 		"https://[fd00::1]/":                "address_not_public",
+		"https://[::]/":                     "address_not_public",
+		"https://[::7f00:1]/":               "address_not_public",
+		"https://[::ffff:a00:1]/":           "address_not_public",
+		"https://[2001:db8::1]/":            "address_not_public",
+		"https://[2001::7f00:1]/":           "address_not_public",
+		"https://[ff02::1]/":                "address_not_public",
+		"https://[fec0::1]/":                "address_not_public",
+		"https://[64:ff9b:1::a00:1]/":       "address_not_public",
+		"https://192.0.0.1/":                "address_not_public",
+		"https://192.0.2.1/":                "address_not_public",
+		"https://198.18.0.1/":               "address_not_public",
+		"https://198.51.100.1/":             "address_not_public",
+		"https://203.0.113.1/":              "address_not_public",
+		"https://224.0.0.1/":                "address_not_public",
+		"https://240.0.0.1/":                "address_not_public",
+		"https://255.255.255.255/":          "address_not_public",
 		"https://2130706433/":               "address_not_public",
 		"https://0x7f.1/":                   "address_not_public",
 		"https://127.1/":                    "address_not_public",
@@ -86,4 +106,99 @@ func TestTheDialerRefusesAtDialTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
+}
+
+// nameServer answers every question for an address, each time with the next of answers, and
+// then with the last.
+func nameServer(t *testing.T, answers ...string) *net.Resolver {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		buffer := make([]byte, 1500)
+		for asked := 0; ; {
+			n, from, err := conn.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			var m dnsmessage.Message
+			if err := m.Unpack(buffer[:n]); err != nil || len(m.Questions) != 1 {
+				continue
+			}
+			q := m.Questions[0]
+			reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
+			if q.Type == dnsmessage.TypeA {
+				a := netip.MustParseAddr(answers[min(asked, len(answers)-1)])
+				asked++
+				reply.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+					Body: &dnsmessage.AResource{A: a.As4()}}}
+			}
+			if packed, err := reply.Pack(); err == nil {
+				_, _ = conn.WriteTo(packed, from)
+			}
+		}
+	}()
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+}
+
+func TestANameThatIsReboundIsRefusedWhenItIsDialled(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Looked up the first time, the name is public; afterwards it leads to this machine.
+	resolver := nameServer(t, "93.184.216.34", "127.0.0.1")
+	first, err := resolver.LookupNetIP(t.Context(), "ip4", "rebind.north-institute.org")
+	if err != nil || !first[0].IsGlobalUnicast() {
+		t.Fatalf("the first lookup: %v, %v", first, err)
+	}
+	policy := egress.New(egress.Config{})
+	if _, err := policy.CheckURL("url", "https://rebind.north-institute.org/"); err != nil {
+		t.Fatal(err)
+	}
+	dialer := policy.Dialer(5 * time.Second)
+	dialer.Resolver = resolver
+	conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("rebind.north-institute.org", port))
+	if !errors.Is(err, egress.ErrRefused) {
+		if err == nil {
+			_ = conn.Close()
+		}
+		t.Fatalf("err = %v, want refused", err)
+	}
+}
+
+func TestAProxyCarriesRequestsAndLiteralAddressesStayRefused(t *testing.T) {
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.Host)
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer proxy.Close()
+	policy := egress.New(egress.Config{})
+	if err := policy.Through(proxy.URL); err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: policy.Transport(time.Second)}
+	for url, refused := range map[string]bool{"https://hooks.north-institute.org/": false, "https://169.254.169.254/": true} {
+		resp, err := client.Get(url)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if err == nil || errors.Is(err, egress.ErrRefused) != refused {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	if len(asked) != 1 || asked[0] != "CONNECT hooks.north-institute.org:443" {
+		t.Errorf("the proxy was asked for %v", asked)
+	}
+	if err := policy.Through("socks5://proxy"); err == nil {
+		t.Error("a proxy of another kind is accepted")
+	}
 }

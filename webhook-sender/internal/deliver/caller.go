@@ -86,7 +86,7 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 	started := c.clock()
 	began := time.Now()
 	o := webhook.Outcome{Delivery: m.due.Delivery, Number: m.due.Number, Tries: m.due.Tries,
-		Ping: m.due.Event.Type == webhook.Ping, StartedAt: started}
+		Ping: m.due.Event.Type == webhook.Ping, EventAt: m.due.Event.CreatedAt, StartedAt: started}
 	o.RequestHeaders = map[string]string{
 		"Content-Type":          "application/json",
 		"User-Agent":            userAgent,

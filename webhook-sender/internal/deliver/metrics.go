@@ -11,6 +11,7 @@ type Metrics struct {
 	attempts *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
+	receipt  prometheus.Histogram
 }
 
 // NewMetrics registers them.
@@ -23,7 +24,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "registrar_webhook_attempts_in_flight",
 			Help: "Attempts under way in this process."}),
 	}
-	reg.MustRegister(m.attempts, m.duration, m.inFlight)
+	m.receipt = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "registrar_webhook_commit_to_receipt_seconds",
+		Help:    "Time from an event to its receiver's answer, where the first attempt was accepted.",
+		Buckets: []float64{.0025, .005, .01, .015, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}})
+	reg.MustRegister(m.attempts, m.duration, m.inFlight, m.receipt)
 	return m
 }
 
@@ -33,6 +37,9 @@ func (m *Metrics) ended() { m.inFlight.Dec() }
 func (m *Metrics) observe(outcomes []webhook.Outcome) {
 	for _, o := range outcomes {
 		m.attempts.WithLabelValues(string(o.Verdict), o.Cause).Inc()
+		if o.Number == 1 && o.Verdict == webhook.Delivered {
+			m.receipt.Observe(max(0, o.StartedAt.Add(o.Duration).Sub(o.EventAt).Seconds()))
+		}
 		m.duration.WithLabelValues(string(o.Verdict)).Observe(o.Duration.Seconds())
 	}
 }

@@ -334,3 +334,24 @@ func TestWhatWaitsForAURLThatIsGoneIsCancelled(t *testing.T) {
 		t.Errorf("%d are cancelled, want 3", len(list))
 	}
 }
+
+func TestTheMeasurementCountsWhatWaitsAndWhatNobodyMoves(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.record(5, 7)
+	p.now = time.Now()
+	m, err := journal.Measure(t.Context(), p.db, p.now.Add(time.Minute))
+	must(t, err)
+	if len(m.Backlogs) != 1 || m.Backlogs[0].Organization != "one" || m.Backlogs[0].Waiting != 5 || m.Backlogs[0].Oldest < 50*time.Second ||
+		m.On != 1 || m.Off != 0 || m.Allowance != 8 || m.Unaccounted != 0 {
+		t.Errorf("%+v", m)
+	}
+	_, _, err = webhook.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
+	must(t, err)
+	if m, err = journal.Measure(t.Context(), p.db, p.now); err != nil || m.InFlight != 5 || m.Unaccounted != 0 {
+		t.Errorf("under way: %+v, %v", m, err)
+	}
+	if m, err = journal.Measure(t.Context(), p.db, p.now.Add(time.Hour)); err != nil || m.Unaccounted != 5 {
+		t.Errorf("an hour after leases ran out: %+v, %v", m, err)
+	}
+}

@@ -226,13 +226,7 @@ func skipOff(ctx context.Context, q pg.Querier, now time.Time, limit int) (int64
 
 // cancelGone walks over the URLs that deliveries wait for, one index step each.
 func cancelGone(ctx context.Context, q pg.Querier, now time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, `
-		WITH RECURSIVE urls AS (
-			(SELECT endpoint_id FROM webhook_deliveries WHERE status = 'waiting' ORDER BY endpoint_id LIMIT 1)
-			UNION ALL
-			SELECT (SELECT d.endpoint_id FROM webhook_deliveries d WHERE d.status = 'waiting' AND d.endpoint_id > urls.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
-			FROM urls WHERE urls.endpoint_id IS NOT NULL
-		)
+	tag, err := q.Exec(ctx, `WITH RECURSIVE`+waitingURLs+`
 		UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $1, in_order = false, asked = false
 		WHERE id IN (
 			SELECT d.id FROM urls CROSS JOIN LATERAL (
@@ -264,4 +258,47 @@ func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, limi
 		)
 		SELECT count(*) FROM erased`, user, now, limit).Scan(&n)
 	return n, err
+}
+
+// waitingURLs walks over the URLs that deliveries wait for, one index step each.
+const waitingURLs = ` urls AS (
+	(SELECT endpoint_id FROM webhook_deliveries WHERE status = 'waiting' ORDER BY endpoint_id LIMIT 1)
+	UNION ALL
+	SELECT (SELECT d.endpoint_id FROM webhook_deliveries d WHERE d.status = 'waiting' AND d.endpoint_id > urls.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
+	FROM urls WHERE urls.endpoint_id IS NOT NULL
+) `
+
+func selectMeasurement(ctx context.Context, q pg.Querier, now time.Time) (m Measurement, err error) {
+	err = q.QueryRow(ctx, `WITH RECURSIVE`+waitingURLs+`
+		SELECT (SELECT count(*) FROM webhook_deliveries WHERE status = 'leased'),
+			(SELECT count(*) FROM webhook_endpoints WHERE switched_on), (SELECT count(*) FROM webhook_endpoints WHERE NOT switched_on),
+			(SELECT count(*) FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.switched_on AND h.next_probe_at IS NOT NULL),
+			(SELECT coalesce(avg(h.allowance), 0)::float8 FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.switched_on),
+			(SELECT count(*) FROM webhook_deliveries WHERE status = 'leased' AND (lease IS NULL OR lease_until IS NULL OR lease_until < $1::timestamptz - interval '10 minutes'))
+			+ (SELECT count(*) FROM urls JOIN webhook_deliveries d ON d.endpoint_id = urls.endpoint_id AND d.status = 'waiting'
+				WHERE NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = urls.endpoint_id))`, now).
+		Scan(&m.InFlight, &m.On, &m.Off, &m.Probing, &m.Allowance, &m.Unaccounted)
+	return m, err
+}
+
+// selectBacklogs has the largest first. The age is that of the oldest event among what is
+// counted.
+func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog, error) {
+	rows, err := q.Query(ctx, `WITH RECURSIVE`+waitingURLs+`
+		SELECT o.slug, sum(w.n)::int, extract(epoch FROM $1::timestamptz - uuid7_time(min(w.oldest)::uuid))::float8
+		FROM urls JOIN webhook_endpoints e ON e.id = urls.endpoint_id JOIN organizations o ON o.id = e.organization_id
+		CROSS JOIN LATERAL (
+			SELECT count(*) AS n, min(id::text) AS oldest FROM (
+				SELECT id FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'waiting' LIMIT 100000) AS counted
+		) AS w
+		GROUP BY o.slug HAVING sum(w.n) > 0 ORDER BY 2 DESC, 1`, now)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Backlog, err error) {
+		var age float64
+		err = row.Scan(&b.Organization, &b.Waiting, &age)
+		b.Oldest = max(0, time.Duration(age*float64(time.Second)))
+		return b, err
+	})
 }

@@ -1,0 +1,107 @@
+package deliver_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/webhook-sender/verify"
+)
+
+// runtimes say how a program of docs/webhooks.md is run, by the language of its block.
+var runtimes = map[string]struct {
+	command []string
+	file    string
+}{
+	"python":     {[]string{"python3"}, "verify.py"},
+	"javascript": {[]string{"node"}, "verify.js"},
+	"php":        {[]string{"php"}, "verify.php"},
+	"java":       {[]string{"java"}, "Verify.java"},
+	"sh":         {[]string{"sh"}, "verify.sh"},
+}
+
+var block = regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```")
+
+func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
+	t.Parallel()
+	var in inbox
+	server := httptest.NewTLSServer(&in)
+	defer server.Close()
+	h := newHouse(t, loopback, caFile(t, server))
+	_, secret := h.addURL(t, server.URL+"/hook")
+	h.record(t, 1)
+	h.handle(t, h.lease(t, time.Second))
+	signature, body := in.requests[0].Header.Get("X-Service-Signature"), in.bodies[0]
+
+	text, err := os.ReadFile("../../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string]string{}
+	for _, m := range block.FindAllSubmatch(text, -1) {
+		programs[string(m[1])] = string(m[2])
+	}
+	for language, how := range runtimes {
+		t.Run(language, func(t *testing.T) {
+			program, ok := programs[language]
+			if !ok {
+				t.Fatal("docs/webhooks.md has no such program")
+			}
+			if _, err := exec.LookPath(how.command[0]); err != nil {
+				t.Skipf("%s is not on this machine", how.command[0])
+			}
+			file := filepath.Join(t.TempDir(), how.file)
+			if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			verify := func(signature, secret string, body []byte) bool {
+				cmd := exec.CommandContext(t.Context(), how.command[0], append(how.command[1:], file)...)
+				cmd.Env = append(os.Environ(), "SIGNATURE="+signature, "SIGNING_SECRET="+secret)
+				cmd.Stdin = bytes.NewReader(body)
+				out, err := cmd.CombinedOutput()
+				if len(out) > 0 {
+					t.Errorf("it says: %s", out)
+				}
+				return err == nil
+			}
+			if !verify(signature, secret, body) {
+				t.Error("the signature of a real delivery does not verify")
+			}
+			for what, wrong := range map[string]bool{
+				"another body":   verify(signature, secret, append(bytes.Clone(body), ' ')),
+				"another secret": verify(signature, secret+"x", body),
+				"an old time":    verify(regexp.MustCompile(`t=\d+`).ReplaceAllString(signature, "t=1700000000"), secret, body),
+				"no digest":      verify(strings.Split(signature, ",")[0], secret, body),
+			} {
+				if wrong {
+					t.Errorf("%s verifies", what)
+				}
+			}
+		})
+	}
+}
+
+func TestTheVerifyPackageTakesARealDelivery(t *testing.T) {
+	t.Parallel()
+	var taken []verify.Event
+	var secrets []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		verify.Handler(verify.NewMemory(10), func(e verify.Event) error { taken = append(taken, e); return nil }, secrets...).ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	h := newHouse(t, loopback, "")
+	_, secret := h.addURL(t, server.URL)
+	secrets = []string{secret}
+	h.record(t, 1)
+	h.handle(t, h.lease(t, time.Second))
+	if a := h.firstAttempt(t); a.deliveryStatus != "delivered" || len(taken) != 1 || taken[0].Type != "student.joined" || taken[0].Organization.Slug != "demo" {
+		t.Fatalf("recorded %+v, taken %+v", a, taken)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -21,7 +22,7 @@ type courseTypeBody struct {
 	DisplayName           string         `json:"display_name"`
 	DefaultCourse         *defaultCourse `json:"default_course"`
 	DefaultAccessMonths   int            `json:"default_access_months"`
-	StarterTestsAvailable int            `json:"starter_tests_available"` // 0: the platform holds no practice tests
+	StarterTestsAvailable int            `json:"starter_tests_available"`
 	TestPlanAvailable     bool           `json:"test_plan_available"`
 	TargetScoreMin        float64        `json:"target_score_min"`
 	TargetScoreMax        float64        `json:"target_score_max"`
@@ -58,6 +59,10 @@ func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	starters, err := catalog.StartersAvailable(ctx, s.DB, o.ID)
+	if err != nil {
+		return err
+	}
 	body := coursesBody{Status: "ok", CourseTypes: []courseTypeBody{}, Courses: []courseBody{}}
 	defaults := map[string]*defaultCourse{}
 	for _, c := range list {
@@ -68,18 +73,18 @@ func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
 	}
 	for _, t := range types {
 		if t.Active {
-			body.CourseTypes = append(body.CourseTypes, courseTypeOf(t, o, defaults[t.Name]))
+			body.CourseTypes = append(body.CourseTypes, courseTypeOf(t, o, defaults[t.Name], starters[t.Name]))
 		}
 	}
 	return edge.JSON(w, http.StatusOK, body)
 }
 
-func courseTypeOf(t course.Type, o org.Organization, def *defaultCourse) courseTypeBody {
+func courseTypeOf(t course.Type, o org.Organization, def *defaultCourse, starters int) courseTypeBody {
 	months := t.DefaultAccessMonths
 	if months == 0 {
 		months = o.Defaults.AccessMonths
 	}
-	return courseTypeBody{Name: t.Name, DisplayName: t.DisplayName, DefaultCourse: def, DefaultAccessMonths: months,
+	return courseTypeBody{Name: t.Name, DisplayName: t.DisplayName, DefaultCourse: def, DefaultAccessMonths: months, StarterTestsAvailable: starters,
 		TestPlanAvailable: t.TestPlanAvailable, TargetScoreMin: t.TargetScoreMin, TargetScoreMax: t.TargetScoreMax}
 }
 

@@ -69,3 +69,39 @@ func selectItems(ctx context.Context, q pg.Querier, org id.Organization, ids []i
 	return items(q.Query(ctx, `
 		SELECT `+itemColumns+` FROM catalog_items i WHERE `+visible+` AND i.id = ANY ($2)`, org, ids))
 }
+
+// queuePlaceStarters takes for seen what was placed before, and what there is a result of.
+func queuePlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
+	b.Queue(`
+		WITH room AS (
+			SELECT greatest(0, least($5::integer, $6::integer - count(*))) AS tests
+			FROM starter_tests WHERE organization_id = $1 AND user_id = $2),
+		put AS (
+			INSERT INTO starter_tests (organization_id, user_id, item_id, course_id, placed_at)
+			SELECT $1, $2, i.id, $3, $7 FROM catalog_items i
+			WHERE i.kind = 'test' AND i.starter AND i.active AND i.type = $4 AND (i.organization_id = $1 OR i.organization_id IS NULL)
+			  AND NOT EXISTS (SELECT FROM starter_tests s WHERE s.organization_id = $1 AND s.user_id = $2 AND s.item_id = i.id)
+			  AND NOT EXISTS (SELECT FROM results r WHERE r.organization_id = $1 AND r.user_id = $2 AND r.item_id = i.id)
+			ORDER BY i.id LIMIT (SELECT tests FROM room)
+			RETURNING 1)
+		SELECT count(*) FROM put`,
+		p.Organization, p.User, p.Course, p.Type, p.PerCourse, p.Limit, now).
+		QueryRow(func(row pgx.Row) error { return row.Scan(placed) })
+}
+
+func countStarters(ctx context.Context, q pg.Querier, org id.Organization) (map[string]int, error) {
+	rows, err := q.Query(ctx, `
+		SELECT i.type, count(*) FROM catalog_items i
+		WHERE i.kind = 'test' AND i.starter AND i.active AND (i.organization_id = $1 OR i.organization_id IS NULL) GROUP BY i.type`, org)
+	if err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	var typ string
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&typ, &n}, func() error {
+		counts[typ] = n
+		return nil
+	})
+	return counts, err
+}

@@ -137,7 +137,7 @@ func (c *call) entries() []Entry {
 	for i, m := range c.moves {
 		entries[i] = Entry{Enrolment: wire.NewEnrolment(m.After, c.today), Action: m.Action, AlreadyEnrolled: !m.Granted(), Note: m.Note}
 		if m.Granted() {
-			entries[i].StarterTestsAssigned = new(0)
+			entries[i].StarterTestsAssigned = &c.starters[i]
 		}
 		if m.Action == course.Skipped {
 			entries[i].SkippedReason = "suspended"

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -141,6 +142,7 @@ type call struct {
 	joined   joining
 	moves    []course.Move
 	warnings []string
+	starters []int        // tests placed, for each move
 	link     student.Link // zero: none may be handed out
 	mail     Mail
 }
@@ -266,6 +268,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	c.writeDetails(&b)
 	c.hear(&b)
 	course.Enrol(&b, org, c.account.ID, c.moves, c.today, c.now)
+	c.placeStarters(&b)
 	if c.mayHaveLink() {
 		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
@@ -283,6 +286,18 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 // powers are more than an API key's.
 func (c *call) mayHaveLink() bool {
 	return c.account.Untouched(c.who.Organization.ID) && !c.member.Role.Staff()
+}
+
+// placeStarters gives starter tests with new courses alone: who renews has had them.
+func (c *call) placeStarters(b *pg.Batch) {
+	o := c.who.Organization
+	c.starters = make([]int, len(c.moves))
+	for i, m := range c.moves {
+		if m.Action == course.Created {
+			catalog.PlaceStarters(b, catalog.Placement{Organization: o.ID, User: c.account.ID, Course: m.After.Course.ID, Type: m.After.Course.Type,
+				PerCourse: o.Defaults.StarterTestsPerCourse, Limit: o.Defaults.VisibleTestsLimit}, c.now, &c.starters[i])
+		}
+	}
 }
 
 func (c *call) writeMember(b *pg.Batch) {

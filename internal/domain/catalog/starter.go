@@ -1,0 +1,33 @@
+package catalog
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Placement asks for starter tests for a student who was granted a course.
+type Placement struct {
+	Organization id.Organization
+	User         id.User
+	Course       id.Course
+	Type         string // of the course, and of the tests
+	PerCourse    int    // the organization's starter_tests_per_course
+	Limit        int    // its visible_tests_limit: of all tests that a new student sees
+}
+
+// PlaceStarters queues the placing of min(per course, available, limit − already placed)
+// tests, unseen ones in the catalog's order; placed tells how many when b is sent.
+func PlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
+	if p.PerCourse > 0 && p.Limit > 0 {
+		queuePlaceStarters(b, p, now, placed)
+	}
+}
+
+// StartersAvailable counts the active starter tests that the organization can place, by
+// type.
+func StartersAvailable(ctx context.Context, q pg.Querier, org id.Organization) (map[string]int, error) {
+	return countStarters(ctx, q, org)
+}

@@ -36,6 +36,11 @@ type desk struct {
 
 func open(t *testing.T) *desk {
 	t.Helper()
+	return openOn(t, pgtest.New(t))
+}
+
+func openOn(t *testing.T, db *pg.DB) *desk {
+	t.Helper()
 	keyset, err := seal.NewKeyset()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +49,7 @@ func open(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, Office: &provision.Office{DB: pgtest.New(t), Mail: email.Desk{Box: box}, Clock: clock.At(now), Zone: time.UTC,
+	d := &desk{t: t, Office: &provision.Office{DB: db, Mail: email.Desk{Box: box}, Clock: clock.At(now), Zone: time.UTC,
 		PublicURL: "https://learn.test"}}
 	d.who = d.organization("north")
 	return d
@@ -370,7 +375,7 @@ func TestFaultsSaveNothing(t *testing.T) {
 func TestConcurrentCallsForOneEmail(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	const calls = 50
+	const calls = 200
 	answers := make([]provision.Answer, calls)
 	var wg sync.WaitGroup
 	for i := range calls {

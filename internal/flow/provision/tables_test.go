@@ -1,0 +1,276 @@
+package provision_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// row is one row of a table of the contract, under the row's own name: what was before,
+// the call, and what comes of it.
+type row struct {
+	name   string
+	before func(d *desk) // nil: nothing was before
+	call   func(d *desk) provision.Command
+	status string
+	action course.Action // of the only entry; "": there is none
+	made   bool          // 201
+	mail   provision.MailStatus
+	typ    email.Type
+	events []string
+	check  func(t *testing.T, d *desk, a provision.Answer)
+}
+
+const (
+	success = "success"
+	already = "already_provisioned"
+	joined  = "student.joined"
+	created = "enrollment.created"
+	updated = "enrollment.updated"
+)
+
+func plain(courses ...string) func(*desk) provision.Command {
+	return func(*desk) provision.Command { return ana(courses...) }
+}
+
+func enrolled(d *desk) { d.student(ana("ielts")) }
+
+// mailed is enrolled, with the welcome mail sent.
+func mailed(d *desk) {
+	enrolled(d)
+	d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+}
+
+func extension(d *desk) provision.Command {
+	c := ana("ielts")
+	c.ExtendAccess, c.ExternalRef, c.TenureMonths = true, "order 7", 2
+	return c
+}
+
+func state(s string) func(*desk) {
+	return func(d *desk) {
+		mailed(d)
+		d.exec(`UPDATE enrolments SET state = $1, told_standing = $1`, s)
+	}
+}
+
+// ended makes the enrolment one whose end date passed so many days ago.
+func ended(days int, state, standing string) func(*desk) {
+	return func(d *desk) {
+		mailed(d)
+		d.exec(`UPDATE enrolments SET state = $2, told_standing = $3, start_date = $1::date - 60, end_date = $1::date, grace_period_end = $1::date + 7`,
+			today.AddDays(-days), state, standing)
+	}
+}
+
+func (d *desk) batch(typ string) id.Course {
+	d.t.Helper()
+	c, err := course.Create(d.t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: typ, OpenForEnrolment: true, StartDate: today}, now)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return c.ID
+}
+
+func runRows(t *testing.T, rows []row) {
+	t.Helper()
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			if r.before != nil {
+				r.before(d)
+			}
+			d.events()
+			a := d.student(r.call(d))
+			r.compare(t, d, a)
+		})
+	}
+}
+
+func (r row) compare(t *testing.T, d *desk, a provision.Answer) {
+	t.Helper()
+	var action course.Action
+	if len(a.Enrollments) == 1 {
+		action = a.Enrollments[0].Action
+		if e := a.Enrollments[0]; e.AlreadyEnrolled != (action == course.Unchanged || action == course.Skipped) || (e.StarterTestsAssigned == nil) != e.AlreadyEnrolled {
+			t.Errorf("entry = %+v", e)
+		}
+	}
+	var typ email.Type
+	if a.Email.Type != nil {
+		typ = *a.Email.Type
+	}
+	if a.Status != r.status || a.CreatedUser != r.made || action != r.action || a.Email.Status != r.mail || typ != r.typ {
+		t.Errorf("status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ,
+			r.status, r.made, r.action, r.mail, r.typ)
+	}
+	if got := d.events(); !slices.Equal(got, r.events) {
+		t.Errorf("events %q, want %q", got, r.events)
+	}
+	if r.check != nil {
+		r.check(t, d, a)
+	}
+}
+
+// Contract: Scenario table. Its last row is TestFaultsSaveNothing here and
+// TestProvisioningErrors of package rest.
+func TestScenarioTable(t *testing.T) {
+	t.Parallel()
+	runRows(t, []row{
+		{name: "New email", call: plain("ielts"), status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeWelcome,
+			events: []string{joined, created}, check: func(t *testing.T, _ *desk, a provision.Answer) {
+				if !a.Membership.Created || a.Enrollments[0].EndDate != today.AddMonths(6) {
+					t.Errorf("%+v", a)
+				}
+			}},
+		{name: "New email with username and password", call: func(*desk) provision.Command {
+			c := ana("ielts")
+			c.Username, c.Password = "ana", password
+			return c
+		}, status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeCredentials, events: []string{joined, created}},
+		{name: "New email with generate", call: func(*desk) provision.Command {
+			c := ana("ielts")
+			c.Mode = provision.ModeGenerate
+			return c
+		}, status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeCredentials, events: []string{joined, created}},
+		{name: "Existing account, new course", before: mailed, call: plain("toefl"), status: success, action: course.Created, mail: "queued",
+			typ: email.TypeWelcome, events: []string{created}},
+		{name: "Course type with no default course yet", before: func(d *desk) { d.student(ana()) }, call: plain("sat"), status: success,
+			action: course.Created, mail: "queued", typ: email.TypeWelcome, events: []string{created}, check: func(t *testing.T, d *desk, a provision.Answer) {
+				if n := d.count(`SELECT count(*) FROM courses WHERE is_default AND course_type = 'sat' AND id = $1`, a.Enrollments[0].CourseID); n != 1 || !a.Enrollments[0].IsDefaultCourse {
+					t.Errorf("%+v", a.Enrollments[0])
+				}
+			}},
+		{name: "Student already in a course of that type", before: func(d *desk) {
+			c := ana()
+			c.CourseIDs = []id.Course{d.batch("gre")}
+			d.student(c)
+			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+		}, call: plain("gre"), status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *desk, a provision.Answer) {
+			if a.Enrollments[0].CourseName != "Evening" {
+				t.Errorf("%+v", a.Enrollments[0])
+			}
+		}},
+		{name: "Running course, same call repeated", before: mailed, call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed"},
+		{name: "Running course, extend_access, new external_ref", before: mailed, call: extension, status: success, action: course.Extended,
+			mail: "queued", typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, _ *desk, a provision.Answer) {
+				if a.Enrollments[0].EndDate != today.AddMonths(6).AddMonths(2) {
+					t.Errorf("%+v", a.Enrollments[0])
+				}
+			}},
+		{name: "Same extension repeated", before: func(d *desk) {
+			enrolled(d)
+			d.student(extension(d))
+			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *desk, a provision.Answer) {
+			if a.Enrollments[0].Note != course.NoteAlreadyExtended || a.Enrollments[0].EndDate != today.AddMonths(8) {
+				t.Errorf("%+v", a.Enrollments[0])
+			}
+		}},
+		{name: "End date passed", before: ended(30, "running", "expired"), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
+			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *desk, a provision.Answer) {
+				if e := a.Enrollments[0]; e.StartDate != today || e.EndDate != today.AddMonths(6) || d.count(`SELECT count(*) FROM enrolments`) != 1 {
+					t.Errorf("%+v", e)
+				}
+			}},
+		{name: "Suspended in that course", before: state("suspended"), call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed",
+			check: func(t *testing.T, _ *desk, a provision.Answer) {
+				if e := a.Enrollments[0]; e.SkippedReason != "suspended" || e.Status != course.StandingSuspended || len(a.Warnings) != 1 {
+					t.Errorf("%+v, warnings %q", e, a.Warnings)
+				}
+			}},
+		{name: "Welcome email failed last time", before: func(d *desk) {
+			enrolled(d)
+			d.exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
+		}, call: plain(), status: already, mail: "queued", typ: email.TypeWelcome},
+		{name: "Inactive member re-granted a course", before: func(d *desk) {
+			ended(30, "running", "expired")(d)
+			d.exec(`UPDATE members SET status = 'inactive'`)
+		}, call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued", typ: email.TypeWelcome, events: []string{joined, updated},
+			check: func(t *testing.T, _ *desk, a provision.Answer) {
+				if !a.Membership.Reactivated || a.Membership.Status != org.MemberActive {
+					t.Errorf("%+v", a.Membership)
+				}
+			}},
+		{name: "No course named", call: plain(), status: success, made: true, mail: "queued", typ: email.TypeWelcome, events: []string{joined}},
+		{name: "No course named, existing account", before: mailed, call: plain(), status: already, mail: "not_needed"},
+	})
+}
+
+// Contract: Enrolment moves caused by POST /provision/student/. The rule itself is
+// course.Plan, whose table has the same rows.
+func TestEnrolmentMovesTable(t *testing.T) {
+	t.Parallel()
+	again := func(name, from, standing string, days int) row {
+		return row{name: name, before: ended(days, from, standing), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
+			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *desk, a provision.Answer) {
+				if a.Enrollments[0].StartDate != today || a.Enrollments[0].Status != course.StandingActive || d.count(`SELECT count(*) FROM enrolments`) != 1 {
+					t.Errorf("%+v", a.Enrollments[0])
+				}
+			}}
+	}
+	runRows(t, []row{
+		{name: "no enrolment: the call names the type", call: plain("ielts"), status: success, action: course.Created, made: true, mail: "queued",
+			typ: email.TypeWelcome, events: []string{joined, created}},
+		{name: "no enrolment: the call names a course id", call: func(d *desk) provision.Command {
+			c := ana()
+			c.CourseIDs = []id.Course{d.batch("gre")}
+			return c
+		}, status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeWelcome, events: []string{joined, created}},
+		{name: "running: same call repeated", before: mailed, call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed"},
+		{name: "running: extend_access with a new external_ref", before: mailed, call: extension, status: success, action: course.Extended, mail: "queued",
+			typ: email.TypeWelcome, events: []string{updated}},
+		{name: "running: extend_access with a used external_ref", before: func(d *desk) {
+			enrolled(d)
+			d.student(extension(d))
+			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed"},
+		again("grace_period: the call names the course", "running", "grace_period", 1),
+		again("expired: the call names the course", "running", "expired", 8),
+		again("dropped, end date passed: the call names the course", "dropped", "dropped", 1),
+		again("completed, end date passed: the call names the course", "completed", "completed", 1),
+		{name: "dropped, end date not passed: left alone", before: state("dropped"), call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed",
+			check: func(t *testing.T, _ *desk, a provision.Answer) {
+				if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "dropped") {
+					t.Errorf("warnings %q", a.Warnings)
+				}
+			}},
+		{name: "suspended: the call names the course", before: state("suspended"), call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed"},
+	})
+}
+
+// Contract: Membership. The rows of roster imports are package rosterimport's.
+func TestMembershipTable(t *testing.T) {
+	t.Parallel()
+	inactive := func(d *desk) {
+		mailed(d)
+		d.exec(`UPDATE members SET status = 'inactive'`)
+	}
+	want := func(status org.MemberStatus, created, reactivated bool) func(*testing.T, *desk, provision.Answer) {
+		return func(t *testing.T, _ *desk, a provision.Answer) {
+			if m := a.Membership; m.Status != status || m.Created != created || m.Reactivated != reactivated || m.Role != org.RoleMember {
+				t.Errorf("%+v", m)
+			}
+		}
+	}
+	runRows(t, []row{
+		{name: "no membership: provisioning", call: plain(), status: success, made: true, mail: "queued", typ: email.TypeWelcome, events: []string{joined},
+			check: want(org.MemberActive, true, false)},
+		{name: "active: provisioning", before: mailed, call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed",
+			check: want(org.MemberActive, false, false)},
+		{name: "inactive: provisioning grants a course", before: inactive, call: plain("toefl"), status: success, action: course.Created, mail: "queued",
+			typ: email.TypeWelcome, events: []string{created}, check: want(org.MemberActive, false, true)}, // a current enrolment kept them a student
+		{name: "inactive: no course named", before: inactive, call: plain(), status: already, mail: "not_needed", check: want(org.MemberInactive, false, false)},
+		{name: "inactive: only a suspended course named", before: func(d *desk) {
+			state("suspended")(d)
+			d.exec(`UPDATE members SET status = 'inactive'`)
+		}, call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed", check: want(org.MemberInactive, false, false)},
+	})
+}

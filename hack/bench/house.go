@@ -117,7 +117,7 @@ func (h *house) startServers(ctx context.Context, tools stack.Tools) error {
 	}
 	h.keeper = webhook.Keeper{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
 	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
-		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn"},
+		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0"},
 		Ports: stack.Ports{API: ports[3], Platform: ports[4], APIPrivate: ports[5], WorkerPrivate: ports[6], SenderPrivate: ports[7]}}
 	return nil
 }

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// pgbench runs the SQL of one creation, as it is sent, again and again: same statements, same
+// transaction, same pipelines. It returns transactions a second.
+func (h *house) pgbench(ctx context.Context, key string, lasting time.Duration) (float64, error) {
+	script, err := h.recordCreation(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	file := filepath.Join(h.dir, "creation.sql")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		return 0, err
+	}
+	tools, err := stack.EnsureServers(ctx, os.Stderr)
+	if err != nil {
+		return 0, err
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(tools.PostgresBin, "pgbench"), "-n", "-M", "prepared", "-c", strconv.Itoa(clients), "-j", "2",
+		"-T", strconv.Itoa(int(lasting.Seconds())), "-f", file, h.settings.DatabaseURL).CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("pgbench: %w\n%s\n%s", err, out, script)
+	}
+	if found := tps.FindSubmatch(out); found != nil {
+		return strconv.ParseFloat(string(found[1]), 64)
+	}
+	return 0, fmt.Errorf("pgbench says no rate:\n%s", out)
+}
+
+var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
+
+// marker is the part of the recorded student's name that pgbench draws anew each time.
+const marker = "recorded7mark"
+
+// recordCreation provisions one student in this process and writes down what is sent.
+func (h *house) recordCreation(ctx context.Context, key string) (string, error) {
+	who, err := org.NewKeyring(h.db).Principal(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	rec := &recorder{}
+	config := h.db.Config()
+	config.ConnConfig.Tracer = rec
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return "", err
+	}
+	defer pool.Close()
+	db := *h.db
+	db.Pool = pool
+	office := &provision.Office{DB: &db, Mail: email.Desk{Box: h.keeper.Box}, Clock: clock.System, Zone: time.UTC, PublicURL: h.settings.PublicURL()}
+	_, err = office.Student(ctx, who, provision.Command{Email: "student-" + marker + "@bench-school.org", FirstName: "Asha", LastName: "Rao", Courses: []string{"ielts"}})
+	return rec.script(), err
+}
+
+// recorder writes a pgbench script of what it sees.
+type recorder struct{ lines []string }
+
+func (r *recorder) script() string {
+	return "\\set n random(1, 1000000000000000)\n" + strings.Join(r.lines, "\n") + "\n"
+}
+
+// TraceQueryStart records a statement that is sent by itself. Ids that it gives are used later.
+func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	end := ";"
+	switch {
+	case strings.Contains(data.SQL, "INSERT INTO accounts"):
+		end = ` \gset user_`
+	case strings.Contains(data.SQL, "INSERT INTO emails"):
+		end = ` \gset mail_`
+	}
+	r.lines = append(r.lines, literal(data.SQL, data.Args)+end)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// TraceBatchStart begins a pipeline.
+func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	r.lines = append(r.lines, `\startpipeline`)
+	return ctx
+}
+
+// TraceBatchQuery records a statement of a pipeline.
+func (r *recorder) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	r.lines = append(r.lines, literal(data.SQL, data.Args)+";")
+}
+
+// TraceBatchEnd ends a pipeline.
+func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {
+	r.lines = append(r.lines, `\endpipeline`)
+}
+
+var placeholder = regexp.MustCompile(`\$[0-9]+`)
+
+// literal puts the arguments into the statement.
+func literal(sql string, args []any) string {
+	return placeholder.ReplaceAllStringFunc(sql, func(p string) string {
+		n, _ := strconv.Atoi(p[1:])
+		return value(args[n-1])
+	})
+}
+
+func value(arg any) string {
+	switch v := arg.(type) {
+	case nil:
+		return "NULL"
+	case id.User:
+		return ":user_id"
+	case int64: // the subject of the mail's task
+		return ":mail_id"
+	case time.Time:
+		return fmt.Sprintf("to_timestamp(%d.%06d)", v.Unix(), v.Nanosecond()/1000)
+	case clock.Date:
+		if v.IsZero() {
+			return "NULL::date"
+		}
+		return quote(v.String()) + "::date"
+	case uuid.UUID:
+		return quote(v.String()) + "::uuid"
+	case []byte:
+		return bytesValue(v)
+	}
+	r := reflect.ValueOf(arg)
+	switch r.Kind() {
+	case reflect.String:
+		return quote(r.String())
+	case reflect.Slice:
+		return listValue(r)
+	default:
+		return fmt.Sprint(arg)
+	}
+}
+
+// bytesValue tells JSON, the hash of a link, which is unique, and other bytes apart.
+func bytesValue(v []byte) string {
+	switch {
+	case v == nil:
+		return "NULL"
+	case len(v) > 0 && v[0] == '{':
+		return quote(string(v)) + "::jsonb"
+	case len(v) == 32:
+		return "sha256(random()::text::bytea)"
+	}
+	return `'\x` + hex.EncodeToString(v) + `'::bytea`
+}
+
+func listValue(r reflect.Value) string {
+	list := make([]string, r.Len())
+	kind := "bigint"
+	for i := range list {
+		list[i] = value(r.Index(i).Interface())
+	}
+	switch r.Type().Elem().Kind() {
+	case reflect.String:
+		kind = "text"
+	case reflect.Array:
+		kind = "uuid"
+	case reflect.Slice:
+		kind = "json"
+		for i := range list {
+			list[i] = strings.TrimSuffix(list[i], "::jsonb")
+		}
+	default:
+	}
+	return "ARRAY[" + strings.Join(list, ", ") + "]::" + kind + "[]"
+}
+
+// quote makes a literal in which the marker is drawn anew.
+func quote(s string) string {
+	return "('" + strings.ReplaceAll(strings.ReplaceAll(s, "'", "''"), marker, "' || :n || '") + "')"
+}

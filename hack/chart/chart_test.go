@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -286,6 +288,47 @@ func TestOptionsReachThePods(t *testing.T) {
 	if text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") == "" || find(all, "ConfigMap", "reg-dashboard-service") == nil {
 		t.Error("no rules or dashboards")
 	}
+}
+
+// What the operator may do is what config/rbac says, from which its own tests run.
+func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(chartDir(t), "..", "..", "config", "rbac", "role.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := permissions(objects(t, string(content)))
+	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "evaluation-values.yaml"))
+	if got := permissions([]object{find(all, "ClusterRole", "n-r-registrar-operator")}); !slices.Equal(got, want) {
+		t.Errorf("the chart: %v\nconfig/rbac: %v", got, want)
+	}
+	some := render(t, "--values", filepath.Join(chartDir(t), "ci", "external-values.yaml"))
+	cluster := find(some, "ClusterRole", "n-r-registrar-operator")
+	for _, p := range permissions([]object{cluster}) {
+		if strings.Contains(p, "secrets") || strings.Contains(p, "webhookendpoints") {
+			t.Errorf("with watchNamespaces the operator still may %s everywhere", p)
+		}
+	}
+	if got := permissions([]object{cluster, find(some, "Role", "n-r-registrar-operator")}); !slices.Equal(got, want) {
+		t.Errorf("with watchNamespaces: %v\nconfig/rbac: %v", got, want)
+	}
+}
+
+// permissions are the single things that roles allow, "create events.k8s.io/events", in order.
+func permissions(roles []object) []string {
+	var all []string
+	for _, role := range roles {
+		for _, rule := range list(role, "rules") {
+			for _, group := range list(rule, "apiGroups") {
+				for _, resource := range list(rule, "resources") {
+					for _, verb := range list(rule, "verbs") {
+						all = append(all, fmt.Sprintf("%v %v/%v", verb, group, resource))
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // container is the first container of a workload.

@@ -78,9 +78,6 @@ capabilities: {drop: [ALL]}
 - name: DATABASE_URL
   valueFrom:
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "database" "own" "connections" "key" "DATABASE_URL") }}
-- name: REDIS_URL
-  valueFrom:
-    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "redis" "own" "connections" "key" "REDIS_URL") }}
 - {name: SECRET_KEYSET_FILE, value: /etc/registrar/keyset/keyset.json}
 - {name: PRIVATE_ADDR, value: ":9090"}
 - {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
@@ -168,7 +165,14 @@ fsGroup: {{ . }}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
+{{- define "registrar.redisEnv" -}}
+- name: REDIS_URL
+  valueFrom:
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "redis" "own" "connections" "key" "REDIS_URL") }}
+{{- end -}}
+
 {{- define "registrar.apiEnv" -}}
+{{ include "registrar.redisEnv" . }}
 - {name: HTTP_ADDR, value: ":8080"}
 - {name: PLATFORM_ADDR, value: ":8081"}
 - name: PLATFORM_KEY
@@ -188,6 +192,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{- define "registrar.workerEnv" -}}
+{{ include "registrar.redisEnv" . }}
 - name: SMTP_URL
   valueFrom:
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "mail" "own" "connections" "key" "SMTP_URL") }}
@@ -200,9 +205,23 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{- define "registrar.senderEnv" -}}
+{{ include "registrar.redisEnv" . }}
 - {name: WEBHOOK_CONCURRENCY, value: {{ .Values.webhookSender.concurrency | quote }}}
 {{- include "registrar.webhookEnv" . }}
 {{- if .Values.webhooks.caSecret }}
 - {name: WEBHOOK_CA_FILE, value: /etc/registrar/ca/{{ .Values.webhooks.caSecretKey }}}
 {{- end }}
+{{- end -}}
+
+{{- define "registrar.operatorEnv" -}}
+- {name: CLUSTER_NAME, value: {{ .Values.operator.clusterName | quote }}}
+{{- with .Values.operator.watchNamespaces }}
+- {name: WATCH_NAMESPACES, value: {{ join "," . | quote }}}
+{{- end }}
+{{- include "registrar.webhookEnv" . }}
+{{- end -}}
+
+{{/* The programs that are installed, separated by spaces. */}}
+{{- define "registrar.programs" -}}
+api-server worker webhook-sender{{ if .Values.operator.enabled }} operator{{ end }}
 {{- end -}}

@@ -44,7 +44,7 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
     spec:
-      serviceAccountName: {{ if $.Values.serviceAccount.create }}{{ include "registrar.fullname" $ }}-{{ .component }}{{ else }}default{{ end }}
+      serviceAccountName: {{ if or $.Values.serviceAccount.create .token }}{{ include "registrar.fullname" $ }}-{{ .component }}{{ else }}default{{ end }}
       automountServiceAccountToken: {{ .token | default false }}
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ .grace }}

@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -35,6 +36,7 @@ type Server struct {
 	Webhooks webhook.Keeper
 	Cursors  *page.Cursors
 	LTI      lti.Keeper
+	Work     *finalize.Desk
 	Activity *prometheus.CounterVec // of ActivityCounter
 }
 
@@ -72,6 +74,10 @@ func (s *Server) Routes(r chi.Router) {
 	r.Delete("/organizations/{slug}/lti-consumer", edge.Handle(s.removeConsumer))
 	r.Post("/activity", edge.Handle(s.recordActivity))
 	r.Post("/activity/compile", edge.Handle(s.compileActivity))
+	r.Put("/test-sessions/{session}", edge.Handle(s.putTestSession))
+	r.Put("/quiz-submissions/{assignment}", edge.Handle(s.putQuizSubmission))
+	r.Put("/assessment-submissions/{assignment}/{user_id}", edge.Handle(s.putAssessmentSubmission))
+	r.Post("/work", edge.Handle(s.postWork))
 	r.Put("/catalog/tests/{code}", edge.Handle(s.putSharedTest))
 	r.Put("/organizations/{slug}/catalog/tests/{code}", edge.Handle(s.putOwnItem(catalog.Test)))
 	r.Put("/organizations/{slug}/catalog/quizzes/{code}", edge.Handle(s.putOwnItem(catalog.Quiz)))

@@ -59,6 +59,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/progress/daily", edge.Handle(s.listProgress))
 	r.Post("/assignments", edge.Handle(s.assignWork))
 	r.Get("/assignments", edge.Handle(s.listAssignments))
+	r.Get("/results", edge.Handle(s.listResults))
 }
 
 // today is the platform's day.

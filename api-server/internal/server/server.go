@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -84,6 +85,7 @@ func New(d Deps) APIs {
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
+		Work: &finalize.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box}}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)

@@ -315,6 +315,9 @@ func (s Scale) checkSection(name string, m Mark) (Scored, error) {
 	if !section.Holds(score) {
 		return Scored{}, offScale("score", score, section.Range)
 	}
+	if len(m.Sections) == 0 {
+		m.Sections = map[string]decimal.Number{name: score}
+	}
 	return Scored{score, section.Max, m.Sections}, nil
 }
 

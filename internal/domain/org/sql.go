@@ -187,3 +187,15 @@ func selectDeeds(ctx context.Context, q pg.Querier, org id.Organization, before 
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Deed])
 }
+
+func selectIDs(ctx context.Context, q pg.Querier, slugs []string) (map[string]id.Organization, error) {
+	rows, err := q.Query(ctx, `SELECT slug, id FROM organizations WHERE slug = ANY ($1)`, slugs)
+	if err != nil {
+		return nil, err
+	}
+	ids := make(map[string]id.Organization)
+	var slug string
+	var org id.Organization
+	_, err = pgx.ForEachRow(rows, []any{&slug, &org}, func() error { ids[slug] = org; return nil })
+	return ids, err
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/flow/standing"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -38,6 +39,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 	return []Duty{
 		{Name: "telling of overdue assignments", Every: 10 * time.Second, Do: func(ctx context.Context, now time.Time) error {
 			return (&assign.Desk{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
+		}},
+		{Name: "placing results of students who came back", Every: 10 * time.Second, Do: func(ctx context.Context, now time.Time) error {
+			return (&finalize.Desk{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
 		}},
 		{Name: "making partitions for activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return activity.MakePartitions(ctx, db, clock.DateIn(now, activity.Zone), partitionsAhead)

@@ -1,0 +1,48 @@
+package result
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Filter chooses final results.
+type Filter struct {
+	Kinds  []string // nil: all
+	Type   string   // of tests; "": any
+	User   id.User  // 0: everybody's
+	Course id.Course
+	Since  time.Time // became final then or later; zero: ever
+	Until  time.Time // became final before; zero: ever
+	Today  clock.Date
+}
+
+// Listed is a result with what is shown of its student and item.
+type Listed struct {
+	Result
+	Email, FirstName, LastName string
+	ItemTitle                  string
+}
+
+// List gives up to limit final results of the organization's students, as they are today,
+// whose position is above after, by position.
+func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
+	p := newPage(org, f, after, limit)
+	if f.Course != 0 && f.User == 0 {
+		few, err := selectFew(ctx, q, org, f.Course)
+		if err != nil {
+			return nil, err
+		}
+		p.few = few
+	}
+	return selectPage(ctx, q, p)
+}
+
+// RebuildSpans makes the spans of an organization anew from its results. It is for loads
+// that write results without Save, and holds the organization's counter.
+func RebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+	return rebuildSpans(ctx, tx, org)
+}

@@ -1,0 +1,351 @@
+package result
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+const columns = `r.ref, r.kind, r.type, r.user_id, r.item_id, coalesce(r.assignment_id, 0), r.attempt, coalesce(r.section, ''), r.state,
+	r.started_at, r.completed_at, r.released_at, r.score_e4, r.max_score_e4, r.sections::text, r.final_at, coalesce(r.position, 0), r.parked`
+
+func (r *Result) targets(sections **string) []any {
+	return []any{&r.Ref, &r.Kind, &r.Type, &r.User, &r.Item, &r.Assignment, &r.Attempt, &r.Section, &r.State,
+		&r.StartedAt, &r.CompletedAt, &r.ReleasedAt, &r.Score, &r.MaxScore, sections, &r.FinalAt, &r.Position, &r.Parked}
+}
+
+func (r *Result) take(sections *string) {
+	if sections != nil {
+		r.Sections = json.RawMessage(*sections)
+	}
+}
+
+func lockSome(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) ([]Result, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT `+columns+` FROM results r
+		WHERE r.organization_id = $1 AND r.ref = ANY ($2) ORDER BY r.ref FOR NO KEY UPDATE`, org, refs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Result, err error) {
+		var sections *string
+		err = row.Scan(r.targets(&sections)...)
+		r.take(sections)
+		return r, err
+	})
+}
+
+// draw takes $2 positions; base is the last one before them.
+const draw = `
+	INSERT INTO result_positions AS p (organization_id, last) VALUES ($1, $2::bigint)
+	ON CONFLICT (organization_id) DO UPDATE SET last = p.last + excluded.last
+	RETURNING p.last - $2 AS base`
+
+// keepSpans widens the spans of placed, rows of (position, final_at).
+const keepSpans = `
+	INSERT INTO result_spans AS s (organization_id, span, first_final, last_final)
+	SELECT $1, position / 1024, min(final_at), max(final_at) FROM placed GROUP BY 2 ORDER BY 2
+	ON CONFLICT (organization_id, span) DO UPDATE SET
+		first_final = least(s.first_final, excluded.first_final), last_final = greatest(s.last_final, excluded.last_final)`
+
+// save writes all changes in one statement, which takes the counter before it writes.
+func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change, now time.Time) (inserted, updated int, err error) {
+	v, places := arrays(changes)
+	counter := draw
+	if places == 0 {
+		counter = `SELECT $2::bigint AS base`
+	}
+	err = tx.QueryRow(ctx, `
+		WITH counter AS (`+counter+`
+		), source AS (
+			SELECT u.*, CASE WHEN u.place > 0 THEN counter.base + u.place END AS position
+			FROM counter, unnest($4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
+				$13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bigint[], $18::text[], $19::timestamptz[],
+				$20::boolean[], $21::bigint[], $22::boolean[])
+			AS u(ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at, released_at,
+				score_e4, max_score_e4, sections, final_at, parked, place, fresh)
+		), fresh AS (
+			INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at,
+				released_at, score_e4, max_score_e4, sections, final_at, position, parked, updated_at)
+			SELECT $1, ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at,
+				released_at, score_e4, max_score_e4, sections::json, final_at, position, parked, $3
+			FROM source WHERE fresh
+			ON CONFLICT DO NOTHING RETURNING 1
+		), changed AS (
+			UPDATE results r SET type = s.type, user_id = s.user_id, item_id = s.item_id, assignment_id = s.assignment_id, attempt = s.attempt,
+				section = s.section, state = s.state, started_at = s.started_at, completed_at = s.completed_at, released_at = s.released_at,
+				score_e4 = s.score_e4, max_score_e4 = s.max_score_e4, sections = s.sections::json, final_at = s.final_at,
+				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END, parked = s.parked, updated_at = $3
+			FROM source s WHERE NOT s.fresh AND r.organization_id = $1 AND r.ref = s.ref RETURNING 1
+		), placed AS (
+			SELECT position, final_at FROM source WHERE position IS NOT NULL
+		), spans AS (`+keepSpans+`)
+		SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM changed)`,
+		append([]any{org, places, now}, v...)...).Scan(&inserted, &updated)
+	return inserted, updated, err
+}
+
+// arrays turns the changes into columns and counts those that take a position.
+func arrays(changes []Change) (columns []any, places int) {
+	n := len(changes)
+	refs, kinds, types := make([]string, n), make([]string, n), make([]string, n)
+	users, items, assignments := make([]int64, n), make([]int64, n), make([]*int64, n)
+	attempts, sections, states := make([]string, n), make([]*string, n), make([]string, n)
+	started, completed, released := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
+	scores, highest, objects := make([]*int64, n), make([]*int64, n), make([]*string, n)
+	finals, parked, place, fresh := make([]*time.Time, n), make([]bool, n), make([]int64, n), make([]bool, n)
+	for i, c := range changes {
+		refs[i], kinds[i], types[i] = c.Ref, c.Kind, c.Type
+		users[i], items[i], assignments[i] = int64(c.User), int64(c.Item), orNull(int64(c.Assignment))
+		attempts[i], sections[i], states[i] = string(c.Attempt), orNull(c.Section), string(c.State)
+		started[i], completed[i], released[i] = c.StartedAt, c.CompletedAt, c.ReleasedAt
+		scores[i], highest[i], objects[i] = (*int64)(c.Score), (*int64)(c.MaxScore), orNull(string(c.Sections))
+		finals[i], parked[i], fresh[i] = c.FinalAt, c.Parked, c.New
+		if c.Places {
+			places++
+			place[i] = int64(places)
+		}
+	}
+	return []any{refs, kinds, types, users, items, assignments, attempts, sections, states, started, completed, released,
+		scores, highest, objects, finals, parked, place, fresh}, places
+}
+
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func lockParked(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT ref FROM results WHERE organization_id = $1 AND user_id = $2 AND parked ORDER BY ref FOR NO KEY UPDATE`, org, user)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// replace gives the results new positions, in the order of the old ones.
+func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) error {
+	_, err := tx.Exec(ctx, `
+		WITH counter AS (`+draw+`
+		), source AS (
+			SELECT ref, final_at, counter.base + row_number() OVER (ORDER BY r.position) AS position
+			FROM counter, results r WHERE r.organization_id = $1 AND r.ref = ANY ($3) AND r.position IS NOT NULL
+		), placed AS (
+			SELECT position, final_at FROM source
+		), spans AS (`+keepSpans+`)
+		UPDATE results r SET position = s.position, parked = false
+		FROM results o LEFT JOIN source s ON s.ref = o.ref
+		WHERE o.organization_id = $1 AND o.ref = ANY ($3) AND r.organization_id = $1 AND r.ref = o.ref`, org, len(refs), refs)
+	return err
+}
+
+// inScope is the condition on r (rows with organization_id and user_id) for an active
+// member of the student role, or somebody who has access by an enrolment on the day of
+// parameter number today and is not of the staff.
+func inScope(today int) string {
+	return fmt.Sprintf(`coalesce(
+		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
+		 FROM members m WHERE m.organization_id = r.organization_id AND m.user_id = r.user_id),
+		EXISTS (SELECT FROM enrolments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
+			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d))`, today)
+}
+
+func selectReturned(ctx context.Context, q pg.Querier, today clock.Date, limit int) ([]Student, error) {
+	rows, err := q.Query(ctx, `
+		SELECT r.organization_id, r.user_id FROM (SELECT DISTINCT organization_id, user_id FROM results WHERE parked) AS r
+		WHERE `+inScope(1)+` LIMIT $2`, today, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Student])
+}
+
+func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Person, error) {
+	rows, err := q.Query(ctx, `
+		SELECT r.user_id, r.email, r.first_name, r.last_name, coalesce(r.role, 'member') <> 'member', `+inScope(3)+`
+		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name, m.role
+			FROM accounts a LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
+			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL OR EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
+		org, users, today)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Person])
+}
+
+// maxFew is the largest course whose people's results are looked up one by one; a larger
+// one is common enough for its results to be met on a walk through all of them.
+const maxFew = 200
+
+// selectFew reads the people of a small course; nil for a large one.
+func selectFew(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) ([]id.User, error) {
+	rows, err := q.Query(ctx, `SELECT user_id FROM enrolments WHERE course_id = $2 AND organization_id = $1 LIMIT $3`, org, course, maxFew+1)
+	if err != nil {
+		return nil, err
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowTo[id.User])
+	if len(users) > maxFew {
+		return nil, err
+	}
+	return append([]id.User{}, users...), err
+}
+
+// page builds the statement of one page.
+type page struct {
+	Filter
+	few   []id.User // of the course, when they are few
+	args  []any
+	where []string
+}
+
+func newPage(org id.Organization, f Filter, after int64, limit int) *page {
+	return &page{Filter: f, args: []any{org, after, limit, f.Today}}
+}
+
+func (p *page) arg(v any) string {
+	p.args = append(p.args, v)
+	return fmt.Sprintf("$%d", len(p.args))
+}
+
+func (p *page) and(condition string) { p.where = append(p.where, condition) }
+
+// source reads along the one index that fits the filter best, in the order of positions,
+// so that a page costs its own length wherever in the list it is.
+func (p *page) source() string {
+	p.and(`r.organization_id = $1 AND r.position > $2`)
+	p.and(inScope(4))
+	window := !p.Since.IsZero() || !p.Until.IsZero()
+	since, until := `'-infinity'::timestamptz`, `'infinity'::timestamptz`
+	if !p.Since.IsZero() {
+		since = p.arg(p.Since) + `::timestamptz`
+	}
+	if !p.Until.IsZero() {
+		until = p.arg(p.Until) + `::timestamptz`
+	}
+	if window {
+		p.and(`r.final_at >= ` + since + ` AND r.final_at < ` + until)
+	}
+	switch {
+	case p.User != 0:
+		p.and(`r.user_id = ` + p.arg(p.User))
+		p.ofKinds()
+		p.ofCourse()
+	case p.few != nil:
+		p.ofKinds()
+		return `SELECT r.* FROM unnest(` + p.arg(p.few) + `::bigint[]) AS u(id) CROSS JOIN LATERAL (
+			SELECT r.* FROM results r WHERE r.user_id = u.id AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
+	case window:
+		p.ofKinds()
+		p.ofCourse()
+		return `SELECT r.* FROM (SELECT span FROM result_spans
+				WHERE organization_id = $1 AND span >= $2 / 1024 AND last_final >= ` + since + ` AND first_final < ` + until + ` ORDER BY span) AS w
+			CROSS JOIN LATERAL (SELECT r.* FROM results r
+				WHERE r.position >= w.span * 1024 AND r.position < (w.span + 1) * 1024 AND ` + p.conditions() + ` ORDER BY r.position) AS r
+			ORDER BY w.span, r.position LIMIT $3`
+	case p.Type != "" || p.Kinds != nil:
+		p.ofCourse()
+		return p.ofTypes()
+	default:
+		p.ofCourse()
+	}
+	return `SELECT r.* FROM results r WHERE ` + p.conditions()
+}
+
+func (p *page) conditions() string { return strings.Join(p.where, ` AND `) }
+
+func (p *page) ofKinds() {
+	if p.Kinds != nil {
+		p.and(`r.kind = ANY (` + p.arg(p.Kinds) + `)`)
+	}
+	if p.Type != "" {
+		p.and(`r.type = ` + p.arg(p.Type))
+	}
+}
+
+func (p *page) ofCourse() {
+	if p.Course != 0 {
+		p.and(`EXISTS (SELECT FROM enrolments x WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1)`)
+	}
+}
+
+// ofTypes merges the types that are asked for, each along its index.
+func (p *page) ofTypes() string {
+	types := []string{p.Type}
+	if p.Type == "" {
+		types = typesOf(p.Kinds)
+	} else if p.Kinds != nil && !slices.Contains(p.Kinds, "test") {
+		types = nil
+	}
+	conditions := p.conditions()
+	parts := make([]string, len(types))
+	for i, t := range types {
+		parts[i] = `SELECT r.* FROM results r WHERE ` + conditions + ` AND r.type = ` + p.arg(t)
+	}
+	if len(parts) == 0 {
+		return `SELECT r.* FROM results r WHERE false AND ` + conditions
+	}
+	return strings.Join(parts, ` UNION ALL `)
+}
+
+// testTypes are the types of tests; quizzes and assessments have their kind's name.
+var testTypes = []string{"ielts", "ielts_general", "toefl", "pte_academic", "pte_core", "oet", "gre", "gmat", "sat", "duolingo", "celpip",
+	"adaptive_language", "dmat", "custom"}
+
+func typesOf(kinds []string) (types []string) {
+	for _, k := range kinds {
+		if k == "test" {
+			types = append(types, testTypes...)
+		} else {
+			types = append(types, k)
+		}
+	}
+	return types
+}
+
+func selectPage(ctx context.Context, q pg.Querier, p *page) ([]Listed, error) {
+	source := p.source()
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title
+		FROM (SELECT * FROM (`+source+`) AS chosen ORDER BY position LIMIT $3) AS r
+		JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		ORDER BY r.position`, p.args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
+		var sections *string
+		err = row.Scan(append(l.targets(&sections), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle)...)
+		l.take(sections)
+		return l, err
+	})
+}
+
+func rebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+	// No finalizing transaction may add to a span while it is counted.
+	_, err := tx.Exec(ctx, `
+		WITH counter AS (
+			INSERT INTO result_positions AS p (organization_id, last) VALUES ($1, 0)
+			ON CONFLICT (organization_id) DO UPDATE SET last = p.last RETURNING 1)
+		DELETE FROM result_spans WHERE organization_id = $1 AND EXISTS (SELECT FROM counter)`, org)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO result_spans (organization_id, span, first_final, last_final)
+		SELECT organization_id, position / 1024, min(final_at), max(final_at) FROM results
+		WHERE organization_id = $1 AND position IS NOT NULL GROUP BY 1, 2`, org)
+	return err
+}

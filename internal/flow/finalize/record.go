@@ -1,0 +1,292 @@
+package finalize
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// Record is what an engine reports of one piece of work. Zero values are what was not
+// sent: a repeat may leave out what is known.
+type Record struct {
+	Kind    catalog.Kind
+	Session string // of a test: the engine's own id of the session
+
+	Organization string // a slug; of a test. Quizzes and assessments have their assignment's
+	User         id.User
+	Item         id.Item // of a test
+	Assignment   string  // the contract's id, or its number where the kind says the rest
+	Attempt      result.Attempt
+	Section      string // practised alone
+
+	State       result.State
+	StartedAt   *time.Time
+	CompletedAt *time.Time
+	ReleasedAt  *time.Time
+	Mark        catalog.Mark
+
+	Fault error // what was wrong with it before
+}
+
+// Outcome says what became of a record.
+type Outcome struct {
+	Status Status
+	Result result.Result // as it is now; zero when rejected
+	New    bool
+	Err    error // a fault; of rejected ones
+}
+
+// Status is what was done with a record.
+type Status string
+
+// The statuses.
+const (
+	Applied   Status = "applied"
+	Unchanged Status = "unchanged" // everything was known
+	Rejected  Status = "rejected"
+)
+
+const maxSession = 200
+
+// ref is the contract's id of the result; a quiz or assessment needs its assignment.
+func (r Record) ref(of id.Assignment) string {
+	n := strconv.FormatInt(int64(of), 10)
+	switch r.Kind {
+	case catalog.Quiz:
+		return "quiz:" + n
+	case catalog.Assessment:
+		return "assessment:" + n + ":" + strconv.FormatInt(int64(r.User), 10)
+	case catalog.Test:
+	}
+	return "test:" + r.Session
+}
+
+// target is a record with what it is about, read from the database.
+type target struct {
+	Record
+	index      int
+	assignment id.Assignment // 0: none
+	org        id.Organization
+	ref        string
+}
+
+// before is what the organization has of what a record names.
+type before struct {
+	known      bool
+	result     result.Result
+	person     *result.Person // nil: not of the organization
+	item       *catalog.Item
+	assignment *assignment.Assignment
+	now        time.Time
+}
+
+// decide merges the record into what is known. It does no I/O. Faults name the field.
+func (t target) decide(b before) (result.Result, error) {
+	r := b.result
+	if !b.known {
+		r = result.Result{Ref: t.ref, Kind: string(t.Kind)}
+	}
+	if err := t.identify(&r, b); err != nil {
+		return r, err
+	}
+	if err := t.attempt(&r, b); err != nil {
+		return r, err
+	}
+	if t.State == "" && !b.known {
+		return r, fault.Field("state", "missing", "state: required; send one of started, finished, held, released")
+	}
+	if t.State != "" {
+		r.State = r.State.After(t.State)
+	}
+	if err := t.times(&r, b.now); err != nil {
+		return r, err
+	}
+	return r, t.score(&r, b)
+}
+
+// identify fixes whose work it is, on what, and for which assignment.
+func (t target) identify(r *result.Result, b before) error {
+	if t.User == 0 {
+		return fault.Field("user_id", "missing", "user_id: required for work that is new")
+	}
+	if b.person == nil {
+		return missing("user_id", "student_not_found", "user_id: the organization has no such student")
+	}
+	if r.User != 0 && r.User != b.person.User {
+		return fault.Field("user_id", "invalid", "user_id: the work is another student's; send the same user_id as before")
+	}
+	if t.Item == 0 {
+		return fault.Field("item_id", "missing", "item_id: required for work that is new")
+	}
+	if b.item == nil {
+		return missing("item_id", "item_not_found", "item_id: the organization's catalog has no such item")
+	}
+	if b.item.Kind != t.Kind {
+		return fault.Field("item_id", "invalid", "item_id: it is a %s and not a %s", b.item.Kind, t.Kind)
+	}
+	if r.Item != 0 && r.Item != b.item.ID {
+		return fault.Field("item_id", "invalid", "item_id: the work is on another item; send the same item_id as before")
+	}
+	r.User, r.Item, r.Type = b.person.User, b.item.ID, b.item.Type
+	if t.assignment == 0 {
+		return nil
+	}
+	if b.assignment == nil {
+		return missing("assignment_id", "assignment_not_found", "assignment_id: the organization has no such assignment")
+	}
+	if b.assignment.User != r.User || b.assignment.Item != r.Item {
+		return fault.Field("assignment_id", "invalid", "assignment_id: it is another student's or on another item")
+	}
+	r.Assignment = b.assignment.ID
+	return nil
+}
+
+// attempt settles why the work was done, and whether it was one section alone.
+func (t target) attempt(r *result.Result, b before) error {
+	switch {
+	case t.Attempt != "":
+		r.Attempt = t.Attempt
+	case r.Assignment != 0 && (r.Attempt == "" || r.Attempt == result.Practice):
+		r.Attempt = result.Assigned
+	case r.Attempt == "" && (t.Section != "" || b.item.Scope != catalog.ScopeFull):
+		r.Attempt = result.SectionPractice
+	case r.Attempt == "":
+		r.Attempt = result.Practice
+	}
+	if t.Kind != catalog.Test && r.Attempt != result.Assigned {
+		return fault.Field("attempt", "invalid", "attempt: a %s is assigned; leave it out", t.Kind)
+	}
+	if t.Section != "" {
+		r.Section = t.Section
+	}
+	if r.Attempt != result.SectionPractice {
+		if t.Section != "" && t.Section != b.item.Scope {
+			return fault.Field("section", "invalid", "section: only section_practice has one; leave it out")
+		}
+		r.Section = ""
+		return nil
+	}
+	if r.Section == "" && b.item.Scope != catalog.ScopeFull {
+		r.Section = b.item.Scope
+	}
+	if !b.item.HasSection(r.Section) {
+		return fault.Field("section", "unknown_section", "section: the item has no section %q; send the one that was practised", r.Section)
+	}
+	return nil
+}
+
+// times takes over what was sent and fills in what a state needs.
+func (t target) times(r *result.Result, now time.Time) error {
+	set(&r.StartedAt, t.StartedAt)
+	set(&r.CompletedAt, t.CompletedAt)
+	set(&r.ReleasedAt, t.ReleasedAt)
+	if r.State == result.Started {
+		return nil
+	}
+	if r.CompletedAt == nil {
+		r.CompletedAt = moment(now)
+	}
+	if r.State == result.Released && r.ReleasedAt == nil {
+		r.ReleasedAt = moment(now)
+	}
+	if r.State == result.Held {
+		r.ReleasedAt = nil
+	}
+	if r.StartedAt != nil && r.CompletedAt.Before(*r.StartedAt) {
+		return fault.Field("completed_at", "before_start", "completed_at: it is before started_at")
+	}
+	return nil
+}
+
+func set(to **time.Time, from *time.Time) {
+	if from != nil {
+		*to = moment(*from)
+	}
+}
+
+// moment is t as the database keeps it, so that a repeat is seen to be one.
+func moment(t time.Time) *time.Time { return new(t.UTC().Truncate(time.Microsecond)) }
+
+// score holds what was scored against the scale; final work needs a score.
+func (t target) score(r *result.Result, b before) error {
+	sent := t.Mark.Score != nil || len(t.Mark.Sections) > 0
+	if !sent && (r.Score != nil || !r.State.Final()) {
+		return nil
+	}
+	mark := t.Mark
+	if sent && mark.Sections == nil && b.known && r.Sections != nil {
+		_ = json.Unmarshal(r.Sections, &mark.Sections) // it was written by this package
+	}
+	scored, err := b.item.Check(r.Section, mark)
+	if err != nil {
+		return err
+	}
+	r.Score, r.MaxScore = &scored.Score, &scored.MaxScore
+	r.Sections = sectionsJSON(r.Type, scored.Sections)
+	return nil
+}
+
+// sectionsJSON writes the sections in the order of the scale.
+func sectionsJSON(typ string, sections map[string]decimal.Number) json.RawMessage {
+	if len(sections) == 0 {
+		return nil
+	}
+	text := []byte{'{'}
+	for i, name := range catalog.SectionNames(typ, sections) {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		key, _ := json.Marshal(name)
+		text = append(append(append(text, key...), ':'), sections[name].String()...)
+	}
+	return append(text, '}')
+}
+
+// finish settles whether the merged result takes a position, and when it became final:
+// by its own timestamps at first, and now when it is final anew.
+func finish(was, r result.Result, inScope bool, now time.Time) result.Change {
+	c := result.Change{Result: r, New: was.Ref == ""}
+	switch {
+	case !r.State.Final():
+		c.FinalAt, c.Position, c.Parked = nil, 0, false
+	case was.FinalAt == nil:
+		c.Places, c.Parked, c.FinalAt = true, !inScope, r.CompletedAt
+		if r.State == result.Released {
+			c.FinalAt = r.ReleasedAt
+		}
+	case !was.Alike(r):
+		c.Places, c.Parked, c.FinalAt = true, !inScope, moment(now)
+	}
+	return c
+}
+
+// progress is what the work makes of its assignment; ok is false when nothing changes.
+func progress(a assignment.Assignment, r result.Result) (next assignment.Assignment, ok bool) {
+	to := map[result.State]assignment.Status{result.Started: assignment.InProgress, result.Held: assignment.Submitted,
+		result.Finished: assignment.Completed, result.Released: assignment.Completed}[r.State]
+	next = a
+	if a.Status.Can(to) {
+		next.Status = to
+		if to == assignment.Completed {
+			next.CompletedAt = r.CompletedAt
+		}
+	}
+	if r.State.Final() {
+		next.ResultRef = r.Ref
+	}
+	return next, next.Status != a.Status || next.ResultRef != a.ResultRef
+}
+
+// missing is the fault of a field that names nothing the organization has.
+func missing(field, code, format string, args ...any) error {
+	f := fault.New(fault.NotFound, code, format, args...)
+	f.Field = field
+	return f
+}

@@ -1,0 +1,75 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// FinalResult is the data of result.final: the contract's result without
+// section_practiced.
+type FinalResult struct {
+	ID          string           `json:"id"`
+	Kind        catalog.Kind     `json:"kind"`
+	Student     Person           `json:"student"`
+	Item        ResultItem       `json:"item"`
+	Attempt     result.Attempt   `json:"attempt"`
+	StartedAt   *clock.Timestamp `json:"started_at"`
+	CompletedAt *clock.Timestamp `json:"completed_at"`
+	ReleasedAt  *clock.Timestamp `json:"released_at"`
+	Score       decimal.Number   `json:"score"`
+	MaxScore    decimal.Number   `json:"max_score"`
+	Percentage  decimal.Number   `json:"percentage"`
+	ScoreLabel  string           `json:"score_label"`
+	Sections    json.RawMessage  `json:"sections"` // an object, empty where there are none
+	ResultURL   string           `json:"result_url"`
+}
+
+// Result is an element of the contract's results[].
+type Result struct {
+	FinalResult
+	SectionPracticed *string `json:"section_practiced"`
+}
+
+// ResultItem is the work of a result.
+type ResultItem struct {
+	ID        id.Item `json:"id"`
+	Title     string  `json:"title"`
+	Type      string  `json:"type"`
+	TypeLabel string  `json:"type_label"`
+}
+
+var noSections = json.RawMessage(`{}`)
+
+// NewFinalResult shows a result that is final, with its timestamps in loc; publicURL is
+// the base of its link.
+func NewFinalResult(l result.Listed, publicURL string, loc *time.Location) FinalResult {
+	f := FinalResult{ID: l.Ref, Kind: catalog.Kind(l.Kind),
+		Student: Person{UserID: l.User, Email: student.Email(l.Email), FirstName: l.FirstName, LastName: l.LastName},
+		Item:    ResultItem{l.Item, l.ItemTitle, l.Type, catalog.TypeLabel(l.Type)}, Attempt: l.Attempt,
+		StartedAt: stamp(l.StartedAt, loc), CompletedAt: stamp(l.CompletedAt, loc), ReleasedAt: stamp(l.ReleasedAt, loc),
+		Sections: l.Sections, ResultURL: publicURL + "/results/" + l.Ref}
+	if l.Score != nil && l.MaxScore != nil {
+		f.Score, f.MaxScore = *l.Score, *l.MaxScore
+	}
+	f.Percentage, f.ScoreLabel = decimal.Percent(f.Score, f.MaxScore), catalog.Label(l.Type, f.Score, f.MaxScore)
+	if f.Sections == nil {
+		f.Sections = noSections
+	}
+	return f
+}
+
+// NewResult shows a result of the list.
+func NewResult(l result.Listed, publicURL string, loc *time.Location) Result {
+	r := Result{FinalResult: NewFinalResult(l, publicURL, loc)}
+	if l.Section != "" {
+		r.SectionPracticed = &l.Section
+	}
+	return r
+}

@@ -16,6 +16,14 @@ up: ## Start a whole Registrar on this machine until Ctrl-C (DETACH=1: in the ba
 down: ## Stop what `make up` started
 	@go build -o bin/ ./hack/up && exec bin/up -down
 
+.PHONY: kube-up
+kube-up: ## Start a Kubernetes with the operator beside `make up`, in the background
+	@go build -o bin/ ./hack/up && exec bin/up -kube -detach
+
+.PHONY: kube-down
+kube-down: ## Stop what `make kube-up` started
+	@go build -o bin/ ./hack/up && exec bin/up -kube -down
+
 .PHONY: test
 test: ## Run all tests on real servers (ARGS='-run Name ./folder' runs some)
 	@go build -o bin/ ./hack/test && exec bin/test -- $(ARGS)

@@ -25,7 +25,7 @@ func (s site) detach(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.path("logs", "up.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(s.path("logs", s.part+"up.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s site) detach(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer readyRead.Close()
-	cmd := exec.Command(self, "-supervised") //nolint:noctx // it outlives this process
+	cmd := exec.Command(self, append(s.flags(), "-supervised")...) //nolint:noctx // it outlives this process
 	cmd.Dir = s.root
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{readyWrite}
@@ -60,6 +60,14 @@ func (s site) detach(ctx context.Context, out io.Writer) error {
 		return errSaid
 	}
 	return nil // something runs already
+}
+
+// flags are those by which this program knows the part again.
+func (s site) flags() []string {
+	if s.part == kubePart {
+		return []string{"-kube"}
+	}
+	return nil
 }
 
 // supervise is the background half of detach: standard output is read until all is ready, then the
@@ -105,6 +113,10 @@ func (s site) down(out io.Writer) error {
 	if err := s.endLeftovers(out); err != nil {
 		return err
 	}
+	if s.part == kubePart {
+		fmt.Fprintln(out, "Kubernetes and the operator are stopped. The URLs stay registered.")
+		return nil
+	}
 	fmt.Fprintln(out, "Everything is stopped. The data stay in .registrar for the next `make up`.")
 	return nil
 }
@@ -113,7 +125,7 @@ func (s site) down(out io.Writer) error {
 func (s site) endSupervisor(i stack.Identity) error {
 	const patience = 2 * time.Minute
 	if i.Signal(syscall.SIGTERM) != nil {
-		return errors.New("another `make up` or `make down` is at work; try again when it has ended")
+		return errors.New("another `make` of this kind is at work; try again when it has ended")
 	}
 	gone := make(chan error, 1)
 	go func() {

@@ -19,7 +19,7 @@ const (
 )
 
 // seed makes the demonstration organization, or finds it as an earlier run left it.
-func (v *supervisor) seed(ctx, _ context.Context) (string, error) {
+func (v *registrar) seed(ctx, _ context.Context) (string, error) {
 	p := platform{base: v.platformURL() + "organizations/" + demoSlug, key: v.state.PlatformKey}
 	organization := map[string]any{"name": demoName, "language_tests_enabled": true}
 	if err := p.call(ctx, http.MethodPut, "", organization, nil); err != nil {
@@ -43,7 +43,7 @@ func (v *supervisor) seed(ctx, _ context.Context) (string, error) {
 }
 
 // seedKey makes an API key unless the one of the last time still opens the partner API.
-func (v *supervisor) seedKey(ctx context.Context, p platform, key *string, name, access string) error {
+func (v *registrar) seedKey(ctx context.Context, p platform, key *string, name, access string) error {
 	if *key != "" {
 		partner := platform{base: v.baseURL(), key: *key}
 		err := partner.call(ctx, http.MethodGet, "ping/", nil, nil)
@@ -63,7 +63,7 @@ func (v *supervisor) seedKey(ctx context.Context, p platform, key *string, name,
 }
 
 // seedEndpoint registers the receiver, unless it is registered under today's address already.
-func (v *supervisor) seedEndpoint(ctx context.Context, p platform) error {
+func (v *registrar) seedEndpoint(ctx context.Context, p platform) error {
 	var list struct {
 		Endpoints []registered `json:"webhook_endpoints"`
 	}

@@ -16,14 +16,24 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// A site is a checkout and what runs in it.
+// A site is a checkout and what runs in it: a Registrar, or beside it a Kubernetes. The two are
+// started and stopped apart.
 type site struct {
 	root string
+	part string // registrarPart or kubePart: how the names of its own files begin
 }
+
+const (
+	registrarPart = ""
+	kubePart      = "kube-"
+)
 
 func (s site) path(elem ...string) string {
 	return filepath.Join(append([]string{s.root, ".registrar"}, elem...)...)
 }
+
+// own names a file that is of this part alone.
+func (s site) own(name string) string { return s.path(s.part + name) }
 
 // A state is what a second `make up` has to find again. It holds secrets, so only its owner reads it.
 type state struct {
@@ -54,13 +64,13 @@ func (s site) loadState() (*state, error) {
 		PlatformKey:      seal.Token(),
 		ConsolePassword:  seal.Token()[:20],
 	}
-	if err := readJSON(s.path("state.json"), st); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := readJSON(s.own("state.json"), st); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	return st, nil
 }
 
-func (s site) saveState(st *state) error { return writeJSON(s.path("state.json"), st) }
+func (s site) saveState(st *state) error { return writeJSON(s.own("state.json"), st) }
 
 // The ports, by the name that an environment variable REGISTRAR_PORT_<NAME> sets them with.
 const (
@@ -80,12 +90,26 @@ var portNames = []string{
 	portAPIPrivate, portWorkerPrivate, portSenderPrivate,
 }
 
+// The ports of the local Kubernetes and its operator.
+const (
+	portKubeAPI         = "KUBE_API"
+	portEtcd            = "ETCD"
+	portEtcdPeers       = "ETCD_PEERS"
+	portOperatorPrivate = "OPERATOR_PRIVATE"
+	portOperatorMetrics = "OPERATOR_METRICS"
+)
+
+var kubePortNames = []string{portKubeAPI, portEtcd, portEtcdPeers, portOperatorPrivate, portOperatorMetrics}
+
+// preferred are taken where they are free: config/samples names the receiver's.
+var preferred = map[string]int{portReceiver: 28443}
+
 // choosePorts takes the ports that are set, else those of the last time if they are still free,
 // else free ones.
-func (st *state) choosePorts(ctx context.Context) error {
-	chosen := make(map[string]int, len(portNames))
-	taken := make(map[int]string, len(portNames))
-	for _, name := range portNames {
+func (st *state) choosePorts(ctx context.Context, names []string) error {
+	chosen := make(map[string]int, len(names))
+	taken := make(map[int]string, len(names))
+	for _, name := range names {
 		port, err := st.choosePort(ctx, name, taken)
 		if err != nil {
 			return err
@@ -108,8 +132,10 @@ func (st *state) choosePort(ctx context.Context, name string, taken map[int]stri
 		}
 		return port, nil
 	}
-	if port := st.Ports[name]; port != 0 && taken[port] == "" && stack.PortFree(ctx, port) {
-		return port, nil
+	for _, port := range []int{st.Ports[name], preferred[name]} {
+		if port != 0 && taken[port] == "" && stack.PortFree(ctx, port) {
+			return port, nil
+		}
 	}
 	for {
 		port, err := stack.FreePort(ctx)
@@ -138,11 +164,11 @@ type running struct {
 	Parts      []stack.Identity `json:"parts"`
 }
 
-func (s site) saveRunning(r running) error { return writeJSON(s.path("running.json"), r) }
+func (s site) saveRunning(r running) error { return writeJSON(s.own("running.json"), r) }
 
 func (s site) loadRunning() (running, error) {
 	var r running
-	err := readJSON(s.path("running.json"), &r)
+	err := readJSON(s.own("running.json"), &r)
 	if errors.Is(err, os.ErrNotExist) {
 		return running{}, nil
 	}
@@ -153,7 +179,7 @@ func (s site) loadRunning() (running, error) {
 // whoever has the lock; without, busy says that somebody has.
 func (s site) lock(wait bool) (busy bool, err error) {
 	// Not an *os.File: that would be closed, and the lock lost, once nothing refers to it.
-	fd, err := unix.Open(s.path("lock"), unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	fd, err := unix.Open(s.own("lock"), unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return false, err
 	}

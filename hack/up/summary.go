@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-func (v *supervisor) baseURL() string { return v.settings.PublicURL() + "/api/v1/" }
+func (v *registrar) baseURL() string { return v.settings.PublicURL() + "/api/v1/" }
 
-func (v *supervisor) platformURL() string {
+func (v *registrar) platformURL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d/platform/v1/", v.settings.Ports.Platform)
 }
 
 // environment is .registrar/env: everything that a script, a test or a benchmark needs, for
 // `. .registrar/env` in a shell.
-func (v *supervisor) environment() string {
+func (v *registrar) environment() string {
 	private := func(port int, path string) string { return fmt.Sprintf("http://127.0.0.1:%d%s", port, path) }
 	ports := v.settings.Ports
 	variables := []struct{ name, value string }{
@@ -48,7 +48,7 @@ func (v *supervisor) environment() string {
 }
 
 // summary is what a person reads when everything runs.
-func (v *supervisor) summary() string {
+func (v *registrar) summary() string {
 	return fmt.Sprintf(`Registrar runs on this machine.
 
   Partner API   %s   API_KEY %s
@@ -74,7 +74,7 @@ Ctrl-C or `+"`make down`"+` stops it; the data stay.
 
 // showRunning answers a second `make up` while the first one runs.
 func (s site) showRunning(out io.Writer) error {
-	text, err := os.ReadFile(s.path("summary"))
+	text, err := os.ReadFile(s.own("summary"))
 	if errors.Is(err, os.ErrNotExist) {
 		return errors.New("another `make up` is starting this stack")
 	}

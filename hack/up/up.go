@@ -19,19 +19,31 @@ const receiverPath = "/webhooks"
 // opposite order.
 type supervisor struct {
 	site
-	state    *state
-	settings stack.Settings
-	out      *progress
-
-	postgres *stack.Postgres
-	redis    *stack.Redis
-	mail     *stack.MailCatcher
-	receiver *stack.Receiver
+	out *progress
 
 	mu        sync.Mutex
 	processes []*stack.Program // those that run, in the order of their start
 	stops     []func() error   // of all parts, in the same order
 	keepers   sync.WaitGroup
+}
+
+// A step starts one of the parts.
+type step struct {
+	name string
+	run  func(ctx, keep context.Context) (detail string, err error)
+}
+
+// registrar is the whole of Registrar under a supervisor.
+type registrar struct {
+	*supervisor
+
+	state    *state
+	settings stack.Settings
+
+	postgres *stack.Postgres
+	redis    *stack.Redis
+	mail     *stack.MailCatcher
+	receiver *stack.Receiver
 }
 
 // up starts everything, says so, and stays until ctx is done. ready is called once all is ready.
@@ -45,7 +57,14 @@ func (s site) up(ctx context.Context, out *progress, ready func()) error {
 	}
 	v := &supervisor{site: s, out: out}
 	keep, release := context.WithCancel(ctx)
-	err = v.startAll(ctx, keep)
+	err = v.endLeftovers(out)
+	switch {
+	case err != nil:
+	case s.part == kubePart:
+		err = (&kube{supervisor: v}).startAll(ctx, keep)
+	default:
+		err = (&registrar{supervisor: v}).startAll(ctx, keep)
+	}
 	if err == nil {
 		ready()
 		<-ctx.Done()
@@ -58,56 +77,57 @@ func (s site) up(ctx context.Context, out *progress, ready func()) error {
 
 // startAll starts the parts; those that are processes are started again when they end by
 // themselves, until keep is done.
-func (v *supervisor) startAll(ctx, keep context.Context) error {
-	began := time.Now()
-	if err := v.endLeftovers(v.out); err != nil {
-		return err
-	}
+func (v *registrar) startAll(ctx, keep context.Context) error {
 	if err := v.prepare(ctx); err != nil {
 		return err
 	}
-	steps := []struct {
-		name string
-		run  func(ctx, keep context.Context) (detail string, err error)
-	}{
-		{"Programs built", v.build},
-		{"PostgreSQL", v.startPostgres},
-		{"Redis", v.startRedis},
-		{"Mail catcher", v.startMail},
-		{"Webhook receiver", v.startReceiver},
-		{"Schema", v.migrate},
-		{"webhook-sender", v.startSender},
-		{"worker", v.startWorker},
-		{"api-server", v.startAPI},
-		{"Demo organization", v.seed},
+	err := v.runSteps(ctx, keep,
+		step{"Programs built", v.build},
+		step{"PostgreSQL", v.startPostgres},
+		step{"Redis", v.startRedis},
+		step{"Mail catcher", v.startMail},
+		step{"Webhook receiver", v.startReceiver},
+		step{"Schema", v.migrate},
+		step{"webhook-sender", v.startSender},
+		step{"worker", v.startWorker},
+		step{"api-server", v.startAPI},
+		step{"Demo organization", v.seed},
+	)
+	if err != nil {
+		return err
 	}
-	for _, step := range steps {
-		start := time.Now()
-		detail, err := step.run(ctx, keep)
-		if err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
-		}
-		if ctx.Err() != nil {
-			return errors.New("interrupted")
-		}
-		v.out.step(step.name, detail, time.Since(start))
-	}
-	v.out.step("Ready", "", time.Since(began))
-	err := errors.Join(
-		writeFile(v.path("summary"), []byte(v.summary())),
+	err = errors.Join(
+		writeFile(v.own("summary"), []byte(v.summary())),
 		writeFile(v.path("env"), []byte(v.environment())),
 	)
 	v.out.show("\n" + v.summary())
 	return err
 }
 
+func (v *supervisor) runSteps(ctx, keep context.Context, steps ...step) error {
+	began := time.Now()
+	for _, s := range steps {
+		start := time.Now()
+		detail, err := s.run(ctx, keep)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		v.out.step(s.name, detail, time.Since(start))
+	}
+	v.out.step("Ready", "", time.Since(began))
+	return nil
+}
+
 // prepare settles everything that the parts are told.
-func (v *supervisor) prepare(ctx context.Context) error {
+func (v *registrar) prepare(ctx context.Context) error {
 	var err error
 	if v.state, err = v.loadState(); err != nil {
 		return err
 	}
-	if err := v.state.choosePorts(ctx); err != nil {
+	if err := v.state.choosePorts(ctx, portNames); err != nil {
 		return err
 	}
 	if err := v.saveState(v.state); err != nil {
@@ -133,13 +153,13 @@ func (v *supervisor) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (v *supervisor) build(ctx, _ context.Context) (string, error) {
+func (v *registrar) build(ctx, _ context.Context) (string, error) {
 	var err error
 	v.settings.Bin, err = stack.Build(ctx, v.root)
 	return "", err
 }
 
-func (v *supervisor) startPostgres(ctx, keep context.Context) (string, error) {
+func (v *registrar) startPostgres(ctx, keep context.Context) (string, error) {
 	tools, err := stack.EnsureServers(ctx, v.out)
 	if err != nil {
 		return "", err
@@ -168,7 +188,7 @@ func (v *supervisor) startPostgres(ctx, keep context.Context) (string, error) {
 	return detail, err
 }
 
-func (v *supervisor) startRedis(ctx, keep context.Context) (string, error) {
+func (v *registrar) startRedis(ctx, keep context.Context) (string, error) {
 	tools, err := stack.EnsureServers(ctx, v.out)
 	if err != nil {
 		return "", err
@@ -188,7 +208,7 @@ func (v *supervisor) startRedis(ctx, keep context.Context) (string, error) {
 	return fmt.Sprintf("port %d", v.state.Ports[portRedis]), nil
 }
 
-func (v *supervisor) startMail(ctx, _ context.Context) (string, error) {
+func (v *registrar) startMail(ctx, _ context.Context) (string, error) {
 	var err error
 	v.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{
 		Addr: v.listenOn(portSMTP), Dir: v.path("mail"), Forget: true,
@@ -201,7 +221,7 @@ func (v *supervisor) startMail(ctx, _ context.Context) (string, error) {
 	return "mail stays in .registrar/mail", nil
 }
 
-func (v *supervisor) startReceiver(ctx, _ context.Context) (string, error) {
+func (v *registrar) startReceiver(ctx, _ context.Context) (string, error) {
 	certs, err := stack.LoadCerts(v.path("tls"))
 	if err != nil {
 		return "", err
@@ -217,23 +237,23 @@ func (v *supervisor) startReceiver(ctx, _ context.Context) (string, error) {
 	return "requests are logged in .registrar/receiver.jsonl", nil
 }
 
-func (v *supervisor) listenOn(port string) string {
+func (v *registrar) listenOn(port string) string {
 	return fmt.Sprintf("127.0.0.1:%d", v.state.Ports[port])
 }
 
-func (v *supervisor) migrate(ctx, _ context.Context) (string, error) {
+func (v *registrar) migrate(ctx, _ context.Context) (string, error) {
 	return "", stack.Run(ctx, v.settings.Migrate())
 }
 
-func (v *supervisor) startSender(ctx, keep context.Context) (string, error) {
+func (v *registrar) startSender(ctx, keep context.Context) (string, error) {
 	return "", v.startProgram(ctx, keep, v.settings.WebhookSender(), v.settings.Ports.SenderPrivate)
 }
 
-func (v *supervisor) startWorker(ctx, keep context.Context) (string, error) {
+func (v *registrar) startWorker(ctx, keep context.Context) (string, error) {
 	return "", v.startProgram(ctx, keep, v.settings.Worker(), v.settings.Ports.WorkerPrivate)
 }
 
-func (v *supervisor) startAPI(ctx, keep context.Context) (string, error) {
+func (v *registrar) startAPI(ctx, keep context.Context) (string, error) {
 	return v.settings.PublicURL(), v.startProgram(ctx, keep, v.settings.APIServer(), v.settings.Ports.APIPrivate)
 }
 
@@ -324,8 +344,14 @@ func (v *supervisor) stopAll() error {
 // forgetRunning removes what is only true while the stack runs.
 func (s site) forgetRunning() error {
 	var errs []error
-	for _, name := range []string{"env", "summary", "running.json"} {
-		if err := os.Remove(s.path(name)); !errors.Is(err, os.ErrNotExist) {
+	names := []string{s.own("summary"), s.own("running.json")}
+	if s.part == kubePart {
+		names = append(names, s.path("kubeconfig"))
+	} else {
+		names = append(names, s.path("env"))
+	}
+	for _, name := range names {
+		if err := os.Remove(name); !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+// The page's commands bring a ping, events, 50 failures, a switch-off with its reason and
+// the turning on, on a real Kubernetes API server and the whole of Registrar.
+func TestTheOperatorPageIsTrue(t *testing.T) {
+	t.Parallel()
+	assets, err := stack.EnsureKube(t.Context(), os.Stderr)
+	must(t, err)
+	dir := checkout(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	make := func(ctx context.Context, targets ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, "make", targets...)
+		cmd.Dir = dir
+		return cmd.CombinedOutput()
+	}
+	defer func() {
+		for _, target := range []string{"kube-down", "down"} {
+			if out, err := make(context.WithoutCancel(t.Context()), target); err != nil {
+				t.Errorf("make %s: %v\n%s", target, err, out)
+			}
+		}
+	}()
+	run := exec.CommandContext(ctx, "sh", "-e", "-c", commands(t, filepath.Join(dir, "docs", "operator.md")))
+	run.Dir, run.Env = dir, append(os.Environ(), "KUBEBUILDER_ASSETS="+assets)
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("a command of the page fails: %v\n%s", err, out)
+	}
+	for _, said := range []string{"Events are posted to the URL.", "SwitchedOff: 50 failed attempts in a row", "Warning   SwitchedOff"} {
+		if !strings.Contains(string(out), said) {
+			t.Errorf("the page's commands do not show %q:\n%s", said, out)
+		}
+	}
+	got := received(t, filepath.Join(dir, ".registrar", "receiver.jsonl"))
+	if got["/webhooks/results ping"] != 1 {
+		t.Errorf("the receiver got %d pings, want 1: %v", got["/webhooks/results ping"], got)
+	}
+	if got["/webhooks/results/status/503 student.joined"] == 0 || got["/webhooks/results/status/503 enrollment.created"] == 0 {
+		t.Errorf("the receiver got no real events: %v", got)
+	}
+}
+
+// received counts what a receiver has logged, by path and event.
+func received(t *testing.T, log string) map[string]int {
+	t.Helper()
+	f, err := os.Open(log)
+	must(t, err)
+	defer f.Close()
+	got := map[string]int{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var r stack.Received
+		must(t, json.Unmarshal(lines.Bytes(), &r))
+		got[r.Path+" "+r.Headers["X-Service-Event"]]++
+	}
+	must(t, lines.Err())
+	return got
+}

@@ -169,6 +169,49 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	w.awaitReady(t, last)
 }
 
+// With a list of namespaces, RoleBindings in them are all that the operator needs.
+func TestAnOperatorOfSomeNamespaces(t *testing.T) {
+	w := theWorld(t)
+	w.run(t, "create", "serviceaccount", "-n", "registrar-system", "limited")
+	for _, name := range []string{"listed", "listed-too", "unlisted"} {
+		w.tenant(t, name)
+	}
+	for _, name := range []string{"listed", "listed-too"} {
+		w.run(t, "create", "rolebinding", "limited", "-n", name, "--clusterrole=registrar-operator", "--serviceaccount=registrar-system:limited")
+	}
+	w.run(t, "create", "rolebinding", "limited", "-n", "registrar-system", "--role=registrar-operator-leader-election", "--serviceaccount=registrar-system:limited")
+	before := endpoint("listed", "before")
+	w.create(t, before)
+	w.awaitReady(t, before)
+	if err := w.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	limited, err := w.operatorAs(t.Context(), "limited", "limited", "WATCH_NAMESPACES=listed,listed-too", "METRICS_ADDR=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), limited.Program, limited.private); err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := endpoint("listed", "ours"), endpoint("unlisted", "theirs")
+	w.create(t, theirs, ours)
+	w.awaitReady(t, ours)
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.Finalizers)+len(theirs.Status.Conditions) != 0 {
+		t.Errorf("a resource of another namespace was touched (%v): %+v", err, theirs)
+	}
+	if err := w.client.Delete(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(t, ours)
+	if err := limited.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitReady(t, theirs)
+}
+
 func (w *world) holder(t *testing.T) string {
 	t.Helper()
 	var lease coordinationv1.Lease

@@ -190,7 +190,12 @@ func (w *world) startOperator(ctx context.Context) (err error) {
 
 // newOperator prepares an operator with the rights of the ServiceAccount in config/rbac.
 func (w *world) newOperator(ctx context.Context, name string, extra ...string) (*process, error) {
-	kubeconfig, err := w.cluster.User("system:serviceaccount:registrar-system:registrar-operator", "system:serviceaccounts", "system:authenticated")
+	return w.operatorAs(ctx, "registrar-operator", name, extra...)
+}
+
+// operatorAs prepares an operator with the rights of a ServiceAccount in registrar-system.
+func (w *world) operatorAs(ctx context.Context, account, name string, extra ...string) (*process, error) {
+	kubeconfig, err := w.cluster.User("system:serviceaccount:registrar-system:"+account, "system:serviceaccounts", "system:authenticated")
 	if err != nil {
 		return nil, err
 	}

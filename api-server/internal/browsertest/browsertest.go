@@ -80,13 +80,20 @@ func (b *Browser) Type(selector, text string) {
 // Press clicks the button, link or summary that says exactly text.
 func (b *Browser) Press(text string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.Search(`//*[self::a or self::button or self::summary][normalize-space()="` + text + `"]`), chromedp.NodeVisible))
+	b.do(chromedp.Click(chromedp.Search(`//*[self::a or self::button or self::summary][normalize-space()="`+text+`"]`), chromedp.NodeVisible))
 }
 
 // Await waits until what the CSS selector finds can be seen.
 func (b *Browser) Await(selector string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
+}
+
+// AwaitText waits until the page shows text; after a press that leads to another page of
+// the same shape, it tells the two apart.
+func (b *Browser) AwaitText(text string) {
+	b.t.Helper()
+	b.do(chromedp.WaitVisible(chromedp.Search(`//body//*[contains(normalize-space(), "` + text + `")]`)))
 }
 
 // Size makes the window as large as a desktop's or a telephone's.

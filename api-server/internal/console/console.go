@@ -11,6 +11,8 @@ import (
 	"embed"
 	"html/template"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -20,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -56,6 +59,10 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/webhooks/{id}/send-test", handle(s.sendTest))
 		r.Post("/console/{slug}/webhooks/{id}/turn-on", handle(s.turnOn))
 		r.Post("/console/{slug}/webhooks/{id}/delete", handle(s.deleteEndpoint))
+		r.Get("/console/{slug}/webhooks/{id}/deliveries", handle(s.showDeliveries))
+		r.Get("/console/{slug}/webhooks/{id}/deliveries/{delivery}", handle(s.showDelivery))
+		r.Post("/console/{slug}/webhooks/{id}/deliveries/{delivery}/resend", handle(s.resend))
+		r.Post("/console/{slug}/webhooks/{id}/recover", handle(s.recoverEvents))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 	})
 }
@@ -139,7 +146,27 @@ const maxForm = 64 << 10
 //go:embed static
 var static embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"when": when}).ParseFS(static, "static/*.html"))
+// functions are what templates may call.
+var functions = template.FuncMap{
+	"when":    when,
+	"explain": webhook.Explain,
+	"last": func(all []journal.Attempt) *journal.Attempt {
+		if len(all) == 0 {
+			return nil
+		}
+		return &all[len(all)-1]
+	},
+	"millis": func(d time.Duration) string {
+		if d == 0 {
+			return "–"
+		}
+		return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 1, 64) + " ms"
+	},
+	"text":  func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
+	"words": func(s journal.Status) string { return strings.ReplaceAll(string(s), "_", " ") },
+}
+
+var templates = template.Must(template.New("").Funcs(functions).ParseFS(static, "static/*.html"))
 
 // when shows a time.Time or *time.Time: in UTC, which the script turns into the viewer's zone.
 func when(at any) template.HTML {

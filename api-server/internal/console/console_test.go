@@ -8,9 +8,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 const password = "plum-orbit-lantern-42"
@@ -185,11 +188,66 @@ func TestAURLKeptElsewhereIsReadOnly(t *testing.T) {
 	want(t, "send test", status, page, http.StatusSeeOther)
 }
 
+func TestTheDeliveryLog(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b := s.signedIn(t, "olive")
+	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, http.StatusCreated)
+	status, page, _ := b.get(t, "/console/north/webhooks/1/deliveries/")
+	want(t, "an empty log", status, page, http.StatusOK, "Nothing has been sent to this URL yet")
+	s.north.Full.Post(t, "provision/student/", `{"email": "asha@north-institute.org", "first_name": "Asha"}`).Want(t, http.StatusCreated)
+	s.fail(t)
+	status, page, _ = b.get(t, "/console/north/webhooks/1/deliveries/")
+	want(t, "the log", status, page, http.StatusOK, "student.joined", "declined", "there is nothing at this path")
+	one := regexp.MustCompile(`/console/north/webhooks/1/deliveries/dlv_[0-9a-f]+/`).FindString(page)
+	status, page, _ = b.get(t, "/console/north/webhooks/1/deliveries/?status=delivered")
+	want(t, "a filter", status, page, http.StatusOK, "No delivery is delivered.")
+	status, page, _ = b.get(t, one)
+	want(t, "a delivery", status, page, http.StatusOK, "404", "&lt;b&gt;gone&lt;/b&gt;", "X-Service-Signature", "12.3 ms", "Resend")
+	status, page, _ = b.post(t, "/console/north/webhooks/1/recover", url.Values{"since": {"yesterday"}})
+	want(t, "a wrong recovery", status, page, http.StatusBadRequest, "Say since when", `value="yesterday"`)
+	status, page, header := b.post(t, "/console/north/webhooks/1/recover", url.Values{"since": {"2026-11-21T09:00"}, "until": {"2026-11-21T23:00"}})
+	want(t, "a recovery", status, page, http.StatusSeeOther)
+	status, page, _ = b.get(t, header.Get("Location"))
+	want(t, "afterwards", status, page, http.StatusOK, "The recovery has begun", "0 of 1")
+	status, page, _ = b.post(t, one+"resend", nil)
+	want(t, "resend", status, page, http.StatusSeeOther)
+	status, page, _ = b.get(t, "/console/north/audit-log/")
+	want(t, "the audit log", status, page, http.StatusOK, "recovered events", "resent event")
+}
+
+// fail records a declined attempt of everything that is due.
+func (s *site) fail(t *testing.T) {
+	t.Helper()
+	leases, _, err := webhook.LeaseDue(t.Context(), s.DB, s.Now(), time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outcomes []webhook.Outcome
+	for _, l := range leases {
+		_, dues, _, err := webhook.Load(t.Context(), s.DB, l.Deliver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range dues {
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Number: d.Number,
+				StartedAt: s.Now(), Duration: 12300 * time.Microsecond, Verdict: webhook.Declined, Cause: "http_404", Status: 404,
+				Response: []byte("<b>gone</b>"), RequestHeaders: map[string]string{"X-Service-Signature": "t=1,v1=ab"}})
+		}
+	}
+	if len(outcomes) == 0 {
+		t.Fatal("nothing is due")
+	}
+	if err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, outcomes) }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // paths are all pages of the console; the table of TestWhoSeesTheConsole is made of them.
 func paths(t *testing.T, s *site) []string {
 	t.Helper()
 	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, http.StatusCreated)
-	return []string{"/console/", "/console/north/", "/console/north/api-keys/", "/console/north/webhooks/", "/console/north/webhooks/1/", "/console/north/audit-log/"}
+	return []string{"/console/", "/console/north/", "/console/north/api-keys/", "/console/north/webhooks/", "/console/north/webhooks/1/", "/console/north/webhooks/1/deliveries/", "/console/north/audit-log/"}
 }
 
 func TestWhoSeesTheConsole(t *testing.T) {

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// deliveriesAPage is how many deliveries a page lists.
+const deliveriesAPage = 50
+
+type deliveriesPage struct {
+	frame
+	Endpoint   webhook.Endpoint
+	Deliveries []journal.Delivery
+	Statuses   []journal.Status // to choose from
+	Chosen     journal.Status   // "": all
+	Older      string           // where the next page begins; "": there is none
+	Recoveries []journal.Recovery
+	Since      string // of the form, when it comes back
+	Until      string
+}
+
+func (s *Server) showDeliveries(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	return s.listDeliveries(w, r, http.StatusOK, deliveriesPage{frame: f, Endpoint: e})
+}
+
+func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status int, p deliveriesPage) error {
+	p.Title, p.Statuses = "Deliveries to "+p.Endpoint.URL, journal.Statuses()
+	var filter journal.Filter
+	if chosen := journal.Status(r.URL.Query().Get("status")); slices.Contains(p.Statuses, chosen) {
+		p.Chosen, filter.Statuses = chosen, []journal.Status{chosen}
+	}
+	before, err := id.ParseDelivery(r.URL.Query().Get("before"))
+	if err != nil {
+		before = id.Delivery{} // the latest
+	}
+	org := p.Here.Organization
+	list, more, err := journal.List(r.Context(), s.DB, org, p.Endpoint.ID, filter, before, deliveriesAPage)
+	if err != nil {
+		return err
+	}
+	if p.Deliveries = list; more {
+		p.Older = list[len(list)-1].ID.String()
+	}
+	if p.Recoveries, err = journal.Recoveries(r.Context(), s.DB, org, p.Endpoint.ID); err != nil {
+		return err
+	}
+	return show(w, status, "deliveries.html", p)
+}
+
+type deliveryPage struct {
+	frame
+	Endpoint webhook.Endpoint
+	Delivery journal.Delivery
+}
+
+// delivery finds what the path names.
+func (s *Server) delivery(r *http.Request) (deliveryPage, error) {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return deliveryPage{}, err
+	}
+	which, err := id.ParseDelivery(edge.Param(r, "delivery"))
+	if err != nil {
+		return deliveryPage{}, err
+	}
+	d, err := journal.Find(r.Context(), s.DB, f.Here.Organization, e.ID, which)
+	f.Title = "Delivery " + which.String()
+	return deliveryPage{f, e, d}, err
+}
+
+func (s *Server) showDelivery(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.delivery(r)
+	if err != nil {
+		return err
+	}
+	return show(w, http.StatusOK, "delivery.html", p)
+}
+
+func (s *Server) resend(w http.ResponseWriter, r *http.Request) error {
+	p, err := s.delivery(r)
+	if err != nil {
+		return err
+	}
+	err = journal.Resend(r.Context(), s.DB, p.Here.Organization, p.Endpoint.ID, p.Delivery.ID, s.Clock())
+	if text, mine := typed(err); mine {
+		p.Fault = text
+		return show(w, http.StatusConflict, "delivery.html", p)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.audit(r, p.frame, "resent event", string(p.Delivery.Type)+" "+p.Delivery.Event.String()); err != nil {
+		return err
+	}
+	return s.back(w, r, p.frame, edgePath(p.Endpoint)+"deliveries/"+p.Delivery.ID.String()+"/",
+		"The event is sent again; the new attempt shows below once it is over.")
+}
+
+// formTime is how a datetime-local field sends an instant.
+const formTime = "2006-01-02T15:04"
+
+func (s *Server) recoverEvents(w http.ResponseWriter, r *http.Request) error {
+	f, e, err := s.endpoint(r)
+	if err != nil {
+		return err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	p := deliveriesPage{frame: f, Endpoint: e, Since: r.PostFormValue("since"), Until: r.PostFormValue("until")}
+	since, until, text := readSpan(p.Since, p.Until, s.Clock())
+	if text == "" {
+		_, err = journal.Recover(r.Context(), s.DB, f.Here.Organization, e.ID, since, until, s.Clock())
+		text, _ = typed(err)
+	}
+	if text != "" {
+		p.Fault = text
+		return s.listDeliveries(w, r, http.StatusBadRequest, p)
+	}
+	if err != nil {
+		return err
+	}
+	span := fmt.Sprintf("%s, %s to %s UTC", e.URL, since.Format("2006-01-02 15:04"), until.Format("2006-01-02 15:04"))
+	if err := s.audit(r, f, "recovered events", span); err != nil {
+		return err
+	}
+	return s.back(w, r, f, edgePath(e)+"deliveries/", "The recovery has begun: undelivered events leave again in their order.")
+}
+
+// readSpan reads the form's two times, which are in UTC; without an end it ends now. text
+// says what is wrong, "" when nothing is.
+func readSpan(sinceText, untilText string, now time.Time) (since, until time.Time, text string) {
+	since, err := time.ParseInLocation(formTime, strings.TrimSpace(sinceText), time.UTC)
+	if err != nil {
+		return since, until, "Say since when: a day and a time in UTC, such as 2026-11-21T08:00."
+	}
+	if until = now; strings.TrimSpace(untilText) != "" {
+		if until, err = time.ParseInLocation(formTime, strings.TrimSpace(untilText), time.UTC); err != nil {
+			return since, until, "The end is no day and time in UTC, such as 2026-11-21T09:00. Leave it empty for now."
+		}
+	}
+	return since, until.UTC(), ""
+}

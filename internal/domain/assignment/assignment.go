@@ -227,3 +227,8 @@ func TakeOverdue(ctx context.Context, tx *pg.Tx, now time.Time, today clock.Date
 func Expire(ctx context.Context, q pg.Querier, now time.Time, limit int) (int64, error) {
 	return expire(ctx, q, now, now.Add(-ExpireAfter), limit)
 }
+
+// Redate moves the due date of an assignment that is pending; others stay as they are.
+func Redate(ctx context.Context, tx *pg.Tx, org id.Organization, a id.Assignment, due, now time.Time) error {
+	return updateDue(ctx, tx, org, a, due, now)
+}

@@ -187,3 +187,9 @@ func expire(ctx context.Context, q pg.Querier, now, before time.Time, limit int)
 			ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)`, now, before, limit)
 	return tag.RowsAffected(), err
 }
+
+func updateDue(ctx context.Context, tx *pg.Tx, org id.Organization, a id.Assignment, due, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE assignments SET due_at = $3, updated_at = $4 WHERE organization_id = $1 AND id = $2 AND status = 'pending'`, org, a, due, now)
+	return err
+}

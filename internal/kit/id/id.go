@@ -25,6 +25,7 @@ type (
 	Task         int64 // outbox_tasks.id
 	Item         int64 // catalog_items.id; the contract's item_id
 	Assignment   int64 // assignments.id; the number in the contract's assignment ids
+	Plan         int64 // plans.id: a student's test plan
 )
 
 // Event is a webhook event's id: a version 7 UUID in the database, "evt_" and 32

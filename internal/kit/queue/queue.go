@@ -32,6 +32,7 @@ type Name string
 const (
 	Email       Name = "email"
 	Webhook     Name = "webhook"
+	Plan        Name = "plan"
 	Maintenance Name = "maintenance"
 )
 

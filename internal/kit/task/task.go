@@ -16,6 +16,7 @@ type Kind string
 const (
 	EmailSend      Kind = "email.send"                  // subject: emails.id
 	WebhookDeliver Kind = "webhook.deliver"             // payload: Deliver
+	PlanStep       Kind = "plan.step"                   // subject: plans.id
 	WebhookCancel  Kind = "maintenance.webhook_cancel"  // subject: the removed webhook_endpoints.id
 	WebhookRecover Kind = "maintenance.webhook_recover" // subject: webhook_recoveries.id
 	WebhookSkip    Kind = "maintenance.webhook_skip"    // subject: the switched-off webhook_endpoints.id

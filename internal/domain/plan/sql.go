@@ -1,0 +1,289 @@
+package plan
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+const planColumns = `p.id, p.organization_id, p.user_id, p.enrolment_id, p.exam, p.status, p.target_score_e4, p.exam_date,
+	p.time_zone, p.pace, p.custom_interval_days, p.section_minimums, p.practice_drills, p.staff_recipients, p.extra_recipients,
+	p.level, p.at_risk, p.counted_to, p.official_score_e4, p.official_sections, p.official_on, p.started_at, p.closed_at, p.failures,
+	c.id, c.name, e.state, e.start_date, e.end_date, e.grace_period_end`
+
+func selectPlans(ctx context.Context, q pg.Querier, which string, args ...any) ([]Stored, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+planColumns+`
+		FROM plans p JOIN enrolments e ON e.id = p.enrolment_id JOIN courses c ON c.id = e.course_id
+		WHERE `+which, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanPlan)
+}
+
+func scanPlan(row pgx.CollectableRow) (s Stored, err error) {
+	var (
+		official *decimal.Number
+		sections map[string]decimal.Number
+		on       clock.Date
+		closed   *time.Time
+	)
+	s.Goal.HasTarget = true
+	err = row.Scan(&s.ID, &s.Organization, &s.User, &s.Enrolment, &s.Exam, &s.Status, &s.Goal.TargetScore, &s.Goal.ExamDate,
+		&s.Settings.TimeZone, &s.Settings.Pace, &s.Settings.CustomIntervalDays, &s.Settings.SectionMinimums, &s.Settings.PracticeDrills,
+		&s.Settings.StaffRecipients, &s.Settings.ExtraRecipients, &s.Level, &s.AtRisk, &s.CountedTo, &official, &sections, &on,
+		&s.StartedAt, &closed, &s.Failures, &s.Course, &s.CourseName, &s.State, &s.AccessStart, &s.AccessEnd, &s.GraceEnd)
+	if official != nil {
+		s.Official = &Official{*official, sections, on}
+	}
+	if closed != nil {
+		s.ClosedAt = *closed
+	}
+	return s, err
+}
+
+func insertPlan(ctx context.Context, q pg.Querier, s Stored, now time.Time) (plan id.Plan, err error) {
+	err = q.QueryRow(ctx, `
+		INSERT INTO plans (organization_id, user_id, enrolment_id, exam, status, target_score_e4, exam_date, time_zone, pace,
+			custom_interval_days, section_minimums, practice_drills, staff_recipients, extra_recipients, level, look_at, started_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $16) RETURNING id`,
+		s.Organization, s.User, s.Enrolment, s.Exam, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
+		s.Settings.CustomIntervalDays, minimums(s.Settings), s.Settings.PracticeDrills, texts(s.Settings.StaffRecipients),
+		texts(s.Settings.ExtraRecipients), s.Level, now).Scan(&plan)
+	return plan, err
+}
+
+func minimums(s Settings) map[string]decimal.Number {
+	if s.SectionMinimums == nil {
+		return map[string]decimal.Number{}
+	}
+	return s.SectionMinimums
+}
+
+func texts(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func queueSave(b *pg.Batch, s Stored, lookAt, now time.Time) {
+	var score *decimal.Number
+	var sections map[string]decimal.Number
+	var on clock.Date
+	if s.Official != nil {
+		score, sections, on = &s.Official.Score, s.Official.Sections, s.Official.On
+	}
+	b.Queue(`
+		UPDATE plans SET status = $3, target_score_e4 = $4, exam_date = $5, time_zone = $6, pace = $7, custom_interval_days = $8,
+			section_minimums = $9, practice_drills = $10, staff_recipients = $11, extra_recipients = $12, level = $13, at_risk = $14,
+			counted_to = $15, official_score_e4 = $16, official_sections = $17, official_on = $18, look_at = $19, failures = 0,
+			closed_at = $20, updated_at = $21
+		WHERE organization_id = $1 AND id = $2`,
+		s.Organization, s.ID, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
+		s.Settings.CustomIntervalDays, minimums(s.Settings), s.Settings.PracticeDrills, texts(s.Settings.StaffRecipients),
+		texts(s.Settings.ExtraRecipients), s.Level, s.AtRisk, s.CountedTo, score, sections, on, moment(lookAt), moment(s.ClosedAt), now)
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// queueLook moves the plan's next look alone: what most plans get on most days.
+func queueLook(b *pg.Batch, plans []id.Plan, lookAt []time.Time) {
+	b.Queue(`
+		UPDATE plans p SET look_at = n.look_at, failures = 0
+		FROM unnest($1::bigint[], $2::timestamptz[]) AS n(id, look_at) WHERE p.id = n.id`, plans, lookAt)
+}
+
+func postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE plans SET look_at = $2, failures = least(failures + 1, 1000) WHERE id = $1 AND look_at IS NOT NULL`, plan, until)
+	return err
+}
+
+func selectSlots(ctx context.Context, q pg.Querier, plans []id.Plan) (map[id.Plan][]Slot, error) {
+	rows, err := q.Query(ctx, `
+		SELECT plan_id, slot, kind, section, state, opens_on, due_on, decided_on, fixed, coalesce(item_id, 0), coalesce(assignment_id, 0),
+			finished_on, score_e4, sections
+		FROM plan_tests WHERE plan_id = ANY ($1) ORDER BY plan_id, slot`, plans)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[id.Plan][]Slot, len(plans))
+	for rows.Next() {
+		var plan id.Plan
+		var s Slot
+		if err := rows.Scan(&plan, &s.Slot, &s.Kind, &s.Section, &s.State, &s.OpensOn, &s.DueOn, &s.DecidedOn, &s.Fixed, &s.Paper,
+			&s.Assignment, &s.FinishedOn, &s.Score, &s.Sections); err != nil {
+			rows.Close()
+			return nil, err
+		}
+		all[plan] = append(all[plan], s)
+	}
+	return all, rows.Err()
+}
+
+func queueSlot(b *pg.Batch, plan id.Plan, s Slot) {
+	b.Queue(`
+		INSERT INTO plan_tests (plan_id, slot, kind, section, state, opens_on, due_on, decided_on, fixed, item_id, assignment_id,
+			finished_on, score_e4, sections)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, nullif($10::bigint, 0), nullif($11::bigint, 0), $12, $13, $14)
+		ON CONFLICT (plan_id, slot) DO UPDATE SET kind = excluded.kind, section = excluded.section, state = excluded.state,
+			opens_on = excluded.opens_on, due_on = excluded.due_on, decided_on = excluded.decided_on, fixed = excluded.fixed,
+			item_id = excluded.item_id, assignment_id = excluded.assignment_id, finished_on = excluded.finished_on,
+			score_e4 = excluded.score_e4, sections = excluded.sections`,
+		plan, s.Slot, s.Kind, s.Section, s.State, s.OpensOn, s.DueOn, s.DecidedOn, s.Fixed, s.Paper, s.Assignment,
+		s.FinishedOn, s.Score, s.Sections)
+}
+
+func queueDropSlot(b *pg.Batch, plan id.Plan, slot int) {
+	b.Queue(`DELETE FROM plan_tests WHERE plan_id = $1 AND slot = $2`, plan, slot)
+}
+
+func queueDrill(b *pg.Batch, plan id.Plan, slot int, d Test, assignment id.Assignment) {
+	b.Queue(`
+		INSERT INTO plan_drills (plan_id, slot, section, item_id, assignment_id, due_on) VALUES ($1, $2, $3, $4, $5, $6)`,
+		plan, slot, d.Section, d.Paper, assignment, d.DueOn)
+}
+
+// selectWorks finds a final result by the assignment's reference and one that is on its
+// way among the little that the student has not finished.
+func selectWorks(ctx context.Context, q pg.Querier, plans []id.Plan, finished bool) (map[id.Assignment]Work, error) {
+	rows, err := q.Query(ctx, `
+		SELECT a.id, a.status <> 'pending' AND a.status <> 'expired' OR u.state IS NOT NULL, u.state IS NOT DISTINCT FROM 'held',
+			coalesce(r.completed_at, u.completed_at, a.completed_at), r.score_e4, r.sections, coalesce(r.ref, '')
+		FROM plan_tests t JOIN plans p ON p.id = t.plan_id
+		JOIN assignments a ON a.id = t.assignment_id
+		LEFT JOIN results r ON r.organization_id = p.organization_id AND r.ref = a.result_ref AND r.position IS NOT NULL
+		LEFT JOIN LATERAL (
+			SELECT w.state, w.completed_at FROM results w
+			WHERE w.organization_id = p.organization_id AND w.user_id = p.user_id AND w.position IS NULL AND w.assignment_id = a.id
+			LIMIT 1) u ON r.ref IS NULL
+		WHERE t.plan_id = ANY ($1) AND (t.state IN ('opened', 'started', 'held') OR $2 AND t.state = 'finished')`, plans, finished)
+	if err != nil {
+		return nil, err
+	}
+	works := map[id.Assignment]Work{}
+	for rows.Next() {
+		var assignment id.Assignment
+		var w Work
+		var completed *time.Time
+		if err := rows.Scan(&assignment, &w.Begun, &w.Held, &completed, &w.Score, &w.Sections, &w.Ref); err != nil {
+			rows.Close()
+			return nil, err
+		}
+		if completed != nil {
+			w.CompletedAt = *completed
+		}
+		works[assignment] = w
+	}
+	return works, rows.Err()
+}
+
+func selectPapers(ctx context.Context, q pg.Querier, org id.Organization, user id.User, exam string) ([]Paper, error) {
+	rows, err := q.Query(ctx, `
+		SELECT i.id, i.scope, coalesce(i.difficulty_e4, 0), i.difficulty_e4 IS NOT NULL FROM catalog_items i
+		WHERE i.kind = 'test' AND i.type = $3 AND i.active AND (i.organization_id = $1 OR i.organization_id IS NULL)
+		  AND i.id NOT IN (
+			SELECT item_id FROM assignments WHERE organization_id = $1 AND user_id = $2
+			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NOT NULL
+			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NULL)
+		ORDER BY i.id`, org, user, exam)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Paper])
+}
+
+type owed struct {
+	Plan         id.Plan
+	Organization id.Organization
+}
+
+// selectOwed leaves out closed plans, but for those with a test that the student may
+// still finish or that is marked again.
+func selectOwed(ctx context.Context, q pg.Querier, which string, args ...any) ([]owed, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, organization_id FROM plans p WHERE `+which+` AND (status <> 'closed' OR EXISTS (
+			SELECT FROM plan_tests t WHERE t.plan_id = p.id AND t.state IN ('started', 'held', 'finished'))) ORDER BY id`, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[owed])
+}
+
+func selectGoals(ctx context.Context, q pg.Querier, org id.Organization, enrolments []id.Enrolment) (map[id.Enrolment]Goal, error) {
+	rows, err := q.Query(ctx, `
+		SELECT enrolment_id, coalesce(target_score_e4, 0), target_score_e4 IS NOT NULL, exam_date FROM plan_goals
+		WHERE organization_id = $1 AND enrolment_id = ANY ($2)`, org, enrolments)
+	if err != nil {
+		return nil, err
+	}
+	goals := map[id.Enrolment]Goal{}
+	var enrolment id.Enrolment
+	var g Goal
+	_, err = pgx.ForEachRow(rows, []any{&enrolment, &g.TargetScore, &g.HasTarget, &g.ExamDate}, func() error {
+		goals[enrolment] = g
+		return nil
+	})
+	return goals, err
+}
+
+func queueGoal(b *pg.Batch, org id.Organization, enrolment id.Enrolment, g Goal, now time.Time) {
+	var target *decimal.Number
+	if g.HasTarget {
+		target = &g.TargetScore
+	}
+	b.Queue(`
+		INSERT INTO plan_goals (enrolment_id, organization_id, target_score_e4, exam_date, updated_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (enrolment_id) DO UPDATE SET target_score_e4 = excluded.target_score_e4, exam_date = excluded.exam_date,
+			updated_at = excluded.updated_at`, enrolment, org, target, g.ExamDate, now)
+}
+
+func selectBrowser(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (on bool, err error) {
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM plan_browsers WHERE organization_id = $1 AND user_id = $2)`, org, user).Scan(&on)
+	return on, err
+}
+
+func queueBrowser(b *pg.Batch, org id.Organization, user id.User, on bool, now time.Time) {
+	if on {
+		b.Queue(`INSERT INTO plan_browsers (organization_id, user_id, since) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, org, user, now)
+		return
+	}
+	b.Queue(`DELETE FROM plan_browsers WHERE organization_id = $1 AND user_id = $2`, org, user)
+}
+
+func queueEntry(b *pg.Batch, plan id.Plan, e Entry) {
+	if e.Detail == nil {
+		e.Detail = map[string]any{}
+	}
+	b.Queue(`INSERT INTO plan_history (plan_id, at, actor, event, detail) VALUES ($1, $2, $3, $4, $5)`, plan, e.At, e.Actor, e.Event, e.Detail)
+}
+
+func selectHistory(ctx context.Context, q pg.Querier, plan id.Plan, limit int) ([]Entry, error) {
+	rows, err := q.Query(ctx, `SELECT at, actor, event, detail FROM plan_history WHERE plan_id = $1 ORDER BY id DESC LIMIT $2`, plan, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
+}
+
+func selectStaff(ctx context.Context, q pg.Querier, org id.Organization) ([]StaffMember, error) {
+	rows, err := q.Query(ctx, `
+		SELECT a.email, m.role FROM members m JOIN accounts a ON a.id = m.user_id
+		WHERE m.organization_id = $1 AND m.status = 'active' AND m.role IN ('owner', 'admin', 'examiner') ORDER BY a.id`, org)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[StaffMember])
+}

@@ -75,6 +75,14 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[Credentials](params)
 	case TypeAccessUpdate:
 		return decodeAs[AccessUpdate](params)
+	case TypePlanNotice:
+		return decodeAs[PlanNotice](params)
+	case TypePlanTestOpen:
+		return decodeAs[PlanTestOpen](params)
+	case TypePlanResult, TypePlanSummary:
+		return decodeAs[PlanResult](params)
+	case TypePlanAlert:
+		return decodeAs[PlanAlert](params)
 	}
 	return nil, fmt.Errorf("there is no mail of type %q", t)
 }

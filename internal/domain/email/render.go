@@ -33,7 +33,12 @@ var parsed = map[Type]templates{
 	TypeWelcome:      parse(TypeWelcome),
 	TypeCredentials:  parse(TypeCredentials),
 	TypeAccessUpdate: parse(TypeAccessUpdate),
+	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
+	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates,
 }
+
+// planTemplates are shared by the mails of test plans, which differ in their words alone.
+var planTemplates = parse("plan")
 
 func parse(t Type) templates {
 	functions := map[string]any{"button": newButton, "fact": newFact, "line": line}
@@ -55,6 +60,12 @@ type view struct {
 	Password, SetPasswordURL         string
 	LinkExpires                      string
 	MustChangePassword               bool
+
+	// Of the mails that are words and facts alone.
+	Text   []string
+	Facts  []fact
+	Button button
+	Why    string // why one gets the mail; "": because of one's access
 }
 
 type courseView struct{ Name, Access string }
@@ -108,6 +119,8 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 		v.Heading, v.Subject = "Your access to "+v.Organization, "Your access to "+v.Organization
 		v.Preheader = "Sign in with the account that you have."
 		return v, nil
+	case interface{ view() view }:
+		return c.view(), nil
 	}
 	return view{}, fmt.Errorf("there is no mail of type %q", c.Type())
 }

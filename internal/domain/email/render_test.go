@@ -86,3 +86,31 @@ func TestEveryValueIsEscaped(t *testing.T) {
 		}
 	}
 }
+
+func TestPlanMailsReadAsTheyShould(t *testing.T) {
+	t.Parallel()
+	about := email.Preparation{Organization: "Saffron School", Exam: "IELTS Academic", Course: "Morning batch", Target: "7"}
+	toAda := about
+	toAda.FirstName = "Ada"
+	result := email.PlanResult{Preparation: about, Student: "Ada Lovelace", Test: "Mock exam", Title: "Paper 7", Score: "Band 6.5",
+		Sections: []email.SectionMark{{Name: "Listening", Score: "7"}, {Name: "Writing", Score: "6"}}}
+	linked := result
+	linked.ResultURL = "https://saffron.school/results/test:7"
+	for name, content := range map[string]email.Content{
+		"plan_notice": email.PlanNotice{Preparation: toAda, ExamDate: clock.DateOf(2027, time.June, 1), LastDay: clock.DateOf(2027, time.May, 29),
+			LoginURL: "https://saffron.school/sign-in/"},
+		"plan_test_open": email.PlanTestOpen{Preparation: toAda, Test: "Skills check: Writing", Title: "Paper 7", TimeZone: "Asia/Kolkata",
+			Due: time.Date(2027, 3, 3, 18, 29, 0, 0, time.UTC), SafeBrowser: true, LoginURL: "https://saffron.school/sign-in/"},
+		"plan_result":         linked,
+		"plan_summary":        result,
+		"plan_alert_risk":     email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertAtRisk},
+		"plan_alert_unfilled": email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertUnfilled, Test: "Mock exam"},
+	} {
+		got := render(t, content, email.Secrets{})
+		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)
+		golden(t, name+".html", got.HTML)
+		if strings.Contains(got.Plain+got.HTML, "/results/") != (name == "plan_result") {
+			t.Errorf("%s: a result link where none belongs, or none where one does", name)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package email
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// The mails of test plans.
+const (
+	TypePlanNotice   Type = "plan_notice"    // to the student: a plan has begun
+	TypePlanTestOpen Type = "plan_test_open" // to the student: a test is open
+	TypePlanResult   Type = "plan_result"    // to staff: a result, with its link
+	TypePlanSummary  Type = "plan_summary"   // to extra recipients: a result, without a link
+	TypePlanAlert    Type = "plan_alert"     // to staff: at risk, or no paper left
+)
+
+// Preparation is what every mail of a plan speaks of.
+type Preparation struct {
+	FirstName    string `json:"first_name,omitempty"` // of whom the mail greets; "": nobody by name
+	Organization string `json:"organization"`         // its display name
+	Exam         string `json:"exam"`                 // its display name
+	Course       string `json:"course"`
+	Target       string `json:"target"` // the target score
+}
+
+// PlanNotice tells a student of the plan that begins.
+type PlanNotice struct {
+	Preparation
+	ExamDate clock.Date `json:"exam_date,omitzero"` // zero: none
+	LastDay  clock.Date `json:"last_day"`           // on which a test may be open
+	LoginURL string     `json:"login_url"`
+}
+
+// PlanTestOpen tells a student that a test has opened.
+type PlanTestOpen struct {
+	Preparation
+	Test        string    `json:"test"` // what it is for, in words
+	Title       string    `json:"title"`
+	Due         time.Time `json:"due"`
+	TimeZone    string    `json:"time_zone"` // in which Due is shown
+	SafeBrowser bool      `json:"safe_browser,omitempty"`
+	LoginURL    string    `json:"login_url"`
+}
+
+// PlanResult tells of a counted result: with ResultURL to staff, without to others.
+type PlanResult struct {
+	Preparation
+	Student   string        `json:"student"` // full name
+	Test      string        `json:"test"`
+	Title     string        `json:"title"`
+	Score     string        `json:"score"`
+	Sections  []SectionMark `json:"sections,omitempty"`
+	ResultURL string        `json:"result_url,omitempty"`
+}
+
+// SectionMark is one section's score.
+type SectionMark struct {
+	Name  string `json:"name"`
+	Score string `json:"score"`
+}
+
+// PlanAlert asks staff to look at a plan.
+type PlanAlert struct {
+	Preparation
+	Student string `json:"student"`
+	Reason  string `json:"reason"` // AlertAtRisk or AlertUnfilled
+	Test    string `json:"test,omitempty"`
+	URL     string `json:"url,omitempty"`
+}
+
+// The reasons of an alert.
+const (
+	AlertAtRisk   = "at_risk"
+	AlertUnfilled = "unfilled"
+)
+
+// Type implements Content.
+func (PlanNotice) Type() Type { return TypePlanNotice }
+
+// Type implements Content.
+func (PlanTestOpen) Type() Type { return TypePlanTestOpen }
+
+// Type implements Content.
+func (r PlanResult) Type() Type {
+	if r.ResultURL == "" {
+		return TypePlanSummary
+	}
+	return TypePlanResult
+}
+
+// Type implements Content.
+func (PlanAlert) Type() Type { return TypePlanAlert }
+
+func (p Preparation) view(subject, heading string) view {
+	return view{FirstName: p.FirstName, Organization: p.Organization, Initial: initial(p.Organization), Subject: subject, Heading: heading}
+}
+
+func (n PlanNotice) view() view {
+	v := n.Preparation.view("Your test plan for "+n.Exam, "Your test plan")
+	v.Preheader = "Practice tests on the way to your target score."
+	v.Text = []string{fmt.Sprintf("%s has set up a plan of practice tests for %s. A first test shows where you stand; the next ones follow your results. You get a mail each time a test opens.",
+		n.Organization, n.Exam)}
+	v.Facts = []fact{{Label: "Course", Value: n.Course}, {Label: "Target", Value: n.Target}}
+	if !n.ExamDate.IsZero() {
+		v.Facts = append(v.Facts, fact{Label: "Exam", Value: day(n.ExamDate)})
+	}
+	v.Facts = append(v.Facts, fact{Label: "Last test", Value: day(n.LastDay)})
+	v.Button = button{n.LoginURL, "Sign in"}
+	return v
+}
+
+func (o PlanTestOpen) view() view {
+	zone, err := time.LoadLocation(o.TimeZone)
+	if err != nil {
+		zone = time.UTC
+	}
+	v := o.Preparation.view(o.Exam+": a test is open for you", "A test is open")
+	v.Preheader = "Please begin it in time."
+	v.Text = []string{"The next test of your plan is open. Please begin it before it is due."}
+	if o.SafeBrowser {
+		v.Text = append(v.Text, "It opens only in the secure exam browser.")
+	}
+	v.Facts = []fact{{Label: "Test", Value: o.Title}, {Label: "For", Value: o.Test},
+		{Label: "Due", Value: o.Due.In(zone).Format("Monday, 2 January 2006, 15:04") + " (" + o.TimeZone + ")"}}
+	v.Button = button{o.LoginURL, "Sign in and begin"}
+	return v
+}
+
+func (r PlanResult) view() view {
+	v := r.Preparation.view(fmt.Sprintf("%s result of %s: %s", r.Exam, r.Student, r.Score), "A test result")
+	v.Preheader = r.Student + ": " + r.Score
+	v.Text = []string{fmt.Sprintf("%s has finished a test of the plan for %s.", r.Student, r.Exam)}
+	v.Facts = []fact{{Label: "Student", Value: r.Student}, {Label: "Test", Value: r.Title}, {Label: "For", Value: r.Test},
+		{Label: "Score", Value: r.Score}, {Label: "Target", Value: r.Target}}
+	for _, s := range r.Sections {
+		v.Facts = append(v.Facts, fact{Label: s.Name, Value: s.Score})
+	}
+	if r.ResultURL != "" {
+		v.Button = button{r.ResultURL, "Show the result"}
+	}
+	v.Why = fmt.Sprintf("You get this mail because %s named this address to be told of the results.", r.Organization)
+	return v
+}
+
+func (a PlanAlert) view() view {
+	v := a.Preparation.view(fmt.Sprintf("%s plan of %s is at risk", a.Exam, a.Student), "A plan is at risk")
+	v.Text = []string{fmt.Sprintf("By the results so far, %s will probably not reach %s in time. Please look at the plan, and talk with the student.", a.Student, a.Target)}
+	if a.Reason == AlertUnfilled {
+		v.Subject, v.Heading = fmt.Sprintf("No unseen %s paper is left for %s", a.Exam, a.Student), "No unseen paper is left"
+		v.Text = []string{fmt.Sprintf("A test of the plan should be open, but %s has seen every paper that fits (%s). Add one to the catalog, and the test opens with the next look at the plan; or skip the test.", a.Student, a.Test)}
+	}
+	v.Preheader = a.Student
+	v.Facts = []fact{{Label: "Student", Value: a.Student}, {Label: "Course", Value: a.Course}, {Label: "Target", Value: a.Target}}
+	if a.URL != "" {
+		v.Button = button{a.URL, "Open the console"}
+	}
+	v.Why = fmt.Sprintf("You get this mail because %s named this address to be told of the plan.", a.Organization)
+	return v
+}
+
+// student gives a plan's mail the sender's and the addressee's names.
+func (p Preparation) student() Student {
+	return Student{FirstName: p.FirstName, Organization: p.Organization}
+}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -19,6 +21,9 @@ type config struct {
 	WebhookRetention int           `env:"WEBHOOK_RETENTION_DAYS" envDefault:"30" help:"days for which deliveries and their attempts are kept; what has not ended stays"`
 	SMTPURL          string        `env:"SMTP_URL,required" help:"mail server: smtp://user:password@host:port, ?tls=none, starttls or implicit; or smtps://"`
 	MailFrom         string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
+	PublicURL        string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in a mail, such as https://registrar.example"`
+	Suppressed       []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
+	PlanConcurrency  int           `env:"PLAN_CONCURRENCY" envDefault:"4" help:"test plans in hand at a time because something was heard of them"`
 	EmailConcurrency int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
 	OutboxLease      time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long owed work may wait on the run queue before it is put there again"`
 	SchemaWait       time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
@@ -34,6 +39,10 @@ func (c *config) Validate() error {
 	if _, err := clock.Zone("PLATFORM_TIME_ZONE", c.TimeZone); err != nil {
 		return err
 	}
+	if u, err := url.Parse(c.PublicURL); err != nil || u.Host == "" {
+		return fmt.Errorf("PUBLIC_URL: %q is no http or https address", c.PublicURL)
+	}
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	if _, err := mail.ParseAddress(c.MailFrom); err != nil {
 		return fmt.Errorf("MAIL_FROM: %w", err)
 	}

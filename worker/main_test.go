@@ -75,7 +75,7 @@ func start(t *testing.T, smtpURL string) *program {
 	environment := map[string]string{
 		"DATABASE_URL": databaseURL, "REDIS_URL": queuetest.URL(t), "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
 		"SMTP_URL": smtpURL, "MAIL_FROM": "Registrar <no-reply@registrar.school>", "SECRET_KEYSET": string(keyset),
-		"PLATFORM_TIME_ZONE": "Asia/Kolkata",
+		"PLATFORM_TIME_ZONE": "Asia/Kolkata", "PUBLIC_URL": "https://saffron.school",
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -225,8 +225,8 @@ func TestConfigurationIsCheckedAndShown(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, func(string) string { return "" }, &out); err != nil || !strings.Contains(out.String(), "SMTP_URL (required)") {
 		t.Errorf("%v: %s", err, out.String())
 	}
-	good := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1", "SMTP_URL": "smtp://127.0.0.1:1", "MAIL_FROM": "a@b.school"}
-	for name, bad := range map[string]string{"DATABASE_URL": "", "REDIS_URL": "", "SMTP_URL": "http://:hush@x", "MAIL_FROM": "nobody", "PLATFORM_TIME_ZONE": "Mars/Olympus"} {
+	good := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1", "SMTP_URL": "smtp://127.0.0.1:1", "MAIL_FROM": "a@b.school", "PUBLIC_URL": "https://b.school"}
+	for name, bad := range map[string]string{"DATABASE_URL": "", "REDIS_URL": "", "SMTP_URL": "http://:hush@x", "MAIL_FROM": "nobody", "PUBLIC_URL": "nowhere", "PLATFORM_TIME_ZONE": "Mars/Olympus"} {
 		err := run(t.Context(), nil, func(n string) string {
 			if n == name {
 				return bad

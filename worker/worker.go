@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
@@ -33,6 +34,7 @@ type worker struct {
 	postman  *email.Postman
 	outbox   *relay.Outbox
 	webhooks *relay.Webhooks
+	plans    *testplan.Office
 }
 
 func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb *redis.Client) (*worker, error) {
@@ -52,10 +54,13 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	w.tasks = queue.NewMetrics(w.registry)
 	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: clock.System, Log: log,
 		Observe: mailCounter(w.registry)}
+	w.plans = &testplan.Office{DB: db, Mail: email.Desk{Box: box, Suppressed: c.Suppressed}, Clock: clock.System, Log: log, Zone: zone,
+		PublicURL: c.PublicURL}
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: clock.System, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{
 			task.EmailSend:      server.Times.Total() + 30*time.Second,
+			task.PlanStep:       0,
 			task.WebhookCancel:  0,
 			task.WebhookRecover: 0,
 			task.WebhookSkip:    0,
@@ -63,7 +68,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: clock.System, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
-	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: clock.System, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Maintenance))
+	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: clock.System, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance))
 	return w, nil
 }
 
@@ -81,10 +86,11 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.lead("relay-outbox", w.outbox.Run),
 		w.lead("relay-webhooks", w.webhooks.Run),
 		w.lead("duties", func(ctx context.Context) {
-			duty.Run(ctx, clock.System, w.log, duty.All(w.db, w.zone, w.config.WebhookRetention))
+			duty.Run(ctx, clock.System, w.log, append(duty.All(w.db, w.zone, w.config.WebhookRetention), duty.Plans(w.plans)))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency,
 			map[task.Kind]queue.Handler{task.EmailSend: handle.Outbox(w.postman.Deliver)}),
+		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handle.Plan(w.plans)}),
 		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),
 	}
 }

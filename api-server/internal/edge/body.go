@@ -43,6 +43,9 @@ func (b *Body) Fault(field, code, format string, args ...any) {
 	_ = b.faults.Add(fault.Field(name, code, "%s: %s", name, fmt.Sprintf(format, args...)))
 }
 
+// Add adds a fault that names its field itself.
+func (b *Body) Add(f error) { _ = b.faults.Add(f) }
+
 // Err is nil when everything read so far was right.
 func (b *Body) Err() error { return b.faults.Err() }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -64,7 +65,7 @@ func readCommand(b *edge.Body) provision.Command {
 		cmd.CourseIDs = append(cmd.CourseIDs, id.Course(n))
 	}
 	readDetails(b, &cmd)
-	refusePlan(b)
+	cmd.Plan = readPlan(b.Object(plan.Block))
 	_ = cmd.Decoding.Add(b.Err()) // faults only
 	return cmd
 }
@@ -80,14 +81,6 @@ func readDetails(b *edge.Body, cmd *provision.Command) {
 	cmd.Mode = modes[value(b.Choice("password_mode", "link", "set", "generate", "invite", "direct", "auto", "system_generated"))]
 	cmd.Username = value(b.Text("username", maxText))
 	cmd.Password = value(b.Secret("password"))
-}
-
-// refusePlan names what a caller may rely on elsewhere and not here yet: ignoring it
-// would answer success for something that was not done.
-func refusePlan(b *edge.Body) {
-	if b.Has("target_score_plan") {
-		b.Fault("target_score_plan", "not_available", "not available yet; leave it out")
-	}
 }
 
 // value is what p points to, or the zero value for what was not sent.

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -33,6 +34,7 @@ type Server struct {
 
 	Office  *provision.Office
 	Desk    *assign.Desk
+	Plans   *testplan.Office
 	Cursors *page.Cursors
 
 	Box    *seal.Box

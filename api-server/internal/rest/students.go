@@ -3,7 +3,6 @@ package rest
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/course"
@@ -38,7 +37,7 @@ type lookupBody struct {
 
 type lookupEntry struct {
 	wire.Enrolment
-	TargetScorePlan wire.TargetScorePlan `json:"target_score_plan"`
+	TargetScorePlan wire.PlanBlock `json:"target_score_plan"`
 }
 
 func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
@@ -60,17 +59,16 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	types, err := course.Types(ctx, s.DB)
+	plans, err := s.Plans.Blocks(ctx, s.DB, o, a.ID, held)
 	if err != nil {
 		return err
 	}
-	plans := planTypes(types)
 	body := lookupBody{Status: "ok", Student: wire.NewStudent(a, q.zone), Enrollments: make([]lookupEntry, len(held))}
 	if m, ok := members[a.ID]; ok {
 		body.Membership = &wire.Membership{Role: m.Role, Status: m.Status}
 	}
 	for i, e := range held {
-		body.Enrollments[i] = lookupEntry{wire.NewEnrolment(e, s.today()), wire.NewTargetScorePlan(e, slices.Contains(plans, e.Course.Type))}
+		body.Enrollments[i] = lookupEntry{wire.NewEnrolment(e, s.today()), plans[i]}
 	}
 	return edge.JSON(w, http.StatusOK, body)
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -65,12 +66,14 @@ func New(d Deps) APIs {
 		return edge.NewRouter(edge.Options{API: api, Metrics: metrics, Log: d.Log, InFlight: d.InFlight})
 	}
 	public, private := router("partner"), router("platform")
-	office := &provision.Office{DB: d.DB, Mail: email.Desk{Box: d.Box, Suppressed: d.Suppressed}, Clock: d.Clock, Zone: d.Zone,
-		PublicURL: d.PublicURL, Watch: d.Mails}
+	mails := email.Desk{Box: d.Box, Suppressed: d.Suppressed}
+	plans := &testplan.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
+		BrowserAvailable: d.SafeExamBrowser}
+	office := &provision.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
-		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
+		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Box: d.Box, Limits: limits, Rate: d.Rate}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)

@@ -27,6 +27,7 @@ type Answer struct {
 	SetPasswordExpires *clock.Timestamp `json:"set_password_expires_at"`
 	WelcomeEmailSent   bool             `json:"welcome_email_sent"`
 	Email              Mail             `json:"email"`
+	TargetScorePlan    *wire.PlanAnswer `json:"target_score_plan,omitempty"`
 }
 
 // Organization names the key's organization.
@@ -114,7 +115,7 @@ func (c *call) answer() Answer {
 		LoginURL:    c.PublicURL + "/sign-in/",
 	}
 	a.showMail(c.mail)
-	if c.changed() {
+	if c.changed() || c.block.Changed() {
 		a.Status = "success"
 	}
 	if c.link.Token != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -30,6 +31,7 @@ type Command struct {
 	ResendEmail  bool
 	ExtendAccess bool
 	Source       string
+	Plan         *plan.Request // target_score_plan; nil: not sent
 
 	// Decoding holds the faults found in the body before; they are reported with those
 	// that are found here.

@@ -38,12 +38,16 @@ func report(latest email.Record) Mail {
 	return Mail{Status: MailNotNeeded}
 }
 
-func (c *call) writeMail(ctx context.Context, tx *pg.Tx) error {
-	send := c.who.Organization.Defaults.SendWelcomeEmail
+// sendsMail is send_welcome_email, or the organization's default.
+func (c *call) sendsMail() bool {
 	if c.cmd.SendEmail != nil {
-		send = *c.cmd.SendEmail
+		return *c.cmd.SendEmail
 	}
-	switch decideMail(send, c.cmd.ResendEmail, c.changed(), c.latest) {
+	return c.who.Organization.Defaults.SendWelcomeEmail
+}
+
+func (c *call) writeMail(ctx context.Context, tx *pg.Tx) error {
+	switch decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest) {
 	case mailNone:
 		c.mail = Mail{Status: MailNotRequested}
 		return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -34,8 +35,17 @@ type Office struct {
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string         // the base of every link, without a slash at its end
 	Watch     *email.Watch   // where calls may wait for their mail
+	Plans     Plans          // where target_score_plan is kept; nil: nowhere
 
 	gate gate
+}
+
+// Plans keeps what the target_score_plan of a call sets, in the call's transaction and
+// after its enrolments. r is nil where the call has none. quiet sends the student no plan
+// notice. Invalid lists what is refused.
+type Plans interface {
+	Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request, quiet bool,
+		now time.Time) (*wire.PlanAnswer, []string, error)
 }
 
 // maxTries bounds how often a call starts anew because the account changed under it.
@@ -145,6 +155,7 @@ type call struct {
 	starters []int        // tests placed, for each move
 	link     student.Link // zero: none may be handed out
 	mail     Mail
+	block    *wire.PlanAnswer // nil: the call has no target_score_plan
 }
 
 // joining is what the call does to the membership.
@@ -244,7 +255,8 @@ func (c *call) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// changed says whether the call changed anything; a mail alone is no change.
+// changed says whether the call changed what the onboarding mail tells of; a mail alone
+// is no change.
 func (c *call) changed() bool {
 	return c.created || c.applied || c.joined != memberUnchanged || slices.ContainsFunc(c.moves, course.Move.Granted)
 }
@@ -279,7 +291,21 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	if err := webhook.Record(ctx, tx, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
+	if err := c.writePlan(ctx, tx); err != nil {
+		return err
+	}
 	return c.writeMail(ctx, tx)
+}
+
+// writePlan comes last but for the mail: assigning a plan's first test locks the
+// organization's assignments until the commit.
+func (c *call) writePlan(ctx context.Context, tx *pg.Tx) error {
+	if c.Plans == nil {
+		return nil
+	}
+	block, warnings, err := c.Plans.Set(ctx, tx, c.who, c.account, c.moves, c.cmd.Plan, !c.sendsMail(), c.now)
+	c.block, c.warnings = block, append(c.warnings, warnings...)
+	return err
 }
 
 // mayHaveLink says whether the answer may hold a set-password link: never for staff, whose

@@ -14,6 +14,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -121,9 +122,26 @@ func (o *Office) change(ctx context.Context, in id.Organization, user id.User,
 		if err := b.Send(ctx, tx); err != nil {
 			return fmt.Errorf("writing a change: %w", err)
 		}
+		if err := touchPlans(ctx, tx, in, before, after, now); err != nil {
+			return err
+		}
 		return webhook.Record(ctx, tx, in, now, events...)
 	})
 	return after, err
+}
+
+// touchPlans owes a look at the test plans whose course gives other access now.
+func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after wire.Look, now time.Time) error {
+	var changed []id.Enrolment
+	for i, e := range after.Held {
+		if b := before.Held[i]; e.State != b.State || e.Window != b.Window {
+			changed = append(changed, e.ID)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return plan.TouchEnrolments(ctx, tx, in, now, changed...)
 }
 
 // lock takes the person's lock and reads what the organization has of them.

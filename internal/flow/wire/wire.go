@@ -9,7 +9,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -95,22 +94,4 @@ func NewEnrolment(e course.Enrolment, today clock.Date) Enrolment {
 func newPlace(e course.Enrolment, today clock.Date) Place {
 	return Place{EnrollmentID: e.ID, CourseID: e.Course.ID, CourseName: e.Course.Name, Status: e.Standing(today),
 		StartDate: e.StartDate, EndDate: e.EndDate, GracePeriodEnd: e.GracePeriodEnd, HasAccess: e.HasAccess(today)}
-}
-
-// TargetScorePlan is the contract's target score plan block of a lookup's enrolment.
-type TargetScorePlan struct {
-	CourseType        string          `json:"course_type"`
-	CourseID          id.Course       `json:"course_id"`
-	EnrollmentID      id.Enrolment    `json:"enrollment_id"`
-	TargetScore       *decimal.Number `json:"target_score"`
-	ExamDate          clock.Date      `json:"exam_date"` // null when not set
-	SafeExamBrowser   bool            `json:"safe_exam_browser"`
-	TestPlanAvailable bool            `json:"test_plan_available"`
-	TestPlan          *struct{}       `json:"test_plan"` // null: no plan runs
-}
-
-// NewTargetScorePlan shows an enrolment on which nothing is set; available says whether
-// its course type takes test plans.
-func NewTargetScorePlan(e course.Enrolment, available bool) TargetScorePlan {
-	return TargetScorePlan{CourseType: e.Course.Type, CourseID: e.Course.ID, EnrollmentID: e.ID, TestPlanAvailable: available}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/flow/standing"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/replay"
@@ -82,6 +83,15 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 			return err
 		}},
 	}
+}
+
+// Plans is the daily pass over test plans, as each plan's zone begins its day. It also
+// catches up with what could not be done while no worker ran.
+func Plans(o *testplan.Office) Duty {
+	return Duty{Name: "deciding test plans", Every: 10 * time.Second, Do: func(ctx context.Context, _ time.Time) error {
+		_, err := o.Sweep(ctx)
+		return err
+	}}
 }
 
 func compileRegister(ctx context.Context, db *pg.DB, now time.Time) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -25,6 +26,17 @@ func Outbox(work func(context.Context, task.Outbox) error) queue.Handler {
 		}
 		return work(ctx, ref)
 	}
+}
+
+// Plan decides the test plan that a task is about. A plan that cannot be decided now is
+// tried again when the claim has run out; one whose claim was lost is somebody else's.
+func Plan(o *testplan.Office) queue.Handler {
+	return Outbox(func(ctx context.Context, ref task.Outbox) error {
+		if err := o.Step(ctx, ref); !errors.Is(err, outbox.ErrLost) {
+			return err
+		}
+		return nil
+	})
 }
 
 // Maintenance does the work on many webhook deliveries that a change to one URL leaves

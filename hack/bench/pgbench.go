@@ -131,9 +131,9 @@ func value(arg any) string {
 	case nil:
 		return "NULL"
 	case id.User:
-		return ":user_id"
+		return ":user_id::bigint"
 	case int64: // the subject of the mail's task
-		return ":mail_id"
+		return ":mail_id::bigint"
 	case time.Time:
 		return fmt.Sprintf("to_timestamp(%d.%06d)", v.Unix(), v.Nanosecond()/1000)
 	case clock.Date:
@@ -152,6 +152,8 @@ func value(arg any) string {
 		return quote(r.String())
 	case reflect.Slice:
 		return listValue(r)
+	case reflect.Array:
+		return quote(arrayUUID(r))
 	default:
 		return fmt.Sprint(arg)
 	}
@@ -181,17 +183,26 @@ func listValue(r reflect.Value) string {
 		kind = "text"
 	case reflect.Array:
 		kind = "uuid"
-	case reflect.Slice:
-		kind = "json"
+	case reflect.Int64: // whom events speak of
 		for i := range list {
-			list[i] = strings.TrimSuffix(list[i], "::jsonb")
+			list[i] = ":user_id::bigint"
 		}
 	default:
 	}
 	return "ARRAY[" + strings.Join(list, ", ") + "]::" + kind + "[]"
 }
 
+// colon is what pgbench would take for one of its variables, in literals too.
+var colon = regexp.MustCompile(`:([A-Za-z0-9_])`)
+
 // quote makes a literal in which the marker is drawn anew.
 func quote(s string) string {
-	return "('" + strings.ReplaceAll(strings.ReplaceAll(s, "'", "''"), marker, "' || :n || '") + "')"
+	s = colon.ReplaceAllString(strings.ReplaceAll(s, "'", "''"), `:' || '$1`)
+	return "('" + strings.ReplaceAll(s, marker, "' || :n::text || '") + "')"
+}
+
+func arrayUUID(r reflect.Value) string {
+	var u uuid.UUID
+	reflect.Copy(reflect.ValueOf(&u).Elem(), r)
+	return u.String()
 }

@@ -34,8 +34,9 @@ func Unknown(ctx context.Context, q pg.Querier, org id.Organization, r Request) 
 	return p.faults.Err(), nil
 }
 
-// LoadHeld queues the reading, under row locks, of the student's enrolments in the
-// organization; held is filled when b is sent. ref is the external_ref to look for.
+// LoadHeld queues the reading of the student's enrolments in the organization; held is
+// filled when b is sent. ref is the external_ref to look for. Whoever changes enrolments
+// holds the lock of the student's address, so the rows need no locks of their own.
 func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *Held) {
 	queueHeld(b, org, user, &held.Enrolments)
 	if ref != "" {
@@ -43,8 +44,8 @@ func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *
 	}
 }
 
-// LoadEnrolments queues the reading, under row locks, of the student's enrolments in the
-// organization by id; into is filled when b is sent.
+// LoadEnrolments queues the reading of the student's enrolments in the organization by
+// id; into is filled when b is sent.
 func LoadEnrolments(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment) {
 	queueHeld(b, org, user, into)
 }

@@ -167,7 +167,7 @@ func queueHeld(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment
 	b.Queue(`
 		SELECT `+enrolmentColumns+`, `+courseColumns+`
 		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
-		WHERE e.organization_id = $1 AND e.user_id = $2 ORDER BY e.id FOR UPDATE OF e`,
+		WHERE e.organization_id = $1 AND e.user_id = $2 ORDER BY e.id`,
 		org, user).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, collectEnrolment)
 		return err

@@ -98,6 +98,11 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 	return latest(ctx, q, org, user)
 }
 
+// LoadLatest queues what Latest reads; into is filled when b is sent.
+func LoadLatest(b *pg.Batch, org id.Organization, user id.User, into *Record) {
+	queueLatest(b, org, user, into)
+}
+
 // Find is the mail's record; the zero Record when the organization has no such mail.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
 	return find(ctx, q, org, mail)

@@ -37,11 +37,20 @@ func insert(ctx context.Context, q pg.Querier, r row) (id.Email, error) {
 	return got, err
 }
 
-func latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
-	return oneRecord(q.Query(ctx, `
+const latestMail = `
 		SELECT id, type, status, detail FROM emails
 		WHERE organization_id = $1 AND user_id = $2 AND type IN ('welcome', 'credentials', 'access_update')
-		ORDER BY id DESC LIMIT 1`, org, user))
+		ORDER BY id DESC LIMIT 1`
+
+func latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
+	return oneRecord(q.Query(ctx, latestMail, org, user))
+}
+
+func queueLatest(b *pg.Batch, org id.Organization, user id.User, into *Record) {
+	b.Queue(latestMail, org, user).Query(func(rows pgx.Rows) (err error) {
+		*into, err = oneRecord(rows, nil)
+		return err
+	})
 }
 
 func find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {

@@ -51,8 +51,8 @@ type Member struct {
 	JoinedAt time.Time // of the first time
 }
 
-// LoadMember queues the reading, under a row lock, of the user's membership; into stays
-// zero when there is none.
+// LoadMember queues the reading of the user's membership; into stays zero when there is
+// none. Whoever changes memberships holds the lock of the person's address.
 func LoadMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
 	queueMember(b, org, user, into)
 }

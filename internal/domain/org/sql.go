@@ -110,7 +110,7 @@ func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 func queueMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
 	b.Queue(`
 		SELECT role, status, created_via, joined_at FROM members
-		WHERE organization_id = $1 AND user_id = $2 FOR NO KEY UPDATE`, org, user).QueryRow(func(row pgx.Row) error {
+		WHERE organization_id = $1 AND user_id = $2`, org, user).QueryRow(func(row pgx.Row) error {
 		err := row.Scan(&into.Role, &into.Status, &into.Via, &into.JoinedAt)
 		if pg.None(err) {
 			return nil

@@ -61,6 +61,7 @@ func newHouse(t *testing.T) *house {
 	t.Cleanup(func() { _ = h.receiver.Stop() })
 	h.settings = stack.Settings{Bin: bin, LogDir: dir, DatabaseURL: pgtest.URL(t), RedisURL: redis.URL(), SMTPURL: h.mail.URL(),
 		PlatformKey: seal.Token(), KeysetFile: keysetFile(t, dir), CAFile: certs.CAFile,
+		Extra: []string{"RATE_LIMIT_PER_SECOND=0"}, // the tests call as fast as they can
 		Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t), WorkerPrivate: port(t), SenderPrivate: port(t)}}
 	h.startPrograms()
 	h.seed()

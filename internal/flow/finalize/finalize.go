@@ -132,4 +132,3 @@ func (d *Desk) apply(ctx context.Context, org id.Organization, targets []target,
 	}
 	return err
 }
-

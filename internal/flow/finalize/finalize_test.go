@@ -1,0 +1,198 @@
+package finalize_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/flow/finalize"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+// school makes an organization with students, one IELTS test and a receiver URL.
+func school(t testing.TB, db *pg.DB, students int) (org id.Organization, users []id.User, item id.Item) {
+	t.Helper()
+	ctx := context.Background()
+	err := db.QueryRow(ctx, `
+		WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
+				starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+			VALUES ('north', 'North', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id),
+		e AS (INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at)
+			SELECT id, 1, 'https://receiver.example/', now(), now() FROM o),
+		a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
+			SELECT 's' || n || '@school.example', 's' || n, 'S', 'api', now(), now() FROM generate_series(1, $1::int) AS n RETURNING id),
+		m AS (INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+			SELECT o.id, a.id, 'member', 'active', 'api', now(), now() FROM o, a),
+		i AS (INSERT INTO catalog_items (kind, code, title, type, max_score_e4, created_at, updated_at)
+			VALUES ('test', 'i1', 'IELTS 1', 'ielts', 90000, now(), now()) RETURNING id)
+		SELECT o.id, i.id, (SELECT array_agg(a.id) FROM a) FROM o, i`, students).Scan(&org, &item, &users)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return org, users, item
+}
+
+func session(name string, user id.User, item id.Item, halfBands int) finalize.Record {
+	return finalize.Record{Kind: catalog.Test, Session: name, Organization: "north", User: user, Item: item, State: result.Finished,
+		Mark: catalog.Mark{Score: new(decimal.Number(halfBands) * decimal.One / 2)}}
+}
+
+// A reader that follows the list by its stored position, while many writers finalize and
+// mark anew in transactions of random length, ends up with the last state of everything.
+func TestAReaderMissesNothing(t *testing.T) {
+	t.Parallel()
+	const writers, sessions, rounds = 16, 1500, 30
+	db := pgtest.New(t)
+	org, users, item := school(t, db, 20)
+	desk := &finalize.Desk{DB: db, Clock: clock.System, Zone: time.UTC, PublicURL: "https://registrar.test"}
+	// Others hold the organization's counter now and then, as a slow commit would.
+	var writing sync.WaitGroup
+	for w := range writers {
+		writing.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(w), 7))
+			for range rounds {
+				records := make([]finalize.Record, 1+random.IntN(12))
+				for i := range records {
+					n := random.IntN(sessions)
+					records[i] = session(fmt.Sprint("s", n), users[n%len(users)], item, random.IntN(19))
+				}
+				if random.IntN(3) == 0 {
+					linger(t, db, org, random)
+				}
+				outcomes, err := desk.Work(t.Context(), records)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, o := range outcomes {
+					if o.Err != nil {
+						t.Error(o.Err)
+					}
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { writing.Wait(); close(done) }()
+	seen, pages := follow(t, db, org, done)
+	rows, err := result.List(t.Context(), db, org, result.Filter{Today: clock.DateIn(time.Now(), time.UTC)}, 0, 10*sessions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != len(seen) || len(rows) < sessions/2 || pages < 10 {
+		t.Errorf("%d results, %d seen on %d pages", len(rows), len(seen), pages)
+	}
+	for _, r := range rows {
+		if seen[r.Ref] != *r.Score {
+			t.Errorf("%s is %v, and was last seen as %v", r.Ref, *r.Score, seen[r.Ref])
+		}
+	}
+	var events, positions int64
+	err = db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM webhook_events), (SELECT last FROM result_positions)`).Scan(&events, &positions)
+	if err != nil || events != positions {
+		t.Errorf("%d events of %d times that a result became final (%v)", events, positions, err)
+	}
+}
+
+// linger is a transaction that stores a result, takes the counter and commits late, or
+// thinks better of it.
+func linger(t *testing.T, db *pg.DB, org id.Organization, random *rand.Rand) {
+	undo := errors.New("rolled back")
+	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
+		_, err := tx.Exec(t.Context(), `UPDATE result_positions SET last = last WHERE organization_id = $1`, org)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(t.Context(), `SELECT pg_sleep($1)`, random.Float64()*0.02)
+		if err == nil && random.IntN(2) == 0 {
+			err = undo
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, undo) {
+		t.Error(err)
+	}
+}
+
+// follow reads page after page until the writers are done and nothing is left.
+func follow(t *testing.T, db *pg.DB, org id.Organization, done <-chan struct{}) (seen map[string]decimal.Number, pages int) {
+	t.Helper()
+	seen = map[string]decimal.Number{}
+	position, last := int64(0), false
+	for {
+		select {
+		case <-done:
+			last = true
+		default:
+		}
+		rows, err := result.List(t.Context(), db, org, result.Filter{Today: clock.DateIn(time.Now(), time.UTC)}, position, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if r.Position <= position {
+				t.Fatalf("position %d after %d", r.Position, position)
+			}
+			position, seen[r.Ref] = r.Position, *r.Score
+		}
+		pages++
+		if last && len(rows) == 0 {
+			return seen, pages
+		}
+	}
+}
+
+// Of equal reports at the same time one makes the result and one event is told.
+func TestTheSameReportAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	_, users, item := school(t, db, 1)
+	desk := &finalize.Desk{DB: db, Clock: clock.System, Zone: time.UTC}
+	completed := time.Now()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for n := range 20 {
+				r := session(fmt.Sprint("s", n), users[0], item, 13)
+				r.CompletedAt = &completed
+				if _, err := desk.Result(t.Context(), r); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var results, events int
+	err := db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM webhook_events)`).Scan(&results, &events)
+	if err != nil || results != 20 || events != 20 {
+		t.Errorf("%d results, %d events (%v)", results, events, err)
+	}
+}
+
+// BenchmarkWork finalizes 1,000 results a call, with events and deliveries for one URL.
+func BenchmarkWork(b *testing.B) {
+	db := pgtest.New(b)
+	_, users, item := school(b, db, 1000)
+	desk := &finalize.Desk{DB: db, Clock: clock.System, Zone: time.UTC, PublicURL: "https://registrar.test"}
+	records := make([]finalize.Record, 1000)
+	for call := 0; b.Loop(); call++ {
+		for i := range records {
+			records[i] = session(fmt.Sprintf("s%d-%d", call, i), users[i], item, i%19)
+		}
+		outcomes, err := desk.Work(b.Context(), records)
+		if err != nil || outcomes[0].Err != nil {
+			b.Fatal(err, outcomes[0].Err)
+		}
+	}
+	b.ReportMetric(float64(b.N*len(records))/b.Elapsed().Seconds(), "results/s")
+}

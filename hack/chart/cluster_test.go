@@ -213,9 +213,9 @@ func TestEveryManifestIsAcceptedByTheAPIServer(t *testing.T) {
 }
 
 // release runs helm against the cluster.
-func release(t *testing.T, namespace string, args ...string) string {
+func release(t *testing.T, helm, namespace string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), helm(t), append(args, "--namespace", namespace)...)
+	cmd := exec.CommandContext(t.Context(), helm, append(args, "--namespace", namespace)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Admin())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -237,27 +237,38 @@ func secrets(t *testing.T, namespace string) map[string]string {
 // notes have said and nothing else.
 func TestALifeOfARelease(t *testing.T) {
 	control(t)
-	restricted(t, "life")
+	for name, helm := range helms(t) {
+		t.Run(name, func(t *testing.T) {
+			namespace := "life-" + name[len(name)-1:]
+			restricted(t, namespace)
+			live(t, helm, namespace)
+			mustKubectl(t, "", "delete", "customresourcedefinition", "webhookendpoints.registrar.dev")
+		})
+	}
+}
+
+func live(t *testing.T, helm, namespace string) {
+	t.Helper()
 	flags := []string{"reg", chartDir(t), "--no-hooks", "--set", "evaluation.enabled=true"}
-	notes := release(t, "life", append([]string{"install"}, flags...)...)
-	drawn := secrets(t, "life")
+	notes := release(t, helm, namespace, append([]string{"install"}, flags...)...)
+	drawn := secrets(t, namespace)
 	same := func(step string) {
 		t.Helper()
-		for name, data := range secrets(t, "life") {
+		for name, data := range secrets(t, namespace) {
 			if data != drawn[name] {
 				t.Errorf("%s: the Secret %s is another one", step, name)
 			}
 		}
 	}
-	release(t, "life", append([]string{"upgrade"}, append(flags, "--set", "logLevel=debug")...)...)
+	release(t, helm, namespace, append([]string{"upgrade"}, append(flags, "--set", "logLevel=debug")...)...)
 	same("upgrade")
-	release(t, "life", "rollback", "reg", "1", "--no-hooks")
+	release(t, helm, namespace, "rollback", "reg", "1", "--no-hooks")
 	same("rollback")
-	mustKubectl(t, "", "wait", "--for=create", "persistentvolumeclaim/data-reg-registrar-postgres-0", "--namespace", "life", "--timeout=60s")
-	release(t, "life", "uninstall", "reg", "--no-hooks")
+	mustKubectl(t, "", "wait", "--for=create", "persistentvolumeclaim/data-reg-registrar-postgres-0", "--namespace", namespace, "--timeout=60s")
+	release(t, helm, namespace, "uninstall", "reg", "--no-hooks")
 	left := strings.Fields(mustKubectl(t, "", "get", "all,secrets,configmaps,serviceaccounts,persistentvolumeclaims,networkpolicies,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,customresourcedefinitions",
-		"--namespace", "life", "--selector", "app.kubernetes.io/instance=reg", "--output", "name", "--ignore-not-found"))
-	_, told, found := strings.Cut(notes, "kubectl --namespace life delete ")
+		"--namespace", namespace, "--selector", "app.kubernetes.io/instance=reg", "--output", "name", "--ignore-not-found"))
+	_, told, found := strings.Cut(notes, "kubectl --namespace "+namespace+" delete ")
 	if !found {
 		t.Fatalf("the notes do not say what is left:\n%s", notes)
 	}
@@ -266,7 +277,7 @@ func TestALifeOfARelease(t *testing.T) {
 	deadline := time.Now().Add(time.Minute)
 	for len(left) > len(strings.Fields(told)) && time.Now().Before(deadline) {
 		left = strings.Fields(mustKubectl(t, "", "get", "all,secrets,persistentvolumeclaims,customresourcedefinitions",
-			"--namespace", "life", "--selector", "app.kubernetes.io/instance=reg", "--output", "name", "--ignore-not-found"))
+			"--namespace", namespace, "--selector", "app.kubernetes.io/instance=reg", "--output", "name", "--ignore-not-found"))
 	}
 	for i := range left {
 		left[i] = strings.Replace(left[i], ".apiextensions.k8s.io/", "/", 1)
@@ -277,6 +288,7 @@ func TestALifeOfARelease(t *testing.T) {
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %v\ntold: %v", left, want)
 	}
-	release(t, "life", append([]string{"install"}, flags...)...)
+	release(t, helm, namespace, append([]string{"install"}, flags...)...)
 	same("another install")
+	release(t, helm, namespace, "uninstall", "reg", "--no-hooks")
 }

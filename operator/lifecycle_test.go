@@ -100,6 +100,39 @@ func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
 	w.awaitEvent(t, e, corev1.EventTypeWarning, "SecretRegenerated")
 }
 
+// The resource has the last word on what somebody changes elsewhere.
+func TestAChangeMadeElsewhereIsUndone(t *testing.T) {
+	w := theWorld(t)
+	o := w.tenant(t, "drift")
+	e := endpoint("drift", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	stored, zone := w.stored(t, e), "Europe/Berlin"
+	if _, err := w.keeper.Change(t.Context(), o.ID, stored.ID, webhook.Settings{TimeZone: &zone}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEvent(t, e, corev1.EventTypeNormal, "Changed")
+	if got := w.stored(t, e); got.TimeZone != "UTC" {
+		t.Errorf("the zone is still %s", got.TimeZone)
+	}
+	if _, _, err := w.keeper.Rotate(t.Context(), o.ID, stored.ID, "", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitVersion(t, e, 3)
+	if !w.signs(t, e, w.secret(t, "drift", "results-signing-secret", "secret")) {
+		t.Error("the Secret does not sign any more")
+	}
+	if err := w.keeper.Remove(t.Context(), o.ID, stored.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEndpoint(t, e, "registered again", func(e *v1alpha1.WebhookEndpoint) bool {
+		return e.Status.EndpointID != 0 && e.Status.EndpointID != int64(stored.ID)
+	})
+	if !w.signs(t, e, w.secret(t, "drift", "results-signing-secret", "secret")) {
+		t.Error("the Secret does not sign any more")
+	}
+}
+
 func (w *world) awaitVersion(t *testing.T, e *v1alpha1.WebhookEndpoint, version int) {
 	t.Helper()
 	w.awaitEndpoint(t, e, "signed with the next secret", func(e *v1alpha1.WebhookEndpoint) bool { return e.Status.SecretVersion == version })

@@ -64,7 +64,7 @@ func TestAThousandResourcesAndARestart(t *testing.T) {
 	}
 	t.Logf("%d resources over %d namespaces were created and Ready after %s", len(ready), manyNamespaces, time.Since(began).Round(time.Millisecond))
 
-	token := w.scraper(t)
+	token := w.token(t, w.reader(t, "scraper"))
 	w.awaitIdle(t, token)
 	before := w.versions(t)
 	if err := w.operator.Stop(); err != nil {
@@ -102,12 +102,12 @@ func (w *world) versions(t *testing.T) map[string]string {
 	return versions
 }
 
-// scraper is the token of an account that may read the metrics.
-func (w *world) scraper(t *testing.T) string {
+// reader makes an account that may read the metrics.
+func (w *world) reader(t *testing.T, account string) string {
 	t.Helper()
-	w.run(t, "create", "serviceaccount", "-n", "default", "scraper")
-	w.run(t, "create", "clusterrolebinding", "scraper", "--clusterrole=registrar-operator-metrics-reader", "--serviceaccount=default:scraper")
-	return w.token(t, "scraper")
+	w.run(t, "create", "serviceaccount", "-n", "default", account)
+	w.run(t, "create", "clusterrolebinding", account, "--clusterrole=registrar-operator-metrics-reader", "--serviceaccount=default:"+account)
+	return account
 }
 
 // visits counts the resources that the operator has looked at without a fault.

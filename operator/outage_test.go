@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -226,9 +229,8 @@ func (w *world) holder(t *testing.T) string {
 
 func TestTheMetricsAreForThoseWhoMay(t *testing.T) {
 	w := theWorld(t)
-	w.run(t, "create", "serviceaccount", "-n", "default", "prometheus")
+	w.reader(t, "prometheus")
 	w.run(t, "create", "serviceaccount", "-n", "default", "curious")
-	w.run(t, "create", "clusterrolebinding", "prometheus", "--clusterrole=registrar-operator-metrics-reader", "--serviceaccount=default:prometheus")
 	for token, want := range map[string]int{
 		"":                       http.StatusUnauthorized,
 		"made-up":                http.StatusUnauthorized,
@@ -240,6 +242,25 @@ func TestTheMetricsAreForThoseWhoMay(t *testing.T) {
 				t.Errorf("%d, want %d", got, want)
 			}
 		}
+	}
+}
+
+// The namespace enforces the restricted pod security standard, so the API server says
+// whether the operator's pods keep to it.
+func TestThePodsAreRestricted(t *testing.T) {
+	w := theWorld(t)
+	var d appsv1.Deployment
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "registrar-system", Name: "registrar-operator"}, &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: d.Spec.Template.ObjectMeta, Spec: d.Spec.Template.Spec}
+	pod.Namespace, pod.Name = "registrar-system", "tried"
+	if err := w.client.Create(t.Context(), pod.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("config/manager's pod is refused: %v", err)
+	}
+	pod.Spec.SecurityContext.RunAsNonRoot = nil
+	if err := w.client.Create(t.Context(), pod, client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Errorf("the standard is not enforced: %v", err)
 	}
 }
 

@@ -164,12 +164,20 @@ func TestAnOrganizationMayComeLater(t *testing.T) {
 func TestAPrivateAddressIsRefused(t *testing.T) {
 	w := theWorld(t)
 	w.tenant(t, "inside")
+	token := w.token(t, w.reader(t, "inside-metrics"))
+	faults := func() float64 {
+		return w.metric(t, token, `controller_runtime_reconcile_errors_total{controller="webhookendpoint"}`)
+	}
+	before := faults()
 	e := endpoint("inside", "metadata")
 	e.Spec.URL = "https://169.254.169.254/latest"
 	w.create(t, e)
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAddressRefused)
 	w.awaitReason(t, e, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAddressRefused)
 	w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonAddressRefused)
+	if after := faults(); after != before { // faults are tried again at once, refusals are not
+		t.Errorf("the refusal was taken for %g faults", after-before)
+	}
 	// Another zone that only PostgreSQL's side can judge.
 	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.URL, e.Spec.TimeZone = "https://hooks.example.com/inside", "Mars/Olympus"

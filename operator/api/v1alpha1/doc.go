@@ -12,6 +12,7 @@ import (
 )
 
 //go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen object crd paths=. output:crd:artifacts:config=../../../config/crd/bases
+//go:generate cp ../../../config/crd/bases/registrar.dev_webhookendpoints.yaml ../../../charts/registrar/files/crds/
 
 // GroupVersion is the group and version of the resources here.
 var GroupVersion = schema.GroupVersion{Group: "registrar.dev", Version: "v1alpha1"}

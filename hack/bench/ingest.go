@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ingestScene is a house with one organization of n students.
+func ingestScene(ctx context.Context, r *run, students, urls int) (*scene, *estate, error) {
+	s, err := newScene(ctx, r, urls)
+	if err != nil {
+		return nil, nil, err
+	}
+	e := &estate{house: s.house, r: r, orgs: []holding{{id: int64(s.org), students: students}}}
+	err = s.db.QueryRow(ctx, `
+		WITH a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
+			SELECT 's' || n || '@estate.school', 's' || n, 'Student', 'api', now(), now() FROM generate_series(1, $2::integer) AS n RETURNING id),
+		m AS (INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+			SELECT $1, id, 'member', 'active', 'api', now(), now() FROM a)
+		SELECT min(id) FROM a`, s.org, students).Scan(&e.orgs[0].firstUser)
+	return s, e, err
+}
+
+// parallel makes calls until the time is over, two at a time, and returns how many a second.
+func parallel(ctx context.Context, lasting time.Duration, call func(ctx context.Context, n int64) error) (float64, error) {
+	var next, done atomic.Int64
+	errs := make([]error, 2)
+	began := time.Now()
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() {
+			for errs[i] == nil && time.Since(began) < lasting {
+				if errs[i] = call(ctx, next.Add(1)); errs[i] == nil {
+					done.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(done.Load()) / time.Since(began).Seconds(), errors.Join(errs...)
+}
+
+func activityIngest(ctx context.Context, r *run) (err error) {
+	const events = 10_000
+	s, e, err := ingestScene(ctx, r, 5000, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	kinds := []string{"visit", "page_view", "heartbeat", "test_started", "test_completed"}
+	body := func() string {
+		var b strings.Builder
+		now := time.Now().UTC()
+		for i := range events {
+			fmt.Fprintf(&b, `,{"organization":"quiet","user_id":%d,"at":%q,"kind":%q}`, e.orgs[0].user(),
+				now.Add(-time.Duration(i)*time.Millisecond).Format(time.RFC3339Nano), kinds[i%len(kinds)])
+		}
+		return `{"events":[` + b.String()[1:] + `]}`
+	}
+	bodies := []string{body(), body(), body(), body()}
+	rate, err := parallel(ctx, r.lasting(15*time.Second), func(ctx context.Context, n int64) error {
+		var receipt struct{ Accepted int }
+		err := s.platform(ctx, http.MethodPost, "activity", bodies[n%int64(len(bodies))], &receipt)
+		if err == nil && receipt.Accepted != events {
+			err = fmt.Errorf("%d of %d events were accepted", receipt.Accepted, events)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.verdict("events a second", rate*events >= 50_000, "%.0f (at least 50,000)", rate*events)
+	return s.printStatements(ctx, r)
+}
+
+func workIngest(ctx context.Context, r *run) (err error) {
+	const records = 1000
+	s, e, err := ingestScene(ctx, r, 5000, 1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+	var quiz struct {
+		ID int64 `json:"item_id"`
+	}
+	if err := s.platform(ctx, http.MethodPut, "catalog/tests/ielts", `{"title": "IELTS 1", "type": "ielts"}`, &quiz); err != nil {
+		return err
+	}
+	at := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
+	rate, err := parallel(ctx, r.lasting(20*time.Second), func(ctx context.Context, n int64) error {
+		var b strings.Builder
+		for i := range records {
+			fmt.Fprintf(&b, `,{"kind":"test","id":"b%d-%d","organization":"quiet","user_id":%d,"item_id":%d,"attempt":"practice","state":"finished",
+				"started_at":%q,"completed_at":%q,"sections":{"listening":6.5,"reading":7,"writing":6,"speaking":6.5}}`, n, i, e.orgs[0].user(), quiz.ID, at, at)
+		}
+		return s.platform(ctx, http.MethodPost, "work", `{"records":[`+b.String()[1:]+`]}`, nil)
+	})
+	if err != nil {
+		return err
+	}
+	var results, deliveries int
+	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM results WHERE position IS NOT NULL), (SELECT count(*) FROM webhook_deliveries)`).Scan(&results, &deliveries)
+	if err != nil {
+		return err
+	}
+	r.verdict("results a second", rate*records >= 5000 && results > 0 && deliveries >= results, "%.0f (at least 5,000), %d results and %d deliveries are stored", rate*records, results, deliveries)
+	return s.printStatements(ctx, r)
+}

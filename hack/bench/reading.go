@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/page"
+)
+
+var readingCases = []benchCase{
+	{"reading", "every list and report over 10 million results, 1 million assignments and a year of activity", reading},
+	{"activity-ingest", "POST /activity with 10,000 events a call", activityIngest},
+	{"work-ingest", "POST /work with 1,000 final results a call and one URL", workIngest},
+}
+
+func (h *house) estate(ctx context.Context, r *run) (*estate, error) {
+	conn, err := pgx.Connect(ctx, h.postgres.URL("registrar"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	e := &estate{house: h, conn: conn, r: r}
+	return e, e.load(ctx)
+}
+
+// reader calls the partner API of one organization.
+type reader struct {
+	base, key string
+}
+
+func (h *house) reader(ctx context.Context, slug string) (reader, error) {
+	var made struct{ Key string }
+	err := h.platform(ctx, http.MethodPost, "organizations/"+slug+"/api-keys", `{"name": "bench", "access": "read_only"}`, &made)
+	return reader{fmt.Sprintf("http://127.0.0.1:%d/api/v1/", h.settings.Ports.API), made.Key}, err
+}
+
+// get reads an answer to its end and tells how long it took and how many bytes it had.
+func (c reader) get(ctx context.Context, path string) (time.Duration, int64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	req.Header.Set("X-API-Key", c.key)
+	began := time.Now()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	n, err := io.Copy(io.Discard, res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, res.Status)
+	}
+	return time.Since(began), n, err
+}
+
+// times are sorted.
+type times []time.Duration
+
+func (t times) at(share float64) time.Duration {
+	return t[min(len(t)-1, int(float64(len(t))*share))].Round(10 * time.Microsecond)
+}
+
+// repeat measures the call n times, after two that are not counted.
+func repeat(n int, call func(i int) (time.Duration, error)) (times, error) {
+	var all times
+	for i := range n + 2 {
+		took, err := call(i)
+		if err != nil {
+			return nil, err
+		}
+		if i >= 2 {
+			all = append(all, took)
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+func (c reader) repeat(ctx context.Context, n int, path string) (times, error) {
+	return repeat(n, func(int) (time.Duration, error) {
+		took, _, err := c.get(ctx, path)
+		return took, err
+	})
+}
+
+func reading(ctx context.Context, r *run) (err error) {
+	h, err := newHouse(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	e, err := h.estate(ctx, r)
+	if err != nil {
+		return err
+	}
+	c, err := h.reader(ctx, "estate-0")
+	if err != nil {
+		return err
+	}
+	for _, measure := range []func(context.Context, *run, *estate, reader) error{resultPages, progressMemory, everyFilter, everyPlan} {
+		if err := measure(ctx, r, e, c); err != nil {
+			return err
+		}
+	}
+	return h.printStatements(ctx, r)
+}
+
+// resultPages compares the first page with one near the end, and with the bare limit.
+func resultPages(ctx context.Context, r *run, e *estate, c reader) error {
+	big := e.orgs[0]
+	deep := int64(float64(big.results) * 0.99)
+	cursor, err := page.New(e.house.db, e.house.keeper.Box).Encode(ctx, page.List{Organization: id.Organization(big.id), Name: "results"}, page.Position{deep})
+	if err != nil {
+		return err
+	}
+	first, err := c.repeat(ctx, 60, "results/?limit=500")
+	if err != nil {
+		return err
+	}
+	late, err := c.repeat(ctx, 60, "results/?limit=500&cursor="+cursor)
+	if err != nil {
+		return err
+	}
+	bare, err := repeat(60, func(int) (time.Duration, error) { return bareResults(ctx, e, deep) })
+	if err != nil {
+		return err
+	}
+	ratio := float64(late.at(.5)) / float64(first.at(.5))
+	r.verdict("page at 99 % : first page", ratio <= 1.2 && ratio >= 1/1.2, "%.2f (within 1.2); p50 %v and %v, of %d results", ratio, late.at(.5), first.at(.5), big.results)
+	ratio = float64(late.at(.5)) / float64(bare.at(.5))
+	r.verdict("results : bare select and encode", ratio <= 1.5, "%.2f (at most 1.5); p50 %v and %v", ratio, late.at(.5), bare.at(.5))
+	return nil
+}
+
+// bareResult is what the bare limit selects and encodes.
+type bareResult struct {
+	Ref, Kind, Type, Attempt     string
+	User                         int64
+	Email, FirstName, LastName   string
+	Item                         int64
+	Title                        string
+	Started, Completed, Released *time.Time
+	Score, MaxScore              *int64
+	Sections                     *string
+	Position                     int64
+}
+
+// bareResults selects a page into structs and encodes it, and nothing else.
+func bareResults(ctx context.Context, e *estate, after int64) (time.Duration, error) {
+	began := time.Now()
+	rows, err := e.house.db.Query(ctx, `
+		SELECT r.ref, r.kind, r.type, r.attempt, r.user_id, a.email, a.first_name, a.last_name, r.item_id, i.title,
+			r.started_at, r.completed_at, r.released_at, r.score_e4, r.max_score_e4, r.sections::text, r.position
+		FROM results r JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		WHERE r.organization_id = $1 AND r.position > $2 ORDER BY r.position LIMIT 500`, e.orgs[0].id, after)
+	if err != nil {
+		return 0, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bareResult])
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 0 {
+		return 0, errors.New("the bare select found nothing")
+	}
+	_, err = json.Marshal(found)
+	return time.Since(began), err
+}
+
+// progressMemory measures how far a long report lets api-server grow.
+func progressMemory(ctx context.Context, r *run, e *estate, c reader) error {
+	pid := e.house.api.Identity().PID
+	if _, _, err := c.get(ctx, "progress/daily/?from="+e.day(-1)+"&to="+e.day(0)); err != nil {
+		return err
+	}
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil { // forgets the peak so far
+		return err
+	}
+	before, err := memory(pid, "VmRSS:")
+	if err != nil {
+		return err
+	}
+	took, size, err := c.get(ctx, "progress/daily/?from="+e.day(-91)+"&to="+e.day(0))
+	if err != nil {
+		return err
+	}
+	peak, err := memory(pid, "VmHWM:")
+	if err != nil {
+		return err
+	}
+	grown := float64(peak-before) / 1024
+	r.verdict("progress of everyone, 92 days", grown < 32, "api-server grows by %.1f MiB (below 32) for an answer of %.1f MiB in %v", grown, float64(size)/(1<<20), took.Round(time.Millisecond))
+	return nil
+}
+
+// day is a date before the end of the estate's year.
+func (e *estate) day(days int) string { return e.now.AddDate(0, 0, days).Format(time.DateOnly) }
+
+// memory reads a line of /proc/<pid>/status, in KiB.
+func memory(pid int, name string) (int, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range bytes.Lines(text) {
+		if rest, ok := strings.CutPrefix(string(line), name); ok {
+			return strconv.Atoi(strings.Fields(rest)[0])
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
+}

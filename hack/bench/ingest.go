@@ -64,17 +64,21 @@ func activityIngest(ctx context.Context, r *run) (err error) {
 		return `{"events":[` + b.String()[1:] + `]}`
 	}
 	bodies := []string{body(), body(), body(), body()}
+	var calls atomic.Int64
+	cpu := s.cpu()
 	rate, err := parallel(ctx, r.lasting(15*time.Second), func(ctx context.Context, n int64) error {
 		var receipt struct{ Accepted int }
 		err := s.platform(ctx, http.MethodPost, "activity", bodies[n%int64(len(bodies))], &receipt)
 		if err == nil && receipt.Accepted != events {
 			err = fmt.Errorf("%d of %d events were accepted", receipt.Accepted, events)
 		}
+		calls.Store(n)
 		return err
 	})
 	if err != nil {
 		return err
 	}
+	r.printf("  CPU a 1,000 events: %s", s.cpu().since(cpu, int(calls.Load())*events/1000))
 	r.verdict("events a second", rate*events >= 50_000, "%.0f (at least 50,000)", rate*events)
 	return s.printStatements(ctx, r)
 }
@@ -93,6 +97,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	at := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
+	cpu := s.cpu()
 	rate, err := parallel(ctx, r.lasting(20*time.Second), func(ctx context.Context, n int64) error {
 		var b strings.Builder
 		for i := range records {
@@ -109,6 +114,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
+	r.printf("  CPU a result: %s", s.cpu().since(cpu, max(1, results)))
 	r.verdict("results a second", rate*records >= 5000 && results > 0 && deliveries >= results, "%.0f (at least 5,000), %d results and %d deliveries are stored", rate*records, results, deliveries)
 	return s.printStatements(ctx, r)
 }

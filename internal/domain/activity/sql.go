@@ -20,6 +20,10 @@ type row struct {
 	Event
 }
 
+// planAnew makes the transaction's statements be planned for the arrays that they get. A
+// plan for all of them takes every array for a short one, and ends in nested loops.
+const planAnew = `SET LOCAL plan_cache_mode = force_custom_plan`
+
 // readScope fills in which of the people are students, and reads the last closed day
 // (the zero Date when none is). No day is closed before the transaction has ended.
 func readScope(ctx context.Context, tx *pg.Tx, people []person) (closed clock.Date, err error) {
@@ -28,6 +32,7 @@ func readScope(ctx context.Context, tx *pg.Tx, people []person) (closed clock.Da
 		slugs[i], users[i] = p.slug, p.user
 	}
 	var b pg.Batch
+	b.Queue(planAnew)
 	b.Queue(`SELECT pg_advisory_xact_lock_shared($1, hashtext($2))`, int32(pg.LockActivity), registerKey)
 	b.Queue(`SELECT max(date) FROM activity_closed_days`).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
 	b.Queue(`
@@ -90,8 +95,11 @@ func markCompiled(ctx context.Context, q pg.Querier, day clock.Date, now time.Ti
 }
 
 // deleteDay names the organizations because the primary key begins with them.
-func deleteDay(ctx context.Context, q pg.Querier, day clock.Date) error {
-	_, err := q.Exec(ctx, `
+func deleteDay(ctx context.Context, tx *pg.Tx, day clock.Date) error {
+	if _, err := tx.Exec(ctx, planAnew); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
 		DELETE FROM activity_days d USING organizations o WHERE d.organization_id = o.id AND d.date = $1`, day)
 	return err
 }

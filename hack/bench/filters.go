@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -59,7 +61,7 @@ func everyFilter(ctx context.Context, r *run, e *estate, c reader) error {
 	return nil
 }
 
-// largeTables are those that must never be read as a whole.
+// sequential finds the tables that must never be read as a whole.
 var sequential = regexp.MustCompile(`Seq Scan on (accounts|members|enrolments|assignments|results|result_spans|activity_days)\b`)
 
 // everyPlan lets PostgreSQL write down the plan of every statement of api-server, and looks for
@@ -67,12 +69,7 @@ var sequential = regexp.MustCompile(`Seq Scan on (accounts|members|enrolments|as
 // after which a statement may get a plan for all of its parameters.
 func everyPlan(ctx context.Context, r *run, e *estate, c reader) error {
 	h := e.house
-	for _, setting := range []string{"session_preload_libraries = 'auto_explain'", "auto_explain.log_min_duration = 0"} {
-		if err := h.superuser(ctx, "registrar", "ALTER SYSTEM SET "+setting); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(h.superuser(ctx, "registrar", `SELECT pg_reload_conf()`), h.api.Stop()); err != nil {
+	if err := errors.Join(h.explainAll(ctx), h.api.Stop()); err != nil {
 		return err
 	}
 	h.api = h.settings.APIServer()
@@ -103,5 +100,26 @@ func everyPlan(ctx context.Context, r *run, e *estate, c reader) error {
 		}
 	}
 	r.verdict("plans without sequential scans", found == 0 && plans > 0, "%d of %d requests have one, in %d plans", found, len(e.filters()), plans)
+	return nil
+}
+
+// explainAll makes PostgreSQL log the plan of whatever sessions that begin now execute.
+func (h *house) explainAll(ctx context.Context) error {
+	config, err := pgx.ParseConfig(h.postgres.URL("registrar"))
+	if err != nil {
+		return err
+	}
+	config.RuntimeParams["session_preload_libraries"] = "auto_explain" // makes its settings known here
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	for _, statement := range []string{`ALTER SYSTEM SET session_preload_libraries = 'auto_explain'`,
+		`ALTER SYSTEM SET auto_explain.log_min_duration = 0`, `SELECT pg_reload_conf()`} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
 	return nil
 }

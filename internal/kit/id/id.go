@@ -26,6 +26,8 @@ type (
 	Item         int64 // catalog_items.id; the contract's item_id
 	Assignment   int64 // assignments.id; the number in the contract's assignment ids
 	Plan         int64 // plans.id: a student's test plan
+	RosterRun    int64 // roster_runs.id; the contract's run_id
+	RosterSource int64 // roster_sources.id
 )
 
 // Event is a webhook event's id: a version 7 UUID in the database, "evt_" and 32

@@ -167,6 +167,18 @@ func Lock(ctx context.Context, tx *Tx, space LockSpace, key string) error {
 	return err
 }
 
+// LockAll takes the locks of many keys of a space, in an order that is the same for
+// everybody, so that two callers who need several never wait for each other.
+func LockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		SELECT pg_advisory_xact_lock($1, k.hash)
+		FROM (SELECT DISTINCT hashtext(key) AS hash FROM unnest($2::text[]) AS key ORDER BY hash) AS k`, int32(space), keys)
+	return err
+}
+
 // LockSpace is the first key of an advisory lock. All of them are listed here, so that
 // no two uses can meet by chance.
 type LockSpace int32
@@ -177,6 +189,7 @@ const (
 	LockLeader LockSpace = 1002 // one leader a duty; session-scoped
 
 	LockOrganization LockSpace = 1003 // one upsert an organization's slug
+	LockRoster       LockSpace = 1050 // whose turn it is among an organization's roster runs
 
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code

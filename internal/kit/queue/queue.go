@@ -34,6 +34,7 @@ const (
 	Webhook     Name = "webhook"
 	Plan        Name = "plan"
 	Maintenance Name = "maintenance"
+	Roster      Name = "roster"
 )
 
 // Of is the queue of a kind.

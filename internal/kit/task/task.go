@@ -18,6 +18,7 @@ const (
 	WebhookDeliver Kind = "webhook.deliver"             // payload: Deliver
 	PlanStep       Kind = "plan.step"                   // subject: plans.id
 	WebhookCancel  Kind = "maintenance.webhook_cancel"  // subject: the removed webhook_endpoints.id
+	RosterRun      Kind = "roster.run"                  // subject: roster_runs.id
 	WebhookRecover Kind = "maintenance.webhook_recover" // subject: webhook_recoveries.id
 	WebhookSkip    Kind = "maintenance.webhook_skip"    // subject: the switched-off webhook_endpoints.id
 )

@@ -1,0 +1,87 @@
+package pg
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Watch lets many requests wait for rows to change, over one listening connection. The
+// payload of the channel's notifications names the row. Without Run, or when a
+// notification is lost, those who wait find out by polling.
+type Watch struct {
+	db      *DB
+	channel string
+
+	mu      sync.Mutex
+	waiting map[string][]chan struct{}
+}
+
+// watchPoll is the net under lost notifications.
+const watchPoll = time.Second
+
+// NewWatch makes a watch of the channel that nobody waits at yet.
+func NewWatch(db *DB, channel string) *Watch {
+	return &Watch{db: db, channel: channel, waiting: map[string][]chan struct{}{}}
+}
+
+// Run listens until ctx ends.
+func (w *Watch) Run(ctx context.Context) error {
+	Listen(ctx, w.db, w.hear, w.channel)
+	return nil
+}
+
+func (w *Watch) hear(n Notification) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for row, all := range w.waiting {
+		if n.Reset || row == n.Payload {
+			for _, c := range all {
+				select {
+				case c <- struct{}{}:
+				default: // it is woken already
+				}
+			}
+		}
+	}
+}
+
+// Until calls look, now and whenever the row may have changed, until it says that it has
+// seen enough. It gives up with ctx, and with context.DeadlineExceeded after the limit.
+func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, look func(context.Context) (enough bool, err error)) error {
+	woken := make(chan struct{}, 1)
+	w.join(row, woken)
+	defer w.leave(row, woken)
+	over, tick := time.NewTimer(limit), time.NewTicker(watchPoll)
+	defer over.Stop()
+	defer tick.Stop()
+	for {
+		if enough, err := look(ctx); enough || err != nil {
+			return err
+		}
+		select {
+		case <-woken:
+		case <-tick.C:
+		case <-over.C:
+			return context.DeadlineExceeded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *Watch) join(row string, c chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting[row] = append(w.waiting[row], c)
+}
+
+func (w *Watch) leave(row string, c chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rest := slices.DeleteFunc(w.waiting[row], func(other chan struct{}) bool { return other == c })
+	if w.waiting[row] = rest; len(rest) == 0 {
+		delete(w.waiting, row)
+	}
+}

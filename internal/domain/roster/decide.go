@@ -1,0 +1,418 @@
+package roster
+
+// Effects are what carrying out a change does. They are a set.
+type Effects int16
+
+// The effects.
+const (
+	CreateAccount    Effects = 1 << iota // a new account, without a password
+	CreateMembership                     // of this organization
+	CreateIdentity                       // the external id stands for the person from now on
+	ReplaceIdentity                      // as above; the id that stood for the person does no more
+	ChangeProfile                        // email or names of an account that is the import's own
+	Activate                             // a membership that an import ended
+	Deactivate                           // a membership that an import made
+	MarkPresent                          // in the source
+	MarkAbsent                           // from the source
+	DropIdentity                         // undoes CreateIdentity
+)
+
+// Has says whether e holds all of what.
+func (e Effects) Has(what Effects) bool { return e&what == what }
+
+// Action is what a change is called when it is counted and shown.
+type Action string
+
+// The actions.
+const (
+	Create  Action = "create"     // a new student of the organization
+	Update  Action = "update"     // of somebody known
+	Leave   Action = "deactivate" // missing from a snapshot
+	NoteOut Action = "absent"     // missing from a snapshot, but not the import's to deactivate
+	Skip    Action = "skip"
+)
+
+// Repeats is how a row stands to the other rows of its file.
+type Repeats struct {
+	SameAs      int64 // the first of identical rows of this id is another; its place
+	Conflicting bool  // rows of this id differ
+	EmailShared bool  // rows of other ids have this email
+}
+
+// Known is what is known of the person that a row names: found by the source's external
+// id, or else by the email. The zero Known is nobody.
+type Known struct {
+	User      int64
+	ByID      bool
+	Present   bool // in the source, as of the last import
+	Email     string
+	FirstName string
+	LastName  string
+	// The account is the import's own: made by one for this organization, never signed in
+	// to, without a password of its own, and a member nowhere else.
+	Managed bool
+
+	Role   string // of the membership; "": none
+	Active bool
+	Ended  bool // inactive, and so since an import made it so
+
+	EmailTaken     bool   // found by id, and another account has the row's email
+	EmailElsewhere bool   // found by id, and a row of another id has the account's email
+	OtherID        string // found by email: the id by which the source knew the person
+	OtherIDInFile  bool
+}
+
+// Decision is what becomes of one row.
+type Decision struct {
+	Action  Action
+	Effects Effects
+	Out     Code // why the person is left out, who then gets no place in a class either; "": is not
+	Issues  []Issue
+}
+
+// roleMember is the membership role of students; every other is staff's.
+const roleMember = "member"
+
+// Decide says what becomes of a row of people.csv.
+func Decide(p Person, r Repeats, k Known) Decision {
+	d := decision{issues: issues{file: PeopleFile, line: p.Line, person: p.ExternalID}}
+	switch {
+	case p.Refused != "":
+		return d.leaveOut(p.Refused)
+	case r.Conflicting:
+		return d.refuse(DuplicateExternalID, "rows with this person_external_id differ; none of them was applied")
+	case r.EmailShared:
+		return d.refuse(DuplicateEmail, "rows of several people have this email; none of them was applied")
+	case r.SameAs != 0:
+		d.add(DuplicateExternalID, Warning, "the same row is in the file before")
+		return d.skip()
+	case k.User == 0:
+		return d.do(Create, CreateAccount|CreateMembership|CreateIdentity)
+	case k.ByID:
+		return d.knownByID(p, k)
+	}
+	return d.knownByEmail(p, k)
+}
+
+type decision struct{ issues }
+
+func (d *decision) skip() Decision { return Decision{Action: Skip, Issues: d.all} }
+
+func (d *decision) leaveOut(why Code) Decision {
+	return Decision{Action: Skip, Out: why, Issues: d.all}
+}
+
+func (d *decision) refuse(code Code, format string, args ...any) Decision {
+	d.add(code, Error, format, args...)
+	return d.leaveOut(code)
+}
+
+func (d *decision) do(a Action, e Effects) Decision {
+	if e == 0 {
+		a = Skip
+	}
+	return Decision{Action: a, Effects: e, Issues: d.all}
+}
+
+// knownByID: the source has named this person before.
+func (d *decision) knownByID(p Person, k Known) Decision {
+	if p.Email != k.Email {
+		switch {
+		case k.EmailElsewhere:
+			return d.refuse(ExternalIDReassigned, "the person known by this id has another id in this file; neither was changed")
+		case k.EmailTaken:
+			return d.refuse(ExternalIDReassigned, "the id belongs to somebody else than this email; give the new person an id of its own")
+		case k.Managed && anotherName(p, k):
+			return d.refuse(ExternalIDReassigned, "email and names are all different; give a new person an id of its own")
+		}
+	}
+	e, ok := d.membership(k)
+	if !ok {
+		return d.leaveOut(NotManaged)
+	}
+	if !k.Present {
+		e |= MarkPresent
+	}
+	return d.do(Update, e|d.profile(p, k))
+}
+
+func anotherName(p Person, k Known) bool {
+	return p.FirstName != "" && p.LastName != "" && p.FirstName != k.FirstName && p.LastName != k.LastName
+}
+
+// membership says what it takes to have the person active again, if that is the import's.
+func (d *decision) membership(k Known) (Effects, bool) {
+	switch {
+	case k.Role == "":
+		d.add(NotManaged, Warning, "the membership was removed by staff and stays so")
+	case k.Role != roleMember:
+		d.add(NotManaged, Warning, "the person is staff here, whom an import leaves alone")
+	case k.Active:
+		return 0, true
+	case k.Ended:
+		return Activate, true
+	default:
+		d.add(NotManaged, Warning, "the membership was ended by staff and stays so")
+	}
+	return 0, false
+}
+
+// profile: email and names follow the file for an account that is the import's own alone.
+func (d *decision) profile(p Person, k Known) Effects {
+	email := p.Email != k.Email
+	name := p.FirstName != "" && p.FirstName != k.FirstName || p.LastName != "" && p.LastName != k.LastName
+	switch {
+	case !email && !name:
+		return 0
+	case !k.Managed && email:
+		d.add(EmailChanged, Warning, "the account keeps its email: the person uses it already, here or elsewhere")
+		return 0
+	case !k.Managed:
+		d.add(NotManaged, Info, "the account keeps its name: it is not the import's own, or in use already")
+		return 0
+	case email:
+		d.add(EmailChanged, Info, "the account has a new email")
+	}
+	return ChangeProfile
+}
+
+// knownByEmail: the platform knows the person, the source does not know it by this id.
+func (d *decision) knownByEmail(p Person, k Known) Decision {
+	e := CreateIdentity
+	if k.OtherID != "" {
+		if k.OtherIDInFile {
+			return d.refuse(ExternalIDReassigned, "the person with this email is known by the id %s, which is in this file too; neither was changed", cut(k.OtherID, 60))
+		}
+		d.add(ExternalIDReassigned, Warning, "the person was known by the id %s until now", cut(k.OtherID, 60))
+		e = ReplaceIdentity
+	}
+	if k.Role == "" {
+		if k.OtherID != "" {
+			d.add(NotManaged, Warning, "the membership was removed by staff and stays so")
+			return d.leaveOut(NotManaged)
+		}
+		return d.do(Create, e|CreateMembership|d.profile(p, k))
+	}
+	back, ok := d.membership(k)
+	if !ok {
+		return d.leaveOut(NotManaged)
+	}
+	return d.do(Update, e|back|d.profile(p, k))
+}
+
+// Leaver is somebody of the source whom a snapshot does not have.
+type Leaver struct {
+	ExternalID string
+	Role       string
+	Active     bool
+	Imported   bool // the membership was made by an import
+	Elsewhere  bool // another source has the person
+}
+
+// DecideLeaver says what becomes of who is missing from a snapshot. Nobody is deleted.
+func DecideLeaver(l Leaver) Decision {
+	d := decision{issues: issues{file: PeopleFile, person: l.ExternalID}}
+	switch {
+	case !l.Active || l.Elsewhere:
+		return d.do(NoteOut, MarkAbsent)
+	case !l.Imported || l.Role != roleMember:
+		d.add(NotManaged, Info, "missing from the file, but the membership was not made by an import and stays")
+		return d.do(NoteOut, MarkAbsent)
+	}
+	return d.do(Leave, MarkAbsent|Deactivate)
+}
+
+// Held is what is known of the place that a row of enrollments.csv gives.
+type Held struct {
+	InFile  bool // people.csv has the person
+	Refused Code // and why it was not applied; "": it was
+	Known   bool // the source has the person
+	Sits    bool // the person is in the class already
+}
+
+// DecideSeat says whether a row of enrollments.csv puts somebody into a class.
+func DecideSeat(s Seat, h Held) (sit bool, told []Issue) {
+	t := issues{file: EnrolmentsFile, line: s.Line, person: s.Person}
+	switch {
+	case h.Refused == TeacherReported:
+		t.add(TeacherReported, Warning, "a teacher; an import puts no teacher into a class")
+	case h.Refused != "":
+		// Its row of people.csv has the reason.
+	case !h.InFile && !h.Known:
+		t.add(UnknownPerson, Error, "nobody has this person_external_id, neither in people.csv nor from earlier imports")
+	default:
+		return !h.Sits, nil
+	}
+	return false, t.all
+}
+
+// Totals is what the guards look at.
+type Totals struct {
+	Rows            int // of people.csv
+	Active          int // active people of the source
+	Deactivate      int // of them
+	HadEnrolments   bool
+	HasEnrolments   bool
+	Seats           int // places in classes that the source has
+	SeatRows        int // rows of enrollments.csv
+	Lost            int // rows whose person could not be told
+	Approved        bool
+	ApprovedLeavers int
+}
+
+// Reason is why a run waits for a person to look at it.
+type Reason struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Shares above which leaving is not plausible.
+const (
+	guardShare     = 50 // percent, whatever the number
+	guardFew       = 5  // people at least, and then
+	guardFewShare  = 10 // percent
+	percent        = 100
+	reasonEmpty    = "empty_file"
+	reasonShare    = "implausible_share"
+	reasonSection  = "missing_section"
+	reasonLost     = "unreadable_rows"
+	reasonOutdated = "changed_since_review"
+)
+
+// Guards says why a snapshot must not be applied before a person has looked at it. An
+// approved one is held again when it would deactivate more people than were shown.
+func Guards(t Totals) []Reason {
+	var reasons []Reason
+	hold := func(code, format string, args ...any) {
+		reasons = append(reasons, Reason{code, sprintf(format, args...)})
+	}
+	if t.Approved {
+		if t.Deactivate > t.ApprovedLeavers {
+			hold(reasonOutdated, "%d people would be deactivated by now, and %d were when the run was approved", t.Deactivate, t.ApprovedLeavers)
+		}
+		return reasons
+	}
+	if t.Rows == 0 {
+		hold(reasonEmpty, "%s has no rows, which would deactivate everybody", PeopleFile)
+	}
+	if share := t.Deactivate * percent; share > guardShare*t.Active || t.Deactivate >= guardFew && share > guardFewShare*t.Active {
+		hold(reasonShare, "%d of %d active people of the source would be deactivated", t.Deactivate, t.Active)
+	}
+	if t.HadEnrolments && !t.HasEnrolments {
+		hold(reasonSection, "%s is missing, though the source has sent it before", EnrolmentsFile)
+	}
+	if t.HasEnrolments && t.SeatRows == 0 && t.Seats > 0 {
+		hold(reasonSection, "%s has no rows, which would empty every class", EnrolmentsFile)
+	}
+	if t.Lost > 0 && t.Deactivate > 0 {
+		hold(reasonLost, "%d rows could not be read, so that some of the %d missing people may be in them", t.Lost, t.Deactivate)
+	}
+	return reasons
+}
+
+// Since is what became of a change after it was carried out.
+type Since struct {
+	AccountSame bool // nobody has written to the account
+	MemberSame  bool // nor to the membership
+	InUse       bool // the person has signed in, or chosen a password
+	Active      bool
+}
+
+// DecideUndo says what takes a change back, wherever nothing has changed since. Nobody is
+// deleted: who was created becomes inactive.
+func DecideUndo(c Change, s Since) (Change, []Issue) {
+	t := issues{file: PeopleFile, line: c.Line, person: c.ExternalID}
+	kept := func(what string) {
+		t.add(NotManaged, Warning, "%s has changed since the import, or is in use, and stays", what)
+	}
+	back := c
+	back.Action, back.Effects = Update, 0
+	switch {
+	case c.Effects.Has(CreateMembership):
+		if s.MemberSame && s.Active && !s.InUse {
+			back.Action, back.Effects = Leave, Deactivate|MarkAbsent
+		} else {
+			kept("the membership")
+		}
+		return back, t.all
+	case c.Effects.Has(Deactivate):
+		if !s.MemberSame || s.Active {
+			kept("the membership")
+			return back, t.all
+		}
+		back.Effects = Activate | MarkPresent
+	case c.Effects.Has(Activate):
+		if !s.MemberSame || !s.Active || s.InUse {
+			kept("the membership")
+			return back, t.all
+		}
+		back.Action, back.Effects = Leave, Deactivate|MarkAbsent
+	case c.Effects.Has(MarkAbsent):
+		back.Effects = MarkPresent
+	case c.Effects.Has(MarkPresent):
+		back.Effects = MarkAbsent
+	case c.Effects.Has(CreateIdentity):
+		back.Effects = DropIdentity
+	}
+	if c.Effects.Has(ReplaceIdentity) {
+		back.Effects |= ReplaceIdentity
+		back.ExternalID, back.BeforeID = c.BeforeID, c.ExternalID
+	}
+	if c.Effects.Has(ChangeProfile) {
+		if !s.AccountSame || s.InUse {
+			kept("the account")
+			return back, t.all
+		}
+		back.Effects |= ChangeProfile
+		back.Email, back.FirstName, back.LastName = c.BeforeEmail, c.BeforeFirst, c.BeforeLast
+		back.BeforeEmail, back.BeforeFirst, back.BeforeLast = c.Email, c.FirstName, c.LastName
+	}
+	return back, t.all
+}
+
+// Inverse takes a change of a class back; a class itself stays, empty.
+func (c ClassChange) Inverse() ClassChange {
+	switch c.Action {
+	case AddSeat:
+		c.Action = RemoveSeat
+	case RemoveSeat:
+		c.Action = AddSeat
+	case RenameClass:
+		c.Name, c.Before = c.Before, c.Name
+	case CreateClass:
+	}
+	return c
+}
+
+// ClassRow is a class as the file has it.
+type ClassRow struct {
+	Line        int
+	ExternalID  string
+	Name        string // where the class comes first; "": none
+	Known       string // its name so far; "" for a new class
+	Conflicting bool   // rows give it several names
+}
+
+// DecideClass says what becomes of a class: it is created where it first appears, and
+// follows a new name that all its rows agree on. No action leaves it as it is.
+func DecideClass(c ClassRow) (ClassChange, []Issue) {
+	t := issues{file: EnrolmentsFile, line: c.Line}
+	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.Known}
+	if change.Name == "" {
+		change.Name = c.ExternalID
+	}
+	if c.Conflicting {
+		kept := c.Known
+		if kept == "" {
+			kept = change.Name
+		}
+		t.add(ClassNameConflict, Warning, "class %s has several names; it is called %s", cut(c.ExternalID, 60), cut(kept, 60))
+	}
+	switch {
+	case c.Known == "":
+		change.Action = CreateClass
+	case !c.Conflicting && c.Name != "" && c.Name != c.Known:
+		change.Action = RenameClass
+	}
+	return change, t.all
+}

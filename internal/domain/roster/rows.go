@@ -1,0 +1,269 @@
+package roster
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of single values, in characters.
+const (
+	maxID   = 255
+	maxName = 150
+	maxText = 200 // of a class's name
+)
+
+// Person is one row of people.csv.
+type Person struct {
+	N          int64 // the row's place among all rows, from 1
+	Line       int
+	ExternalID string // "": missing or unreadable
+	Email      string // in its canonical form; "": missing or invalid
+	FirstName  string
+	LastName   string
+	Refused    Code // why the row is not applied, told by an issue already; "" for a usable one
+	Usable     bool // a person, if perhaps one the import does not grant anything to
+}
+
+// People reads people.csv.
+type People struct {
+	table *table
+	email func(string) (string, error)
+	n     int64
+	Lost  int // rows of which not even the person could be told
+}
+
+var (
+	peopleColumns    = []string{"person_external_id", "email", "first_name", "last_name", "role"}
+	enrolmentColumns = []string{"person_external_id", "class_external_id", "class_name"}
+)
+
+// People begins to read people.csv; email gives an address its canonical form or refuses
+// it. Invalid when the header is missing, damaged or lacks a column that is needed.
+func (f *File) People(email func(string) (string, error)) (*People, error) {
+	t, err := newTable(PeopleFile, f.people, peopleColumns, peopleColumns[:2])
+	if err != nil {
+		return nil, err
+	}
+	return &People{table: t, email: email}, nil
+}
+
+// Close ends the reading.
+func (p *People) Close() error { return p.table.close() }
+
+// Next reads one row with what there is to tell about it; io.EOF after the last. Invalid
+// when the rest of the file cannot be read.
+func (p *People) Next() (Person, []Issue, error) {
+	r, err := p.table.next()
+	if err != nil {
+		return Person{}, nil, err
+	}
+	p.n++
+	assumed := p.table.assumed
+	row := Person{N: p.n, Line: r.line, ExternalID: p.table.value(r, "person_external_id"), FirstName: p.table.value(r, "first_name"), LastName: p.table.value(r, "last_name")}
+	told := issues{file: PeopleFile, line: r.line, person: row.ExternalID}
+	email, role := p.table.value(r, "email"), p.table.value(r, "role")
+	if !assumed && p.table.assumed {
+		told.add(EncodingAssumed, Warning, "the file is not UTF-8 from here on and was read as Windows-1252; look at the names and save it as UTF-8")
+	}
+	if r.wrong == "" {
+		r.wrong = unfit(named{"person_external_id", row.ExternalID, maxID}, named{"email", email, 320},
+			named{"first_name", row.FirstName, maxName}, named{"last_name", row.LastName, maxName}, named{"role", role, maxName})
+	}
+	if r.wrong != "" {
+		return p.bad(row, r, &told), told.all, nil
+	}
+	told.suspicious("person_external_id", row.ExternalID)
+	told.suspicious("first_name", row.FirstName)
+	told.suspicious("last_name", row.LastName)
+	told.suspicious("email", email)
+	row.Email, row.Refused, row.Usable = p.judge(row, email, role, &told)
+	return row, told.all, nil
+}
+
+// bad keeps of a bad row what still tells who is meant, so that nobody counts as missing
+// for a row that is merely wrong.
+func (p *People) bad(row Person, r record, told *issues) Person {
+	told.person = clean(row.ExternalID)
+	row.ExternalID, row.FirstName, row.LastName, row.Refused = told.person, "", "", BadRow
+	told.add(BadRow, Error, "the row was left out: %s", r.wrong)
+	if r.lost || row.ExternalID == "" {
+		p.Lost++
+	}
+	return row
+}
+
+// clean is an id that can be stored; "" for one that cannot.
+func clean(id string) string {
+	if unfit(named{"", id, maxID}) != "" {
+		return ""
+	}
+	return id
+}
+
+// judge decides what a well-formed row is good for.
+func (p *People) judge(row Person, email, role string, told *issues) (canonical string, refused Code, usable bool) {
+	if email != "" {
+		var err error
+		if canonical, err = p.email(email); err != nil {
+			canonical = ""
+		}
+	}
+	refuse := func(code Code, usable bool, format string, args ...any) (string, Code, bool) {
+		told.add(code, Error, format, args...)
+		return canonical, code, usable
+	}
+	switch kind := roleOf(role); {
+	case row.ExternalID == "":
+		return refuse(MissingExternalID, false, "person_external_id is missing; without it a repeat cannot know the person")
+	case kind == roleTeacher:
+		told.add(TeacherReported, Warning, "a teacher; teachers are reported and get no place from an import")
+		return canonical, TeacherReported, true
+	case kind == roleAdmin:
+		told.add(AdminRoleNotGranted, Warning, "role %s; an import grants no administrative role, a person has to", cut(role, 40))
+		return canonical, AdminRoleNotGranted, true
+	case kind == roleUnknown:
+		return refuse(UnknownRole, true, "role %s is unknown; send student or teacher", cut(role, 40))
+	case email == "":
+		return refuse(MissingEmail, false, "email is missing")
+	case canonical == "":
+		return refuse(InvalidEmail, false, "email is no email address")
+	}
+	return canonical, "", true
+}
+
+type role int
+
+const (
+	roleStudent role = iota
+	roleTeacher
+	roleAdmin
+	roleUnknown
+)
+
+func roleOf(word string) role {
+	switch strings.ToLower(word) {
+	case "", "student":
+		return roleStudent
+	case "teacher":
+		return roleTeacher
+	case "admin", "administrator", "owner", "examiner", "staff", "manager", "principal", "superuser", "superadmin", "root", "sysadmin", "org_admin":
+		return roleAdmin
+	}
+	return roleUnknown
+}
+
+// Seat is one row of enrollments.csv: a student's place in a class.
+type Seat struct {
+	N         int64
+	Line      int
+	Person    string
+	Class     string
+	ClassName string
+}
+
+// Seats reads enrollments.csv.
+type Seats struct {
+	table *table
+	n     int64
+	Lost  int
+}
+
+// Seats begins to read enrollments.csv, which the file must have.
+func (f *File) Seats() (*Seats, error) {
+	t, err := newTable(EnrolmentsFile, f.enrolments, enrolmentColumns, enrolmentColumns[:2])
+	if err != nil {
+		return nil, err
+	}
+	return &Seats{table: t}, nil
+}
+
+// Close ends the reading.
+func (s *Seats) Close() error { return s.table.close() }
+
+// Next reads one row; ok is false for one that cannot be used and was told by an issue.
+// io.EOF after the last.
+func (s *Seats) Next() (row Seat, told []Issue, ok bool, err error) {
+	r, err := s.table.next()
+	if err != nil {
+		return Seat{}, nil, false, err
+	}
+	s.n++
+	row = Seat{N: s.n, Line: r.line, Person: s.table.value(r, "person_external_id"), Class: s.table.value(r, "class_external_id"), ClassName: s.table.value(r, "class_name")}
+	t := issues{file: EnrolmentsFile, line: r.line, person: row.Person}
+	if r.wrong == "" {
+		r.wrong = unfit(named{"person_external_id", row.Person, maxID}, named{"class_external_id", row.Class, maxID}, named{"class_name", row.ClassName, maxText})
+	}
+	switch {
+	case r.wrong != "":
+		t.person = clean(row.Person)
+		t.add(BadRow, Error, "the row was left out: %s", r.wrong)
+		s.Lost++
+	case row.Person == "":
+		t.add(MissingExternalID, Error, "person_external_id is missing")
+	case row.Class == "":
+		t.add(BadRow, Error, "the row was left out: class_external_id is missing")
+	default:
+		t.suspicious("class_external_id", row.Class)
+		t.suspicious("class_name", row.ClassName)
+		return row, t.all, true, nil
+	}
+	return row, t.all, false, nil
+}
+
+// issues gathers what there is to tell about one row.
+type issues struct {
+	file   string
+	line   int
+	person string
+	all    []Issue
+}
+
+func (i *issues) add(code Code, severity Severity, format string, args ...any) {
+	text := sprintf(format, args...)
+	i.all = append(i.all, Issue{i.file, i.line, i.person, code, severity, text})
+}
+
+// suspicious flags what a spreadsheet would run as a formula; it is stored as it is.
+func (i *issues) suspicious(column, value string) {
+	if formula(value) {
+		i.add(SuspiciousValue, Warning, "%s begins with %q, which a spreadsheet takes for a formula; it is stored as it is", column, value[:1])
+	}
+}
+
+func formula(value string) bool { return value != "" && strings.ContainsRune("=+-@", rune(value[0])) }
+
+// Defuse makes a value safe for a spreadsheet that opens an exported file.
+func Defuse(value string) string {
+	if formula(value) || value != "" && (value[0] == '\t' || value[0] == '\r') {
+		return "'" + value
+	}
+	return value
+}
+
+type named struct {
+	column, value string
+	most          int
+}
+
+// unfit says what makes a value impossible to store; "" when all are fine.
+func unfit(values ...named) string {
+	for _, v := range values {
+		switch {
+		case strings.IndexFunc(v.value, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) >= 0:
+			return v.column + " contains a line break or another character that cannot be shown"
+		case len(v.value) > v.most && utf8.RuneCountInString(v.value) > v.most:
+			return fmt.Sprintf("%s has more than %d characters", v.column, v.most)
+		}
+	}
+	return ""
+}
+
+// sprintf leaves a text without arguments as it is: it may hold a percent sign.
+func sprintf(format string, args ...any) string {
+	if len(args) == 0 {
+		return format
+	}
+	return fmt.Sprintf(format, args...)
+}

@@ -125,6 +125,35 @@ func queueInsertMember(b *pg.Batch, org id.Organization, user id.User, m Member)
 		VALUES ($1, $2, $3, $4, $5, $6, $6)`, org, user, m.Role, m.Status, m.Via, m.JoinedAt)
 }
 
+func insertMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, via Via, now time.Time) ([]id.User, error) {
+	return userIDs(q.Query(ctx, `
+		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		SELECT $1, u, 'member', 'active', $3, $4, $4 FROM unnest($2::bigint[]) AS u
+		ON CONFLICT (organization_id, user_id) DO NOTHING RETURNING user_id`, org, users, via, now))
+}
+
+func reviveMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, since []time.Time, now time.Time) ([]id.User, error) {
+	return userIDs(q.Query(ctx, `
+		UPDATE members m SET status = 'active', updated_at = $4
+		FROM unnest($2::bigint[], $3::timestamptz[]) AS u(user_id, since)
+		WHERE m.organization_id = $1 AND m.user_id = u.user_id AND m.status = 'inactive' AND m.updated_at = u.since
+		RETURNING m.user_id`, org, users, since, now))
+}
+
+func endMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, via Via, now time.Time) ([]id.User, error) {
+	return userIDs(q.Query(ctx, `
+		UPDATE members SET status = 'inactive', updated_at = $4
+		WHERE organization_id = $1 AND user_id = ANY ($2) AND status = 'active' AND role = 'member' AND created_via = $3
+		RETURNING user_id`, org, users, via, now))
+}
+
+func userIDs(rows pgx.Rows, err error) ([]id.User, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[id.User])
+}
+
 func queueMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
 	b.Queue(`
 		UPDATE members SET status = $3, updated_at = $4 WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)

@@ -78,6 +78,52 @@ func insertAccount(ctx context.Context, q pg.Querier, d Draft, now time.Time) (A
 		d.Email, d.Username, d.FirstName, d.LastName, d.PasswordHash, d.MustChangePassword, d.CreatedBy, d.CreatedVia, now))
 }
 
+// insertAccounts leaves out whose address or username is taken.
+func insertAccounts(ctx context.Context, q pg.Querier, drafts []Draft, now time.Time) ([]Account, error) {
+	n := len(drafts)
+	emails, usernames, first, last := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, d := range drafts {
+		emails[i], usernames[i], first[i], last[i] = string(d.Email), d.Username, d.FirstName, d.LastName
+	}
+	return allAccounts(q.Query(ctx, `
+		INSERT INTO accounts AS a (email, username, first_name, last_name, created_by_organization, created_via, created_at, updated_at)
+		SELECT d.email, d.username, d.first_name, d.last_name, $5, $6, $7, $7
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS d(email, username, first_name, last_name)
+		ON CONFLICT DO NOTHING
+		RETURNING `+accountColumns, emails, usernames, first, last, drafts[0].CreatedBy, drafts[0].CreatedVia, now))
+}
+
+func selectByEmails(ctx context.Context, q pg.Querier, emails []Email) ([]Account, error) {
+	return allAccounts(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.email = ANY ($1)`, emails))
+}
+
+func selectAccounts(ctx context.Context, q pg.Querier, users []id.User) ([]Account, error) {
+	return allAccounts(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.id = ANY ($1)`, users))
+}
+
+func allAccounts(rows pgx.Rows, err error) ([]Account, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanAccount)
+}
+
+func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, profiles []Profile, now time.Time) error {
+	n := len(profiles)
+	users, emails, first, last := make([]int64, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, p := range profiles {
+		users[i], emails[i], first[i], last[i] = int64(p.User), string(p.Email), p.FirstName, p.LastName
+	}
+	_, err := q.Exec(ctx, `
+		UPDATE accounts a SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = $6
+		FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[]) AS p(user_id, email, first_name, last_name)
+		WHERE a.id = p.user_id AND a.created_via = 'roster' AND a.created_by_organization = $1 AND a.last_login IS NULL
+		  AND NOT a.own_password AND a.password_hash IS NULL
+		  AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)`,
+		org, users, emails, first, last, now)
+	return err
+}
+
 // selectUsernames reads which of base, base-2, base-3… are taken, in lower case.
 func selectUsernames(ctx context.Context, q pg.Querier, base string) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `

@@ -85,6 +85,12 @@ func Wake(tx *pg.Tx, org id.Organization) {
 	tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
 }
 
+// Wanted says whether the organization has any URL, so that whoever would record many
+// events need not make them for nobody.
+func Wanted(ctx context.Context, q pg.Querier, org id.Organization) (bool, error) {
+	return hasEndpoint(ctx, q, org)
+}
+
 type eventRow struct {
 	id   id.Event
 	kind Type

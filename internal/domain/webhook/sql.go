@@ -50,6 +50,11 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 	return tag.RowsAffected(), err
 }
 
+func hasEndpoint(ctx context.Context, q pg.Querier, org id.Organization) (has bool, err error) {
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE organization_id = $1)`, org).Scan(&has)
+	return has, err
+}
+
 const endpointColumns = `e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at,
 	e.switched_off_reason, e.secret_version, e.created_at, coalesce(e.managed_by, ''), h.consecutive_failures, h.last_success_at, h.last_failure_at`
 

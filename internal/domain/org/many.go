@@ -1,0 +1,35 @@
+package org
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// AddMembers makes active student memberships for those who have none and says for whom.
+func AddMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, via Via, now time.Time) ([]id.User, error) {
+	if len(users) == 0 {
+		return nil, nil
+	}
+	return insertMembers(ctx, tx, org, users, via, now)
+}
+
+// ReviveMembers makes inactive memberships active again that have not been written to since
+// the given times, and says whose.
+func ReviveMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, since []time.Time, now time.Time) ([]id.User, error) {
+	if len(users) == 0 {
+		return nil, nil
+	}
+	return reviveMembers(ctx, tx, org, users, since, now)
+}
+
+// EndMembers makes active student memberships inactive that came to be by via, and says
+// whose.
+func EndMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, via Via, now time.Time) ([]id.User, error) {
+	if len(users) == 0 {
+		return nil, nil
+	}
+	return endMembers(ctx, tx, org, users, via, now)
+}

@@ -1,0 +1,84 @@
+package student
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// CreateAll makes accounts in one statement and returns them by address. The caller holds
+// the locks of all addresses; one that has an account by now comes back with that account.
+// Usernames are derived, names are not checked.
+func CreateAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) (map[Email]Account, error) {
+	made := make(map[Email]Account, len(drafts))
+	if len(drafts) == 0 {
+		return made, nil
+	}
+	for i := range drafts {
+		drafts[i].Username = usernameFor(drafts[i].Email)
+	}
+	if err := collectAccounts(made)(insertAccounts(ctx, tx, drafts, now)); err != nil || len(made) == len(drafts) {
+		return made, err
+	}
+	var missing []Draft
+	var addresses []Email
+	for _, d := range drafts {
+		if _, ok := made[d.Email]; !ok {
+			missing, addresses = append(missing, d), append(addresses, d.Email)
+		}
+	}
+	if err := collectAccounts(made)(selectByEmails(ctx, tx, addresses)); err != nil {
+		return made, err
+	}
+	for _, d := range missing {
+		if _, ok := made[d.Email]; ok {
+			continue
+		}
+		d.Username = "" // taken: another is searched
+		a, err := Create(ctx, tx, d, now)
+		if err != nil {
+			return made, err
+		}
+		made[d.Email] = a
+	}
+	return made, nil
+}
+
+func collectAccounts(into map[Email]Account) func([]Account, error) error {
+	return func(accounts []Account, err error) error {
+		for _, a := range accounts {
+			into[a.Email] = a
+		}
+		return err
+	}
+}
+
+// FindAll reads accounts by their ids.
+func FindAll(ctx context.Context, q pg.Querier, users []id.User) (map[id.User]Account, error) {
+	accounts, err := selectAccounts(ctx, q, users)
+	found := make(map[id.User]Account, len(accounts))
+	for _, a := range accounts {
+		found[a.ID] = a
+	}
+	return found, err
+}
+
+// Profile is what a roster says of somebody.
+type Profile struct {
+	User      id.User
+	Email     Email
+	FirstName string
+	LastName  string
+}
+
+// ChangeProfiles gives accounts that a roster import of org made, and that nobody has
+// signed in to, a new email and names; every other account stays as it is, and so does one
+// whose new address is another's.
+func ChangeProfiles(ctx context.Context, tx *pg.Tx, org id.Organization, profiles []Profile, now time.Time) error {
+	if len(profiles) == 0 {
+		return nil
+	}
+	return updateProfiles(ctx, tx, org, profiles, now)
+}

@@ -1,0 +1,274 @@
+package rosterimport
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// A batch is short, so that calls about the same people wait for a moment only.
+const (
+	batchSize = 500
+	seatBatch = 2000
+)
+
+// applyPeople carries out the changes of people that are left.
+func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
+	for {
+		changes, err := roster.Changes(ctx, i.DB, run.ID, run.PeopleDone, batchSize)
+		if err != nil || len(changes) == 0 {
+			return run, err
+		}
+		run.PeopleDone = changes[len(changes)-1].N
+		err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
+			if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
+				return err
+			}
+			b := &batch{Importer: i, tx: tx, run: run, today: clock.DateIn(i.Clock(), i.Zone)}
+			if err := b.apply(ctx, changes); err != nil {
+				return err
+			}
+			return roster.Progress(ctx, tx, run)
+		})
+		if err != nil {
+			return run, fmt.Errorf("changes to %d: %w", run.PeopleDone, err)
+		}
+	}
+}
+
+func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
+	for {
+		changes, err := roster.ClassChanges(ctx, i.DB, run.ID, run.ClassesDone, seatBatch)
+		if err != nil || len(changes) == 0 {
+			return run, err
+		}
+		run.ClassesDone = changes[len(changes)-1].N
+		err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
+			if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
+				return err
+			}
+			if err := roster.SaveClasses(ctx, tx, run, changes); err != nil {
+				return err
+			}
+			return roster.Progress(ctx, tx, run)
+		})
+		if err != nil {
+			return run, fmt.Errorf("class changes to %d: %w", run.ClassesDone, err)
+		}
+	}
+}
+
+// batch is some changes on their way through one transaction. The world may have moved
+// since they were planned, so each write repeats the condition it was planned under.
+type batch struct {
+	*Importer
+	tx    *pg.Tx
+	run   roster.Run
+	today clock.Date
+
+	accounts map[student.Email]student.Account // made by this batch
+	joined   []id.User
+	left     []id.User
+}
+
+func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
+	if err := b.lock(ctx, changes); err != nil {
+		return err
+	}
+	if err := b.createAccounts(ctx, changes); err != nil {
+		return fmt.Errorf("accounts: %w", err)
+	}
+	if err := b.changeProfiles(ctx, changes); err != nil {
+		return fmt.Errorf("profiles: %w", err)
+	}
+	ended, err := b.changeMembers(ctx, changes)
+	if err != nil {
+		return fmt.Errorf("memberships: %w", err)
+	}
+	if err := b.changeIdentities(ctx, changes, ended); err != nil {
+		return fmt.Errorf("external ids: %w", err)
+	}
+	return b.record(ctx)
+}
+
+// lock takes the locks of the addresses that the batch makes or changes, as provisioning
+// does, so that no two make one account.
+func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
+	var addresses []string
+	for _, c := range changes {
+		if c.Effects&(roster.CreateAccount|roster.ChangeProfile) != 0 {
+			addresses = append(addresses, c.Email)
+		}
+	}
+	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
+}
+
+func (b *batch) createAccounts(ctx context.Context, changes []roster.Change) error {
+	var drafts []student.Draft
+	for _, c := range changes {
+		if c.Effects.Has(roster.CreateAccount) {
+			drafts = append(drafts, student.Draft{Email: student.Email(c.Email), FirstName: c.FirstName, LastName: c.LastName,
+				CreatedBy: b.run.Organization, CreatedVia: student.ViaRoster})
+		}
+	}
+	made, err := student.CreateAll(ctx, b.tx, drafts, b.run.Stamp)
+	b.accounts = made
+	return err
+}
+
+// user is whom a change is about; 0 when the account could not be had.
+func (b *batch) user(c roster.Change) id.User {
+	if c.User != 0 {
+		return c.User
+	}
+	return b.accounts[student.Email(c.Email)].ID
+}
+
+func (b *batch) changeProfiles(ctx context.Context, changes []roster.Change) error {
+	var profiles []student.Profile
+	for _, c := range changes {
+		if c.Effects.Has(roster.ChangeProfile) {
+			profiles = append(profiles, student.Profile{User: c.User, Email: student.Email(c.Email), FirstName: c.FirstName, LastName: c.LastName})
+		}
+	}
+	return student.ChangeProfiles(ctx, b.tx, b.run.Organization, profiles, b.run.Stamp)
+}
+
+// changeMembers makes, ends and revives memberships, and says whose were ended.
+func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map[id.User]bool, error) {
+	var make, revive, end []id.User
+	for _, c := range changes {
+		switch user := b.user(c); {
+		case user == 0:
+		case c.Effects.Has(roster.CreateMembership):
+			make = append(make, user)
+		case c.Effects.Has(roster.Activate):
+			revive = append(revive, user)
+		case c.Effects.Has(roster.Deactivate):
+			end = append(end, user)
+		}
+	}
+	o := b.run.Organization
+	made, err := org.AddMembers(ctx, b.tx, o, make, org.ViaRoster, b.run.Stamp)
+	if err != nil {
+		return nil, err
+	}
+	endings, err := roster.Endings(ctx, b.tx, o, revive)
+	if err != nil {
+		return nil, err
+	}
+	users, since := endingArrays(endings)
+	revived, err := org.ReviveMembers(ctx, b.tx, o, users, since, b.run.Stamp)
+	if err != nil {
+		return nil, err
+	}
+	ended, err := org.EndMembers(ctx, b.tx, o, end, org.ViaRoster, b.run.Stamp)
+	if err != nil {
+		return nil, err
+	}
+	b.joined, b.left = append(made, revived...), ended
+	return setOf(ended), nil
+}
+
+func endingArrays(endings []roster.Ending) (users []id.User, since []time.Time) {
+	for _, e := range endings {
+		users, since = append(users, e.User), append(since, e.At)
+	}
+	return users, since
+}
+
+func setOf(users []id.User) map[id.User]bool {
+	set := make(map[id.User]bool, len(users))
+	for _, u := range users {
+		set[u] = true
+	}
+	return set
+}
+
+func (b *batch) changeIdentities(ctx context.Context, changes []roster.Change, ended map[id.User]bool) error {
+	var all []roster.Identity
+	for _, c := range changes {
+		if user := b.user(c); user != 0 {
+			all = append(all, roster.Identity{ExternalID: c.ExternalID, BeforeID: c.BeforeID, User: user, Effects: c.Effects, Ended: ended[user]})
+		}
+	}
+	return roster.SaveIdentities(ctx, b.tx, b.run, all)
+}
+
+// record tells the organization's receivers who has joined and who has left.
+func (b *batch) record(ctx context.Context) error {
+	if len(b.joined)+len(b.left) == 0 {
+		return nil
+	}
+	wanted, err := webhook.Wanted(ctx, b.tx, b.run.Organization)
+	if err != nil || !wanted {
+		return err
+	}
+	people, err := b.read(ctx)
+	if err != nil {
+		return err
+	}
+	var events []webhook.Event
+	add := func(kind webhook.Type, users []id.User, status org.MemberStatus) {
+		for _, u := range users {
+			p := people[u]
+			if current(p.held, b.today) {
+				continue // an enrolment made, or keeps, the person a student
+			}
+			p.member.Status = status
+			events = append(events, webhook.Event{Type: kind, User: u, Data: wire.NewRosterStudent(p.account, p.member, p.held, b.today, time.UTC)})
+		}
+	}
+	add(webhook.StudentJoined, b.joined, org.MemberActive)
+	add(webhook.StudentLeft, b.left, org.MemberInactive)
+	return webhook.Record(ctx, b.tx, b.run.Organization, b.run.Stamp, events...)
+}
+
+// person is what an event tells of somebody.
+type person struct {
+	account student.Account
+	member  org.Member
+	held    []course.Enrolment
+}
+
+func (b *batch) read(ctx context.Context) (map[id.User]person, error) {
+	users := append(append([]id.User{}, b.joined...), b.left...)
+	accounts, err := student.FindAll(ctx, b.tx, users)
+	if err != nil {
+		return nil, err
+	}
+	members, err := org.Members(ctx, b.tx, b.run.Organization, users)
+	if err != nil {
+		return nil, err
+	}
+	held, err := course.OfStudents(ctx, b.tx, b.run.Organization, users)
+	if err != nil {
+		return nil, err
+	}
+	people := make(map[id.User]person, len(users))
+	for _, u := range users {
+		people[u] = person{accounts[u], members[u], held[u]}
+	}
+	return people, nil
+}
+
+func current(held []course.Enrolment, today clock.Date) bool {
+	for _, e := range held {
+		if e.Current(today) {
+			return true
+		}
+	}
+	return false
+}

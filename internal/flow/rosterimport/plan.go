@@ -1,0 +1,399 @@
+package rosterimport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// keptIssues is how many of a run's issues are stored; all are counted.
+const keptIssues = 100_000
+
+// groupSize is how many rows go to the database at a time.
+const groupSize = 4000
+
+// refusal is a person of the file who is left out, and why.
+type refusal struct {
+	person string
+	code   roster.Code
+}
+
+// planner turns a file into a run's changes within one transaction, in which nothing but
+// the run's own rows is written.
+type planner struct {
+	tx  *pg.Tx
+	run roster.Run
+
+	told    []roster.Issue
+	kept    int
+	changes []roster.Change
+	classes []roster.ClassChange
+	refused []refusal
+
+	last      int64 // place of the last change
+	lastClass int64
+	usable    int
+	totals    roster.Totals
+	first     *roster.Issue // the first error of people.csv
+}
+
+// plan decides everything that the file of the run leads to and stores it; the run has
+// then its counts, and its state: Refused, Waiting, Previewed or Applying.
+func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run) (roster.Run, error) {
+	run.Counts, run.Issues, run.Reasons, run.FaultCode, run.Fault = roster.Counts{}, 0, nil, "", ""
+	p := &planner{tx: tx, run: run}
+	if err := roster.ClearPlan(ctx, tx, run.ID); err != nil {
+		return run, err
+	}
+	if err := createStageTables(ctx, tx); err != nil {
+		return run, fmt.Errorf("making the stage: %w", err)
+	}
+	err := p.file(ctx, q)
+	var wrong *fault.Error
+	switch {
+	case errors.As(err, &wrong) && wrong.Kind == fault.Invalid:
+		return p.refuse(ctx, wrong)
+	case err != nil:
+		return run, err
+	}
+	return p.run, p.flush(ctx)
+}
+
+// refuse forgets what was planned for a file that cannot be used; what is wrong with its
+// rows stays to be looked at.
+func (p *planner) refuse(ctx context.Context, wrong *fault.Error) (roster.Run, error) {
+	p.run.State, p.run.FaultCode, p.run.Fault = roster.Refused, wrong.Code, wrong.Message
+	p.run.Counts = roster.Counts{}
+	p.changes, p.classes = nil, nil
+	if err := p.flush(ctx); err != nil {
+		return p.run, err
+	}
+	return p.run, nil
+}
+
+func (p *planner) file(ctx context.Context, q pg.Querier) error {
+	if err := p.stage(ctx, q); err != nil {
+		return err
+	}
+	if err := indexStageTables(ctx, p.tx); err != nil {
+		return fmt.Errorf("indexing the stage: %w", err)
+	}
+	if err := p.people(ctx); err != nil {
+		return err
+	}
+	if p.totals.Rows > 0 && p.usable == 0 {
+		return p.nobody()
+	}
+	if p.run.Mode == roster.Snapshot {
+		if err := p.leavers(ctx); err != nil {
+			return err
+		}
+	} else if p.totals.Rows == 0 {
+		return fault.New(fault.Invalid, "no_usable_people", "people.csv has a header line and no rows; send a row for each person")
+	}
+	if err := p.seats(ctx); err != nil {
+		return err
+	}
+	return p.settle(ctx)
+}
+
+// nobody says of a file of which no row can be used what is wrong with the first.
+func (p *planner) nobody() error {
+	detail := ""
+	if p.first != nil {
+		detail = fmt.Sprintf("; line %d: %s", p.first.Line, p.first.Message)
+	}
+	return fault.New(fault.Invalid, "no_usable_people", "no usable people in %d rows of people.csv%s", p.totals.Rows, detail)
+}
+
+// settle decides what happens to the plan.
+func (p *planner) settle(ctx context.Context) error {
+	p.run.State = roster.Applying
+	if p.run.Mode == roster.Snapshot {
+		active, seats, err := selectTotals(ctx, p.tx, p.run)
+		if err != nil {
+			return err
+		}
+		t := p.totals
+		t.Active, t.Seats, t.Deactivate = active, seats, p.run.Counts.Deactivate
+		t.HadEnrolments = p.run.Source.HadEnrolments
+		if p.run.Approved != nil {
+			t.Approved, t.ApprovedLeavers = true, *p.run.Approved
+		}
+		if p.run.Reasons = roster.Guards(t); len(p.run.Reasons) > 0 {
+			p.run.State = roster.Waiting
+		}
+	}
+	if p.run.DryRun {
+		p.run.State = roster.Previewed
+	}
+	return nil
+}
+
+// stage copies the file's rows into the database, as they are read.
+func (p *planner) stage(ctx context.Context, q pg.Querier) error {
+	upload := roster.OpenUpload(ctx, q, p.run)
+	file, err := roster.Open(upload, p.run.Size, p.run.Form)
+	if err == nil {
+		err = p.stagePeople(ctx, file)
+	}
+	if roster.Empty(err) && p.run.Mode == roster.Snapshot {
+		return nil // a guard holds it
+	}
+	if err != nil {
+		return err
+	}
+	p.run.HasEnrolments, p.totals.HasEnrolments = file.HasEnrolments(), file.HasEnrolments()
+	if !file.HasEnrolments() {
+		return nil
+	}
+	err = p.stageSeats(ctx, file)
+	if roster.Empty(err) && p.run.Mode == roster.Snapshot {
+		return nil
+	}
+	return err
+}
+
+func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
+	people, err := file.People(func(text string) (string, error) {
+		e, err := student.ParseEmail(text)
+		return string(e), err
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = people.Close() }()
+	group := make([]roster.Person, 0, groupSize)
+	for {
+		row, told, err := people.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		over := err != nil
+		if !over {
+			group = append(group, row)
+			p.totals.Rows++
+			if row.Usable {
+				p.usable++
+			}
+			p.tell(told)
+		}
+		if over || len(group) == groupSize {
+			if err := copyPeople(ctx, p.tx, group); err != nil {
+				return fmt.Errorf("staging people: %w", err)
+			}
+			if err := p.flush(ctx); err != nil {
+				return err
+			}
+			group = group[:0]
+		}
+		if over {
+			p.totals.Lost = people.Lost
+			return nil
+		}
+	}
+}
+
+func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
+	seats, err := file.Seats()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = seats.Close() }()
+	group := make([]roster.Seat, 0, groupSize)
+	for {
+		row, told, ok, err := seats.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		over := err != nil
+		if !over {
+			p.totals.SeatRows++
+			p.tell(told)
+		}
+		if ok {
+			group = append(group, row)
+		}
+		if over || len(group) == groupSize {
+			if err := copySeats(ctx, p.tx, group); err != nil {
+				return fmt.Errorf("staging enrolments: %w", err)
+			}
+			if err := p.flush(ctx); err != nil {
+				return err
+			}
+			group = group[:0]
+		}
+		if over {
+			return nil
+		}
+	}
+}
+
+// people decides each row of people.csv.
+func (p *planner) people(ctx context.Context) error {
+	return eachPerson(ctx, p.tx, p.run, func(rows []personRow) error {
+		for _, row := range rows {
+			d := roster.Decide(row.Person, row.Repeats, row.Known)
+			p.count(d)
+			p.tell(d.Issues)
+			if d.Out != "" && row.ExternalID != "" {
+				p.refused = append(p.refused, refusal{row.ExternalID, d.Out})
+			}
+			if p.last = max(p.last, row.N); d.Effects != 0 {
+				p.changes = append(p.changes, change(row, d))
+			}
+		}
+		return p.flush(ctx)
+	})
+}
+
+// change is what the decision about a known or new person comes to.
+func change(row personRow, d roster.Decision) roster.Change {
+	c := roster.Change{N: row.N, Line: row.Line, Action: d.Action, Effects: d.Effects, User: id.User(row.User), ExternalID: row.ExternalID,
+		Email: row.Person.Email, FirstName: row.Person.FirstName, LastName: row.Person.LastName}
+	if row.User == 0 {
+		return c
+	}
+	if !d.Effects.Has(roster.ChangeProfile) {
+		c.Email, c.FirstName, c.LastName = row.Known.Email, row.Known.FirstName, row.Known.LastName
+	}
+	c.BeforeID, c.BeforeEmail, c.BeforeFirst, c.BeforeLast = row.OtherID, row.Known.Email, row.Known.FirstName, row.Known.LastName
+	if c.FirstName == "" { // a file without names changes none
+		c.FirstName = c.BeforeFirst
+	}
+	if c.LastName == "" {
+		c.LastName = c.BeforeLast
+	}
+	return c
+}
+
+func (p *planner) count(d roster.Decision) {
+	switch c := &p.run.Counts; d.Action {
+	case roster.Create:
+		c.Create++
+	case roster.Update:
+		c.Update++
+	case roster.Leave:
+		c.Update++
+		c.Deactivate++
+	case roster.Skip:
+		c.Skip++
+	case roster.NoteOut:
+	}
+}
+
+// leavers decides about those whom the snapshot does not have.
+func (p *planner) leavers(ctx context.Context) error {
+	return eachLeaver(ctx, p.tx, p.run, func(rows []leaverRow) error {
+		for _, l := range rows {
+			d := roster.DecideLeaver(l.Leaver)
+			p.count(d)
+			p.tell(d.Issues)
+			p.last++
+			p.changes = append(p.changes, roster.Change{N: p.last, Action: d.Action, Effects: d.Effects, User: l.user, ExternalID: l.ExternalID,
+				Email: l.email, FirstName: l.firstName, LastName: l.lastName})
+		}
+		return p.flush(ctx)
+	})
+}
+
+// seats decides about classes and the places in them.
+func (p *planner) seats(ctx context.Context) error {
+	if !p.run.HasEnrolments {
+		return nil
+	}
+	if err := analyzeSeats(ctx, p.tx); err != nil {
+		return err
+	}
+	if err := eachClass(ctx, p.tx, p.run, func(rows []classRow) error {
+		for _, c := range rows {
+			p.class(c)
+		}
+		return p.flush(ctx)
+	}); err != nil {
+		return err
+	}
+	if p.run.Mode == roster.Snapshot {
+		if err := eachLostSeat(ctx, p.tx, p.run, func(rows []roster.ClassChange) error {
+			for _, c := range rows {
+				p.addClass(c)
+			}
+			return p.flush(ctx)
+		}); err != nil {
+			return err
+		}
+	}
+	return eachSeat(ctx, p.tx, p.run, func(rows []seatRow) error {
+		for _, s := range rows {
+			sit, told := roster.DecideSeat(s.Seat, s.Held)
+			p.tell(told)
+			if sit {
+				p.addClass(roster.ClassChange{Action: roster.AddSeat, Class: s.Class, Person: s.Person})
+			}
+		}
+		return p.flush(ctx)
+	})
+}
+
+func (p *planner) class(c classRow) {
+	d, told := roster.DecideClass(roster.ClassRow{Line: c.line, ExternalID: c.class, Name: c.name, Known: c.known, Conflicting: c.conflicting})
+	p.tell(told)
+	if d.Action != "" {
+		p.addClass(d)
+	}
+}
+
+func (p *planner) addClass(c roster.ClassChange) {
+	p.lastClass++
+	c.N = p.lastClass
+	p.classes = append(p.classes, c)
+	switch n := &p.run.Counts; c.Action {
+	case roster.CreateClass:
+		n.ClassesCreated++
+	case roster.RenameClass:
+		n.ClassesRenamed++
+	case roster.AddSeat:
+		n.SeatsAdded++
+	case roster.RemoveSeat:
+		n.SeatsRemoved++
+	}
+}
+
+func (p *planner) tell(told []roster.Issue) {
+	for i := range told {
+		if p.first == nil && told[i].Severity == roster.Error {
+			p.first = &told[i]
+		}
+	}
+	p.run.Issues += len(told)
+	if room := keptIssues - p.kept - len(p.told); len(told) > room {
+		told = told[:max(room, 0)]
+	}
+	p.told = append(p.told, told...)
+}
+
+// flush stores what was gathered.
+func (p *planner) flush(ctx context.Context) error {
+	if err := roster.AddIssues(ctx, p.tx, p.run.ID, int64(p.kept)+1, p.told); err != nil {
+		return fmt.Errorf("storing issues: %w", err)
+	}
+	if err := roster.AddChanges(ctx, p.tx, p.run.ID, p.changes); err != nil {
+		return fmt.Errorf("storing changes: %w", err)
+	}
+	if err := roster.AddClassChanges(ctx, p.tx, p.run.ID, p.classes); err != nil {
+		return fmt.Errorf("storing changes of classes: %w", err)
+	}
+	if err := copyRefused(ctx, p.tx, p.refused); err != nil {
+		return err
+	}
+	p.kept += len(p.told)
+	p.told, p.changes, p.classes, p.refused = p.told[:0], p.changes[:0], p.classes[:0], p.refused[:0]
+	return nil
+}

@@ -1,0 +1,164 @@
+// Package rosterimport carries roster runs out: it plans what a file leads to, and applies
+// the plan in batches.
+//
+// A plan is made in one transaction in which nothing but the run's own rows is written, so
+// a worker that dies leaves nothing of it. The plan's changes are then carried out a batch
+// a transaction, which also notes how far it has come, so that another worker goes on
+// where the first one died. Each of these transactions keeps the claim of the task: who has
+// lost it writes nothing any more.
+package rosterimport
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// Importer works on runs.
+type Importer struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	Zone  *time.Location // the platform's: decides which enrolments are current
+	Log   *slog.Logger
+	Lease time.Duration // how soon another worker takes over from one that died; 0 is 20 s
+}
+
+const (
+	defaultLease = 20 * time.Second
+	// maxClaims is how often a run is begun, by workers that died or met an unexpected fault,
+	// before it is given up, so that it does not hold up the organization's others for ever.
+	maxClaims = 20
+)
+
+// Run works on the claimed run until it has come to an end or a halt.
+func (i *Importer) Run(ctx context.Context, ref task.Outbox) error {
+	owed, err := outbox.Hold(ctx, i.DB, ref, i.until())
+	if err == nil {
+		err = i.hold(ctx, ref, func(ctx context.Context) error {
+			return i.work(ctx, ref, owed)
+		})
+	}
+	if errors.Is(err, outbox.ErrLost) {
+		return nil // another worker has it
+	}
+	return err
+}
+
+func (i *Importer) lease() time.Duration {
+	if i.Lease == 0 {
+		return defaultLease
+	}
+	return i.Lease
+}
+
+func (i *Importer) until() time.Time { return i.Clock().Add(i.lease()) }
+
+// hold keeps the claim while work runs, and ends work's context once the claim is lost.
+func (i *Importer) hold(ctx context.Context, ref task.Outbox, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(i.lease() / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := outbox.Extend(ctx, i.DB, ref, i.until()); errors.Is(err, outbox.ErrLost) {
+				cancel(err)
+				return
+			}
+		}
+	}()
+	err := work(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, outbox.ErrLost) {
+		err = cause
+	}
+	cancel(nil)
+	<-done
+	return err
+}
+
+func (i *Importer) work(ctx context.Context, ref task.Outbox, owed outbox.Task) error {
+	run, err := i.plan(ctx, ref, owed)
+	if err != nil || run.State != roster.Applying {
+		return err
+	}
+	if run, err = i.applyPeople(ctx, ref, run); err != nil {
+		return err
+	}
+	if run, err = i.applyClasses(ctx, ref, run); err != nil {
+		return err
+	}
+	run.State = roster.Applied
+	return i.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if run.Undoes != 0 {
+			if err := roster.TakenBack(ctx, tx, run, i.Clock()); err != nil {
+				return err
+			}
+		}
+		return i.finish(ctx, tx, ref, run)
+	})
+}
+
+// plan plans a run that is not planned yet, and gives back one that is as it stands.
+func (i *Importer) plan(ctx context.Context, ref task.Outbox, owed outbox.Task) (run roster.Run, err error) {
+	err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if run, err = roster.Take(ctx, tx, owed.Organization, id.RosterRun(owed.Subject)); err != nil {
+			return err
+		}
+		if owed.Claim > maxClaims {
+			run.State, run.FaultCode, run.Fault = roster.Refused, faultGivenUp, "the import failed again and again; it was given up, perhaps half-way"
+			i.Log.ErrorContext(ctx, "a roster run was given up", "run", int64(run.ID), "claims", owed.Claim)
+			return i.finish(ctx, tx, ref, run)
+		}
+		if run.State != roster.Queued {
+			return nil
+		}
+		run.Stamp = i.Clock().Truncate(time.Microsecond)
+		if run.Undoes != 0 {
+			run, err = planUndo(ctx, tx, run)
+		} else {
+			run, err = plan(ctx, i.DB, tx, run)
+		}
+		if err != nil {
+			return err
+		}
+		if err := roster.Plan(ctx, tx, run, i.Clock()); err != nil {
+			return err
+		}
+		if run.State != roster.Applying {
+			return i.finish(ctx, tx, ref, run)
+		}
+		return outbox.Extend(ctx, tx, ref, i.until())
+	})
+	return run, err
+}
+
+const faultGivenUp = "given_up"
+
+// GivenUp says whether the run ended by a fault that is not the file's.
+func GivenUp(r roster.Run) bool { return r.FaultCode == faultGivenUp }
+
+// ErrGivenUp is what whoever waits for such a run is told.
+var ErrGivenUp = fault.New(fault.Internal, faultGivenUp, "the import was given up")
+
+func (i *Importer) finish(ctx context.Context, tx *pg.Tx, ref task.Outbox, run roster.Run) error {
+	if err := outbox.Done(ctx, tx, ref); err != nil {
+		return err
+	}
+	return roster.Finish(ctx, tx, run, i.Clock())
+}

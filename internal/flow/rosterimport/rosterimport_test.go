@@ -1,0 +1,364 @@
+package rosterimport_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+func TestAFileMakesPeopleAndClassesAndARepeatMakesNone(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	file := people("s1,Ana@Institute.org,Ana,Lopez,student", "s2,ben@institute.org,Ben,Okri,", "t1,tea@institute.org,Tea,Cher,teacher").
+		with("s1,c1,Class One", "s2,c1,Class One", "s1,c2,Class Two", "t1,c1,Class One", "s9,c1,Class One")
+	r := h.run(t, file)
+	want(t, r, roster.Applied, roster.Counts{Create: 2, Skip: 1, ClassesCreated: 2, SeatsAdded: 3})
+	if got := h.members(t); got != "ana@institute.org:Ana Lopez:active; ben@institute.org:Ben Okri:active" {
+		t.Errorf("members: %s", got)
+	}
+	if got := h.seats(t); got != "Class One:ana@institute.org; Class One:ben@institute.org; Class Two:ana@institute.org" {
+		t.Errorf("seats: %s", got)
+	}
+	if got := h.told(t, r); got != "people:4 teacher_reported warning; enrollments:5 teacher_reported warning; enrollments:6 unknown_person error" {
+		t.Errorf("issues: %s", got)
+	}
+	state := h.state(t)
+	again := h.run(t, file)
+	want(t, again, roster.Applied, roster.Counts{Skip: 3})
+	if n := h.text(t, `SELECT count(*)::text FROM roster_changes WHERE run_id = $1`, again.ID); n != "0" {
+		t.Errorf("a repeat has %s changes", n)
+	}
+	if got := h.state(t); got != state {
+		t.Errorf("a repeat wrote rows:\n%s\nbefore:\n%s", got, state)
+	}
+}
+
+// state shows every version of every row that an import writes: a row that is written
+// again, even with the same values, has another xmin.
+func (h *house) state(t testing.TB) string {
+	t.Helper()
+	var lines []string
+	for _, table := range []string{"accounts", "members", "roster_identities", "roster_classes", "roster_class_members"} {
+		lines = append(lines, table+": "+h.text(t, `SELECT coalesce(string_agg(x.xmin::text || ' ' || x::text, E'\n' ORDER BY x.ctid), '') FROM `+table+` x`))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Each issue code, and what becomes of its row.
+func TestIssues(t *testing.T) {
+	t.Parallel()
+	first := people("s1,ana@institute.org,Ana,Lopez,student", "s2,ben@institute.org,Ben,Okri,student").with("s1,c1,One")
+	for name, c := range map[string]struct {
+		file    upload
+		told    string
+		members string // besides Ana and Ben; "" for none
+		before  string // a statement between the two files; $1 is the organization
+	}{
+		"missing_external_id":    {file: people(",new@institute.org,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 missing_external_id error"},
+		"missing_email":          {file: people("s3,,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 missing_email error"},
+		"invalid_email":          {file: people("s3,new@,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 invalid_email error"},
+		"duplicate, identical":   {file: people("s3,new@institute.org,New,One,", "s3,new@institute.org,New,One,"), told: "people:3 duplicate_external_id warning", members: "new@institute.org:New One:active"},
+		"duplicate, conflicting": {file: people("s3,new@institute.org,New,One,", "s3,other@institute.org,New,One,"), told: "people:2 duplicate_external_id error; people:3 duplicate_external_id error"},
+		"duplicate_email":        {file: people("s3,new@institute.org,New,One,", "s4,NEW@institute.org,New,Two,"), told: "people:2 duplicate_email error; people:3 duplicate_email error"},
+		"email_changed, kept": {file: people("s1,ana2@institute.org,Ana,Lopez,"), told: "people:2 email_changed warning",
+			before: `UPDATE accounts SET last_login = now() WHERE email LIKE 'ana@%' AND $1 > 0`},
+		"external_id_reassigned, two people": {file: people("s1,ben@institute.org,Ana,Lopez,"), told: "people:2 external_id_reassigned error"},
+		"external_id_reassigned, new person": {file: people("s1,new@institute.org,New,One,"), told: "people:2 external_id_reassigned error"},
+		"external_id_reassigned, swapped":    {file: people("s1,ben@institute.org,Ana,Lopez,", "s2,ana@institute.org,Ben,Okri,"), told: "people:2 external_id_reassigned error; people:3 external_id_reassigned error"},
+		"external_id_reassigned, new id":     {file: people("s9,ana@institute.org,Ana,Lopez,"), told: "people:2 external_id_reassigned warning"},
+		"external_id_reassigned, both ids":   {file: people("s9,ana@institute.org,Ana,Lopez,", "s1,free@institute.org,Ana,Lopez,"), told: "people:2 external_id_reassigned error; people:3 external_id_reassigned error"},
+		"teacher_reported":                   {file: people("t1,tea@institute.org,Tea,Cher,Teacher").with("t1,c1,One"), told: "people:2 teacher_reported warning; enrollments:2 teacher_reported warning"},
+		"admin_role_not_granted":             {file: people("a1,boss@institute.org,Big,Boss,owner"), told: "people:2 admin_role_not_granted warning"},
+		"unknown_role":                       {file: people("x1,x@institute.org,X,Y,janitor"), told: "people:2 unknown_role error"},
+		"not_managed, staff": {file: people("s1,ana@institute.org,Ana,Lopez,"), told: "people:2 not_managed warning",
+			before: `UPDATE members SET role = 'owner', updated_at = now() WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email LIKE 'ana@%')`},
+		"not_managed, name kept": {file: people("s1,ana@institute.org,Anna,Lopez,"), told: "people:2 not_managed info",
+			before: `UPDATE accounts SET last_login = now() WHERE email LIKE 'ana@%' AND $1 > 0`},
+		"unknown_person":      {file: people("s1,ana@institute.org,Ana,Lopez,").with("s77,c1,One"), told: "enrollments:2 unknown_person error"},
+		"class_name_conflict": {file: people("s1,ana@institute.org,Ana,Lopez,").with("s1,c7,Seven", "s2,c7,Sieben"), told: "enrollments:2 class_name_conflict warning"},
+		"bad_row":             {file: people("s3,new@institute.org,New,One,student,more", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 bad_row error"},
+		"suspicious_value":    {file: people("s3,new@institute.org,=1+1,One,"), told: "people:2 suspicious_value warning", members: "new@institute.org:=1+1 One:active"},
+		"encoding_assumed":    {file: people("s3,new@institute.org,Jos\xe9,One,"), told: "people:2 encoding_assumed warning", members: "new@institute.org:José One:active"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t)
+			want(t, h.run(t, first), roster.Applied, roster.Counts{Create: 2, ClassesCreated: 1, SeatsAdded: 1})
+			if c.before != "" {
+				h.exec(t, c.before, h.org)
+			}
+			r := h.run(t, c.file)
+			if r.State != roster.Applied || h.told(t, r) != c.told {
+				t.Errorf("%s (%s): %s", r.State, r.Fault, h.told(t, r))
+			}
+			all := "ana@institute.org:Ana Lopez:active; ben@institute.org:Ben Okri:active"
+			if c.members != "" {
+				all += "; " + c.members
+			}
+			if got := h.members(t); got != all {
+				t.Errorf("members: %s", got)
+			}
+		})
+	}
+}
+
+func TestChangesFollowTheFileWhereTheAccountIsTheImports(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,student"))
+	r := h.run(t, people("s1,ana.lopez@institute.org,Ana,Lopez-Diaz,student"))
+	want(t, r, roster.Applied, roster.Counts{Update: 1})
+	if got := h.told(t, r); got != "people:2 email_changed info" {
+		t.Errorf("issues: %s", got)
+	}
+	if got := h.members(t); got != "ana.lopez@institute.org:Ana Lopez-Diaz:active" {
+		t.Errorf("members: %s", got)
+	}
+	if got := h.text(t, `SELECT (created_via = 'roster' AND password_hash IS NULL AND NOT own_password)::text || (SELECT count(*) FROM emails) FROM accounts`); got != "true0" {
+		t.Errorf("an account with a password, or a mail: %s", got)
+	}
+}
+
+func TestLeaversBecomeInactiveAndComeBackOnTheSameAccount(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.snapshots(t)
+	both := people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,").snapshot()
+	h.run(t, both)
+	user := h.text(t, `SELECT id::text FROM accounts WHERE email = 'ben@institute.org'`)
+	r := h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "s3,cy@institute.org,Cy,Twombly,").snapshot())
+	want(t, r, roster.Applied, roster.Counts{Skip: 2, Update: 1, Deactivate: 1})
+	if got := h.members(t); !strings.Contains(got, "ben@institute.org:Ben Okri:inactive") {
+		t.Errorf("members: %s", got)
+	}
+	want(t, h.run(t, both), roster.Applied, roster.Counts{Skip: 2, Update: 1})
+	if got := h.text(t, `SELECT status || user_id FROM members WHERE user_id = $1::bigint`, user); got != "active"+user {
+		t.Errorf("after coming back: %s", got)
+	}
+}
+
+// snapshots lets the default source send them.
+func (h *house) snapshots(t testing.TB) {
+	t.Helper()
+	if _, err := roster.PutSource(t.Context(), h.DB, h.org, roster.DefaultSource, new(true), h.now); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatTheImportDidNotMakeItLeavesAlone(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.exec(t, `WITH a AS (INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
+			VALUES ('ana@institute.org', 'ana', 'Ana', 'Lopez', 'api', now(), now()), ('gone@institute.org', 'gone', 'Gone', 'Girl', 'api', now(), now()) RETURNING id, email)
+		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		SELECT $1, id, 'member', CASE WHEN email LIKE 'gone%' THEN 'inactive' ELSE 'active' END, 'api', now(), now() FROM a`, h.org)
+	r := h.run(t, people("s1,ana@institute.org,Other,Name,", "s2,gone@institute.org,Gone,Girl,", "s3,cy@institute.org,Cy,Twombly,").snapshot())
+	want(t, r, roster.Applied, roster.Counts{Create: 1, Update: 1, Skip: 1})
+	if got := h.told(t, r); got != "people:2 not_managed info; people:3 not_managed warning" {
+		t.Errorf("issues: %s", got)
+	}
+	gone := h.run(t, people("s3,cy@institute.org,Cy,Twombly,").snapshot())
+	want(t, gone, roster.Applied, roster.Counts{Skip: 1})
+	if got := h.members(t); got != "ana@institute.org:Ana Lopez:active; cy@institute.org:Cy Twombly:active; gone@institute.org:Gone Girl:inactive" {
+		t.Errorf("members: %s", got)
+	}
+	// Staff end a membership that an import made: it stays ended.
+	h.exec(t, `UPDATE members SET status = 'inactive', updated_at = now() WHERE organization_id = $1 AND status = 'active' AND created_via = 'roster'`, h.org)
+	ended := h.run(t, people("s3,cy@institute.org,Cy,Twombly,"))
+	want(t, ended, roster.Applied, roster.Counts{Skip: 1})
+	if got := h.told(t, ended); got != "people:2 not_managed warning" {
+		t.Errorf("issues: %s", got)
+	}
+}
+
+func TestAnotherSourceKeepsAPersonActive(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	three := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	a := people(three...).snapshot()
+	h.run(t, a)
+	other := people("x1,ben@institute.org,Ben,Okri,")
+	other.source = "other"
+	want(t, h.run(t, other), roster.Applied, roster.Counts{Update: 1})
+	want(t, h.run(t, people(three[0], three[2]).snapshot()), roster.Applied, roster.Counts{Skip: 2})
+	if got := h.members(t); strings.Contains(got, "inactive") {
+		t.Errorf("members: %s", got)
+	}
+}
+
+// Each guard, and that nothing is written when it holds a run.
+func TestGuards(t *testing.T) {
+	t.Parallel()
+	var full []string
+	for i := range 60 {
+		full = append(full, fmt.Sprintf("s%d,s%d@institute.org,Given,Family%d,", i, i, i))
+	}
+	all := people(full...).with("s0,c1,One", "s1,c1,One").snapshot()
+	for name, c := range map[string]struct {
+		file  upload
+		codes string
+		state roster.State
+	}{
+		"more than half":              {people(full[:29]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Waiting},
+		"five and more than a tenth":  {people(full[:53]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Waiting},
+		"a tenth":                     {people(full[:54]...).with("s0,c1,One").snapshot(), "", roster.Applied},
+		"a header with no rows":       {people().with("s0,c1,One").snapshot(), "empty_file implausible_share", roster.Waiting},
+		"no file at all":              {upload{mode: roster.Snapshot}, "empty_file implausible_share missing_section", roster.Waiting},
+		"enrollments.csv is missing":  {people(full...).snapshot(), "missing_section", roster.Waiting},
+		"enrollments.csv has no rows": {people(full...).with().snapshot(), "missing_section", roster.Waiting},
+		"rows that cannot be read":    {people(append([]string{`"s0"x,"y`}, full[1:]...)...).with("s1,c1,One").snapshot(), "unreadable_rows", roster.Waiting},
+		"known ids of invalid rows":   {people(append([]string{"s0,,,,", "s1,no address,,,", "s2,s2@institute.org,,,,,,x"}, full[3:]...)...).with("s0,c1,One").snapshot(), "", roster.Applied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t)
+			want(t, h.run(t, all), roster.Applied, roster.Counts{Create: 60, ClassesCreated: 1, SeatsAdded: 2})
+			state := h.state(t)
+			r := h.run(t, c.file)
+			var codes []string
+			for _, reason := range r.Reasons {
+				codes = append(codes, reason.Code)
+			}
+			if got := strings.Join(codes, " "); r.State != c.state || got != c.codes {
+				t.Fatalf("%s for %q (%s)", r.State, got, r.Fault)
+			}
+			if c.state == roster.Waiting && h.state(t) != state {
+				t.Error("a held run wrote rows")
+			}
+		})
+	}
+}
+
+func TestASnapshotWithADamagedHeaderIsRefused(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,").snapshot())
+	for _, header := range []string{"person_external_i,email", "person_external_id;e-mail", "s1,ana@institute.org", "\x00\x01", "person_external_id,email,email", `"person_external_id,email`} {
+		r := h.run(t, upload{file: []byte(header + "\nx1,x@institute.org\n"), mode: roster.Snapshot})
+		if r.State != roster.Refused || r.Fault == "" {
+			t.Errorf("%q: %s %s", header, r.State, r.Fault)
+		}
+		if got := h.members(t); got != "ana@institute.org:Ana Lopez:active" {
+			t.Fatalf("%q: members: %s", header, got)
+		}
+	}
+}
+
+func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	h.run(t, people(rows...).snapshot())
+	r := h.run(t, people(rows[0]).snapshot())
+	want(t, r, roster.Waiting, roster.Counts{Skip: 1, Update: 2, Deactivate: 2})
+	h.exec(t, `UPDATE members SET created_via = 'api' WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email LIKE 'ben@%')`, h.org)
+	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, r.ID, "Olive", h.now) })
+	h.work(t)
+	want(t, h.find(t, r.ID), roster.Applied, roster.Counts{Skip: 1, Update: 1, Deactivate: 1})
+
+	// What would now deactivate more people than were shown is held again.
+	more := h.run(t, people("s9,new@institute.org,New,One,").snapshot())
+	want(t, more, roster.Waiting, roster.Counts{Create: 1, Update: 1, Deactivate: 1})
+	h.exec(t, `UPDATE members SET status = 'active', created_via = 'roster' WHERE organization_id = $1`, h.org)
+	h.exec(t, `UPDATE roster_identities SET present = true, left_at = NULL WHERE organization_id = $1`, h.org)
+	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, more.ID, "Olive", h.now) })
+	h.work(t)
+	if again := h.find(t, more.ID); again.State != roster.Waiting || again.Reasons[0].Code != "changed_since_review" {
+		t.Errorf("%s %v", again.State, again.Reasons)
+	}
+}
+
+func TestUndoTakesBackWhatHasNotChangedSince(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,").with("s1,c1,One", "s2,c1,One").snapshot())
+	before, seats := h.members(t), h.seats(t)
+	r := h.run(t, people("s1,ana@institute.org,Anna,Lopez,", "s3,cy@institute.org,Cy,Twombly,", "s4,dee@institute.org,Dee,Dee,", "s5,eve@institute.org,Eve,Arden,").
+		with("s1,c1,Uno", "s4,c1,Uno").snapshot())
+	want(t, r, roster.Applied, roster.Counts{Create: 2, Update: 2, Deactivate: 1, Skip: 1, ClassesRenamed: 1, SeatsAdded: 1, SeatsRemoved: 1})
+	h.exec(t, `UPDATE accounts SET last_login = now() WHERE email = 'eve@institute.org' AND $1 > 0`, h.org)
+	back := h.undo(t, r.ID)
+	want(t, back, roster.Applied, roster.Counts{Update: 3, Deactivate: 1, Skip: 1, ClassesRenamed: 1, SeatsAdded: 1, SeatsRemoved: 1})
+	if got := h.members(t); got != before+"; dee@institute.org:Dee Dee:inactive; eve@institute.org:Eve Arden:active" {
+		t.Errorf("members: %s", got)
+	}
+	if got := h.seats(t); got != seats {
+		t.Errorf("seats: %s", got)
+	}
+	if got := h.find(t, r.ID).State; got != roster.Undone {
+		t.Errorf("the run is %s", got)
+	}
+	err := h.DB.InTx(t.Context(), func(tx *pg.Tx) error { _, err := roster.Undo(t.Context(), tx, h.org, r.ID, "x", h.now); return err })
+	if fault.KindOf(err) != fault.Conflict {
+		t.Errorf("undone twice: %v", err)
+	}
+}
+
+func (h *house) undo(t testing.TB, run id.RosterRun) roster.Run {
+	t.Helper()
+	var undo id.RosterRun
+	h.tx(t, func(tx *pg.Tx) (err error) {
+		undo, err = roster.Undo(t.Context(), tx, h.org, run, "Olive", h.now)
+		return err
+	})
+	h.work(t)
+	h.now = h.now.Add(1)
+	return h.find(t, undo)
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,").snapshot())
+	state := h.state(t)
+	preview := people("s2,ben@institute.org,Ben,Okri,").with("s2,c1,One").snapshot()
+	preview.dryRun = true
+	r := h.run(t, preview)
+	want(t, r, roster.Previewed, roster.Counts{Create: 1, Update: 1, Deactivate: 1, ClassesCreated: 1, SeatsAdded: 1})
+	if len(r.Reasons) != 1 || h.state(t) != state {
+		t.Errorf("%v; the state changed: %v", r.Reasons, h.state(t) != state)
+	}
+}
+
+func TestRunsOfAnOrganizationGoOneByOne(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	first := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	second := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	if owed := h.claim(t); len(owed) != 1 || owed[0].Subject != int64(first) {
+		t.Fatalf("owed: %+v", owed)
+	} else {
+		h.do(t, owed[0])
+	}
+	h.work(t)
+	want(t, h.find(t, second), roster.Applied, roster.Counts{Skip: 1})
+}
+
+func TestEventsTellWhoJoinedAndWhoLeft(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.exec(t, `INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://receiver.test/', now(), now())`, h.org)
+	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	events := func(want string) {
+		t.Helper()
+		got := h.text(t, `SELECT coalesce(string_agg(e.type || ' ' || (e.data->>'email') || ' ' || (e.data->'membership'->>'status'), '; ' ORDER BY e.type, e.data->>'email'), '')
+			FROM webhook_events e JOIN webhook_deliveries d ON d.event_id = e.id WHERE e.organization_id = $1`, h.org)
+		if got != want {
+			t.Fatalf("events: %s", got)
+		}
+		h.exec(t, `DELETE FROM webhook_events WHERE organization_id = $1`, h.org)
+	}
+	h.run(t, people(rows...).snapshot())
+	events("student.joined ana@institute.org active; student.joined ben@institute.org active; student.joined cy@institute.org active")
+	h.run(t, people(rows[0], rows[2]).snapshot())
+	events("student.left ben@institute.org inactive")
+	h.run(t, people(rows...).snapshot())
+	events("student.joined ben@institute.org active")
+	h.run(t, people(rows...).snapshot())
+	events("")
+}

@@ -1,0 +1,289 @@
+package rosterimport
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// A file is staged in tables of the planning transaction alone: nothing of them is logged,
+// vacuumed or left behind.
+const createStage = `
+	SET LOCAL work_mem = '48MB';
+	SET LOCAL cursor_tuple_fraction = 1;
+	CREATE TEMP TABLE roster_stage_people (n bigint, line integer, external_id text, email text, first_name text, last_name text,
+		refused text) ON COMMIT DROP;
+	CREATE TEMP TABLE roster_stage_seats (n bigint, line integer, person text, class text, name text) ON COMMIT DROP;
+	CREATE TEMP TABLE roster_stage_refused (external_id text, code text) ON COMMIT DROP`
+
+func createStageTables(ctx context.Context, tx *pg.Tx) error {
+	// Several statements in one text have no plan to be kept, which would name dropped tables.
+	_, err := tx.Conn().PgConn().Exec(ctx, createStage).ReadAll()
+	return err
+}
+
+func copyPeople(ctx context.Context, tx *pg.Tx, rows []roster.Person) error {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_people"},
+		[]string{"n", "line", "external_id", "email", "first_name", "last_name", "refused"},
+		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+			p := &rows[i]
+			return []any{p.N, p.Line, p.ExternalID, p.Email, p.FirstName, p.LastName, string(p.Refused)}, nil
+		}))
+	return err
+}
+
+func copySeats(ctx context.Context, tx *pg.Tx, rows []roster.Seat) error {
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_seats"}, []string{"n", "line", "person", "class", "name"},
+		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
+			s := &rows[i]
+			return []any{s.N, s.Line, s.Person, s.Class, s.ClassName}, nil
+		}))
+	return err
+}
+
+func copyRefused(ctx context.Context, tx *pg.Tx, rows []refusal) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_refused"}, []string{"external_id", "code"},
+		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) { return []any{rows[i].person, string(rows[i].code)}, nil }))
+	return err
+}
+
+// indexStage prepares the joins, and finds which rows repeat others.
+const indexStage = `
+	CREATE INDEX ON roster_stage_people (external_id);
+	CREATE INDEX ON roster_stage_people (email);
+	ANALYZE roster_stage_people;
+	CREATE TEMP TABLE roster_stage_repeats ON COMMIT DROP AS
+		SELECT p.external_id, min(p.n) AS first,
+			count(DISTINCT (p.email, p.first_name, p.last_name, p.refused)) > 1 AS conflicting
+		FROM roster_stage_people p
+		WHERE p.external_id IN (SELECT external_id FROM roster_stage_people WHERE external_id <> '' GROUP BY external_id HAVING count(*) > 1)
+		GROUP BY p.external_id;
+	CREATE TEMP TABLE roster_stage_shared ON COMMIT DROP AS
+		SELECT email FROM roster_stage_people WHERE email <> '' AND refused = ''
+		GROUP BY email HAVING min(external_id) <> max(external_id);
+	ANALYZE roster_stage_repeats;
+	ANALYZE roster_stage_shared`
+
+func indexStageTables(ctx context.Context, tx *pg.Tx) error {
+	_, err := tx.Conn().PgConn().Exec(ctx, indexStage).ReadAll()
+	return err
+}
+
+func analyzeSeats(ctx context.Context, tx *pg.Tx) error {
+	_, err := tx.Conn().PgConn().Exec(ctx, `ANALYZE roster_stage_seats; ANALYZE roster_stage_refused`).ReadAll()
+	return err
+}
+
+// fetchSize is how many rows of a cursor are in memory at a time.
+const fetchSize = 4000
+
+// each runs a query through a cursor and gives its rows in groups, between which the
+// transaction may do other things.
+func each[T any](ctx context.Context, tx *pg.Tx, sql string, args []any, scan pgx.RowToFunc[T], use func([]T) error) error {
+	// A plan kept under the cursor's name would be for tables that are gone.
+	args = append([]any{pgx.QueryExecModeDescribeExec}, args...)
+	if _, err := tx.Exec(ctx, `DECLARE roster_rows NO SCROLL CURSOR FOR `+sql, args...); err != nil {
+		return err
+	}
+	for {
+		rows, err := tx.Query(ctx, `FETCH 4000 FROM roster_rows`, pgx.QueryExecModeDescribeExec)
+		if err != nil {
+			return err
+		}
+		group, err := pgx.CollectRows(rows, scan)
+		if err == nil && len(group) > 0 {
+			err = use(group)
+		}
+		if err != nil {
+			return err
+		}
+		if len(group) < fetchSize {
+			_, err := tx.Exec(ctx, `CLOSE roster_rows`)
+			return err
+		}
+	}
+}
+
+type personRow struct {
+	roster.Person
+	roster.Repeats
+	roster.Known
+}
+
+func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personRow) error) error {
+	return each(ctx, tx, `
+		SELECT p.n, p.line, p.external_id, p.email, p.first_name, p.last_name, p.refused,
+			CASE WHEN rep.first < p.n THEN rep.first ELSE 0 END, coalesce(rep.conflicting, false), shared.email IS NOT NULL,
+			coalesce(t.id, 0), i.user_id IS NOT NULL, coalesce(i.present, false),
+			coalesce(t.email, ''), coalesce(t.first_name, ''), coalesce(t.last_name, ''),
+			CASE WHEN t.email <> p.email OR t.first_name <> p.first_name OR t.last_name <> p.last_name THEN
+				t.created_via = 'roster' AND t.created_by_organization = $1 AND t.last_login IS NULL
+				AND NOT t.own_password AND t.password_hash IS NULL
+				AND NOT EXISTS (SELECT FROM members o WHERE o.user_id = t.id AND o.organization_id <> $1)
+				AND NOT EXISTS (SELECT FROM enrolments o WHERE o.user_id = t.id AND o.organization_id <> $1)
+			ELSE false END,
+			coalesce(m.role, ''), coalesce(m.status = 'active', false),
+			CASE WHEN m.status = 'inactive' THEN EXISTS (
+				SELECT FROM roster_identities x
+				WHERE x.user_id = t.id AND x.organization_id = $1 AND x.left_at = m.updated_at)
+			ELSE false END,
+			i.user_id IS NOT NULL AND e.id IS NOT NULL AND e.id <> i.user_id,
+			CASE WHEN i.user_id IS NOT NULL AND t.email <> p.email THEN EXISTS (
+				SELECT FROM roster_stage_people o WHERE o.email = t.email AND o.n <> p.n)
+			ELSE false END,
+			coalesce(w.external_id, ''),
+			CASE WHEN w.external_id IS NOT NULL THEN EXISTS (
+				SELECT FROM roster_stage_people o WHERE o.external_id = w.external_id)
+			ELSE false END
+		FROM roster_stage_people p
+		LEFT JOIN roster_stage_repeats rep ON rep.external_id = p.external_id
+		LEFT JOIN roster_stage_shared shared ON shared.email = p.email
+		LEFT JOIN roster_identities i ON i.source_id = $2 AND i.external_id = p.external_id
+		LEFT JOIN accounts e ON e.email = p.email
+		LEFT JOIN accounts t ON t.id = coalesce(i.user_id, e.id)
+		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = t.id
+		LEFT JOIN roster_identities w ON w.source_id = $2 AND w.user_id = e.id AND i.user_id IS NULL
+		ORDER BY p.n`,
+		[]any{r.Organization, r.Source.ID}, func(row pgx.CollectableRow) (p personRow, err error) {
+			k := &p.Known
+			return p, row.Scan(&p.N, &p.Line, &p.ExternalID, &p.Person.Email, &p.Person.FirstName, &p.Person.LastName, &p.Refused,
+				&p.SameAs, &p.Conflicting, &p.EmailShared, &k.User, &k.ByID, &k.Present, &k.Email, &k.FirstName, &k.LastName,
+				&k.Managed, &k.Role, &k.Active, &k.Ended, &k.EmailTaken, &k.EmailElsewhere, &k.OtherID, &k.OtherIDInFile)
+		}, use)
+}
+
+type leaverRow struct {
+	roster.Leaver
+	user                       id.User
+	email, firstName, lastName string
+}
+
+func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverRow) error) error {
+	return each(ctx, tx, `
+		SELECT i.external_id, coalesce(m.role, ''), coalesce(m.status = 'active', false), coalesce(m.created_via = 'roster', false),
+			EXISTS (SELECT FROM roster_identities o
+				WHERE o.user_id = i.user_id AND o.organization_id = $1 AND o.source_id <> $2 AND o.present),
+			i.user_id, a.email, a.first_name, a.last_name
+		FROM roster_identities i
+		JOIN accounts a ON a.id = i.user_id
+		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
+		WHERE i.source_id = $2 AND i.present
+		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = i.external_id)
+		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.email = a.email)
+		ORDER BY i.external_id`,
+		[]any{r.Organization, r.Source.ID}, func(row pgx.CollectableRow) (l leaverRow, err error) {
+			return l, row.Scan(&l.ExternalID, &l.Role, &l.Active, &l.Imported, &l.Elsewhere, &l.user, &l.email, &l.firstName, &l.lastName)
+		}, use)
+}
+
+func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats int, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM roster_identities i
+			JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id AND m.status = 'active' AND m.role = 'member'
+			WHERE i.source_id = $2 AND i.present),
+		       (SELECT count(*) FROM roster_class_members s JOIN roster_classes k ON k.id = s.class_id
+			WHERE k.source_id = $2 AND s.active)`, r.Organization, r.Source.ID).Scan(&active, &seats)
+	return active, seats, err
+}
+
+type classRow struct {
+	line        int
+	class, name string
+	known       string // the class's name so far; "" for a new one
+	conflicting bool
+}
+
+func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]classRow) error) error {
+	return each(ctx, tx, `
+		SELECT g.line, g.class, first.name, coalesce(k.name, ''), coalesce(g.low <> g.high, false)
+		FROM (SELECT class, min(n) AS n, min(line) AS line, min(nullif(name, '')) AS low, max(nullif(name, '')) AS high
+			FROM roster_stage_seats GROUP BY class) AS g
+		JOIN roster_stage_seats first ON first.n = g.n
+		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = g.class
+		WHERE k.id IS NULL OR g.low <> g.high OR first.name <> '' AND first.name <> k.name
+		ORDER BY g.n`,
+		[]any{r.Source.ID}, func(row pgx.CollectableRow) (c classRow, err error) {
+			return c, row.Scan(&c.line, &c.class, &c.name, &c.known, &c.conflicting)
+		}, use)
+}
+
+type seatRow struct {
+	roster.Seat
+	roster.Held
+}
+
+func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) error) error {
+	return each(ctx, tx, `
+		SELECT s.n, s.line, s.person, s.class,
+			EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = s.person), coalesce(f.code, ''),
+			coalesce(i.present, false), coalesce(m.active, false)
+		FROM (SELECT min(n) AS n, min(line) AS line, person, class FROM roster_stage_seats GROUP BY person, class) AS s
+		LEFT JOIN (SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id) AS f ON f.external_id = s.person
+		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = s.person
+		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = s.class
+		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
+		ORDER BY s.n`,
+		[]any{r.Source.ID}, func(row pgx.CollectableRow) (s seatRow, err error) {
+			return s, row.Scan(&s.N, &s.Line, &s.Person, &s.Class, &s.InFile, &s.Refused, &s.Known, &s.Sits)
+		}, use)
+}
+
+// eachLostSeat gives the places that the source has and its snapshot does not.
+func eachLostSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
+	return each(ctx, tx, `
+		SELECT k.external_id, i.external_id
+		FROM roster_class_members m
+		JOIN roster_classes k ON k.id = m.class_id AND k.source_id = $1
+		JOIN roster_identities i ON i.source_id = $1 AND i.user_id = m.user_id
+		WHERE m.active AND NOT EXISTS (SELECT FROM roster_stage_seats s WHERE s.class = k.external_id AND s.person = i.external_id)`,
+		[]any{r.Source.ID}, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
+			c.Action = roster.RemoveSeat
+			return c, row.Scan(&c.Class, &c.Person)
+		}, use)
+}
+
+type doneRow struct {
+	roster.Change
+	roster.Since
+}
+
+// eachDone gives the changes of the run that r takes back, with what became of them.
+func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]doneRow) error) error {
+	return each(ctx, tx, `
+		SELECT c.n, c.line, c.action, c.effects, i.user_id, c.external_id, c.email, c.first_name, c.last_name,
+			coalesce(c.before_external_id, ''), coalesce(c.before_email, ''), coalesce(c.before_first_name, ''),
+			coalesce(c.before_last_name, ''),
+			a.updated_at = $4, coalesce(m.updated_at = $4, false), a.last_login IS NOT NULL OR a.own_password,
+			coalesce(m.status = 'active', false)
+		FROM roster_changes c
+		JOIN roster_identities i ON i.source_id = $2 AND i.external_id = c.external_id
+		JOIN accounts a ON a.id = i.user_id
+		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
+		WHERE c.run_id = $3 ORDER BY c.n`,
+		[]any{r.Organization, r.Source.ID, done.ID, done.Stamp}, func(row pgx.CollectableRow) (d doneRow, err error) {
+			return d, row.Scan(&d.N, &d.Line, &d.Action, &d.Effects, &d.User, &d.ExternalID, &d.Email, &d.FirstName, &d.LastName,
+				&d.BeforeID, &d.BeforeEmail, &d.BeforeFirst, &d.BeforeLast, &d.AccountSame, &d.MemberSame, &d.InUse, &d.Active)
+		}, use)
+}
+
+// eachDoneClass gives the changes of classes that r takes back and that still stand.
+func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]roster.ClassChange) error) error {
+	return each(ctx, tx, `
+		SELECT c.action, c.class_external_id, c.name, c.before_name, c.person_external_id
+		FROM roster_class_changes c
+		JOIN roster_classes k ON k.source_id = $1 AND k.external_id = c.class_external_id
+		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = c.person_external_id
+		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
+		WHERE c.run_id = $2 AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
+		ORDER BY c.n`,
+		[]any{r.Source.ID, done.ID, done.Stamp}, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
+			return c, row.Scan(&c.Action, &c.Class, &c.Name, &c.Before, &c.Person)
+		}, use)
+}

@@ -1,0 +1,44 @@
+package rosterimport
+
+import (
+	"context"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// planUndo plans what takes an applied run back.
+func planUndo(ctx context.Context, tx *pg.Tx, run roster.Run) (roster.Run, error) {
+	run.Counts, run.Issues, run.State = roster.Counts{}, 0, roster.Applying
+	done, err := roster.Find(ctx, tx, run.Organization, run.Undoes)
+	if err != nil {
+		return run, err
+	}
+	p := &planner{tx: tx, run: run}
+	if err := roster.ClearPlan(ctx, tx, run.ID); err != nil {
+		return run, err
+	}
+	err = eachDone(ctx, tx, run, done, func(rows []doneRow) error {
+		for _, d := range rows {
+			back, told := roster.DecideUndo(d.Change, d.Since)
+			p.tell(told)
+			if back.Effects == 0 {
+				back.Action = roster.Skip
+			} else {
+				p.changes = append(p.changes, back)
+			}
+			p.count(roster.Decision{Action: back.Action})
+		}
+		return p.flush(ctx)
+	})
+	if err != nil {
+		return run, err
+	}
+	err = eachDoneClass(ctx, tx, run, done, func(rows []roster.ClassChange) error {
+		for _, c := range rows {
+			p.addClass(c.Inverse())
+		}
+		return p.flush(ctx)
+	})
+	return p.run, err
+}

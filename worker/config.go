@@ -13,22 +13,23 @@ import (
 
 // config is everything that the environment decides.
 type config struct {
-	DatabaseURL      string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
-	RedisURL         string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
-	PrivateAddr      string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics, profiles and the queues' page (/asynq); never public"`
-	LogLevel         string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	TimeZone         string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is, also in mails"`
-	WebhookRetention int           `env:"WEBHOOK_RETENTION_DAYS" envDefault:"30" help:"days for which deliveries and their attempts are kept; what has not ended stays"`
-	SMTPURL          string        `env:"SMTP_URL,required" help:"mail server: smtp://user:password@host:port, ?tls=none, starttls or implicit; or smtps://"`
-	MailFrom         string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
-	PublicURL        string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in a mail, such as https://registrar.example"`
-	Suppressed       []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
-	PlanConcurrency  int           `env:"PLAN_CONCURRENCY" envDefault:"4" help:"test plans in hand at a time because something was heard of them"`
-	EmailConcurrency int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
-	OutboxLease      time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long owed work may wait on the run queue before it is put there again"`
-	SchemaWait       time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
-	AsynqPassword    string        `env:"ASYNQ_PASSWORD,unset" json:"-" help:"password of the queues' page for the user registrar; without one the page asks for none"`
-	Secrets          seal.Config
+	DatabaseURL       string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	RedisURL          string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
+	PrivateAddr       string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics, profiles and the queues' page (/asynq); never public"`
+	LogLevel          string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
+	TimeZone          string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is, also in mails"`
+	WebhookRetention  int           `env:"WEBHOOK_RETENTION_DAYS" envDefault:"30" help:"days for which deliveries and their attempts are kept; what has not ended stays"`
+	SMTPURL           string        `env:"SMTP_URL,required" help:"mail server: smtp://user:password@host:port, ?tls=none, starttls or implicit; or smtps://"`
+	MailFrom          string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
+	PublicURL         string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in a mail, such as https://registrar.example"`
+	Suppressed        []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
+	PlanConcurrency   int           `env:"PLAN_CONCURRENCY" envDefault:"4" help:"test plans in hand at a time because something was heard of them"`
+	EmailConcurrency  int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
+	RosterConcurrency int           `env:"ROSTER_CONCURRENCY" envDefault:"2" help:"roster imports in hand at a time, each of another organization"`
+	OutboxLease       time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long owed work may wait on the run queue before it is put there again"`
+	SchemaWait        time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
+	AsynqPassword     string        `env:"ASYNQ_PASSWORD,unset" json:"-" help:"password of the queues' page for the user registrar; without one the page asks for none"`
+	Secrets           seal.Config
 }
 
 // Validate implements env.Validator.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
@@ -32,10 +33,14 @@ type worker struct {
 	registry *prometheus.Registry
 	tasks    *queue.Metrics
 	postman  *email.Postman
+	importer *rosterimport.Importer
 	outbox   *relay.Outbox
 	webhooks *relay.Webhooks
 	plans    *testplan.Office
 }
+
+// rosterTime bounds one run; what is left of it then is done by the next claim.
+const rosterTime = 30 * time.Minute
 
 func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb *redis.Client) (*worker, error) {
 	server, err := mail.ParseServer(c.SMTPURL)
@@ -56,11 +61,13 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 		Observe: mailCounter(w.registry)}
 	w.plans = &testplan.Office{DB: db, Mail: email.Desk{Box: box, Suppressed: c.Suppressed}, Clock: clock.System, Log: log, Zone: zone,
 		PublicURL: c.PublicURL}
+	w.importer = &rosterimport.Importer{DB: db, Clock: clock.System, Zone: zone, Log: log}
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: clock.System, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{
 			task.EmailSend:      server.Times.Total() + 30*time.Second,
 			task.PlanStep:       0,
+			task.RosterRun:      rosterTime,
 			task.WebhookCancel:  0,
 			task.WebhookRecover: 0,
 			task.WebhookSkip:    0,
@@ -68,7 +75,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: clock.System, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
-	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: clock.System, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance))
+	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: clock.System, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
 	return w, nil
 }
 
@@ -91,6 +98,7 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.serve(queue.Email, w.config.EmailConcurrency,
 			map[task.Kind]queue.Handler{task.EmailSend: handle.Outbox(w.postman.Deliver)}),
 		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handle.Plan(w.plans)}),
+		w.serve(queue.Roster, w.config.RosterConcurrency, map[task.Kind]queue.Handler{task.RosterRun: handle.Outbox(w.importer.Run)}),
 		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),
 	}
 }

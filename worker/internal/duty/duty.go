@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
@@ -33,6 +34,13 @@ type Duty struct {
 // partitionsAhead is how many days of rows have their partitions made before
 // they are needed.
 const partitionsAhead = 7
+
+// How long an upload that is never completed stays, and for how many days the details of a
+// roster run can be looked at and the run taken back.
+const (
+	uploadKept = 2 * time.Hour
+	rosterKept = 90
+)
 
 // All lists the duties; zone is the platform's, which decides today, and webhookDays how many
 // days of deliveries are kept.
@@ -65,6 +73,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 		}},
 		{Name: "putting deliveries of switched-off and deleted URLs right", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {
 			return journal.Tidy(ctx, db, now)
+		}},
+		{Name: "clearing what roster runs leave", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			return roster.Clear(ctx, db, now.Add(-uploadKept), now.AddDate(0, 0, -rosterKept))
 		}},
 		{Name: "dropping expired set-password links", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			_, err := student.DropExpiredLinks(ctx, db, now)

@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
@@ -44,8 +45,8 @@ func (serveCommand) Run(p *process) error {
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
 	pg.SchemaMetrics(reg, db)
-	keys, mails := org.NewKeyring(db), email.NewWatch(db)
-	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Mails: mails, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+	keys, mails, rosters := org.NewKeyring(db), email.NewWatch(db), roster.NewWatch(db)
+	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	private := obs.NewPrivate(reg,
@@ -56,5 +57,5 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
-	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, mails.Run, serve)
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, mails.Run, rosters.Run, serve)
 }

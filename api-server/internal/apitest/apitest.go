@@ -45,6 +45,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -85,8 +86,10 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	e.Keys = org.NewKeyring(e.DB)
 	mails := email.NewWatch(e.DB)
 	run(t, e.Keys.Run)
+	rosters := roster.NewWatch(e.DB)
 	run(t, mails.Run)
-	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Mails: mails, Box: e.Box, Egress: egress.New(egress.Config{}),
+	run(t, rosters.Run)
+	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
 		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100}
 	for _, change := range changes {

@@ -38,6 +38,9 @@ type Server struct {
 	LTI      lti.Keeper
 	Work     *finalize.Desk
 	Activity *prometheus.CounterVec // of ActivityCounter
+
+	Rosters   *pg.Watch // running
+	PublicURL string    // base of links, without a slash at its end
 }
 
 // Routes registers everything that needs the platform key, below /platform/v1.
@@ -68,6 +71,14 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}", edge.Handle(s.showDelivery))
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}/resend", edge.Handle(s.resendDelivery))
 	r.Delete("/users/{user_id}/webhook-data", edge.Handle(s.eraseWebhookData))
+	r.Put("/organizations/{slug}/roster-sources/{source}", edge.Handle(s.putRosterSource))
+	r.Get("/organizations/{slug}/roster-runs", edge.Handle(s.listRosterRuns))
+	r.Get("/organizations/{slug}/roster-runs/{id}", edge.Handle(s.showRosterRun))
+	r.Get("/organizations/{slug}/roster-runs/{id}/changes", edge.Handle(s.listRosterChanges))
+	r.Get("/organizations/{slug}/roster-runs/{id}/issues.csv", edge.Handle(s.downloadIssues))
+	r.Post("/organizations/{slug}/roster-runs/{id}/approve", edge.Handle(s.approveRosterRun))
+	r.Post("/organizations/{slug}/roster-runs/{id}/discard", edge.Handle(s.discardRosterRun))
+	r.Post("/organizations/{slug}/roster-runs/{id}/undo", edge.Handle(s.undoRosterRun))
 	r.Put("/course-types/{name}", edge.Handle(s.putCourseType))
 	r.Post("/organizations/{slug}/lti-consumer", edge.Handle(s.renewConsumer))
 	r.Get("/organizations/{slug}/lti-consumer", edge.Handle(s.showConsumer))

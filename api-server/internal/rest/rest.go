@@ -36,6 +36,7 @@ type Server struct {
 	Desk    *assign.Desk
 	Plans   *testplan.Office
 	Cursors *page.Cursors
+	Rosters *pg.Watch // running
 
 	Box    *seal.Box
 	Limits *limit.Limiter
@@ -56,6 +57,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/courses", edge.Handle(s.listCourses))
 	r.Post("/provision/student", edge.Handle(s.provisionStudent))
 	r.Get("/students", edge.Handle(s.students))
+	r.Post("/roster/import", edge.Handle(s.importRoster))
 	r.Get("/catalog", edge.Handle(s.listCatalog))
 	r.Get("/activity/daily", edge.Handle(s.listActivity))
 	r.Get("/progress/daily", edge.Handle(s.listProgress))

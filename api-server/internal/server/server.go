@@ -41,6 +41,7 @@ type Deps struct {
 	Zone     *time.Location // the platform's
 	Keys     *org.Keyring
 	Mails    *email.Watch // running, so that requests learn at once what became of their mail
+	Rosters  *pg.Watch    // of roster runs; running
 	Box      *seal.Box
 	Egress   *egress.Policy // for receiver URLs
 	Redis    *redis.Client  // counters of rate limits; nil: there are no limits
@@ -74,7 +75,8 @@ func New(d Deps) APIs {
 	cursors := page.New(d.DB, d.Box)
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
 		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
-		Box: d.Box, Limits: limits, Rate: d.Rate}
+		Rosters: d.Rosters,
+		Box:     d.Box, Limits: limits, Rate: d.Rate}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Partner)
 		r.Group(partner.Routes)
@@ -88,8 +90,9 @@ func New(d Deps) APIs {
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
-		Work: &finalize.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
-		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box}}
+		Work:     &finalize.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
+		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box},
+		Rosters: d.Rosters, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, openapi.Platform)
 		r.Group(admin.Routes)

@@ -1,0 +1,264 @@
+package platform
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+type sourceBody struct {
+	Status               string          `json:"status"`
+	ID                   id.RosterSource `json:"id"`
+	Name                 string          `json:"name"`
+	AuthoritativeEnabled bool            `json:"authoritative_enabled"`
+}
+
+func (s *Server) putRosterSource(w http.ResponseWriter, r *http.Request) error {
+	b, err := edge.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	enabled := b.Bool("authoritative_enabled")
+	if err := b.Err(); err != nil {
+		return err
+	}
+	o, err := s.organization(r)
+	if err != nil {
+		return err
+	}
+	name, err := roster.ParseSource(edge.Param(r, "source"))
+	if err != nil {
+		return err
+	}
+	source, err := roster.PutSource(r.Context(), s.DB, o.ID, name, enabled, s.Clock())
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusOK, sourceBody{"ok", source.ID, source.Name, source.AuthoritativeEnabled})
+}
+
+type runBody struct {
+	ID          id.RosterRun     `json:"id"`
+	Source      string           `json:"source"`
+	Mode        roster.Mode      `json:"mode"`
+	DryRun      bool             `json:"dry_run"`
+	State       roster.State     `json:"state"`
+	RequestedBy string           `json:"requested_by"`
+	DecidedBy   string           `json:"decided_by"`
+	Undoes      id.RosterRun     `json:"undoes,omitempty"`
+	Create      int              `json:"create"`
+	Update      int              `json:"update"`
+	Skip        int              `json:"skip"`
+	Deactivate  int              `json:"deactivate"`
+	Issues      int              `json:"issues"`
+	Reasons     []string         `json:"reasons"`
+	Error       string           `json:"error,omitempty"`
+	ReviewURL   string           `json:"review_url"`
+	CreatedAt   *clock.Timestamp `json:"created_at"`
+	FinishedAt  *clock.Timestamp `json:"finished_at"`
+}
+
+func (s *Server) runOf(run roster.Run) runBody {
+	c := run.Counts
+	body := runBody{ID: run.ID, Source: run.Source.Name, Mode: run.Mode, DryRun: run.DryRun, State: run.State, RequestedBy: run.RequestedBy,
+		DecidedBy: run.DecidedBy, Undoes: run.Undoes, Create: c.Create, Update: c.Update, Skip: c.Skip, Deactivate: c.Deactivate,
+		Issues: run.Issues, Reasons: []string{}, Error: run.Fault, ReviewURL: roster.ReviewURL(s.PublicURL, run.ID),
+		CreatedAt: clock.Stamp(run.CreatedAt, time.UTC), FinishedAt: clock.Stamp(run.FinishedAt, time.UTC)}
+	for _, reason := range run.Reasons {
+		body.Reasons = append(body.Reasons, reason.Text)
+	}
+	return body
+}
+
+type runAnswer struct {
+	Status string `json:"status"`
+	runBody
+}
+
+// listedRuns is how many runs a page has at most, listedRows how many rows of a run.
+const (
+	listedRuns = 100
+	listedRows = 1000
+)
+
+func (s *Server) listRosterRuns(w http.ResponseWriter, r *http.Request) error {
+	o, err := s.organization(r)
+	if err != nil {
+		return err
+	}
+	below, err := place(r, "below")
+	if err != nil {
+		return err
+	}
+	runs, err := roster.List(r.Context(), s.DB, o.ID, id.RosterRun(below), listedRuns)
+	if err != nil {
+		return err
+	}
+	body := struct {
+		Status string    `json:"status"`
+		Runs   []runBody `json:"roster_runs"`
+	}{"ok", []runBody{}}
+	for _, run := range runs {
+		body.Runs = append(body.Runs, s.runOf(run))
+	}
+	return edge.JSON(w, http.StatusOK, body)
+}
+
+// place reads a query parameter that continues a list; 0 begins it.
+func place(r *http.Request, name string) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fault.Field(name, "not_a_whole_number", "%s: send a whole number", name)
+	}
+	return n, nil
+}
+
+// rosterRun is the run that the path names.
+func (s *Server) rosterRun(r *http.Request) (org.Organization, roster.Run, error) {
+	o, err := s.organization(r)
+	if err != nil {
+		return o, roster.Run{}, err
+	}
+	which, err := edge.IDParam[id.RosterRun](r, "id")
+	if err != nil {
+		return o, roster.Run{}, err
+	}
+	run, err := roster.Find(r.Context(), s.DB, o.ID, which)
+	return o, run, err
+}
+
+func (s *Server) showRosterRun(w http.ResponseWriter, r *http.Request) error {
+	_, run, err := s.rosterRun(r)
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusOK, runAnswer{"ok", s.runOf(run)})
+}
+
+type changeBody struct {
+	N          int64         `json:"n"`
+	Line       int           `json:"line"`
+	Action     roster.Action `json:"action"`
+	UserID     *id.User      `json:"user_id"` // null: made by the run
+	ExternalID string        `json:"person_external_id"`
+	Email      string        `json:"email"`
+	FirstName  string        `json:"first_name"`
+	LastName   string        `json:"last_name"`
+	Before     *beforeBody   `json:"before"` // null where email and names stay
+}
+
+type beforeBody struct {
+	Email     string `json:"email"`
+	FirstName string `json:"first_name"`
+	LastName  string `json:"last_name"`
+}
+
+func (s *Server) listRosterChanges(w http.ResponseWriter, r *http.Request) error {
+	after, err := place(r, "after")
+	if err != nil {
+		return err
+	}
+	_, run, err := s.rosterRun(r)
+	if err != nil {
+		return err
+	}
+	changes, err := roster.Changes(r.Context(), s.DB, run.ID, after, listedRows)
+	if err != nil {
+		return err
+	}
+	body := struct {
+		Status  string       `json:"status"`
+		Changes []changeBody `json:"changes"`
+	}{"ok", []changeBody{}}
+	for _, c := range changes {
+		body.Changes = append(body.Changes, changeOf(c))
+	}
+	return edge.JSON(w, http.StatusOK, body)
+}
+
+func changeOf(c roster.Change) changeBody {
+	b := changeBody{N: c.N, Line: c.Line, Action: c.Action, ExternalID: c.ExternalID, Email: c.Email, FirstName: c.FirstName, LastName: c.LastName}
+	if c.User != 0 {
+		b.UserID = &c.User
+	}
+	if c.Effects.Has(roster.ChangeProfile) {
+		b.Before = &beforeBody{c.BeforeEmail, c.BeforeFirst, c.BeforeLast}
+	}
+	return b
+}
+
+func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
+	_, run, err := s.rosterRun(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="roster-run-`+strconv.FormatInt(int64(run.ID), 10)+`-issues.csv"`)
+	w.Header().Set("Cache-Control", "no-store")
+	return roster.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+}
+
+func (s *Server) approveRosterRun(w http.ResponseWriter, r *http.Request) error {
+	return s.decideRun(w, r, func(ctx context.Context, tx *pg.Tx, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
+		return run, roster.Approve(ctx, tx, o, run, platformActor, s.Clock())
+	})
+}
+
+func (s *Server) discardRosterRun(w http.ResponseWriter, r *http.Request) error {
+	return s.decideRun(w, r, func(ctx context.Context, tx *pg.Tx, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
+		return run, roster.Discard(ctx, tx, o, run, platformActor, s.Clock())
+	})
+}
+
+func (s *Server) undoRosterRun(w http.ResponseWriter, r *http.Request) error {
+	return s.decideRun(w, r, func(ctx context.Context, tx *pg.Tx, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
+		return roster.Undo(ctx, tx, o, run, platformActor, s.Clock())
+	})
+}
+
+const (
+	platformActor = "platform administrator"
+	runPatience   = 45 * time.Second // within the server's time for an answer
+)
+
+// decideRun does what a person decided and shows the run that it led to, finished unless
+// that takes longer than the request may.
+func (s *Server) decideRun(w http.ResponseWriter, r *http.Request, do func(context.Context, *pg.Tx, id.Organization, id.RosterRun) (id.RosterRun, error)) error {
+	ctx := r.Context()
+	o, run, err := s.rosterRun(r)
+	if err != nil {
+		return err
+	}
+	next := run.ID
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) (err error) {
+		next, err = do(ctx, tx, o.ID, run.ID)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	run, err = roster.Await(ctx, s.DB, s.Rosters, o.ID, next, runPatience)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	status := http.StatusOK
+	if !run.State.Over() {
+		status = http.StatusAccepted
+	}
+	return edge.JSON(w, status, runAnswer{"ok", s.runOf(run)})
+}

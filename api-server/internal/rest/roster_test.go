@@ -1,0 +1,216 @@
+package rest_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"mime/multipart"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+)
+
+const rosterHeader = "person_external_id,email,first_name,last_name,role\n"
+
+// form makes a form's body with an archive, its fields before or after it.
+func form(t *testing.T, archive []byte, before, after map[string]string) (contentType, body string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	fields := func(all map[string]string) {
+		for name, value := range all {
+			if err := w.WriteField(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	fields(before)
+	if archive != nil {
+		part, err := w.CreateFormFile("archive", "roster.zip")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = part.Write(archive)
+	}
+	fields(after)
+	_ = w.Close()
+	return w.FormDataContentType(), b.String()
+}
+
+func zipOf(t *testing.T, files ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(files); i += 2 {
+		f, err := w.Create(files[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = f.Write([]byte(files[i+1]))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+type rosterAnswer struct {
+	Status  string         `json:"status"`
+	RunID   int64          `json:"run_id"`
+	Mode    string         `json:"mode"`
+	Source  string         `json:"source"`
+	Counts  map[string]int `json:"counts"`
+	Classes map[string]int `json:"classes"`
+	Issues  []struct {
+		Line int
+		Code string
+	} `json:"issues"`
+	Reasons   []string `json:"reasons"`
+	ReviewURL string   `json:"review_url"`
+}
+
+func (a rosterAnswer) String() string {
+	return fmt.Sprintf("%s %s %s create=%d update=%d skip=%d deactivate=%d issues=%d", a.Status, a.Mode, a.Source,
+		a.Counts["create"], a.Counts["update"], a.Counts["skip"], a.Counts["deactivate"], len(a.Issues))
+}
+
+func send(t *testing.T, c *apitest.Client, contentType, body string, status int) rosterAnswer {
+	t.Helper()
+	var a rosterAnswer
+	c.With("Content-Type", contentType).Post(t, "roster/import/", body).Want(t, status).Into(t, &a)
+	return a
+}
+
+func TestRosterImportTakesEveryInputForm(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	north := e.Organization(t, "north")
+	rows := rosterHeader + "s1,ana@institute.org,Ana,Lopez,student\n"
+	archive := zipOf(t, "people.csv", rows, "enrollments.csv", "person_external_id,class_external_id,class_name\ns1,c1,One\n")
+
+	contentType, body := form(t, archive, map[string]string{"mode": "additive_only", "source": "sis"}, nil)
+	if a := send(t, north.Full, contentType, body, 200); a.String() != "applied additive_only sis create=1 update=0 skip=0 deactivate=0 issues=0" || a.Classes["add"] != 1 || a.RunID == 0 {
+		t.Errorf("form: %s", a)
+	}
+	contentType, body = form(t, archive, nil, map[string]string{"source": "sis", "dry_run": "true"})
+	if a := send(t, north.Full, contentType, body, 200); a.String() != "dry_run additive_only sis create=0 update=0 skip=1 deactivate=0 issues=0" {
+		t.Errorf("form with the fields last: %s", a)
+	}
+	contentType, body = form(t, []byte(rows), map[string]string{"source": "sis"}, nil)
+	if a := send(t, north.Full, contentType, body, 200); a.String() != "applied additive_only sis create=0 update=0 skip=1 deactivate=0 issues=0" {
+		t.Errorf("bare people.csv in a form: %s", a)
+	}
+	headers := north.Full.With("X-Roster-Mode", "additive_only").With("X-Roster-Source", "sis")
+	if a := send(t, headers, "application/zip", string(archive), 200); a.String() != "applied additive_only sis create=0 update=0 skip=1 deactivate=0 issues=0" {
+		t.Errorf("raw archive: %s", a)
+	}
+	if a := send(t, north.Full, "text/csv", rows, 200); a.String() != "applied additive_only default create=0 update=1 skip=0 deactivate=0 issues=0" {
+		t.Errorf("raw people.csv from another source: %s", a)
+	}
+}
+
+func TestRosterImportRefusals(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	north := e.Organization(t, "north")
+	rows := rosterHeader + "s1,ana@institute.org,Ana,Lopez,student\n"
+	csv := north.Full.With("Content-Type", "text/csv")
+	post := func(c *apitest.Client, body string) *apitest.Answer { return c.Post(t, "roster/import/", body) }
+
+	post(north.ReadOnly.With("Content-Type", "text/csv"), rows).WantFault(t, 403, "read_only_key", "")
+	post(e.Partner("").With("Content-Type", "text/csv"), rows).WantFault(t, 401, "missing_api_key", "")
+	post(csv.With("X-Roster-Mode", "everything"), rows).WantFault(t, 400, "not_a_choice", "mode")
+	post(csv.With("X-Roster-Source", strings.Repeat("s", 101)), rows).WantFault(t, 400, "too_long", "source")
+	post(csv.With("X-Roster-Dry-Run", "perhaps"), rows).WantFault(t, 400, "not_a_boolean", "dry_run")
+	post(csv.With("X-Roster-Mode", "authoritative_snapshot"), rows).WantFault(t, 403, "authoritative_not_enabled", "")
+	post(north.Full, rows).WantFault(t, 400, "unsupported_content_type", "")
+	post(csv, rosterHeader).WantFault(t, 400, "no_usable_people", "")
+	post(csv, "").WantFault(t, 400, "empty_file", "")
+	post(north.Full.With("Content-Type", "application/zip"), rows).WantFault(t, 400, "not_a_zip", "")
+	post(north.Full.With("Content-Type", "multipart/form-data"), rows).WantFault(t, 400, "body_unreadable", "")
+
+	contentType, body := form(t, nil, map[string]string{"mode": "additive_only"}, nil)
+	post(north.Full.With("Content-Type", contentType), body).WantFault(t, 400, "missing", "archive")
+	contentType, body = form(t, []byte(rows), nil, map[string]string{"mode": "authoritative_snapshot"})
+	post(north.Full.With("Content-Type", contentType), body).WantFault(t, 403, "authoritative_not_enabled", "")
+	contentType, body = form(t, []byte(rows), nil, nil)
+	post(north.Full.With("Content-Type", contentType), body[:len(body)-30]).WantFault(t, 400, "body_unreadable", "")
+
+	large := rosterHeader + strings.Repeat("s,", 25<<19)
+	post(csv, large).WantFault(t, 413, "file_too_large", "")
+	contentType, body = form(t, []byte(large), nil, nil)
+	post(north.Full.With("Content-Type", contentType), body).WantFault(t, 413, "file_too_large", "")
+
+	var people, runs int
+	err := e.DB.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM accounts), (SELECT count(*) FROM roster_runs WHERE state = 'uploading')`).Scan(&people, &runs)
+	if err != nil || people != 0 || runs != 0 {
+		t.Errorf("%d people, %d unfinished uploads, %v", people, runs, err)
+	}
+}
+
+func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	north := e.Organization(t, "north")
+	south := e.Organization(t, "south")
+	e.Platform.Put(t, "organizations/north/roster-sources/default", map[string]any{"authoritative_enabled": true}).Want(t, 200)
+	snapshot := north.Full.With("X-Roster-Mode", "authoritative_snapshot")
+	full := rosterHeader
+	for i := range 10 {
+		full += fmt.Sprintf("s%d,s%d@institute.org,Given%d,Family,student\n", i, i, i)
+	}
+	if a := send(t, snapshot, "text/csv", full, 200); a.Counts["create"] != 10 {
+		t.Fatal(a)
+	}
+	three := rosterHeader + "s0,s0@institute.org,Given0,Family,student\ns1,s1@institute.org,Given1,Family,student\nnew,new@institute.org,New,Comer,student\n"
+	held := send(t, snapshot, "text/csv", three, 202)
+	if held.String() != "held authoritative_snapshot default create=1 update=8 skip=2 deactivate=8 issues=0" || len(held.Reasons) != 1 ||
+		held.ReviewURL != fmt.Sprintf("%s/console/roster-runs/%d", apitest.PublicURL, held.RunID) {
+		t.Fatalf("%s %v %s", held, held.Reasons, held.ReviewURL)
+	}
+	members := func(want int) {
+		t.Helper()
+		var got int
+		if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM members WHERE organization_id = $1 AND status = 'active'`, north.ID).Scan(&got); err != nil || got != want {
+			t.Fatalf("%d active members, want %d (%v)", got, want, err)
+		}
+	}
+	members(10)
+	runs := "organizations/north/roster-runs"
+	one := fmt.Sprintf("%s/%d", runs, held.RunID)
+	if got := e.Platform.Get(t, runs).Want(t, 200).Object(t)["roster_runs"].([]any); len(got) != 2 {
+		t.Errorf("%d runs are listed", len(got))
+	}
+	if got := e.Platform.Get(t, one+"/changes").Want(t, 200).Object(t)["changes"].([]any); len(got) != 9 {
+		t.Errorf("%d changes are listed", len(got))
+	}
+	e.Platform.Get(t, one+"/issues.csv").Want(t, 200)
+	e.Platform.Get(t, fmt.Sprintf("organizations/south/roster-runs/%d", held.RunID)).WantFault(t, 404, "not_found", "")
+	e.Platform.Post(t, fmt.Sprintf("organizations/south/roster-runs/%d/approve", held.RunID), nil).WantFault(t, 404, "not_found", "")
+	e.Platform.Post(t, one+"/undo", nil).WantFault(t, 409, "run_state", "")
+	if got := e.Platform.Post(t, one+"/approve", nil).Want(t, 200).Object(t); got["state"] != "applied" {
+		t.Fatal(got)
+	}
+	members(3)
+	e.Platform.Post(t, one+"/approve", nil).WantFault(t, 409, "run_state", "")
+	if got := e.Platform.Post(t, one+"/undo", nil).Want(t, 200).Object(t); got["state"] != "applied" || got["undoes"] != float64(held.RunID) || got["update"] != float64(9) {
+		t.Fatal(got)
+	}
+	members(10)
+	if got := e.Platform.Get(t, one).Want(t, 200).Object(t)["state"]; got != "undone" {
+		t.Error(got)
+	}
+	again := send(t, snapshot, "text/csv", three, 202)
+	if got := e.Platform.Post(t, fmt.Sprintf("%s/%d/discard", runs, again.RunID), nil).Want(t, 200).Object(t); got["state"] != "discarded" {
+		t.Fatal(got)
+	}
+	members(10)
+	e.Platform.Get(t, runs+"/999999").WantFault(t, 404, "not_found", "")
+	if got := e.Platform.Get(t, "organizations/south/roster-runs").Want(t, 200).Object(t)["roster_runs"].([]any); len(got) != 0 {
+		t.Errorf("%s sees %d runs", south.Slug, len(got))
+	}
+}

@@ -35,6 +35,7 @@ type Server struct {
 	Sessions  *signin.Sessions
 	Keys      *org.Keyring
 	Webhooks  webhook.Keeper
+	Rosters   *pg.Watch // running
 }
 
 // managers may use the console.
@@ -63,6 +64,12 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/webhooks/{id}/deliveries/{delivery}", handle(s.showDelivery))
 		r.Post("/console/{slug}/webhooks/{id}/deliveries/{delivery}/resend", handle(s.resend))
 		r.Post("/console/{slug}/webhooks/{id}/recover", handle(s.recoverEvents))
+		r.Get("/console/{slug}/roster-runs", handle(s.showRuns))
+		r.Get("/console/{slug}/roster-runs/{id}", handle(s.showRun))
+		r.Get("/console/{slug}/roster-runs/{id}/issues.csv", handle(s.downloadIssues))
+		r.Post("/console/{slug}/roster-runs/{id}/approve", handle(s.approveRun))
+		r.Post("/console/{slug}/roster-runs/{id}/discard", handle(s.discardRun))
+		r.Post("/console/{slug}/roster-runs/{id}/undo", handle(s.undoRun))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 	})
 }

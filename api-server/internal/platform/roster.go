@@ -69,11 +69,11 @@ type runBody struct {
 	FinishedAt  *clock.Timestamp `json:"finished_at"`
 }
 
-func (s *Server) runOf(run roster.Run) runBody {
+func (s *Server) runOf(o org.Organization, run roster.Run) runBody {
 	c := run.Counts
 	body := runBody{ID: run.ID, Source: run.Source.Name, Mode: run.Mode, DryRun: run.DryRun, State: run.State, RequestedBy: run.RequestedBy,
 		DecidedBy: run.DecidedBy, Undoes: run.Undoes, Create: c.Create, Update: c.Update, Skip: c.Skip, Deactivate: c.Deactivate,
-		Issues: run.Issues, Reasons: []string{}, Error: run.Fault, ReviewURL: roster.ReviewURL(s.PublicURL, run.ID),
+		Issues: run.Issues, Reasons: []string{}, Error: run.Fault, ReviewURL: roster.ReviewURL(s.PublicURL, o.Slug, run.ID),
 		CreatedAt: clock.Stamp(run.CreatedAt, time.UTC), FinishedAt: clock.Stamp(run.FinishedAt, time.UTC)}
 	for _, reason := range run.Reasons {
 		body.Reasons = append(body.Reasons, reason.Text)
@@ -110,7 +110,7 @@ func (s *Server) listRosterRuns(w http.ResponseWriter, r *http.Request) error {
 		Runs   []runBody `json:"roster_runs"`
 	}{"ok", []runBody{}}
 	for _, run := range runs {
-		body.Runs = append(body.Runs, s.runOf(run))
+		body.Runs = append(body.Runs, s.runOf(o, run))
 	}
 	return edge.JSON(w, http.StatusOK, body)
 }
@@ -143,11 +143,11 @@ func (s *Server) rosterRun(r *http.Request) (org.Organization, roster.Run, error
 }
 
 func (s *Server) showRosterRun(w http.ResponseWriter, r *http.Request) error {
-	_, run, err := s.rosterRun(r)
+	o, run, err := s.rosterRun(r)
 	if err != nil {
 		return err
 	}
-	return edge.JSON(w, http.StatusOK, runAnswer{"ok", s.runOf(run)})
+	return edge.JSON(w, http.StatusOK, runAnswer{"ok", s.runOf(o, run)})
 }
 
 type changeBody struct {
@@ -260,5 +260,5 @@ func (s *Server) decideRun(w http.ResponseWriter, r *http.Request, do func(conte
 	if !run.State.Over() {
 		status = http.StatusAccepted
 	}
-	return edge.JSON(w, status, runAnswer{"ok", s.runOf(run)})
+	return edge.JSON(w, status, runAnswer{"ok", s.runOf(o, run)})
 }

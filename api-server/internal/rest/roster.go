@@ -274,7 +274,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, run roster.Ru
 	case run.DryRun:
 		body.Status = "dry_run"
 	case run.State != roster.Applied && run.State != roster.Undone:
-		body.Status, body.ReviewURL = string(roster.Waiting), roster.ReviewURL(s.PublicURL, run.ID)
+		body.Status, body.ReviewURL = string(roster.Waiting), roster.ReviewURL(s.PublicURL, principal(r.Context()).Organization.Slug, run.ID)
 		return edge.JSON(w, http.StatusAccepted, body)
 	}
 	return edge.JSON(w, http.StatusOK, body)

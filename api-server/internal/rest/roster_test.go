@@ -169,7 +169,7 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	three := rosterHeader + "s0,s0@institute.org,Given0,Family,student\ns1,s1@institute.org,Given1,Family,student\nnew,new@institute.org,New,Comer,student\n"
 	held := send(t, snapshot, "text/csv", three, 202)
 	if held.String() != "held authoritative_snapshot default create=1 update=8 skip=2 deactivate=8 issues=0" || len(held.Reasons) != 1 ||
-		held.ReviewURL != fmt.Sprintf("%s/console/roster-runs/%d", apitest.PublicURL, held.RunID) {
+		held.ReviewURL != fmt.Sprintf("%s/console/north/roster-runs/%d/", apitest.PublicURL, held.RunID) {
 		t.Fatalf("%s %v %s", held, held.Reasons, held.ReviewURL)
 	}
 	members := func(want int) {

@@ -328,7 +328,7 @@ func Await(ctx context.Context, q pg.Querier, w *pg.Watch, org id.Organization, 
 	return r, err
 }
 
-// ReviewURL is the address of a run's page; base is the public base address.
-func ReviewURL(base string, run id.RosterRun) string {
-	return base + "/console/roster-runs/" + strconv.FormatInt(int64(run), 10)
+// ReviewURL is the address of a run's page in the console; base is the public base address.
+func ReviewURL(base, slug string, run id.RosterRun) string {
+	return base + "/console/" + slug + "/roster-runs/" + strconv.FormatInt(int64(run), 10) + "/"
 }

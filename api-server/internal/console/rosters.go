@@ -1,0 +1,167 @@
+package console
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+type runsPage struct {
+	frame
+	Runs  []roster.Run
+	Older id.RosterRun // where the next page begins; 0: there is none
+}
+
+// pageOfRuns is how many runs a page lists.
+const pageOfRuns = 50
+
+func (s *Server) showRuns(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "roster-runs", "Roster imports")
+	if err != nil {
+		return err
+	}
+	runs, err := roster.List(r.Context(), s.DB, f.Here.Organization, id.RosterRun(number(r, "below")), pageOfRuns)
+	if err != nil {
+		return err
+	}
+	p := runsPage{frame: f, Runs: runs}
+	if len(runs) == pageOfRuns {
+		p.Older = runs[len(runs)-1].ID
+	}
+	return show(w, http.StatusOK, "runs.html", p)
+}
+
+// number reads a query parameter that continues a list; whatever is none begins it.
+func number(r *http.Request, name string) (n int64) {
+	for _, d := range r.URL.Query().Get(name) {
+		if d < '0' || d > '9' || n > 1<<53 {
+			return 0
+		}
+		n = 10*n + int64(d-'0')
+	}
+	return n
+}
+
+// group is the changes of one kind.
+type group struct {
+	Title   string
+	Total   int
+	Changes []roster.Change
+}
+
+type runPage struct {
+	frame
+	Run     roster.Run
+	Held    bool
+	Applied bool // and can be taken back
+	Groups  []group
+	Issues  []roster.Issue
+}
+
+// shown is how many changes of a kind, and issues, a page shows.
+const shown = 200
+
+func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
+	f, run, err := s.run(r)
+	if err != nil {
+		return err
+	}
+	c := run.Counts
+	p := runPage{frame: f, Run: run, Held: run.State == roster.Waiting, Applied: run.State == roster.Applied && run.Undoes == 0}
+	for _, g := range []struct {
+		title  string
+		action roster.Action
+		total  int
+	}{{"Deactivated", roster.Leave, c.Deactivate}, {"Added", roster.Create, c.Create}, {"Changed", roster.Update, c.Update - c.Deactivate}} {
+		changes, err := roster.ChangesOf(r.Context(), s.DB, run.ID, g.action, 0, shown)
+		if err != nil {
+			return err
+		}
+		p.Groups = append(p.Groups, group{g.title, g.total, changes})
+	}
+	if p.Issues, _, err = roster.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
+		return err
+	}
+	return show(w, http.StatusOK, "run.html", p)
+}
+
+// run is the one that the path names.
+func (s *Server) run(r *http.Request) (frame, roster.Run, error) {
+	f, err := s.frame(r, "roster-runs", "Roster import")
+	if err != nil {
+		return f, roster.Run{}, err
+	}
+	which, err := edge.IDParam[id.RosterRun](r, "id")
+	if err != nil {
+		return f, roster.Run{}, err
+	}
+	run, err := roster.Find(r.Context(), s.DB, f.Here.Organization, which)
+	return f, run, err
+}
+
+func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
+	_, run, err := s.run(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="roster-import-`+formatID(run.ID)+`-issues.csv"`)
+	return roster.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+}
+
+func (s *Server) approveRun(w http.ResponseWriter, r *http.Request) error {
+	return s.decide(w, r, "approved roster import", func(ctx context.Context, tx *pg.Tx, run roster.Run, by string) (id.RosterRun, error) {
+		return run.ID, roster.Approve(ctx, tx, run.Organization, run.ID, by, s.Clock())
+	})
+}
+
+func (s *Server) discardRun(w http.ResponseWriter, r *http.Request) error {
+	return s.decide(w, r, "discarded roster import", func(ctx context.Context, tx *pg.Tx, run roster.Run, by string) (id.RosterRun, error) {
+		return run.ID, roster.Discard(ctx, tx, run.Organization, run.ID, by, s.Clock())
+	})
+}
+
+func (s *Server) undoRun(w http.ResponseWriter, r *http.Request) error {
+	return s.decide(w, r, "took back roster import", func(ctx context.Context, tx *pg.Tx, run roster.Run, by string) (id.RosterRun, error) {
+		return roster.Undo(ctx, tx, run.Organization, run.ID, by, s.Clock())
+	})
+}
+
+// runPatience is how long a page waits for a run that it has set going.
+const runPatience = 40 * time.Second
+
+// decide does what the visitor decided and shows the run that it led to.
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, deed string, do func(context.Context, *pg.Tx, roster.Run, string) (id.RosterRun, error)) error {
+	ctx := r.Context()
+	f, run, err := s.run(r)
+	if err != nil {
+		return err
+	}
+	var next id.RosterRun
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) (err error) {
+		next, err = do(ctx, tx, run, string(f.Person.Email))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.audit(r, f, deed, formatID(run.ID)); err != nil {
+		return err
+	}
+	done, err := roster.Await(ctx, s.DB, s.Rosters, run.Organization, next, runPatience)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	note := "The import is " + string(done.State) + "."
+	if !done.State.Over() {
+		note = "The import is being worked on. Load this page again in a while."
+	}
+	return s.back(w, r, f, "/roster-runs/"+formatID(next)+"/", note)
+}

@@ -39,6 +39,12 @@ const limit = 90 * time.Second
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
+	return newHouseOn(t, pgtest.URL(t))
+}
+
+// newHouseOn uses the database at databaseURL, whose schema is current.
+func newHouseOn(t *testing.T, databaseURL string) *house {
+	t.Helper()
 	bin := os.Getenv("REGISTRAR_BIN")
 	if bin == "" {
 		t.Fatal("REGISTRAR_BIN is not set: run `make test`, or `go run ./hack/test -- ./hack/e2e`")
@@ -59,7 +65,7 @@ func newHouse(t *testing.T) *house {
 	h.receiver, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t)), Certs: certs})
 	must(t, err)
 	t.Cleanup(func() { _ = h.receiver.Stop() })
-	h.settings = stack.Settings{Bin: bin, LogDir: dir, DatabaseURL: pgtest.URL(t), RedisURL: redis.URL(), SMTPURL: h.mail.URL(),
+	h.settings = stack.Settings{Bin: bin, LogDir: dir, DatabaseURL: databaseURL, RedisURL: redis.URL(), SMTPURL: h.mail.URL(),
 		PlatformKey: seal.Token(), KeysetFile: keysetFile(t, dir), CAFile: certs.CAFile,
 		Extra: []string{"RATE_LIMIT_PER_SECOND=0"}, // the tests call as fast as they can
 		Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t), WorkerPrivate: port(t), SenderPrivate: port(t)}}

@@ -1,0 +1,295 @@
+package e2e
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+)
+
+var (
+	chaosEvents = flag.Int("events", 600, "events of the run through all faults")
+	chaosOutage = flag.Duration("outage", 3*time.Second, "how long Redis stays stopped in it")
+)
+
+// misbehaving are the receivers that do everything wrong, by path.
+var misbehaving = map[string]stack.Respond{
+	"/fails": stack.Status(http.StatusInternalServerError),
+	"/hangs": stack.Hang,
+	"/drips": stack.Drip(time.Second),
+	"/redirects": func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/healthy/0", http.StatusTemporaryRedirect)
+	},
+	"/breaks": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = w.Write([]byte("half"))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	},
+	"/floods": func(w http.ResponseWriter, _ *http.Request) {
+		chunk := make([]byte, 1<<20)
+		for range 100 {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	},
+}
+
+// healthy are the URLs that must receive every event.
+var healthy = []string{"/healthy/0", "/healthy/1", "/healthy/2"}
+
+func TestEveryEventArrivesThroughAllFaults(t *testing.T) {
+	t.Parallel()
+	postgres, databaseURL := ownPostgres(t)
+	h := newHouseOn(t, databaseURL)
+	h.receiver.SetRespond(func(w http.ResponseWriter, r *http.Request) {
+		if respond, ok := misbehaving[r.URL.Path]; ok {
+			respond(w, r)
+		}
+	})
+	for _, path := range healthy {
+		h.addURL(path)
+	}
+	for path := range misbehaving {
+		h.addURL(path)
+	}
+	db, err := pgxpool.New(t.Context(), databaseURL)
+	must(t, err)
+	defer db.Close()
+
+	var over atomic.Bool
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() { h.offer(i, &over) })
+	}
+	kills := h.breakEverything(postgres)
+	over.Store(true)
+	wg.Wait()
+
+	events := h.committed(db)
+	t.Logf("%d events were committed, %d programs were killed", len(events), kills)
+	if len(events) < *chaosEvents {
+		t.Errorf("%d events were committed, want %d", len(events), *chaosEvents)
+	}
+	h.awaitAtHealthy(events)
+	h.checkReceipts(events, kills)
+	h.awaitSwitchOff(db, "/fails")
+	if text := h.metrics(h.settings.Ports.WorkerPrivate); !strings.Contains(text, "\nregistrar_webhook_unaccounted_deliveries 0\n") {
+		t.Errorf("the gauge is not 0: %s", regexp.MustCompile(`registrar_webhook_unaccounted\S* \S+`).FindString(text))
+	}
+}
+
+// ownPostgres is a server that this test alone uses, and may restart.
+func ownPostgres(t *testing.T) (server *stack.Postgres, databaseURL string) {
+	t.Helper()
+	tools, err := stack.EnsureServers(t.Context(), os.Stderr)
+	must(t, err)
+	user, err := stack.ServiceUser()
+	must(t, err)
+	dir, err := stack.TempDir(t.Context(), user)
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	server, err = stack.StartPostgres(t.Context(), stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: port(t), Durable: true,
+		Dir: filepath.Join(dir, "postgres"), LogFile: filepath.Join(dir, "postgres.log")})
+	must(t, err)
+	t.Cleanup(func() { _ = server.Stop() })
+	databaseURL, err = server.EnsureDatabase(t.Context(), "registrar", "chaos")
+	must(t, err)
+	migrate := stack.Settings{Bin: os.Getenv("REGISTRAR_BIN"), LogDir: dir, DatabaseURL: databaseURL, Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t)}}
+	must(t, stack.Run(t.Context(), migrate.Migrate()))
+	return server, databaseURL
+}
+
+func (h *house) addURL(path string) {
+	h.t.Helper()
+	var made struct {
+		Secret string `json:"signing_secret"`
+	}
+	h.platform(http.MethodPost, "organizations/demo/webhook-endpoints", fmt.Sprintf(`{"url": %q}`, h.receiver.URL(path)), &made)
+	h.receiver.Trust(path, made.Secret)
+}
+
+// offer onboards students, two events each, until it is over and its part is done. A call
+// that fails is made again: the API may just have been killed.
+func (h *house) offer(part int, over *atomic.Bool) {
+	for i := 0; !over.Load() || i < *chaosEvents/8; i++ {
+		body := fmt.Sprintf(`{"email": "student-%d-%d@north-institute.org", "first_name": "Asha", "courses": ["ielts"], "send_welcome_email": false}`, part, i)
+		for h.t.Context().Err() == nil && !h.tryProvision(body) {
+			pause(h.t.Context(), 50*time.Millisecond)
+		}
+		pause(h.t.Context(), 20*time.Millisecond)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+func (h *house) tryProvision(body string) bool {
+	ctx, cancel := context.WithTimeout(h.t.Context(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", strings.NewReader(body))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("X-API-Key", h.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return resp.StatusCode < 300
+}
+
+// breakEverything does each thing that may go wrong, in a random order, and counts the senders
+// that were killed.
+func (h *house) breakEverything(postgres *stack.Postgres) (kills int) {
+	options, err := redis.ParseURL(h.settings.RedisURL)
+	must(h.t, err)
+	rdb := redis.NewClient(options)
+	defer func() { _ = rdb.Close() }()
+	kill := func(p *stack.Program, private int) func() {
+		return func() {
+			must(h.t, p.Kill())
+			h.start(p, private)
+		}
+	}
+	faults := map[string]func(){
+		"kill -9 of the api-server": kill(h.api, h.settings.Ports.APIPrivate),
+		"kill -9 of the worker":     kill(h.worker, h.settings.Ports.WorkerPrivate),
+		"kill -9 of the sender":     func() { kills++; kill(h.sender, h.settings.Ports.SenderPrivate)() },
+		"FLUSHALL":                  func() { must(h.t, rdb.FlushAll(h.t.Context()).Err()) },
+		"Redis stopped": func() {
+			must(h.t, h.redis.Stop())
+			pause(h.t.Context(), *chaosOutage)
+			must(h.t, h.redis.Start(h.t.Context()))
+		},
+		"PostgreSQL restarted": func() {
+			must(h.t, postgres.Stop())
+			must(h.t, postgres.Start(h.t.Context()))
+		},
+	}
+	rounds := max(1, *chaosEvents/5000)
+	for range rounds {
+		for name, fault := range faults { // a map has no order
+			pause(h.t.Context(), time.Duration(300+rand.IntN(900))*time.Millisecond)
+			h.t.Log(name)
+			fault()
+		}
+	}
+	return kills
+}
+
+// committed are the ids of the events that the URLs were owed.
+func (h *house) committed(db *pgxpool.Pool) map[string]bool {
+	h.t.Helper()
+	events := map[string]bool{}
+	rows, err := db.Query(h.t.Context(), `SELECT 'evt_' || replace(id::text, '-', '') FROM webhook_events`)
+	must(h.t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var event string
+		must(h.t, rows.Scan(&event))
+		events[event] = true
+	}
+	must(h.t, rows.Err())
+	return events
+}
+
+// awaitAtHealthy waits until every event has arrived at every healthy URL.
+func (h *house) awaitAtHealthy(events map[string]bool) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), 3*limit)
+	defer cancel()
+	want := len(events) * len(healthy)
+	for have := -1; have != want; {
+		seen := map[string]bool{}
+		for _, r := range h.receiver.All() {
+			if event := r.Headers["X-Service-Delivery"]; strings.HasPrefix(r.Path, "/healthy/") && events[event] {
+				seen[r.Path+event] = true
+			}
+		}
+		have = len(seen)
+		if ctx.Err() != nil {
+			h.t.Fatalf("%d of %d deliveries have arrived: %v", have, want, ctx.Err())
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+// checkReceipts holds that signatures verify and that few events came twice: 1 in 100, or in a
+// short run what one killed sender may have had in its hands.
+func (h *house) checkReceipts(events map[string]bool, kills int) {
+	h.t.Helper()
+	times := map[string]int{}
+	for _, r := range h.receiver.All() {
+		if strings.HasPrefix(r.Path, "/healthy/") {
+			times[r.Path+r.Headers["X-Service-Delivery"]]++
+		}
+		if r.Verified == nil || !*r.Verified {
+			h.t.Errorf("the signature of a request to %s does not verify", r.Path)
+		}
+	}
+	twice := 0
+	for _, n := range times {
+		twice += n - 1
+	}
+	most := max(len(events)*len(healthy)/100, kills*webhook.MaxAllowance*len(healthy))
+	h.t.Logf("%d of %d deliveries came twice", twice, len(times))
+	if twice > most {
+		h.t.Errorf("%d deliveries came twice, want %d at most", twice, most)
+	}
+}
+
+// awaitSwitchOff waits until the URL is off, which its fiftieth failure in a row does and no
+// other.
+func (h *house) awaitSwitchOff(db *pgxpool.Pool, path string) {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), 3*limit)
+	defer cancel()
+	for {
+		var on bool
+		var failures, attempts int
+		err := db.QueryRow(ctx, `
+			SELECT e.switched_on, h.consecutive_failures, (SELECT count(*) FROM webhook_attempts a WHERE a.endpoint_id = e.id)
+			FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.url = $1`, h.receiver.URL(path)).Scan(&on, &failures, &attempts)
+		must(h.t, err)
+		if !on {
+			if failures != webhook.SwitchOffAfter || attempts != webhook.SwitchOffAfter {
+				h.t.Errorf("it is off after %d failures and %d attempts, want %d", failures, attempts, webhook.SwitchOffAfter)
+			}
+			return
+		}
+		if failures >= webhook.SwitchOffAfter {
+			h.t.Fatalf("it is on after %s failures", strconv.Itoa(failures))
+		}
+		pause(ctx, 100*time.Millisecond)
+	}
+}
+
+func (h *house) metrics(private int) string {
+	h.t.Helper()
+	_, text := h.call(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", private), "Accept", "text/plain", "")
+	return string(text)
+}

@@ -28,6 +28,11 @@ func (serveCommand) Run(p *process) error {
 	}
 	log := obs.Logger(p.stdout, c.LogLevel, "api-server")
 	slog.SetDefault(log)
+	stopTraces, err := obs.StartTraces(p.ctx, "api-server", p.getenv)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
 	box, err := seal.Open(c.Secrets)
 	if err != nil {
 		return err

@@ -14,15 +14,8 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
 
-	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/queue"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
-	"github.com/registrar-dev/registrar/internal/kit/task"
-	"github.com/registrar-dev/registrar/webhook-sender/internal/deliver"
 )
 
 func main() {
@@ -48,48 +41,10 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	}
 	log := obs.Logger(stdout, c.LogLevel, "webhook-sender")
 	slog.SetDefault(log)
-	policy := egress.New(c.Egress)
-	if err := policy.Through(c.ProxyURL); err != nil {
-		return fmt.Errorf("WEBHOOK_PROXY_URL: %w", err)
-	}
-	if policy.Loosened() {
-		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
-	}
-	box, err := seal.Open(c.Secrets)
+	stopTraces, err := obs.StartTraces(ctx, "webhook-sender", getenv)
 	if err != nil {
 		return err
 	}
-	caller, err := deliver.NewCaller(policy, c.CAFile, clock.System)
-	if err != nil {
-		return err
-	}
-	defer caller.Close()
-	db, err := pg.OpenCurrent(ctx, c.DatabaseURL, c.SchemaWait)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	steady, err := db.Steady(ctx, c.PoolSize)
-	if err != nil {
-		return err
-	}
-	defer steady.Close()
-	rdb, err := queue.Connect(c.RedisURL)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rdb.Close() }()
-	recorder := deliver.StartRecorder(context.WithoutCancel(ctx), steady, log)
-	defer recorder.Close()
-	reg := obs.NewRegistry()
-	obs.PoolMetrics(reg, steady.Pool)
-	pg.SchemaMetrics(reg, db)
-	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System, Log: log, Metrics: deliver.NewMetrics(reg)}
-	private := obs.NewPrivate(reg,
-		obs.Check{Name: "postgresql", Probe: steady.Ping},
-		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
-	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
-		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Log: log, Metrics: queue.NewMetrics(reg),
-			Handlers: map[task.Kind]queue.Handler{task.WebhookDeliver: handler.Handle}})
-	})
+	defer stopTraces()
+	return send(ctx, c, log)
 }

@@ -91,10 +91,12 @@ func observe(o Options) func(http.Handler) http.Handler {
 			rec := &record{}
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			r = r.WithContext(context.WithValue(r.Context(), recordKey{}, rec))
+			r, endTrace := obs.StartRequest(r)
 			o.Metrics.inFlight.WithLabelValues(o.API).Inc()
 			defer func() {
 				o.Metrics.inFlight.WithLabelValues(o.API).Dec()
 				finish(o, wrapped, r, rec, time.Since(began))
+				endTrace(routeOf(r), wrapped.Status())
 			}()
 			next.ServeHTTP(wrapped, r)
 		})

@@ -37,6 +37,8 @@ type Stored struct {
 	Type      Type
 	CreatedAt time.Time
 	Data      []byte // JSON object
+
+	Traceparent string // where in its trace it was recorded; "" when nothing was traced
 }
 
 // Sender names the organization in an envelope.

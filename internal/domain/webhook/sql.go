@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -40,13 +41,13 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 			FROM unnest($3::uuid[], $4::text[], $5::bigint[], $6::text[]) WITH ORDINALITY AS u(id, kind, user_id, data, n)
 			WHERE EXISTS (SELECT FROM urls)
 		), stored AS (
-			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data)
-			SELECT id, $1, user_id, kind, $2, data::json FROM fresh
+			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent)
+			SELECT id, $1, user_id, kind, $2, data::json, nullif($9, '') FROM fresh
 		)
 		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
 		SELECT ($7::uuid[])[(fresh.n - 1) * $8 + urls.slot], fresh.id, $1, urls.id, CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END, $2
 		FROM fresh, urls
-		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`, org, now, ids, kinds, users, data, deliveries, MaxEndpoints)
+		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`, org, now, ids, kinds, users, data, deliveries, MaxEndpoints, obs.Traceparent(ctx))
 	return tag.RowsAffected(), err
 }
 
@@ -285,14 +286,14 @@ func load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	})
 	ids, least, most := bounds(d.Deliveries)
 	batch.Queue(`
-		SELECT d.id, d.attempts + 1, d.tries, d.lease_until, v.id, v.type, v.created_at, v.data
+		SELECT d.id, d.attempts + 1, d.tries, d.lease_until, v.id, v.type, v.created_at, v.data, coalesce(v.traceparent, '')
 		FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
 		WHERE d.id = ANY ($1::uuid[]) AND d.id >= $2 AND d.id <= $3
 		  AND d.status = 'leased' AND d.lease = $4::uuid AND d.endpoint_id = $5
 		ORDER BY d.id`, ids, least, most, d.Lease, d.Endpoint).Query(func(rows pgx.Rows) error {
 		var due Due
 		_, err := pgx.ForEachRow(rows, []any{&due.Delivery, &due.Number, &due.Tries, &until,
-			&due.Event.ID, &due.Event.Type, &due.Event.CreatedAt, &due.Event.Data}, func() error {
+			&due.Event.ID, &due.Event.Type, &due.Event.CreatedAt, &due.Event.Data, &due.Event.Traceparent}, func() error {
 			dues = append(dues, due)
 			return nil
 		})
@@ -539,8 +540,8 @@ func updateOffByHand(ctx context.Context, tx *pg.Tx, org id.Organization, endpoi
 
 func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, event eventRow, now time.Time) error {
 	var batch pgx.Batch
-	batch.Queue(`INSERT INTO webhook_events (id, organization_id, type, created_at, data) VALUES ($1, $2, $3, $4, $5::json)`,
-		event.id, org, event.kind, now, string(event.data))
+	batch.Queue(`INSERT INTO webhook_events (id, organization_id, type, created_at, data, traceparent) VALUES ($1, $2, $3, $4, $5::json, nullif($6, ''))`,
+		event.id, org, event.kind, now, string(event.data), obs.Traceparent(ctx))
 	batch.Queue(`INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at, asked) VALUES ($1, $2, $3, $4, 'waiting', $5, true)`,
 		delivery, event.id, org, endpoint, now)
 	return tx.SendBatch(ctx, &batch).Close()

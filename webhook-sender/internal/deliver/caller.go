@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 )
 
 const (
@@ -94,6 +95,11 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 		webhook.HeaderDelivery:  m.due.Event.ID.String(),
 		webhook.HeaderSignature: webhook.Sign(m.secret, started, m.body),
 	}
+	ctx, traceparent, end := obs.StartRemote(ctx, m.due.Event.Traceparent, "webhook attempt",
+		"event.type", string(m.due.Event.Type), "event.id", m.due.Event.ID.String())
+	if traceparent != "" {
+		o.RequestHeaders["traceparent"] = traceparent
+	}
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	var trace trace
@@ -102,6 +108,11 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 	trace.into(&o)
 	if err != nil {
 		o.Verdict, o.Cause, o.Detail = webhook.Retry, causeOf(ctx, err), detail(err)
+	}
+	if o.Verdict == webhook.Delivered {
+		end("")
+	} else {
+		end(o.Cause)
 	}
 	return o
 }

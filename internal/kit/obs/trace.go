@@ -1,0 +1,77 @@
+package obs
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// StartTraces exports the program's spans over OTLP/HTTP when OTEL_EXPORTER_OTLP_ENDPOINT
+// or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector; else nothing is recorded. The
+// other OTEL_ variables mean what OpenTelemetry says. stop sends what is left.
+func StartTraces(ctx context.Context, program string, getenv func(string) string) (stop func(), err error) {
+	if getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		return func() {}, nil
+	}
+	exporter, err := otlptracehttp.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("traces: %w", err)
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
+		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", program), attribute.String("service.namespace", "registrar"))))
+	otel.SetTracerProvider(provider)
+	return func() { _ = provider.Shutdown(context.WithoutCancel(ctx)) }, nil // spans are worth no wait at the end
+}
+
+// propagator carries a trace from process to process (W3C traceparent).
+var propagator propagation.TraceContext
+
+func tracer() trace.Tracer { return otel.Tracer("github.com/registrar-dev/registrar") }
+
+// StartRequest begins the span of a request, below the caller's when it sent a traceparent.
+// end takes the route's pattern and the answer's status.
+func StartRequest(r *http.Request) (_ *http.Request, end func(route string, status int)) {
+	ctx := propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := tracer().Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer))
+	return r.WithContext(ctx), func(route string, status int) {
+		span.SetName(r.Method + " " + route)
+		span.SetAttributes(attribute.String("http.route", route), attribute.Int("http.response.status_code", status))
+		if status >= 500 {
+			span.SetStatus(codes.Error, http.StatusText(status))
+		}
+		span.End()
+	}
+}
+
+// Traceparent is the context's place in its trace, to be stored with work that goes on
+// elsewhere; "" when nothing is traced.
+func Traceparent(ctx context.Context) string {
+	carrier := propagation.MapCarrier{}
+	propagator.Inject(ctx, carrier)
+	return carrier.Get("traceparent")
+}
+
+// StartRemote begins a span below a stored Traceparent. sent is what a request that belongs
+// to the span carries; "" when nothing is traced. end takes what went wrong, "" for nothing.
+func StartRemote(ctx context.Context, traceparent, name string, attributes ...string) (_ context.Context, sent string, end func(fault string)) {
+	ctx = propagator.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
+	ctx, span := tracer().Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient))
+	for i := 0; i+1 < len(attributes); i += 2 {
+		span.SetAttributes(attribute.String(attributes[i], attributes[i+1]))
+	}
+	return ctx, Traceparent(ctx), func(fault string) {
+		if fault != "" {
+			span.SetStatus(codes.Error, fault)
+		}
+		span.End()
+	}
+}

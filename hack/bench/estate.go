@@ -78,8 +78,8 @@ func (e *estate) say(format string, args ...any) {
 	e.r.printf("  %6.1f s  %s", time.Since(e.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func (e *estate) exec(ctx context.Context, sql string, args ...any) error {
-	_, err := e.conn.Exec(ctx, sql, args...)
+func (e *estate) exec(ctx context.Context, sql string) error {
+	_, err := e.conn.Exec(ctx, sql)
 	return err
 }
 

@@ -130,14 +130,10 @@ func selectPage(ctx context.Context, q pg.Querier, org id.Organization, f Filter
 		where = append(where, `s.position >= (SELECT f.position FROM assignments f WHERE f.organization_id = $1 AND f.assigned_at >= `+arg(f.Since)+`
 			ORDER BY f.assigned_at, f.position LIMIT 1)`)
 	}
-	const one = `SELECT s.* FROM assignments s WHERE `
-	source := one + strings.Join(where, ` AND `)
+	source := `SELECT s.* FROM assignments s WHERE ` + strings.Join(where, ` AND `)
 	if len(f.Kinds) > 0 {
-		parts := make([]string, len(f.Kinds))
-		for i, k := range f.Kinds {
-			parts[i] = source + ` AND s.kind = ` + arg(k)
-		}
-		source = strings.Join(parts, ` UNION ALL `)
+		source = `SELECT s.* FROM unnest(` + arg(f.Kinds) + `::text[]) AS k(name) CROSS JOIN LATERAL (
+			` + source + ` AND s.kind = k.name ORDER BY s.position LIMIT $3) AS s`
 	}
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`

@@ -30,15 +30,40 @@ type Listed struct {
 // List gives up to limit final results of the organization's students, as they are today,
 // whose position is above after, by position.
 func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
-	p := newPage(org, f, after, limit)
+	var few []id.User
 	if f.Course != 0 && f.User == 0 {
-		few, err := selectFew(ctx, q, org, f.Course)
+		var err error
+		if few, err = selectFew(ctx, q, org, f.Course); err != nil {
+			return nil, err
+		}
+	}
+	if f.windowed() && f.User == 0 && few == nil {
+		return listWindow(ctx, q, org, f, after, limit)
+	}
+	p := newPage(org, f, after, limit)
+	p.few = few
+	return selectPage(ctx, q, p)
+}
+
+// listWindow reads the stretches of the window one after the other, more and more of them
+// at a time, until the page is full.
+func listWindow(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
+	stretches, err := selectStretches(ctx, q, org, f, after)
+	if err != nil {
+		return nil, err
+	}
+	var found []Listed
+	for n := 1; len(stretches) > 0 && len(found) < limit; n *= 4 {
+		p := newPage(org, f, after, limit-len(found))
+		p.stretches = stretches[:min(n, len(stretches))]
+		stretches = stretches[len(p.stretches):]
+		more, err := selectPage(ctx, q, p)
 		if err != nil {
 			return nil, err
 		}
-		p.few = few
+		found = append(found, more...)
 	}
-	return selectPage(ctx, q, p)
+	return found, nil
 }
 
 // RebuildSpans makes the spans of an organization anew from its results. It is for loads

@@ -206,13 +206,45 @@ func selectFew(ctx context.Context, q pg.Querier, org id.Organization, course id
 // page builds the statement of one page.
 type page struct {
 	Filter
-	few   []id.User // of the course, when they are few
-	args  []any
-	where []string
+	few       []id.User // of the course, when they are few
+	stretches []stretch // of the window of time
+	args      []any
+	where     []string
 }
 
 func newPage(org id.Organization, f Filter, after int64, limit int) *page {
 	return &page{Filter: f, args: []any{org, after, limit, f.Today}}
+}
+
+// stretch is positions from low to below high.
+type stretch struct{ low, high int64 }
+
+func bounds(of []stretch) (low, high []int64) {
+	for _, s := range of {
+		low, high = append(low, s.low), append(high, s.high)
+	}
+	return low, high
+}
+
+// windowed says whether time chooses the results.
+func (f Filter) windowed() bool { return !f.Since.IsZero() || !f.Until.IsZero() }
+
+// selectStretches finds the positions among which the results of the filter's time are:
+// neighbouring spans make one stretch.
+func selectStretches(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64) ([]stretch, error) {
+	rows, err := q.Query(ctx, `
+		SELECT min(span) * 1024, (max(span) + 1) * 1024
+		FROM (SELECT span, span - row_number() OVER (ORDER BY span) AS island FROM result_spans
+			WHERE organization_id = $1 AND span >= $2::bigint / 1024
+			  AND last_final >= coalesce($3::timestamptz, '-infinity') AND first_final < coalesce($4::timestamptz, 'infinity')) AS s
+		GROUP BY island ORDER BY 1`, org, after, orNull(f.Since), orNull(f.Until))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s stretch, err error) {
+		err = row.Scan(&s.low, &s.high)
+		return s, err
+	})
 }
 
 func (p *page) arg(v any) string {
@@ -227,7 +259,7 @@ func (p *page) and(condition string) { p.where = append(p.where, condition) }
 func (p *page) source() string {
 	p.and(`r.organization_id = $1 AND r.position > $2`)
 	p.and(inScope(4))
-	window := !p.Since.IsZero() || !p.Until.IsZero()
+	window := p.windowed()
 	since, until := `'-infinity'::timestamptz`, `'infinity'::timestamptz`
 	if !p.Since.IsZero() {
 		since = p.arg(p.Since) + `::timestamptz`
@@ -250,11 +282,13 @@ func (p *page) source() string {
 	case window:
 		p.ofKinds()
 		p.ofCourse()
-		return `SELECT r.* FROM (SELECT span FROM result_spans
-				WHERE organization_id = $1 AND span >= $2 / 1024 AND last_final >= ` + since + ` AND first_final < ` + until + ` ORDER BY span) AS w
-			CROSS JOIN LATERAL (SELECT r.* FROM results r
-				WHERE r.position >= w.span * 1024 AND r.position < (w.span + 1) * 1024 AND ` + p.conditions() + ` ORDER BY r.position) AS r
-			ORDER BY w.span, r.position LIMIT $3`
+		if len(p.stretches) == 1 { // bounds that the planner knows let it read in order
+			s := p.stretches[0]
+			return `SELECT r.* FROM results r WHERE r.position >= ` + p.arg(s.low) + ` AND r.position < ` + p.arg(s.high) + ` AND ` + p.conditions()
+		}
+		low, high := bounds(p.stretches)
+		return `SELECT r.* FROM unnest(` + p.arg(low) + `::bigint[], ` + p.arg(high) + `::bigint[]) AS w(low, high) CROSS JOIN LATERAL (
+			SELECT r.* FROM results r WHERE r.position >= w.low AND r.position < w.high AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
 	case p.Type != "" || p.Kinds != nil:
 		p.ofCourse()
 		return p.ofTypes()
@@ -281,7 +315,7 @@ func (p *page) ofCourse() {
 	}
 }
 
-// ofTypes merges the types that are asked for, each along its index.
+// ofTypes takes a page of each type that is asked for, along its index.
 func (p *page) ofTypes() string {
 	types := []string{p.Type}
 	if p.Type == "" {
@@ -289,15 +323,8 @@ func (p *page) ofTypes() string {
 	} else if p.Kinds != nil && !slices.Contains(p.Kinds, "test") {
 		types = nil
 	}
-	conditions := p.conditions()
-	parts := make([]string, len(types))
-	for i, t := range types {
-		parts[i] = `SELECT r.* FROM results r WHERE ` + conditions + ` AND r.type = ` + p.arg(t)
-	}
-	if len(parts) == 0 {
-		return `SELECT r.* FROM results r WHERE false AND ` + conditions
-	}
-	return strings.Join(parts, ` UNION ALL `)
+	return `SELECT r.* FROM unnest(` + p.arg(types) + `::text[]) AS t(name) CROSS JOIN LATERAL (
+		SELECT r.* FROM results r WHERE r.type = t.name AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
 }
 
 // testTypes are the types of tests; quizzes and assessments have their kind's name.
@@ -315,13 +342,19 @@ func typesOf(kinds []string) (types []string) {
 	return types
 }
 
-func selectPage(ctx context.Context, q pg.Querier, p *page) ([]Listed, error) {
-	source := p.source()
-	rows, err := q.Query(ctx, `
-		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title
-		FROM (SELECT * FROM (`+source+`) AS chosen ORDER BY position LIMIT $3) AS r
+// statement is built once: it adds to the arguments.
+func (p *page) statement() string {
+	return `
+		SELECT ` + columns + `, a.email, a.first_name, a.last_name, i.title
+		FROM (SELECT * FROM (` + p.source() + `) AS chosen ORDER BY position LIMIT $3) AS r
 		JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
-		ORDER BY r.position`, p.args...)
+		ORDER BY r.position`
+}
+
+func selectPage(ctx context.Context, q pg.Querier, p *page) ([]Listed, error) {
+	statement := p.statement()
+	// Planned for its own values each time: organizations differ by thousands of times.
+	rows, err := q.Query(ctx, statement, append([]any{pgx.QueryExecModeCacheDescribe}, p.args...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,145 @@
+package result
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+const loaded = 60_000 // results of the large organization; as many belong to the others
+
+// load fills two large organizations: a year of results whose positions follow time but
+// roughly.
+func load(t *testing.T) (db *pg.DB, org id.Organization) {
+	t.Helper()
+	db = pgtest.New(t)
+	for _, statement := range []string{
+		`INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+				visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+			SELECT 'o' || n, 'O', true, 6, 7, 2, 10, true, 7, now(), now() FROM generate_series(1, 2) AS n`,
+		`INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
+			SELECT 's' || n || '@school.example', 's' || n, 'S', 'api', now(), now() FROM generate_series(1, 2000) AS n`,
+		`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+			SELECT 1 + id % 2, id, 'member', CASE WHEN id % 10 = 0 THEN 'inactive' ELSE 'active' END, 'api', now(), now() FROM accounts`,
+		`INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at)
+			SELECT 1 + n % 2, 'C', 'ielts', '2026-01-01', now(), now() FROM generate_series(1, 4) AS n`,
+		// Two courses of each organization: everybody's, and one of ten people.
+		`INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+			SELECT c.organization_id, m.user_id, c.id, '2026-01-01', '2026-03-01', '2026-03-08', now(), now()
+			FROM courses c JOIN members m ON m.organization_id = c.organization_id WHERE c.id <= 2 OR m.user_id <= 20`,
+		`INSERT INTO catalog_items (kind, code, title, type, max_score_e4, created_at, updated_at)
+			SELECT 'test', t, t, t, 90000, now(), now() FROM unnest(ARRAY['ielts', 'toefl', 'sat']) AS t`,
+		`INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, completed_at, score_e4, max_score_e4, final_at, position, updated_at)
+			SELECT 1 + n % 2, 'test:' || n, 'test', CASE WHEN n % 1000 < 2 THEN 'sat' WHEN n % 3 = 0 THEN 'toefl' ELSE 'ielts' END,
+				1 + (n * 7919 / 2 * 2 + (n + 1) % 2) % 2000, 1 + n % 3, 'practice', 'finished', at, 60000, 90000, at, n / 2 + 1, now()
+			FROM generate_series(0, 119999) AS n, LATERAL (SELECT '2025-11-21T00:00:00Z'::timestamptz + n * interval '262 s' + (n * 37 % 1000) * interval '100 s' AS at) AS x`,
+		`INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1`,
+		`VACUUM ANALYZE`,
+	} {
+		if _, err := db.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	org = 1
+	if err := db.InTx(t.Context(), func(tx *pg.Tx) error { return RebuildSpans(t.Context(), tx, org) }); err != nil {
+		t.Fatal(err)
+	}
+	return db, org
+}
+
+// Every filter reads along an index, and touches no more rows on the page at 99 % than
+// its own length explains.
+func TestEveryFilterReadsAlongAnIndex(t *testing.T) {
+	t.Parallel()
+	db, org := load(t)
+	today := clock.DateOf(2026, 11, 21)
+	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 0, 0, 0, 0, time.UTC) }
+	const limit = 51
+	for name, c := range map[string]struct {
+		filter Filter
+		most   int // rows of results that may be read
+	}{
+		"nothing":       {Filter{}, 2 * limit},
+		"kind":          {Filter{Kinds: []string{"test"}}, 5 * limit},
+		"two kinds":     {Filter{Kinds: []string{"test", "quiz"}}, 5 * limit},
+		"no such kind":  {Filter{Kinds: []string{"assessment"}}, 0},
+		"a common type": {Filter{Type: "ielts"}, 2 * limit},
+		"a rare type":   {Filter{Type: "sat"}, 2 * limit},
+		"a user":        {Filter{User: 2}, 2 * limit},
+		"large course":  {Filter{Course: 2}, 2 * limit},
+		"small course":  {Filter{Course: 4}, 12 * limit},
+		"since":         {Filter{Since: day(11, 19)}, 3 * 1024},
+		"until":         {Filter{Until: day(1, 1)}, 3 * limit},
+		"a day":         {Filter{Since: day(6, 1), Until: day(6, 2)}, 4 * 1024},
+		"an empty day":  {Filter{Since: day(12, 30), Until: day(12, 31)}, 0},
+	} {
+		for _, after := range []int64{0, loaded * 99 / 100} {
+			c.filter.Today = today
+			p := newPage(org, c.filter, after, limit)
+			if c.filter.Course != 0 {
+				few, err := selectFew(t.Context(), db, org, c.filter.Course)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.few = few
+			}
+			if c.filter.windowed() {
+				all, err := selectStretches(t.Context(), db, org, c.filter, after)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.stretches = all[:min(1, len(all))]
+			}
+			statement := p.statement()
+			rows, err := db.Query(t.Context(), `EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) `+statement, append([]any{pgx.QueryExecModeCacheDescribe}, p.args...)...)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			plan := strings.Join(lines, "\n")
+			if strings.Contains(plan, "Seq Scan on results") {
+				t.Errorf("%s from %d reads all results:\n%s", name, after, plan)
+			}
+			if read := rowsRead(t, lines); read > c.most {
+				t.Errorf("%s from %d reads %d rows, want %d at most:\n%s", name, after, read, c.most, plan)
+			}
+		}
+	}
+}
+
+var (
+	actual  = regexp.MustCompile(`actual rows=([0-9.]+) loops=([0-9]+)`)
+	removed = regexp.MustCompile(`Rows Removed by Filter: ([0-9]+)`)
+)
+
+// rowsRead adds up what the scans of results gave and threw away.
+func rowsRead(t *testing.T, plan []string) int {
+	t.Helper()
+	sum := 0.0
+	inside, loops := false, 1.0
+	for _, line := range plan {
+		if m := actual.FindStringSubmatch(line); m != nil {
+			rows, _ := strconv.ParseFloat(m[1], 64)
+			loops, _ = strconv.ParseFloat(m[2], 64)
+			if inside = strings.Contains(line, " on results"); inside {
+				sum += rows * loops
+			}
+		} else if m := removed.FindStringSubmatch(line); m != nil && inside {
+			n, _ := strconv.ParseFloat(m[1], 64)
+			sum += n * loops
+		}
+	}
+	return int(sum)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -171,7 +172,8 @@ func (a attacker) object(s *openapi3.Schema, depth int) map[string]any {
 			}
 		}
 	}
-	for name, property := range s.Properties {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) { // in one order, or the next draws would differ
+		property := s.Properties[name]
 		if slices.Contains(s.Required, name) || a.IntN(3) > 0 {
 			object[name] = a.value(property, depth+1)
 		}

@@ -315,7 +315,9 @@ func TestExpiringIsToldOnceAnEndDate(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	_, e := d.enrol("ana@institute.org", 0, 1)
-	end := func(n int) course.Change { return course.Change{EndDate: new(clock.DateIn(start, time.UTC).AddDays(n))} }
+	end := func(n int) course.Change {
+		return course.Change{EndDate: new(clock.DateIn(start, time.UTC).AddDays(n))}
+	}
 	d.sweep()
 	d.want("first", "enrollment.expiring active days_left 7")
 	d.change(e, end(5))

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -162,6 +163,9 @@ func (c *Checker) check(r *http.Request, sent []byte, res *http.Response, receiv
 
 // route finds the operation, with the path's trailing slash as the document has it.
 func (c *Checker) route(r *http.Request) (*routers.Route, map[string]string, error) {
+	if !utf8.ValidString(r.URL.Path) || strings.Contains(r.URL.Path, "\x00") {
+		return nil, nil, errors.New("the path is no text, so no path of the document")
+	}
 	// By the encoded path, as the server: an encoded slash stays inside its parameter.
 	trimmed := strings.TrimSuffix(r.URL.EscapedPath(), "/")
 	for _, path := range []string{trimmed + "/", trimmed} {

@@ -19,6 +19,7 @@ var webhookCases = []benchCase{
 	{"webhook-latency", "200 events/s for 60 s to 4 URLs, alone and beside 10 hanging URLs with 10,000 events waiting", latency},
 	{"webhook-idle", "one event at a time while nothing else happens", idle},
 	{"webhook-waiting", "1,000,000 deliveries that wait for their retry", waiting},
+	{"webhook-faults", "20,000 events while every part is killed, emptied, stopped or restarted, beside receivers that do everything wrong", faults},
 }
 
 // resultData is data of a result.final event, about 1.5 KB.

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+	"os/exec"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+// faults runs the end-to-end test of all faults in full size; it reports by itself.
+func faults(ctx context.Context, r *run) error {
+	root, err := stack.Root()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "run", "./hack/test", "--", "-v", "-run", "TestEveryEventArrivesThroughAllFaults", "./hack/e2e", "-args", "-events", "20000", "-outage", "20s")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, r.out
+	return cmd.Run()
+}

@@ -1,0 +1,97 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+// events are one of each event, with every optional field that it can have.
+func events() map[webhook.Type]any {
+	at := func(hour int) *clock.Timestamp {
+		return clock.Stamp(time.Date(2026, 11, 20, hour, 30, 0, 0, time.UTC), time.UTC)
+	}
+	asha := wire.Person{UserID: 4711, Email: "asha@north-institute.org", FirstName: "Asha <3", LastName: "2026-11-20T10:00:00+00:00"}
+	place := wire.Place{EnrollmentID: 12, CourseID: 3, CourseName: "IELTS Academic", Status: "active", HasAccess: true, StartDate: clock.Date{Year: 2026, Month: 8, Day: 20},
+		EndDate: clock.Date{Year: 2026, Month: 11, Day: 27}, GracePeriodEnd: clock.Date{Year: 2026, Month: 12, Day: 4}}
+	student := wire.RosterStudent{Student: wire.Student{Person: asha, HasSetPassword: true, LastLogin: at(22)}, JoinedAt: at(8),
+		Membership:  &wire.Membership{Role: "member", Status: "active"},
+		Enrollments: []wire.Enrolment{{CourseType: "ielts", CourseTypeDisplay: "IELTS Academic", IsDefaultCourse: true, Place: place}}}
+	left := student
+	left.Membership, left.Enrollments = &wire.Membership{Role: "member", Status: "inactive"}, []wire.Enrolment{}
+	enrolment := func(change func(*wire.EnrolmentEvent)) wire.EnrolmentEvent {
+		e := wire.EnrolmentEvent{Student: asha, Enrollment: wire.EventEnrolment{Place: place, CourseType: "ielts"}}
+		change(&e)
+		return e
+	}
+	old := course.Standing("pending")
+	end := clock.Date{Year: 2026, Month: 10, Day: 27}
+	done := "test:88"
+	assignment := wire.Assignment{ID: "test-assignment:5", Kind: "test", Student: asha, Item: wire.AssignedItem{ID: 99, Title: "Mock 12", Type: "ielts"},
+		Status: "completed", AssignedAt: *at(9), DueDate: at(23), CompletedAt: at(12), ResultID: &done}
+	overdue := assignment
+	overdue.Status, overdue.Overdue, overdue.CompletedAt, overdue.ResultID = "pending", true, nil, nil
+	ping := webhook.PingData{Message: "This is a test event of Registrar."}
+	ping.Endpoint.ID, ping.Endpoint.URL = 3, "https://hooks.north-institute.org/"
+	return map[webhook.Type]any{
+		webhook.ResultFinal: wire.FinalResult{ID: "test:88", Kind: "test", Student: asha, Item: wire.ResultItem{ID: 99, Title: "Mock 12", Type: "ielts", TypeLabel: "IELTS Academic"},
+			Attempt: "assigned", StartedAt: at(9), CompletedAt: at(12), ReleasedAt: at(20), ScoreLabel: "7.5", Sections: json.RawMessage(`{"listening":8,"reading":7.5}`),
+			ResultURL: "https://registrar.example/results/test:88"},
+		webhook.StudentJoined:      student,
+		webhook.StudentLeft:        left,
+		webhook.EnrollmentCreated:  enrolment(func(*wire.EnrolmentEvent) {}),
+		webhook.EnrollmentUpdated:  enrolment(func(e *wire.EnrolmentEvent) { e.Previous = &wire.Previous{Status: &old, EndDate: &end} }),
+		webhook.EnrollmentExpiring: enrolment(func(e *wire.EnrolmentEvent) { e.DaysLeft = 7 }),
+		webhook.EnrollmentEnded:    enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Status, e.PreviousStatus = "expired", "grace_period" }),
+		webhook.AssignmentCreated:  assignment,
+		webhook.AssignmentOverdue:  overdue,
+		webhook.Ping:               ping,
+	}
+}
+
+func TestTheBodyOfEveryEvent(t *testing.T) {
+	t.Parallel()
+	zone, err := clock.Zone("tz", "Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := events()
+	for _, kind := range append(webhook.Types(), webhook.Ping) {
+		data, err := json.Marshal(all[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := webhook.Envelope(webhook.Stored{ID: id.Event{1}, Type: kind, CreatedAt: time.Date(2026, 11, 20, 20, 0, 0, 0, time.UTC), Data: data},
+			webhook.Sender{ID: 7, Slug: "north", Name: "North Institute"}, zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		if err := json.Indent(&got, body, "", "  "); err != nil {
+			t.Fatalf("%s: %v\n%s", kind, err, body)
+		}
+		got.WriteByte('\n')
+		file := filepath.Join("testdata", string(kind)+".json")
+		if *update {
+			if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil || !bytes.Equal(got.Bytes(), want) {
+			t.Errorf("%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes())
+		}
+	}
+}

@@ -198,6 +198,10 @@ seccompProfile: {type: RuntimeDefault}
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "mail" "own" "connections" "key" "SMTP_URL") }}
 - {name: MAIL_FROM, value: {{ default "Registrar <no-reply@registrar.invalid>" .Values.mail.from | quote }}}
 - {name: PLATFORM_TIME_ZONE, value: {{ .Values.timeZone | quote }}}
+- {name: PUBLIC_URL, value: {{ include "registrar.publicUrl" . | quote }}}
+{{- with .Values.suppressedDomains }}
+- {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}
+{{- end }}
 - {name: EMAIL_CONCURRENCY, value: {{ .Values.worker.emailConcurrency | quote }}}
 - name: ASYNQ_PASSWORD
   valueFrom:

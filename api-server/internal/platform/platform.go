@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/finalize"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -37,6 +38,7 @@ type Server struct {
 	Cursors  *page.Cursors
 	LTI      lti.Keeper
 	Work     *finalize.Desk
+	Plans    *testplan.Office
 	Activity *prometheus.CounterVec // of ActivityCounter
 
 	Rosters   *pg.Watch // running
@@ -89,6 +91,12 @@ func (s *Server) Routes(r chi.Router) {
 	r.Put("/quiz-submissions/{assignment}", edge.Handle(s.putQuizSubmission))
 	r.Put("/assessment-submissions/{assignment}/{user_id}", edge.Handle(s.putAssessmentSubmission))
 	r.Post("/work", edge.Handle(s.postWork))
+	r.Get("/plans", edge.Handle(s.listPlans))
+	r.Post("/plans/{id}/pause", edge.Handle(s.pausePlan))
+	r.Post("/plans/{id}/resume", edge.Handle(s.resumePlan))
+	r.Post("/plans/{id}/skip-test", edge.Handle(s.skipPlanTest))
+	r.Post("/plans/{id}/open-test", edge.Handle(s.openPlanTest))
+	r.Post("/plans/{id}/official-result", edge.Handle(s.recordOfficialResult))
 	r.Put("/catalog/tests/{code}", edge.Handle(s.putSharedTest))
 	r.Put("/organizations/{slug}/catalog/tests/{code}", edge.Handle(s.putOwnItem(catalog.Test)))
 	r.Put("/organizations/{slug}/catalog/quizzes/{code}", edge.Handle(s.putOwnItem(catalog.Quiz)))

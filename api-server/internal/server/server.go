@@ -90,6 +90,7 @@ func New(d Deps) APIs {
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper, Rosters: d.Rosters}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
+		Plans:    plans,
 		Work:     &finalize.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box},
 		Rosters: d.Rosters, PublicURL: d.PublicURL}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
 // checkValues finds the values that are wrong whatever the student has.
@@ -166,4 +167,24 @@ func (s *setter) checkDays(changed []string) {
 
 func (s *setter) warn(format string, args ...any) {
 	s.warnings = append(s.warnings, fmt.Sprintf(format, args...))
+}
+
+// CheckOfficial holds the result of the real exam against its scale.
+func CheckOfficial(scale Scale, r Official) error {
+	var faults fault.List
+	if why := offScale(r.Score, scale.Min, scale.Max, scale.Step); why != "" {
+		_ = faults.Add(fault.Field("score", "off_scale", "score: %v is no %s score; send %s", r.Score, scale.Display, why))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Sections)) {
+		c, ok := scale.section(name)
+		if !ok {
+			_ = faults.Add(fault.Field("sections", "unknown_section", "sections: %s has no section %q; the sections are %s",
+				scale.Display, name, strings.Join(scale.sectionNames(), ", ")))
+			continue
+		}
+		if why := offScale(r.Sections[name], c.Min, c.Max, c.Step); why != "" {
+			_ = faults.Add(fault.Field("sections."+name, "off_scale", "sections.%s: %v is off the scale; send %s", name, r.Sections[name], why))
+		}
+	}
+	return faults.Err()
 }

@@ -249,10 +249,10 @@ func Postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) 
 	return postpone(ctx, q, plan, until)
 }
 
-// Touch owes a decision of the student's plans for an exam, because something was heard
-// of their tests. It costs one round trip where there is no plan.
-func Touch(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User, exam string, now time.Time) error {
-	return owe(ctx, tx, now, `organization_id = $1 AND user_id = $2 AND exam = $3`, org, user, exam)
+// TouchTests owes a decision of the plans whose tests were given as the assignments,
+// because something was heard of them.
+func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, tests ...id.Assignment) error {
+	return owe(ctx, tx, now, `organization_id = $1 AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, org, tests)
 }
 
 // TouchEnrolments owes a decision of the plans on enrolments, whose access has changed.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -179,7 +180,24 @@ func (b *batch) write(ctx context.Context, tx *pg.Tx) error {
 	if err := webhook.Record(ctx, tx, b.org, b.now, b.events(changes)...); err != nil {
 		return err
 	}
+	if err := b.touchPlans(ctx, tx, changes); err != nil {
+		return err
+	}
 	return result.Save(ctx, tx, b.org, changes, b.now)
+}
+
+// touchPlans owes a look at the test plans whose tests were worked on.
+func (b *batch) touchPlans(ctx context.Context, tx *pg.Tx, changes []result.Change) error {
+	var tests []id.Assignment
+	for _, c := range changes {
+		if b.assignments[c.Assignment].Source == assignment.ViaPlan {
+			tests = append(tests, c.Assignment)
+		}
+	}
+	if len(tests) == 0 {
+		return nil
+	}
+	return plan.TouchTests(ctx, tx, b.org, b.now, tests...)
 }
 
 // events tells of what became final, of students in scope alone.

@@ -114,6 +114,7 @@ func (c *call) answer() Answer {
 		Credentials: c.credentials(),
 		LoginURL:    c.PublicURL + "/sign-in/",
 	}
+	a.TargetScorePlan = c.block
 	a.showMail(c.mail)
 	if c.changed() || c.block.Changed() {
 		a.Status = "success"

@@ -169,10 +169,24 @@ func (s *school) finish(score string) {
 	s.touch()
 }
 
+// given are the assignments of the student's plans.
+func (s *school) given() []id.Assignment {
+	s.t.Helper()
+	slots, err := plan.Slots(s.t.Context(), s.DB, 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var all []id.Assignment
+	for _, slot := range slots[1] {
+		all = append(all, slot.Assignment)
+	}
+	return all
+}
+
 // touch owes a step and lets a worker do it.
 func (s *school) touch() {
 	s.t.Helper()
-	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error { return plan.Touch(s.t.Context(), tx, 1, 1, "ielts", s.now) })
+	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(s.t.Context(), tx, 1, s.now, s.given()...) })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -391,7 +405,6 @@ func TestTurningOffKeepsWhatWasStarted(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	s.exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
-	s.touch()
 	s.set(plan.Request{TestPlan: new(false)})
 	if n := s.count(`assignments WHERE status = 'in_progress'`); n != 1 {
 		t.Error("a started test was taken back")
@@ -486,11 +499,11 @@ func TestManyWorkersDecideAPlanOnce(t *testing.T) {
 	s.set(begin())
 	s.finish("6.5")
 	s.now = s.now.AddDate(0, 0, 8)
-	errs := make(chan error, 16)
+	errs, given := make(chan error, 16), s.given()
 	for range 8 {
 		go func() { _, err := s.Sweep(t.Context()); errs <- err }()
 		go func() {
-			errs <- s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.Touch(t.Context(), tx, 1, 1, "ielts", s.now) })
+			errs <- s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(t.Context(), tx, 1, s.now, given...) })
 		}()
 	}
 	for range 16 {
@@ -546,5 +559,54 @@ func TestBlocksOfALookup(t *testing.T) {
 	}
 	if b := blocks[1]; b.TestPlan != nil || b.TargetScore != nil || b.ExamDate != clock.DateOf(2027, 6, 1) || !b.SafeExamBrowser || b.TestPlanAvailable {
 		t.Errorf("%+v", b)
+	}
+}
+
+func TestStaffSteerAPlan(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 9)
+	s.set(begin())
+	ctx := t.Context()
+	if l, err := s.SkipTest(ctx, 1); err != nil || l.Slots[0].State != plan.Skipped {
+		t.Fatal(l, err)
+	}
+	s.want("baseline skipped 03-01, baseline waiting 03-08")
+	if n := s.count("assignments WHERE status = 'expired'"); n != 1 {
+		t.Error("the skipped test is still open")
+	}
+	if _, err := s.OpenTest(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	s.want("baseline skipped 03-01, baseline opened 03-01")
+	if _, err := s.OpenTest(ctx, 1); !fault.Has(err, "test_is_open") {
+		t.Errorf("%v", err)
+	}
+	if l, err := s.Pause(ctx, 1); err != nil || l.Plan.Status != plan.Paused {
+		t.Error(l, err)
+	}
+	s.pass(5)
+	s.want("baseline skipped 03-01, baseline withdrawn 03-01")
+	if l, err := s.Resume(ctx, 1); err != nil || l.Plan.Status != plan.Active {
+		t.Error(l, err)
+	}
+	s.want("baseline skipped 03-01, baseline withdrawn 03-01, baseline waiting 03-08")
+	official := plan.Official{Score: num("7.5"), Sections: map[string]decimal.Number{"reading": num("8")}, On: clock.DateOf(2027, 3, 5)}
+	if l, err := s.RecordOfficial(ctx, 1, official); err != nil || l.Plan.Official.Score != num("7.5") {
+		t.Error(l, err)
+	}
+	official.Score = num("7.3")
+	if _, err := s.RecordOfficial(ctx, 1, official); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+	s.set(plan.Request{TestPlan: new(false)})
+	if _, err := s.Pause(ctx, 1); !fault.Has(err, "plan_is_closed") {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.SkipTest(ctx, 77); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("%v", err)
+	}
+	if got := s.events(); !slices.Contains(got, "platform paused") || !slices.Contains(got, "platform official_result") {
+		t.Errorf("%v", got)
 	}
 }

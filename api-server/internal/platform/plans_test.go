@@ -1,0 +1,52 @@
+package platform_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+)
+
+func TestStaffSteerPlansOverThePlatformAPI(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north, south := e.Organization(t, "north"), e.Organization(t, "south")
+	for i := range 3 {
+		e.Platform.Put(t, fmt.Sprintf("organizations/north/catalog/tests/mock-%d", i), `{"title": "Mock", "type": "ielts"}`)
+	}
+	body := `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts", "target_score_plan": {"target_score": 7, "test_plan": true, "timezone": "Asia/Kolkata"}}`
+	made := north.Full.Post(t, "provision/student/", body).Want(t, 201).Object(t)
+	block := made["target_score_plan"].(map[string]any)
+	if next := block["test_plan"].(map[string]any)["next_test"].(map[string]any); block["action"] != "created" || next["kind"] != "baseline" || next["state"] != "waiting" {
+		t.Errorf("%v", block)
+	}
+	if again := north.Full.Post(t, "provision/student/", body).Want(t, 200).Object(t); again["status"] != "already_provisioned" ||
+		again["target_score_plan"].(map[string]any)["action"] != "unchanged" {
+		t.Errorf("again: %v", again)
+	}
+	refused := `{"email": "new@institute.org", "first_name": "New", "courses": "ielts", "target_score_plan": {"test_plan": true, "pase": 1}}`
+	north.Full.Post(t, "provision/student/", refused).WantFault(t, 400, "unknown_field", "target_score_plan.pase")
+	north.Full.Post(t, "provision/student/", `{"email": "new@institute.org", "first_name": "New", "courses": "ielts", "target_score_plan": {"test_plan": true, "timezone": "UTC"}}`).
+		WantFault(t, 400, "missing", "target_score_plan.target_score")
+	north.Full.Get(t, "students/?email=new@institute.org").Want(t, 404) // a refusal saves nothing
+	north.ReadOnly.Post(t, "provision/student/", body).Want(t, 403)
+	looked := north.ReadOnly.Get(t, "students/?email=ana@institute.org").Want(t, 200).Object(t)
+	if entry := looked["enrollments"].([]any)[0].(map[string]any)["target_score_plan"].(map[string]any); entry["test_plan"] == nil || entry["action"] != nil {
+		t.Errorf("%v", entry)
+	}
+	plans := e.Platform.Get(t, "plans?organization=north").Want(t, 200).Object(t)["plans"].([]any)
+	which := fmt.Sprintf("plans/%v/", plans[0].(map[string]any)["id"])
+	e.Platform.Get(t, "plans").WantFault(t, 400, "missing", "organization")
+	e.Platform.Get(t, "plans?organization=north&limit=0").WantFault(t, 400, "not_a_whole_number", "limit")
+	if n := e.Platform.Get(t, "plans?organization=south").Want(t, 200).Object(t)["count"]; n != 0.0 {
+		t.Errorf("%s sees %v plans of north", south.Slug, n)
+	}
+	e.Platform.Post(t, which+"skip-test", ``).Want(t, 200)
+	e.Platform.Post(t, which+"open-test", ``).Want(t, 200)
+	e.Platform.Post(t, which+"open-test", ``).WantFault(t, 409, "test_is_open", "")
+	e.Platform.Post(t, which+"pause", ``).Want(t, 200)
+	e.Platform.Post(t, which+"resume", ``).Want(t, 200)
+	e.Platform.Post(t, which+"official-result", `{"score": 7.5, "date": "2026-11-20"}`).Want(t, 200)
+	e.Platform.Post(t, which+"official-result", `{"score": 7.4, "date": "2026-11-20"}`).WantFault(t, 400, "off_scale", "score")
+	e.Platform.Post(t, "plans/99999/pause", ``).Want(t, 404)
+}

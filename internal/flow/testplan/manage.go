@@ -1,0 +1,179 @@
+package testplan
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Listed is a plan with its tests.
+type Listed struct {
+	Plan  plan.Stored
+	Slots []plan.Slot
+}
+
+// List gives the organization's plans by id, closed ones too; user 0 is everyone.
+func (o *Office) List(ctx context.Context, org id.Organization, user id.User, after id.Plan, limit int) ([]Listed, error) {
+	plans, err := plan.List(ctx, o.DB, org, user, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := plan.Slots(ctx, o.DB, idsOf(plans)...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Listed, len(plans))
+	for i, s := range plans {
+		all[i] = Listed{s, slots[s.ID]}
+	}
+	return all, nil
+}
+
+// Pause lets the plan open no further test. Conflict for one that is closed.
+func (o *Office) Pause(ctx context.Context, which id.Plan) (Listed, error) {
+	return o.steer(ctx, which, "paused", func(_ context.Context, _ *pg.Tx, s *steering) error {
+		s.plan.Status = plan.Paused
+		return nil
+	})
+}
+
+// Resume lets it go on. Conflict for one that is closed.
+func (o *Office) Resume(ctx context.Context, which id.Plan) (Listed, error) {
+	return o.steer(ctx, which, "resumed", func(_ context.Context, _ *pg.Tx, s *steering) error {
+		s.plan.Status = plan.Active
+		return nil
+	})
+}
+
+// SkipTest leaves out the test that waits or is open; the next one is planned. Conflict
+// when there is none, or when it was started.
+func (o *Office) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
+	return o.steer(ctx, which, "test_skipped", func(ctx context.Context, tx *pg.Tx, s *steering) error {
+		if err := s.untouched(); err != nil {
+			return err
+		}
+		t := s.last()
+		given := t.Assignment
+		t.State = plan.Skipped
+		s.saved = append(s.saved, *t)
+		if given == 0 {
+			return nil
+		}
+		return (&job{ledger: &ledger{Office: o, tx: tx, now: s.now}, work: &work{plan: s.plan}}).takeBack(ctx, given)
+	})
+}
+
+// OpenTest opens the waiting test today. Conflict when there is none, when it is open
+// already, while the plan is paused, or after the last test day.
+func (o *Office) OpenTest(ctx context.Context, which id.Plan) (Listed, error) {
+	return o.steer(ctx, which, "test_opened_today", func(_ context.Context, _ *pg.Tx, s *steering) error {
+		if err := s.untouched(); err != nil {
+			return err
+		}
+		today, last := clock.DateIn(s.now, s.zone), plan.LastDay(s.plan.Goal.ExamDate, s.plan.AccessEnd)
+		t := s.last()
+		switch {
+		case t.State == plan.Opened:
+			return fault.New(fault.Conflict, "test_is_open", "the plan's next test is open already")
+		case s.plan.Status != plan.Active:
+			return fault.New(fault.Conflict, "plan_is_paused", "the plan is paused; resume it first")
+		case today.After(last):
+			return fault.New(fault.Conflict, "too_late", "the last test day was %v", last)
+		}
+		t.Fixed, t.State, t.OpensOn, t.DueOn = true, plan.Waiting, today, today.AddDays(t.OpensOn.DaysUntil(t.DueOn))
+		if t.DueOn.After(last) {
+			t.DueOn = last
+		}
+		s.saved = append(s.saved, *t)
+		return nil
+	})
+}
+
+// officialResult is the one event that a closed plan takes.
+const officialResult = "official_result"
+
+// RecordOfficial keeps the result of the real exam. It counts for no estimate, and the
+// plan goes on. Invalid when the score is off the exam's scale.
+func (o *Office) RecordOfficial(ctx context.Context, which id.Plan, result plan.Official) (Listed, error) {
+	return o.steer(ctx, which, officialResult, func(_ context.Context, _ *pg.Tx, s *steering) error {
+		if err := plan.CheckOfficial(scaleOf(s.plan.Exam), result); err != nil {
+			return err
+		}
+		s.plan.Official = &result
+		s.detail = map[string]any{"score": result.Score, "sections": result.Sections, "date": result.On}
+		return nil
+	})
+}
+
+// steering is a plan that staff change, under its lock.
+type steering struct {
+	plan   plan.Stored
+	slots  []plan.Slot
+	now    time.Time
+	zone   *time.Location
+	saved  []plan.Slot // tests that are different now
+	detail map[string]any
+}
+
+func (s *steering) last() *plan.Slot { return &s.slots[len(s.slots)-1] }
+
+// untouched refuses where no test waits or is open.
+func (s *steering) untouched() error {
+	switch {
+	case len(s.slots) == 0 || !s.last().Unfinished():
+		return fault.New(fault.Conflict, "no_test", "the plan has no test that waits or is open")
+	case s.last().State == plan.Started:
+		return fault.New(fault.Conflict, "test_was_started", "the student has started the test; it is not touched")
+	}
+	return nil
+}
+
+// steer changes a plan, records that the platform did, and lets the plan act on it.
+func (o *Office) steer(ctx context.Context, which id.Plan, event string, change func(context.Context, *pg.Tx, *steering) error) (done Listed, err error) {
+	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
+		s, err := o.take(ctx, tx, which)
+		if err != nil {
+			return err
+		}
+		if s.plan.Status == plan.Closed && event != officialResult {
+			return fault.New(fault.Conflict, "plan_is_closed", "the plan is closed; start a new one with POST /provision/student/")
+		}
+		if err := change(ctx, tx, s); err != nil {
+			return err
+		}
+		var b pg.Batch
+		for _, slot := range s.saved {
+			plan.SaveSlot(&b, which, slot)
+		}
+		if err := b.Send(ctx, tx); err != nil {
+			return err
+		}
+		entry := plan.Entry{At: s.now, Actor: plan.ActorPlatform, Event: event, Detail: s.detail}
+		works, err := o.step(ctx, tx, s.now, false, work{plan: s.plan, changed: true, entries: []plan.Entry{entry}})
+		if err != nil {
+			return err
+		}
+		slots, err := plan.Slots(ctx, tx, which)
+		done = Listed{works[0].plan, slots[which]}
+		return err
+	})
+	return done, err
+}
+
+func (o *Office) take(ctx context.Context, tx *pg.Tx, which id.Plan) (*steering, error) {
+	stored, err := plan.Lock(ctx, tx, which)
+	if err != nil {
+		return nil, err
+	}
+	slots, err := plan.Slots(ctx, tx, which)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := clock.Zone("timezone", stored.Settings.TimeZone)
+	return &steering{plan: stored, slots: slots[which], now: o.Clock(), zone: zone}, err
+}

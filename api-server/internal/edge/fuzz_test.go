@@ -1,0 +1,111 @@
+package edge_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+)
+
+// seeds are the values of one field in JSON, in the forms of the contract and others.
+var seeds = []string{`null`, `""`, `" "`, `"x"`, `" Ana "`, `1`, `-0`, `1.0`, `1.5`, `1e2`, `"12"`, `"12.0"`, `"0x1"`, `"yes"`, `"FALSE"`, `true`, `[]`,
+	`[1, "2", null, {}]`, `"371, 380"`, `[371, 380]`, `{}`, `{"a": 1}`, `"2027-02-29"`, `"2027-02-28"`, `"ielts,,TOEFL "`, `"\u0000"`, `"ä\ud800"`, `9007199254740993`, `1e400`}
+
+// fuzz lets read look at any value. A reader either finds a value or adds a fault, and
+// leaves both only where nothing was sent.
+func fuzz(f *testing.F, read func(t *testing.T, b *edge.Body, raw string) (found bool)) {
+	for _, s := range seeds {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(`{"f": `+raw+`}`))
+		b, err := edge.ReadBody(httptest.NewRecorder(), r)
+		if err != nil {
+			return // no JSON
+		}
+		if found := read(t, b, raw); found && b.Err() != nil {
+			t.Errorf("%s: a value and the fault %v", raw, b.Err())
+		} else if !found && b.Err() == nil && b.Has("f") && strings.Trim(raw, " \n\t\r") != "[]" && len(b.Names()) == 1 {
+			t.Errorf("%s: neither a value nor a fault", raw)
+		}
+	})
+}
+
+func FuzzText(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		s := b.Text("f", 20)
+		if s != nil && (*s != strings.TrimSpace(*s) || *s == "" || utf8.RuneCountInString(*s) > 20 || !utf8.ValidString(*s)) {
+			t.Errorf("%s reads as %q", raw, *s)
+		}
+		return s != nil
+	})
+}
+
+func FuzzLabel(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		s := b.Label("f", 20)
+		if s != nil && (*s == "" || utf8.RuneCountInString(*s) > 20) {
+			t.Errorf("%s reads as %q", raw, *s)
+		}
+		return s != nil
+	})
+}
+
+func FuzzBool(f *testing.F) {
+	fuzz(f, func(_ *testing.T, b *edge.Body, _ string) bool { return b.Bool("f") != nil })
+}
+
+func FuzzInt(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		n := b.Int("f", 1, 120)
+		if n != nil && (*n < 1 || *n > 120) {
+			t.Errorf("%s reads as %d", raw, *n)
+		}
+		return n != nil
+	})
+}
+
+func FuzzIDs(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		ids := b.IDs("f")
+		for _, n := range ids {
+			if n < 1 {
+				t.Errorf("%s reads as %v", raw, ids)
+			}
+		}
+		return b.Err() == nil
+	})
+}
+
+func FuzzList(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		for _, s := range b.List("f") {
+			if s == "" || s != strings.TrimSpace(s) {
+				t.Errorf("%s holds %q", raw, s)
+			}
+		}
+		return b.Err() == nil
+	})
+}
+
+func FuzzChoice(f *testing.F) {
+	fuzz(f, func(_ *testing.T, b *edge.Body, _ string) bool { return b.Choice("f", "link", "set") != nil })
+}
+
+func FuzzDate(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		d := b.Date("f")
+		if d != nil && !strings.Contains(raw, d.String()) && !strings.Contains(raw, `\u`) {
+			t.Errorf("%s reads as %v", raw, d)
+		}
+		return d != nil
+	})
+}
+
+func FuzzSecret(f *testing.F) {
+	fuzz(f, func(_ *testing.T, b *edge.Body, raw string) bool {
+		return b.Secret("f") != nil || strings.Trim(raw, " \n\t\r") == `""` || b.Err() == nil
+	})
+}

@@ -159,7 +159,7 @@ func (s *Sessions) Signed(next http.Handler) http.Handler {
 		case err != nil:
 			s.fail(w, r, err)
 		case p == nil:
-			http.Redirect(w, r, signInFor(r), http.StatusSeeOther)
+			http.Redirect(w, r, signInFor(r), http.StatusSeeOther) //nolint:gosec // to the sign-in page, with the rest as its query
 		default:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), personKey{}, p)))
 		}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+var rosterCases = []benchCase{
+	{"roster", "a roster of 300,000 new people with as many places in classes, the same file again, and another organization's calls meanwhile", importing},
+}
+
+func importing(ctx context.Context, r *run) (err error) {
+	h, err := newHouse(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	var keys [2]struct{ Key string }
+	for i, slug := range []string{"bench", "neighbour"} {
+		if _, err := h.organization(ctx, slug); err != nil {
+			return err
+		}
+		if err := h.platform(ctx, http.MethodPost, "organizations/"+slug+"/api-keys", `{"name": "Bench", "access": "full"}`, &keys[i]); err != nil {
+			return err
+		}
+	}
+	n := r.size(300_000)
+	file, size, err := rosterFile(n)
+	if err != nil {
+		return err
+	}
+	neighbour := &partner{house: h, key: keys[1].Key, client: &http.Client{}}
+	quiet, err := neighbour.pace(ctx, r.lasting(10*time.Second), nil)
+	if err != nil {
+		return err
+	}
+	over := make(chan struct{})
+	var busy measured
+	var neighbourErr error
+	var calls sync.WaitGroup
+	calls.Go(func() { busy, neighbourErr = neighbour.pace(ctx, time.Hour, over) })
+	first, err := h.importRoster(ctx, keys[0].Key, file, fmt.Sprintf(`"create":%d`, n))
+	close(over)
+	calls.Wait()
+	if err := errors.Join(err, neighbourErr); err != nil {
+		return err
+	}
+	before, err := h.written(ctx)
+	if err != nil {
+		return err
+	}
+	again, err := h.importRoster(ctx, keys[0].Key, file, fmt.Sprintf(`"skip":%d`, n))
+	if err != nil {
+		return err
+	}
+	after, err := h.written(ctx)
+	if err != nil {
+		return err
+	}
+	rss := peakRSS(h.worker.Identity().PID)
+	bare, err := h.bareCopy(ctx)
+	if err != nil {
+		return err
+	}
+	scale := time.Duration(float64(time.Second) * r.scale)
+	r.printf("  people.csv of %.1f MB, %d people and as many places in classes", float64(size)/1e6, n)
+	r.verdict("the import", first <= 60*scale && first <= 4*bare, "%.1f s (at most %.0f), %.1f times a bare COPY of the rows, %.1f s (at most 4)",
+		first.Seconds(), (60 * scale).Seconds(), first.Seconds()/bare.Seconds(), bare.Seconds())
+	r.verdict("the same file again", again <= 12*scale && before == after, "%.1f s (at most %.0f), %d rows written (none)",
+		again.Seconds(), (12 * scale).Seconds(), after-before)
+	r.verdict("peak memory of the worker", rss <= 200<<20, "%d MiB (at most 200)", rss>>20)
+	r.verdict("a neighbour's provisioning, p99", busy.p99() <= 3*quiet.p99(), "%s, %s without the import: %.1f times (at most 3)",
+		busy.p99().Round(100*time.Microsecond), quiet.p99().Round(100*time.Microsecond), float64(busy.p99())/float64(quiet.p99()))
+	return nil
+}
+
+// rosterFile makes the archive; size is that of its people.csv.
+func rosterFile(n int) (file []byte, size int, err error) {
+	var people, seats, b bytes.Buffer
+	people.WriteString("person_external_id,email,first_name,last_name,role\n")
+	seats.WriteString("person_external_id,class_external_id,class_name\n")
+	for i := range n {
+		fmt.Fprintf(&people, "student-%07d,given%d.family%d@school-of-the-bench.org,Given%d,Family-Name-%d,student\n", i, i, i%977, i%4001, i)
+		fmt.Fprintf(&seats, "student-%07d,class-%d,Class %d\n", i, i/25, i/25)
+	}
+	size = people.Len()
+	w := zip.NewWriter(&b)
+	for name, text := range map[string]*bytes.Buffer{"people.csv": &people, "enrollments.csv": &seats} {
+		f, err := w.Create(name)
+		if err != nil {
+			return nil, 0, err
+		}
+		if _, err := text.WriteTo(f); err != nil {
+			return nil, 0, err
+		}
+	}
+	err = w.Close()
+	return b.Bytes(), size, err
+}
+
+// importRoster sends the file and waits for its answer, which has to hold the text.
+func (h *house) importRoster(ctx context.Context, key string, file []byte, want string) (time.Duration, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/api/v1/roster/import/", h.settings.Ports.API), bytes.NewReader(file))
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-API-Key", key)
+	req.Header.Set("Content-Type", "application/zip")
+	began := time.Now()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && (res.StatusCode != http.StatusOK || !bytes.Contains(text, []byte(want)) || !json.Valid(text)) {
+		err = fmt.Errorf("the import: %d %.500s", res.StatusCode, text)
+	}
+	return time.Since(began), err
+}
+
+// pace provisions a new student fifty times a second, one call after the other, until the
+// time is over or the channel closed.
+func (p *partner) pace(ctx context.Context, lasting time.Duration, over <-chan struct{}) (m measured, err error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(lasting)
+	for {
+		select {
+		case <-over:
+			return m, nil
+		case <-end:
+			return m, nil
+		case <-tick.C:
+		}
+		at := time.Now()
+		if err := p.create(ctx); err != nil {
+			return m, err
+		}
+		m.times = append(m.times, time.Since(at))
+	}
+}
+
+var rosterTables = []string{"accounts", "members", "roster_identities", "roster_classes", "roster_class_members"}
+
+// written counts the rows ever written to the tables that an import writes people to.
+func (h *house) written(ctx context.Context) (n int64, err error) {
+	err = h.db.QueryRow(ctx, `SELECT count(*) + coalesce(sum((x.xmin::text)::bigint), 0) FROM (
+		SELECT xmin FROM accounts WHERE created_via = 'roster' UNION ALL SELECT xmin FROM members WHERE created_via = 'roster'
+		UNION ALL SELECT xmin FROM roster_identities UNION ALL SELECT xmin FROM roster_classes UNION ALL SELECT xmin FROM roster_class_members) AS x`).Scan(&n)
+	return n, err
+}
+
+// bareCopy copies the rows that were imported into tables with the same indexes.
+func (h *house) bareCopy(ctx context.Context) (took time.Duration, err error) {
+	conn, err := h.db.Acquire(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Release()
+	for _, table := range rosterTables {
+		name := filepath.Join(h.dir, "copy-"+table)
+		if err := copyOut(ctx, conn.Conn().PgConn().CopyTo, table, name); err != nil {
+			return 0, err
+		}
+		if _, err := conn.Exec(ctx, "CREATE TABLE bare_"+table+" (LIKE "+table+" INCLUDING INDEXES)"); err != nil {
+			return 0, err
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		_, err = conn.Conn().PgConn().CopyFrom(ctx, f, "COPY bare_"+table+" FROM STDIN")
+		took += time.Since(began)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return 0, err
+		}
+	}
+	return took, nil
+}
+
+func copyOut[T any](ctx context.Context, copyTo func(context.Context, io.Writer, string) (T, error), table, name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = copyTo(ctx, f, "COPY "+table+" TO STDOUT")
+	return errors.Join(err, f.Close())
+}

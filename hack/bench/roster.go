@@ -67,6 +67,11 @@ func importing(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
+	if r.statements {
+		if err := h.printStatements(ctx, r); err != nil {
+			return err
+		}
+	}
 	rss := peakRSS(h.worker.Identity().PID)
 	bare, err := h.bareCopy(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 // A batch is short, so that calls about the same people wait for a moment only.
 const (
-	batchSize = 500
+	batchSize = 1000
 	seatBatch = 2000
 )
 

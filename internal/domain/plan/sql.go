@@ -197,7 +197,8 @@ func selectPapers(ctx context.Context, q pg.Querier, org id.Organization, user i
 		  AND i.id NOT IN (
 			SELECT item_id FROM assignments WHERE organization_id = $1 AND user_id = $2
 			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NOT NULL
-			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NULL)
+			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NULL
+			UNION ALL SELECT item_id FROM starter_tests WHERE organization_id = $1 AND user_id = $2)
 		ORDER BY i.id`, org, user, exam)
 	if err != nil {
 		return nil, err

@@ -375,14 +375,15 @@ func TestPapersRunOutAndComeBack(t *testing.T) {
 func TestPapersThatTheStudentHasSeenAreNotGiven(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
-	s.papers("full", 4)
+	s.papers("full", 5)
 	s.exec(`UPDATE catalog_items SET active = false WHERE id = 1`)
+	s.exec(`INSERT INTO starter_tests (organization_id, user_id, item_id, course_id, placed_at) VALUES (1, 1, 4, 1, now())`)
 	s.exec(`INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, updated_at) VALUES (1, 'test:x', 'test', 'ielts', 1, 2, 'practice', 'started', now())`)
 	s.exec(`INSERT INTO assignments (organization_id, user_id, item_id, kind, status, source, notify, assigned_at, position, updated_at)
 		VALUES (1, 1, 3, 'test', 'expired', 'api', true, now(), 1, now())`)
 	s.exec(`INSERT INTO assignment_positions VALUES (1, 1, now())`)
 	s.set(begin())
-	if n := s.count(`plan_tests WHERE item_id = 4`); n != 1 {
+	if n := s.count(`plan_tests WHERE item_id = 5`); n != 1 {
 		t.Errorf("another paper than the unseen one: %s", s.tests())
 	}
 }

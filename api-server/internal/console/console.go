@@ -129,7 +129,7 @@ func (s *Server) audit(r *http.Request, f frame, action, target string) error {
 // back leads to a page of the organization with a sentence to show there.
 func (s *Server) back(w http.ResponseWriter, r *http.Request, f frame, path, note string) error {
 	s.Sessions.Flash(r.Context(), note)
-	http.Redirect(w, r, "/console/"+f.Here.Slug+path, http.StatusSeeOther)
+	http.Redirect(w, r, "/console/"+f.Here.Slug+path, http.StatusSeeOther) //nolint:gosec // the slug is of an organization that the person manages
 	return nil
 }
 
@@ -214,5 +214,5 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", mediaType)
 	w.Header().Set("Cache-Control", "public, max-age=3600")
-	_, _ = w.Write(text) // the browser may be gone
+	_, _ = w.Write(text) //nolint:gosec // an embedded file; the browser may be gone
 }

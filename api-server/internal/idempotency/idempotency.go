@@ -150,7 +150,7 @@ func (k *Keeper) work(w http.ResponseWriter, r *http.Request, next http.Handler,
 	stop := k.live(r.Context(), a)
 	copied := &copier{ResponseWriter: w}
 	settled := false
-	defer func() { //nolint:contextcheck // the request's context is in r
+	defer func() {
 		stop()
 		if !settled { // a panic, or an answer that is not kept
 			k.drop(r.Context(), a)

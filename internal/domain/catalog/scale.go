@@ -49,8 +49,8 @@ func whole(low, high, step int64) Range {
 	return Range{decimal.Whole(low), decimal.Whole(high), decimal.Whole(step)}
 }
 
-func bands(low, high int64) Range {
-	return Range{decimal.Whole(low), decimal.Whole(high), half}
+func bands(high int64) Range {
+	return Range{decimal.Whole(0), decimal.Whole(high), half}
 }
 
 func each(r Range, names ...string) []Section {
@@ -61,7 +61,7 @@ func each(r Range, names ...string) []Section {
 	return sections
 }
 
-var ielts = each(bands(0, 9), "listening", "reading", "writing", "speaking")
+var ielts = each(bands(9), "listening", "reading", "writing", "speaking")
 
 // scales are public facts of the exams, but for what is marked as assumed. Sources:
 //
@@ -83,8 +83,8 @@ var ielts = each(bands(0, 9), "listening", "reading", "writing", "speaking")
 //   - dMAT: g.a.s.t., "dMAT results": a core and a subject module.
 //   - Adaptive Language Proficiency: the platform's own 0–100, assumed.
 var scales = []Scale{
-	{Type: "ielts", Label: "IELTS Academic", Overall: bands(0, 9), Sections: ielts, total: mean, label: band},
-	{Type: "ielts_general", Label: "IELTS General Training", Overall: bands(0, 9), Sections: ielts, total: mean, label: band},
+	{Type: "ielts", Label: "IELTS Academic", Overall: bands(9), Sections: ielts, total: mean, label: band},
+	{Type: "ielts_general", Label: "IELTS General Training", Overall: bands(9), Sections: ielts, total: mean, label: band},
 	{Type: "toefl", Label: "TOEFL", Overall: whole(0, 120, 1), total: sum,
 		Sections: each(whole(0, 30, 1), "reading", "listening", "speaking", "writing")},
 	{Type: "pte_academic", Label: "PTE Academic", Overall: whole(10, 90, 1), total: mean,
@@ -94,7 +94,7 @@ var scales = []Scale{
 	{Type: "oet", Label: "OET", Overall: whole(0, 500, 10), total: mean, label: grade,
 		Sections: each(whole(0, 500, 10), "listening", "reading", "speaking", "writing")},
 	{Type: "gre", Label: "GRE", Overall: whole(260, 340, 1), total: firstTwo,
-		Sections: append(each(whole(130, 170, 1), "verbal", "quantitative"), Section{"writing", bands(0, 6)})},
+		Sections: append(each(whole(130, 170, 1), "verbal", "quantitative"), Section{"writing", bands(6)})},
 	{Type: "gmat", Label: "GMAT", Overall: whole(205, 805, 10), total: gmat,
 		Sections: each(whole(60, 90, 1), "quantitative", "verbal", "data_insights")},
 	{Type: "sat", Label: "SAT", Overall: whole(400, 1600, 10), total: sum,

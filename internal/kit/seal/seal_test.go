@@ -54,3 +54,53 @@ func TestTokensDiffer(t *testing.T) {
 		t.Fatal("comparison is wrong")
 	}
 }
+
+// Programs take a new keyset one after the other, so at each step what either of two
+// neighbouring keysets sealed must open with the other one.
+func TestAKeysetRotatesWithoutAMomentAtWhichSomethingDoesNotOpen(t *testing.T) {
+	first, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, err := seal.AddKey(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	promoted, err := seal.PromoteKey(added)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const place = "webhook_secrets/7/1"
+	boxOf := func(keyset []byte) *seal.Box {
+		b, err := seal.New(keyset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	exchange := func(from, to []byte) error {
+		sealed, err := boxOf(from).Seal(t.Context(), []byte("whsec_abc"), place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := boxOf(to).Open(t.Context(), sealed, place)
+		if err == nil && string(plain) != "whsec_abc" {
+			t.Fatalf("opened as %q", plain)
+		}
+		return err
+	}
+	for name, c := range map[string][2][]byte{
+		"first to added":    {first, added},
+		"added to first":    {added, first},
+		"added to promoted": {added, promoted},
+		"promoted to added": {promoted, added},
+		"first to promoted": {first, promoted},
+	} {
+		if err := exchange(c[0], c[1]); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if exchange(promoted, first) == nil {
+		t.Error("the promoted key does not seal: the keyset before it opens what it wrote")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/reset"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -33,6 +34,7 @@ type worker struct {
 	registry *prometheus.Registry
 	tasks    *queue.Metrics
 	postman  *email.Postman
+	resets   *reset.Office
 	importer *rosterimport.Importer
 	outbox   *relay.Outbox
 	webhooks *relay.Webhooks
@@ -59,13 +61,15 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	w.tasks = queue.NewMetrics(w.registry)
 	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: clock.System, Log: log,
 		Observe: mailCounter(w.registry)}
-	w.plans = &testplan.Office{DB: db, Mail: email.Desk{Box: box, Suppressed: c.Suppressed}, Clock: clock.System, Log: log, Zone: zone,
-		PublicURL: c.PublicURL}
+	desk := email.Desk{Box: box, Suppressed: c.Suppressed}
+	w.resets = &reset.Office{DB: db, Mail: desk, Clock: clock.System, PublicURL: c.PublicURL}
+	w.plans = &testplan.Office{DB: db, Mail: desk, Clock: clock.System, Log: log, Zone: zone, PublicURL: c.PublicURL}
 	w.importer = &rosterimport.Importer{DB: db, Clock: clock.System, Zone: zone, Log: log}
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: clock.System, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{
 			task.EmailSend:      server.Times.Total() + 30*time.Second,
+			task.PasswordReset:  0,
 			task.PlanStep:       0,
 			task.RosterRun:      rosterTime,
 			task.WebhookCancel:  0,
@@ -95,8 +99,8 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.lead("duties", func(ctx context.Context) {
 			duty.Run(ctx, clock.System, w.log, append(duty.All(w.db, w.zone, w.config.WebhookRetention), duty.Plans(w.plans)))
 		}),
-		w.serve(queue.Email, w.config.EmailConcurrency,
-			map[task.Kind]queue.Handler{task.EmailSend: handle.Outbox(w.postman.Deliver)}),
+		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
+			task.EmailSend: handle.Outbox(w.postman.Deliver), task.PasswordReset: handle.Outbox(w.resets.Answer)}),
 		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handle.Plan(w.plans)}),
 		w.serve(queue.Roster, w.config.RosterConcurrency, map[task.Kind]queue.Handler{task.RosterRun: handle.Outbox(w.importer.Run)}),
 		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),

@@ -45,6 +45,8 @@ func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(Protect(s.PublicURL))
 	r.Get("/set-password/{token}", handle(s.showSetPassword))
 	r.Post("/set-password/{token}", handle(s.setPassword))
+	r.Get("/forgot-password", handle(s.showForgot))
+	r.Post("/forgot-password", handle(s.askReset))
 	r.Get("/assets/pages.css", serveStyle)
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)

@@ -20,6 +20,9 @@ const (
 	TypeAccessUpdate Type = "access_update" // to a student who signs in already
 )
 
+// TypePasswordReset is the mail to who asked for a new password.
+const TypePasswordReset Type = "password_reset"
+
 // Content is what one type's template needs, without what is secret.
 type Content interface{ Type() Type }
 
@@ -58,6 +61,16 @@ type Credentials struct {
 // AccessUpdate needs no secret.
 type AccessUpdate struct{ Student }
 
+// PasswordReset needs Secrets.SetPasswordURL. Student.Organization is whom the mail comes
+// from, which may be the site alone.
+type PasswordReset struct {
+	Student
+	LinkExpires time.Time `json:"link_expires"`
+}
+
+// Type implements Content.
+func (PasswordReset) Type() Type { return TypePasswordReset }
+
 // Type implements Content.
 func (Welcome) Type() Type { return TypeWelcome }
 
@@ -75,6 +88,8 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[Credentials](params)
 	case TypeAccessUpdate:
 		return decodeAs[AccessUpdate](params)
+	case TypePasswordReset:
+		return decodeAs[PasswordReset](params)
 	case TypePlanNotice:
 		return decodeAs[PlanNotice](params)
 	case TypePlanTestOpen:

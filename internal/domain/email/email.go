@@ -52,7 +52,7 @@ type Desk struct {
 
 // Message is a mail to one student.
 type Message struct {
-	Organization id.Organization
+	Organization id.Organization // 0: none's; the person's own doing
 	User         id.User
 	Recipient    string // a bare address, its domain in ASCII
 	Content      Content

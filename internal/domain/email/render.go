@@ -33,7 +33,10 @@ var parsed = map[Type]templates{
 	TypeWelcome:      parse(TypeWelcome),
 	TypeCredentials:  parse(TypeCredentials),
 	TypeAccessUpdate: parse(TypeAccessUpdate),
-	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
+
+	TypePasswordReset: parse(TypePasswordReset),
+
+	TypePlanNotice: planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
 	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates,
 }
 
@@ -104,7 +107,7 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 	switch c := c.(type) {
 	case Welcome:
 		v := c.view(today)
-		v.LinkExpires = c.LinkExpires.In(zone).Format("2 January 2006, 15:04 MST")
+		v.LinkExpires = moment(c.LinkExpires, zone)
 		v.Heading, v.Subject = "Welcome to "+v.Organization, "Welcome to "+v.Organization+": set your password"
 		v.Preheader = "Set your password to start."
 		return v, nil
@@ -118,6 +121,13 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 		v := c.view(today)
 		v.Heading, v.Subject = "Your access to "+v.Organization, "Your access to "+v.Organization
 		v.Preheader = "Sign in with the account that you have."
+		return v, nil
+	case PasswordReset:
+		v := c.view(today)
+		v.LinkExpires = moment(c.LinkExpires, zone)
+		v.Heading, v.Subject = "Set a new password", v.Organization+": set a new password"
+		v.Preheader = "The link that was asked for."
+		v.Why = "You get this mail because somebody asked for a new password with this address."
 		return v, nil
 	case interface{ view() view }:
 		return c.view(), nil
@@ -135,6 +145,10 @@ func (s Student) view(today clock.Date) view {
 		v.Courses = append(v.Courses, courseView{c.Name, access})
 	}
 	return v
+}
+
+func moment(t time.Time, zone *time.Location) string {
+	return t.In(zone).Format("2 January 2006, 15:04 MST")
 }
 
 func day(d clock.Date) string { return d.Time().Format("2 January 2006") }

@@ -62,6 +62,7 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		"credentials_set":         {email.Credentials{Student: none}, email.Secrets{Password: "tiger-Violin-42"}},
 		"access_update":           {email.AccessUpdate{Student: two}, email.Secrets{}},
 		"access_update_no_course": {email.AccessUpdate{Student: none}, email.Secrets{}},
+		"password_reset":          {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
 	} {
 		got := render(t, c.content, c.secrets)
 		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)
@@ -74,7 +75,8 @@ func TestEveryValueIsEscaped(t *testing.T) {
 	const evil = "<script>alert(1)</script>\r\n\r\n-- \"'{{.Password}} & <b>"
 	student := email.Student{FirstName: evil, LastName: evil, Organization: evil, Username: evil, LoginURL: "javascript:alert(1)",
 		Courses: []email.Course{{Name: evil, StartDate: clock.DateOf(2027, time.May, 1), EndDate: clock.DateOf(2027, time.June, 1)}}}
-	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student}} {
+	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student},
+		email.PasswordReset{Student: student}} {
 		got := render(t, c, email.Secrets{Password: "<i>P</i>", SetPasswordURL: "javascript:alert(2)"})
 		if strings.Contains(got.HTML, "<script") || strings.Contains(got.HTML, "<i>") || strings.Contains(got.HTML, `href="javascript`) {
 			t.Errorf("%s: unescaped HTML:\n%s", c.Type(), got.HTML)

@@ -32,7 +32,7 @@ func insert(ctx context.Context, q pg.Querier, r row) (id.Email, error) {
 	var got id.Email
 	err := q.QueryRow(ctx, `
 		INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, sealed, status, detail, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id`,
+		VALUES (nullif($1::bigint, 0), $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id`,
 		r.Organization, r.User, r.Type, r.Recipient, r.Reference, r.Params, r.Sealed, r.Status, r.Detail, r.CreatedAt).Scan(&got)
 	return got, err
 }
@@ -71,7 +71,7 @@ func oneRecord(rows pgx.Rows, err error) (Record, error) {
 
 func load(ctx context.Context, q pg.Querier, mail id.Email) (row, error) {
 	rows, err := q.Query(ctx, `
-		SELECT id, organization_id, coalesce(user_id, 0), type, recipient, reference, params, sealed, status, detail,
+		SELECT id, coalesce(organization_id, 0), coalesce(user_id, 0), type, recipient, reference, params, sealed, status, detail,
 			attempts, handed_over_at IS NOT NULL, created_at
 		FROM emails WHERE id = $1`, mail)
 	if err != nil {

@@ -13,14 +13,16 @@ import (
 const accountColumns = `a.id, a.email, a.username, a.first_name, a.last_name, a.must_change_password, a.own_password,
 	a.last_login, coalesce(a.created_by_organization, 0), a.created_via, coalesce(a.password_hash, '')`
 
-func scanAccount(row pgx.CollectableRow) (a Account, err error) {
+func scanAccount(row pgx.CollectableRow) (a Account, err error) { return a, a.scan(row) }
+
+func (a *Account) scan(row pgx.CollectableRow, more ...any) error {
 	var lastLogin *time.Time
-	err = row.Scan(&a.ID, &a.Email, &a.Username, &a.FirstName, &a.LastName, &a.MustChangePassword, &a.OwnPassword,
-		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash)
+	err := row.Scan(append([]any{&a.ID, &a.Email, &a.Username, &a.FirstName, &a.LastName, &a.MustChangePassword, &a.OwnPassword,
+		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash}, more...)...)
 	if lastLogin != nil {
 		a.LastLogin = *lastLogin
 	}
-	return a, err
+	return err
 }
 
 func oneAccount(rows pgx.Rows, err error) (Account, error) {
@@ -41,14 +43,17 @@ func queueByID(b *pg.Batch, user id.User, into *Account) {
 	})
 }
 
+// isStaff is the condition on a (accounts) for staff of any organization.
+const isStaff = `EXISTS (SELECT FROM members s WHERE s.user_id = a.id AND s.role <> 'member')`
+
 func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
-	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
-		a, err := oneAccount(rows, nil)
-		if pg.None(err) {
-			return nil
+	b.Queue(`SELECT `+accountColumns+`, `+isStaff+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := into.scan(rows, &into.staff); err != nil {
+				return err
+			}
 		}
-		*into = a
-		return err
+		return rows.Err()
 	})
 }
 
@@ -144,13 +149,34 @@ func selectUsernames(ctx context.Context, q pg.Querier, base string) (map[string
 func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, hash []byte, now, expires time.Time) {
 	b.Queue(`
 		INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5)`, hash, user, org, now, expires)
+		VALUES ($1, $2, nullif($3::bigint, 0), $4, $5)`, hash, user, org, now, expires)
 }
+
+func insertReset(ctx context.Context, tx *pg.Tx, email Email, now time.Time) (reset int64, err error) {
+	err = tx.QueryRow(ctx, `INSERT INTO password_resets (email, created_at) VALUES ($1, $2) RETURNING id`, email, now).Scan(&reset)
+	return reset, err
+}
+
+func deleteReset(ctx context.Context, tx *pg.Tx, reset int64) (email Email, err error) {
+	err = tx.QueryRow(ctx, `DELETE FROM password_resets WHERE id = $1 RETURNING email`, reset).Scan(&email)
+	return email, err
+}
+
+func countResets(ctx context.Context, tx *pg.Tx, user id.User, now time.Time) (n int, err error) {
+	err = tx.QueryRow(ctx, `
+		SELECT count(*) FROM set_password_tokens
+		WHERE user_id = $1 AND organization_id IS NULL AND expires_at > $2`, user, now).Scan(&n)
+	return n, err
+}
+
+// isGood is the condition on l (set_password_tokens) and its account a for a link that may
+// be used at $2: one that an organization was given ends when its account joins a staff.
+const isGood = `l.expires_at > $2 AND (l.organization_id IS NULL OR NOT ` + isStaff + `)`
 
 func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.Time) (Account, error) {
 	return oneAccount(q.Query(ctx, `
 		SELECT `+accountColumns+` FROM set_password_tokens l JOIN accounts a ON a.id = l.user_id
-		WHERE l.hash = $1 AND l.expires_at > $2`, hash, now))
+		WHERE l.hash = $1 AND `+isGood, hash, now))
 }
 
 // takeLink locks the account first: links of one account wait for each other, and the
@@ -158,9 +184,8 @@ func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.
 func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (id.User, error) {
 	var user id.User
 	err := tx.QueryRow(ctx, `
-		SELECT a.id FROM accounts a
-		WHERE a.id = (SELECT user_id FROM set_password_tokens WHERE hash = $1 AND expires_at > $2)
-		FOR NO KEY UPDATE`, hash, now).Scan(&user)
+		SELECT a.id FROM accounts a JOIN set_password_tokens l ON l.user_id = a.id
+		WHERE l.hash = $1 AND `+isGood+` FOR NO KEY UPDATE OF a`, hash, now).Scan(&user)
 	if err != nil {
 		return 0, err
 	}
@@ -172,6 +197,13 @@ func queueOwnPassword(b *pg.Batch, user id.User, hash string, now time.Time) {
 	b.Queue(`
 		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false, updated_at = $3
 		WHERE id = $1`, user, hash, now)
+}
+
+// queueDropGiven leaves a password alone that the person chose.
+func queueDropGiven(b *pg.Batch, user id.User, now time.Time) {
+	b.Queue(`
+		UPDATE accounts SET password_hash = NULL, must_change_password = false, updated_at = $2
+		WHERE id = $1 AND NOT own_password AND password_hash IS NOT NULL`, user, now)
 }
 
 func queueDeleteLinks(b *pg.Batch, user id.User) {

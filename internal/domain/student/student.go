@@ -37,6 +37,8 @@ type Account struct {
 	CreatedBy          id.Organization
 	CreatedVia         Origin
 	passwordHash       string // "": no password
+
+	staff bool // of any organization; known where Load or LoadLocked read the account
 }
 
 // HasSetPassword says whether the student has taken the account into use with a password:
@@ -47,13 +49,14 @@ func (a Account) HasSetPassword() bool {
 
 // Untouched says whether org made the account through the API and its student has neither
 // signed in nor chosen a password: only then may org set sign-in details and hand out
-// set-password links (contract: provisioning, rule 5).
+// set-password links (contract: provisioning, rule 5). Staff, of whatever organization,
+// can do more than an API key can: no key lets anybody in as one of them.
 func (a Account) Untouched(org id.Organization) bool {
-	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword
+	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword && !a.staff
 }
 
 // Load queues the reading of the account with the address; into stays zero when there is
-// none.
+// none. Who changes memberships holds the lock of the address.
 func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, "", into) }
 
 // LoadLocked is Load under the account's row lock: until the transaction ends, nobody

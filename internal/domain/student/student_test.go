@@ -23,7 +23,7 @@ func organization(t *testing.T, db *pg.DB) id.Organization {
 		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
 			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days,
 			created_at, updated_at)
-		VALUES ('org', 'Org', true, 6, 7, 0, 0, true, 3, now(), now()) RETURNING id`).Scan(&org)
+		VALUES ('org-' || gen_random_uuid(), 'Org', true, 6, 7, 0, 0, true, 3, now(), now()) RETURNING id`).Scan(&org)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +118,81 @@ func TestDerivedUsernamesOfAccountsMadeAtOnceDiffer(t *testing.T) {
 	var names int
 	if err := db.QueryRow(t.Context(), `SELECT count(DISTINCT username) FROM accounts WHERE username LIKE 'a\_b@x.org%'`).Scan(&names); err != nil || names != 16 {
 		t.Fatalf("%d usernames, %v", names, err)
+	}
+}
+
+// Contract: rule 5. A link that an organization was given lets nobody in as staff, also when
+// its account joins a staff after it was sent; a link that the person asked for does.
+func TestLinksOfStaff(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	north, south := organization(t, db), organization(t, db)
+	use := func(l student.Link) error {
+		if _, err := student.FindLink(t.Context(), db, l.Token, now); err != nil {
+			return err
+		}
+		return db.InTx(t.Context(), func(tx *pg.Tx) error {
+			return student.SetOwnPassword(t.Context(), tx, l.Token, "$argon2id$x", now)
+		})
+	}
+	for _, c := range []struct {
+		role  string
+		given error
+	}{{"member", nil}, {"teacher", student.ErrLinkOver}, {"owner", student.ErrLinkOver}} {
+		a, err := create(t, db, student.Draft{Email: student.Email(c.role + "@x.org"), CreatedBy: north})
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := issue(t, db, north, a.ID)
+		if _, err := db.Exec(t.Context(), `INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+			VALUES ($1, $2, $3, 'active', 'staff', now(), now())`, south, a.ID, c.role); err != nil {
+			t.Fatal(err)
+		}
+		if a := load(t, db, a.Email); a.Untouched(north) != (c.given == nil) {
+			t.Errorf("%s: untouched %v", c.role, a.Untouched(north))
+		}
+		if err := use(given); !errors.Is(err, c.given) {
+			t.Errorf("%s: the link that the organization was given: %v, want %v", c.role, err, c.given)
+		}
+		// Also where the page was opened before.
+		err = db.InTx(t.Context(), func(tx *pg.Tx) error {
+			return student.SetOwnPassword(t.Context(), tx, given.Token, "$argon2id$x", now)
+		})
+		if !errors.Is(err, student.ErrLinkOver) {
+			t.Errorf("%s: %v", c.role, err)
+		}
+		if err := use(reset(t, db, a.ID)); err != nil {
+			t.Errorf("%s: the person's own link: %v", c.role, err)
+		}
+	}
+}
+
+func reset(t *testing.T, db *pg.DB, user id.User) (l student.Link) {
+	t.Helper()
+	err := db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
+		l, err = student.ResetLink(t.Context(), tx, user, now)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestResetLinks(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ana, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: organization(t, db)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if l := reset(t, db, ana.ID); !l.ExpiresAt.Equal(now.Add(time.Hour)) {
+			t.Fatalf("%+v", l)
+		}
+	}
+	if l := reset(t, db, ana.ID); l.Token != "" {
+		t.Errorf("a fourth link within the hour: %+v", l)
 	}
 }
 

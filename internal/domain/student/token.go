@@ -19,12 +19,17 @@ type Link struct {
 // IssueLink queues the storing of a fresh link. Earlier ones stay good until they expire
 // or a password is set.
 func IssueLink(b *pg.Batch, org id.Organization, user id.User, validDays int, now time.Time) Link {
-	l := Link{Token: seal.Token(), ExpiresAt: now.Truncate(time.Second).AddDate(0, 0, validDays)}
+	return issue(b, org, user, now.Truncate(time.Second).AddDate(0, 0, validDays), now)
+}
+
+func issue(b *pg.Batch, org id.Organization, user id.User, expires, now time.Time) Link {
+	l := Link{Token: seal.Token(), ExpiresAt: expires}
 	queueInsertLink(b, org, user, seal.Hash(l.Token), now, l.ExpiresAt)
 	return l
 }
 
-// ErrLinkOver is the one answer to links that are unknown, used, replaced or expired.
+// ErrLinkOver is the one answer to links that are unknown, used, replaced or expired, and
+// to those that an organization was given for an account that has joined a staff since.
 var ErrLinkOver = fault.New(fault.NotFound, "link_over", "this link has expired or was used already")
 
 // FindLink reads whose password the link sets, and consumes nothing: mail scanners open
@@ -57,6 +62,15 @@ func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, 
 // person's own: no partner may replace it, and all links and sessions end.
 func SetPassword(b *pg.Batch, user id.User, passwordHash string, now time.Time) {
 	queueOwnPassword(b, user, passwordHash, now)
+	queueDeleteLinks(b, user)
+	queueDeleteSessions(b, user)
+}
+
+// Disown queues the end of all ways in that somebody else gave the person: a password
+// that a partner set or generated, links and sessions. It is for who joins a staff, whose
+// powers no partner who made the account may have; a password that the person chose stays.
+func Disown(b *pg.Batch, user id.User, now time.Time) {
+	queueDropGiven(b, user, now)
 	queueDeleteLinks(b, user)
 	queueDeleteSessions(b, user)
 }

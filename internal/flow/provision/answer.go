@@ -62,17 +62,21 @@ type Credentials struct {
 	Note               string  `json:"note,omitempty"` // when the account existed
 }
 
-// Mail is the contract's email block.
+// Mail is the contract's email block, all of whose keys are always there.
 type Mail struct {
 	Status MailStatus  `json:"status"`
-	Type   *email.Type `json:"type"` // null when none was made
-	Detail string      `json:"detail,omitempty"`
+	Type   *email.Type `json:"type"`   // null when none was made
+	Detail *string     `json:"detail"` // a short reason for queued, uncertain, suppressed and failed; else null
 
 	record id.Email // the mail that is shown; 0 for none
 }
 
 func newMail(r email.Record) Mail {
-	return Mail{Status: MailStatus(r.Status), Type: &r.Type, Detail: r.Detail, record: r.ID}
+	m := Mail{Status: MailStatus(r.Status), Type: &r.Type, record: r.ID}
+	if r.Detail != "" {
+		m.Detail = &r.Detail
+	}
+	return m
 }
 
 // AwaitMail waits for what becomes of a mail that is queued, for the time limit at most,

@@ -133,9 +133,10 @@ func (c *call) checkName() error {
 	return nil
 }
 
-// warnDetails tells what was ignored: who signs in already keeps the details.
+// warnDetails tells what was ignored: who signs in already keeps the details. It does not
+// tell staff of other organizations from people who came from elsewhere.
 func (c *call) warnDetails() {
-	why := "the account signs in with its own details, or was not made by this organization"
+	why := "the account signs in with its own details, or is not this organization's to sign in for"
 	if c.cmd.Username != "" && !strings.EqualFold(c.details.username, c.account.Username) {
 		c.warn("username: ignored; %s", why)
 	}

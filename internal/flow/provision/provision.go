@@ -281,7 +281,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	c.hear(&b)
 	course.Enrol(&b, org, c.account.ID, c.moves, c.today, c.now)
 	c.placeStarters(&b)
-	if c.mayHaveLink() {
+	if c.account.Untouched(org) {
 		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
 	if err := student.Named(b.Send(ctx, tx)); err != nil {
@@ -306,12 +306,6 @@ func (c *call) writePlan(ctx context.Context, tx *pg.Tx) error {
 	block, warnings, err := c.Plans.Set(ctx, tx, c.who, c.account, c.moves, c.cmd.Plan, !c.sendsMail(), c.now)
 	c.block, c.warnings = block, append(c.warnings, warnings...)
 	return err
-}
-
-// mayHaveLink says whether the answer may hold a set-password link: never for staff, whose
-// powers are more than an API key's.
-func (c *call) mayHaveLink() bool {
-	return c.account.Untouched(c.who.Organization.ID) && !c.member.Role.Staff()
 }
 
 // placeStarters gives starter tests with new courses alone: who renews has had them.

@@ -43,7 +43,8 @@ const maxName = 150
 
 // Put makes the person one of the organization's staff, or changes what the command
 // says; joined tells whether there was no membership before. A password that is sent
-// replaces the person's own and ends all set-password links. Invalid lists every fault.
+// replaces the person's own and ends all set-password links; without one, who joins the
+// staff keeps a password of their own alone (student.Disown). Invalid lists every fault.
 func Put(ctx context.Context, db *pg.DB, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
 	address, err := c.check()
 	if err != nil {
@@ -82,8 +83,11 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 		role = c.Role
 	}
 	var b pg.Batch
-	if hash != "" {
+	switch {
+	case hash != "":
 		student.SetPassword(&b, a.ID, hash, now)
+	case !m.Role.Staff():
+		student.Disown(&b, a.ID, now)
 	}
 	joined = m.Role == ""
 	if joined {

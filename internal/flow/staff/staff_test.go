@@ -118,6 +118,40 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 	}
 }
 
+// A password that a partner's key has set is known to the partner: it does not sign in a
+// member of a staff. One that the person chose does.
+func TestWhoJoinsTheStaffKeepsTheirOwnPasswordAlone(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	north, south := organization(t, db, "north"), organization(t, db, "south")
+	const password = "Tr0ub4dor&3x"
+	hash, err := student.HashPassword(t.Context(), password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for address, own := range map[student.Email]bool{"given@school.org": false, "own@school.org": true} {
+		err := db.InTx(t.Context(), func(tx *pg.Tx) error {
+			a, err := student.Create(t.Context(), tx, student.Draft{Email: address, FirstName: "O", PasswordHash: hash, CreatedBy: north, CreatedVia: student.ViaAPI}, now)
+			if err != nil || !own {
+				return err
+			}
+			return student.ChangePassword(t.Context(), tx, a.ID, hash, now)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := student.SignIn(t.Context(), db, string(address), password, now); err != nil {
+			t.Fatalf("%s as a student: %v", address, err)
+		}
+		for _, role := range []org.Role{org.RoleTeacher, org.RoleOwner} { // joined, and then changed
+			put(t, db, south, staff.Command{Email: string(address), Role: role})
+			if _, err := student.SignIn(t.Context(), db, string(address), password, now); (err == nil) != own {
+				t.Errorf("%s as %s: %v", address, role, err)
+			}
+		}
+	}
+}
+
 func TestPutNamesEveryFieldAtFault(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -15,6 +15,7 @@ type Kind string
 // The kinds.
 const (
 	EmailSend      Kind = "email.send"                  // subject: emails.id
+	PasswordReset  Kind = "email.password_reset"        // subject: password_resets.id
 	WebhookDeliver Kind = "webhook.deliver"             // payload: Deliver
 	PlanStep       Kind = "plan.step"                   // subject: plans.id
 	WebhookCancel  Kind = "maintenance.webhook_cancel"  // subject: the removed webhook_endpoints.id

@@ -1,0 +1,55 @@
+package pages
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/reset"
+)
+
+// How often a link may be asked for: to one mailbox, and from one address, which a school's
+// students may share.
+var (
+	resetsOfName    = limit.Rule{Name: "reset_name", Rate: 3, Period: time.Hour, Burst: 3}
+	resetsOfAddress = limit.Rule{Name: "reset_address", Rate: 120, Period: time.Hour, Burst: 30}
+)
+
+type forgotPage struct {
+	Email string
+	Fault string
+	Hours int // that the link works
+}
+
+func (s *Server) showForgot(w http.ResponseWriter, _ *http.Request) error {
+	return show(w, http.StatusOK, "forgot-password.html", forgotPage{})
+}
+
+// askReset answers the same for every address, at once: the worker finds out whether it
+// has an account.
+func (s *Server) askReset(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	page := forgotPage{Email: r.PostFormValue("email"), Hours: int(student.ResetValid.Hours())}
+	address, err := student.ParseEmail(page.Email)
+	if err != nil {
+		page.Fault = "This is no email address. Please type the one that you get mail at."
+		return show(w, http.StatusBadRequest, "forgot-password.html", page)
+	}
+	for _, v := range []limit.Verdict{
+		s.Limits.Take(r.Context(), resetsOfAddress, s.Proxies.Client(r)),
+		s.Limits.Take(r.Context(), resetsOfName, string(address)),
+	} {
+		if !v.Allowed {
+			edge.RetryAfter(w, v.RetryAfter)
+			page.Fault = textTooOften
+			return show(w, http.StatusTooManyRequests, "forgot-password.html", page)
+		}
+	}
+	if err := reset.Ask(r.Context(), s.DB, address, s.Clock()); err != nil {
+		return err
+	}
+	page.Email = string(address)
+	return show(w, http.StatusOK, "link-asked.html", page)
+}

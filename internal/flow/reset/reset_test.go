@@ -1,0 +1,212 @@
+package reset_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	netmail "net/mail"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/reset"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
+	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// house answers requests and sends the mails to a real server.
+type house struct {
+	*reset.Office
+	t       *testing.T
+	server  *mailtest.Server
+	postman *email.Postman
+}
+
+func open(t *testing.T) *house {
+	t.Helper()
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, server := pgtest.New(t), mailtest.Start(t, mailtest.Script{}, mailtest.Options{})
+	to, err := mail.ParseServer(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &house{t: t, server: server,
+		Office: &reset.Office{DB: db, Mail: email.Desk{Box: box, Suppressed: email.Domains{"demo.school"}}, Clock: clock.At(now), PublicURL: "https://learn.test"},
+		postman: &email.Postman{DB: db, Box: box, Server: to, Zone: time.UTC, Clock: clock.At(now), Log: slog.New(slog.DiscardHandler),
+			From: netmail.Address{Address: "no-reply@registrar.school"}}}
+}
+
+func (h *house) ask(address student.Email) {
+	h.t.Helper()
+	if err := reset.Ask(h.t.Context(), h.DB, address, now); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// work does what is owed of a kind and counts it.
+func (h *house) work(kind task.Kind, do func(context.Context, task.Outbox) error) int {
+	h.t.Helper()
+	due, err := outbox.Claim(h.t.Context(), h.DB, kind, now, time.Minute, 100)
+	for _, d := range due {
+		err = errors.Join(err, do(h.t.Context(), task.Outbox{Task: d.ID, Claim: d.Claim}))
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return len(due)
+}
+
+// mails are those that arrive when everything owed was done.
+func (h *house) mails() []string {
+	h.t.Helper()
+	before := len(h.server.Messages())
+	h.work(task.PasswordReset, h.Answer)
+	h.work(task.EmailSend, h.postman.Deliver)
+	return h.server.Messages()[before:]
+}
+
+func (h *house) count(sql string) (n int) {
+	h.t.Helper()
+	if err := h.DB.QueryRow(h.t.Context(), sql).Scan(&n); err != nil {
+		h.t.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) organization(slug, name string) id.Organization {
+	h.t.Helper()
+	var o org.Organization
+	err := h.DB.InTx(h.t.Context(), func(tx *pg.Tx) (err error) {
+		o, _, err = org.Put(h.t.Context(), tx, slug, org.Patch{Name: &name}, now)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return o.ID
+}
+
+// account is a member of the organizations.
+func (h *house) account(address student.Email, via student.Origin, in ...id.Organization) {
+	h.t.Helper()
+	err := h.DB.InTx(h.t.Context(), func(tx *pg.Tx) error {
+		a, err := student.Create(h.t.Context(), tx, student.Draft{Email: address, FirstName: "Ana", CreatedBy: in[0], CreatedVia: via}, now)
+		if err != nil {
+			return err
+		}
+		var b pg.Batch
+		for _, o := range in {
+			org.AddMember(&b, o, a.ID, org.RoleMember, org.ViaAPI, now)
+		}
+		return b.Send(h.t.Context(), tx)
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+var link = regexp.MustCompile(`https://learn\.test/set-password/([\w-]+)`)
+
+// use sets a password by the link in the mail.
+func (h *house) use(text string) error {
+	h.t.Helper()
+	found := link.FindStringSubmatch(strings.ReplaceAll(text, "=\r\n", ""))
+	if found == nil {
+		h.t.Fatalf("the mail has no link:\n%s", text)
+	}
+	return h.DB.InTx(h.t.Context(), func(tx *pg.Tx) error {
+		return student.SetOwnPassword(h.t.Context(), tx, found[1], "$argon2id$x", now)
+	})
+}
+
+func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	north, south := h.organization("north", "North Institute"), h.organization("south", "South Institute")
+	h.account("api@school.org", student.ViaAPI, north)
+	h.account("roster@school.org", student.ViaRoster, north)
+	h.account("two@school.org", student.ViaAPI, north, south)
+	h.account("staff@school.org", student.ViaStaff, south)
+	if _, err := h.DB.Exec(t.Context(), `UPDATE members SET role = 'owner' WHERE user_id = (SELECT id FROM accounts WHERE email = 'staff@school.org')`); err != nil {
+		t.Fatal(err)
+	}
+	for address, sender := range map[student.Email]string{"api@school.org": "North Institute", "roster@school.org": "North Institute",
+		"two@school.org": "learn.test", "staff@school.org": "South Institute"} {
+		h.ask(address)
+		got := h.mails()
+		if len(got) != 1 || !strings.Contains(got[0], "To: ") || !strings.Contains(got[0], string(address)) || !strings.Contains(got[0], "Subject: "+sender+": set a new password") {
+			t.Fatalf("%s: %q", address, got)
+		}
+		if err := h.use(got[0]); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err := h.use(got[0]); !errors.Is(err, student.ErrLinkOver) {
+			t.Errorf("%s: a second use: %v", address, err)
+		}
+	}
+	if n := h.count(`SELECT count(*) FROM password_resets`) + h.count(`SELECT count(*) FROM outbox_tasks`) + h.count(`SELECT count(*) FROM emails WHERE sealed IS NOT NULL`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestNoMailLeaves(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.ask("nobody@school.org")
+	if got := h.mails(); len(got) != 0 || h.count(`SELECT count(*) FROM emails`) != 0 {
+		t.Errorf("to an address without an account: %q", got)
+	}
+	h.account("ana@demo.school", student.ViaAPI, h.organization("north", "North"))
+	h.ask("ana@demo.school")
+	if got := h.mails(); len(got) != 0 || h.count(`SELECT count(*) FROM emails WHERE status = 'suppressed' AND type = 'password_reset' AND sealed IS NULL`) != 1 {
+		t.Errorf("to a suppressed domain: %q", got)
+	}
+	if n := h.count(`SELECT count(*) FROM password_resets`) + h.count(`SELECT count(*) FROM outbox_tasks`); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestAMailboxIsNotFilled(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.account("ana@school.org", student.ViaAPI, h.organization("north", "North"))
+	for range 5 {
+		h.ask("ana@school.org")
+	}
+	if got := h.mails(); len(got) != 3 {
+		t.Errorf("%d mails for 5 requests", len(got))
+	}
+}
+
+func TestAClaimThatWasLostWritesNothing(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.account("ana@school.org", student.ViaAPI, h.organization("north", "North"))
+	h.ask("ana@school.org")
+	twice := func(ctx context.Context, ref task.Outbox) error {
+		return errors.Join(h.Answer(ctx, task.Outbox{Task: ref.Task, Claim: ref.Claim + 1}), h.Answer(ctx, ref), h.Answer(ctx, ref))
+	}
+	if n := h.work(task.PasswordReset, twice); n != 1 || h.count(`SELECT count(*) FROM emails`) != 1 {
+		t.Errorf("%d tasks, %d mails", n, h.count(`SELECT count(*) FROM emails`))
+	}
+}

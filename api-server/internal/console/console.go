@@ -9,6 +9,7 @@ package console
 import (
 	"bytes"
 	"embed"
+	"fmt"
 	"html/template"
 	"net/http"
 	"strconv"
@@ -70,6 +71,8 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/roster-runs/{id}/approve", handle(s.approveRun))
 		r.Post("/console/{slug}/roster-runs/{id}/discard", handle(s.discardRun))
 		r.Post("/console/{slug}/roster-runs/{id}/undo", handle(s.undoRun))
+		r.Get("/console/{slug}/plans", handle(s.showPlans))
+		r.Get("/console/{slug}/plans/{id}", handle(s.showPlan))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 	})
 }
@@ -170,7 +173,7 @@ var functions = template.FuncMap{
 		return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 1, 64) + " ms"
 	},
 	"text":  func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
-	"words": func(s journal.Status) string { return strings.ReplaceAll(string(s), "_", " ") },
+	"words": func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 }
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(static, "static/*.html"))

@@ -39,6 +39,12 @@ func newRecord(p Plan, tests []Test, results []Result) record {
 	return r
 }
 
+// Estimate is what the student would reach today, by the latest full tests; ok is false
+// while there is none.
+func Estimate(p Plan, tests []Test, results []Result) (e decimal.Number, ok bool) {
+	return newRecord(p, tests, results).estimate()
+}
+
 // estimate is E: the median of the last three full scores, of two the lower one. ok is
 // false while there is none.
 func (r record) estimate() (e decimal.Number, ok bool) {

@@ -279,6 +279,38 @@ func selectHistory(ctx context.Context, q pg.Querier, plan id.Plan, limit int) (
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
 }
 
+// selectLines narrows an organization's plans down, the latest first.
+func selectLines(ctx context.Context, q pg.Querier, org id.Organization, user id.User, which string, below id.Plan, limit int) ([]Line, error) {
+	rows, err := q.Query(ctx, `
+		SELECT p.id, a.email, a.first_name, a.last_name, p.exam, p.status, p.at_risk, p.target_score_e4, p.exam_date,
+			coalesce(t.kind, ''), coalesce(t.section, ''), coalesce(t.state, ''), t.opens_on, t.due_on
+		FROM plans p JOIN accounts a ON a.id = p.user_id
+		LEFT JOIN LATERAL (
+			SELECT kind, section, state, opens_on, due_on FROM plan_tests WHERE plan_id = p.id ORDER BY slot DESC LIMIT 1) t ON true
+		WHERE p.organization_id = $1 AND ($2 = 0 OR p.user_id = $2) AND ($4 = 0 OR p.id < $4)
+		  AND CASE $3 WHEN 'at_risk' THEN p.at_risk AND p.status = 'active' WHEN '' THEN true ELSE p.status = $3 END
+		ORDER BY p.id DESC LIMIT $5`, org, user, which, below, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Line, err error) {
+		err = row.Scan(&l.ID, &l.Email, &l.FirstName, &l.LastName, &l.Exam, &l.Status, &l.AtRisk, &l.Target, &l.ExamDate,
+			&l.Last.Kind, &l.Last.Section, &l.Last.State, &l.Last.OpensOn, &l.Last.DueOn)
+		return l, err
+	})
+}
+
+func selectDrills(ctx context.Context, q pg.Querier, plan id.Plan) ([]Drilled, error) {
+	rows, err := q.Query(ctx, `
+		SELECT d.slot, d.section, coalesce(i.title, ''), d.due_on, coalesce(a.status, '')
+		FROM plan_drills d LEFT JOIN catalog_items i ON i.id = d.item_id LEFT JOIN assignments a ON a.id = d.assignment_id
+		WHERE d.plan_id = $1 ORDER BY d.slot, d.section`, plan)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Drilled])
+}
+
 func selectStaff(ctx context.Context, q pg.Querier, org id.Organization) ([]StaffMember, error) {
 	rows, err := q.Query(ctx, `
 		SELECT a.email, m.role FROM members m JOIN accounts a ON a.id = m.user_id

@@ -1,0 +1,173 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+type plansPage struct {
+	frame
+	Choices []planChoice
+	Which   string
+	User    id.User // 0: everyone
+	Lines   []plan.Line
+	Older   id.Plan // where the next page begins; 0: there is none
+}
+
+type planChoice struct{ Name, Label string }
+
+var planChoices = []planChoice{{"", "All"}, {string(plan.Active), "Active"}, {plan.ChooseAtRisk, "At risk"}, {string(plan.Paused), "Paused"}, {string(plan.Closed), "Closed"}}
+
+// pageOfPlans is how many plans a page lists.
+const pageOfPlans = 50
+
+func (s *Server) showPlans(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "plans", "Test plans")
+	if err != nil {
+		return err
+	}
+	p := plansPage{frame: f, Choices: planChoices, Which: r.URL.Query().Get("show"), User: id.User(number(r, "user_id"))}
+	if !slices.ContainsFunc(planChoices, func(c planChoice) bool { return c.Name == p.Which }) {
+		p.Which = ""
+	}
+	p.Lines, err = plan.Lines(r.Context(), s.DB, f.Here.Organization, p.User, p.Which, id.Plan(number(r, "below")), pageOfPlans)
+	if err != nil {
+		return err
+	}
+	if len(p.Lines) == pageOfPlans {
+		p.Older = p.Lines[len(p.Lines)-1].ID
+	}
+	return show(w, http.StatusOK, "plans.html", p)
+}
+
+type planPage struct {
+	frame
+	Student     student.Account
+	Plan        plan.Stored
+	CurrentPace plan.Pace
+	Exam        string     // its display name
+	LastDay     clock.Date // on which a test may be open
+	Estimate    string     // "" while there is no full result
+	Browser     bool       // the student's tests open only in the secure exam browser
+	Sections    []string   // of the exam, in its order
+	Tests       []planTest
+	Chart       *scoreChart // nil while there is no full result
+	Drills      []plan.Drilled
+	History     []planEntry
+	Cut         bool // whether the history is longer
+}
+
+// planTest is one slot in the page's words.
+type planTest struct {
+	plan.Slot
+	Title string
+	Score string   // as the exam writes it; "" while there is none
+	Marks []string // of the page's sections
+}
+
+// historyShown is how many lines of a plan's history the page shows.
+const historyShown = 500
+
+// showPlan shows a plan with its settings, its tests and everything that was done to it.
+func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
+	ctx := r.Context()
+	f, err := s.frame(r, "plans", "Test plan")
+	if err != nil {
+		return err
+	}
+	which, err := edge.IDParam[id.Plan](r, "id")
+	if err != nil {
+		return err
+	}
+	stored, err := plan.Find(ctx, s.DB, f.Here.Organization, which)
+	if err != nil {
+		return err
+	}
+	p := planPage{frame: f, Plan: stored}
+	if p.Student, err = student.Find(ctx, s.DB, stored.User); err != nil {
+		return err
+	}
+	if p.Browser, err = plan.SafeExamBrowser(ctx, s.DB, stored.Organization, stored.User); err != nil {
+		return err
+	}
+	if p.Drills, err = plan.Drills(ctx, s.DB, which); err != nil {
+		return err
+	}
+	if err := s.readTests(r, &p); err != nil {
+		return err
+	}
+	if err := s.readHistory(r, &p); err != nil {
+		return err
+	}
+	return show(w, http.StatusOK, "plan.html", p)
+}
+
+func (s *Server) readTests(r *http.Request, p *planPage) error {
+	all, err := plan.Slots(r.Context(), s.DB, p.Plan.ID)
+	if err != nil {
+		return err
+	}
+	slots := all[p.Plan.ID]
+	var papers []id.Item
+	for _, t := range slots {
+		papers = append(papers, id.Item(t.Paper))
+	}
+	items, err := catalog.Load(r.Context(), s.DB, p.Plan.Organization, papers)
+	if err != nil {
+		return err
+	}
+	scale, _ := catalog.ScaleOf(p.Plan.Exam) // plans are for exams with a scale alone
+	p.Exam, p.LastDay = scale.Label, plan.LastDay(p.Plan.Goal.ExamDate, p.Plan.AccessEnd)
+	for _, c := range scale.Sections {
+		p.Sections = append(p.Sections, c.Name)
+	}
+	for _, t := range slots {
+		p.Tests = append(p.Tests, newPlanTest(t, items[id.Item(t.Paper)], p))
+	}
+	p.CurrentPace = testplan.ShowPlan(p.Plan, slots).CurrentPace
+	seen, err := p.Plan.Plan(plan.Scale{Exam: p.Plan.Exam}, clock.Date{})
+	if err != nil {
+		return err
+	}
+	tests, results := plan.Tests(slots)
+	if e, known := plan.Estimate(seen, tests, results); known {
+		p.Estimate = e.String()
+		p.Chart = newScoreChart(p.Plan, slots, scale, p.LastDay, clock.DateIn(p.Plan.StartedAt, seen.Zone))
+	}
+	return nil
+}
+
+func newPlanTest(t plan.Slot, item catalog.Item, p *planPage) planTest {
+	shown := planTest{Slot: t, Title: item.Title}
+	if t.Score != nil {
+		shown.Score = t.Score.String()
+		if t.Kind != plan.SkillsCheck {
+			shown.Score = catalog.Label(p.Plan.Exam, *t.Score, item.MaxScore)
+		}
+	}
+	for _, name := range p.Sections {
+		mark := ""
+		if n, ok := t.Sections[name]; ok {
+			mark = n.String()
+		}
+		shown.Marks = append(shown.Marks, mark)
+	}
+	return shown
+}
+
+func (s *Server) readHistory(r *http.Request, p *planPage) error {
+	history, err := plan.History(r.Context(), s.DB, p.Plan.ID, historyShown+1)
+	p.Cut = len(history) > historyShown
+	for _, e := range history[:min(len(history), historyShown)] {
+		p.History = append(p.History, newPlanEntry(e))
+	}
+	return err
+}

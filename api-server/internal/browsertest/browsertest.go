@@ -142,3 +142,21 @@ func (b *Browser) Screenshot(name string) {
 		b.t.Log(err)
 	}
 }
+
+// Value is what the JavaScript expression gives, as a text.
+func (b *Browser) Value(expression string) string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
+}
+
+// Click clicks what the CSS selector finds, once it can be seen.
+func (b *Browser) Click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}

@@ -19,11 +19,14 @@ var (
 	Platform []byte
 )
 
-// Routes serves the document as openapi.yaml and openapi.json, without a key.
-func Routes(r chi.Router, document []byte) {
+// Routes serves the document, below the path base, as openapi.yaml and openapi.json and
+// as a page at docs, without a key.
+func Routes(r chi.Router, base string, document []byte) {
 	asJSON := toJSON(document)
 	r.Get("/openapi.yaml", serve("application/yaml", document))
 	r.Get("/openapi.json", serve("application/json", asJSON))
+	r.Get("/docs", showViewer(title(asJSON), base))
+	assetRoutes(r)
 }
 
 func serve(mediaType string, text []byte) http.HandlerFunc {
@@ -45,4 +48,12 @@ func toJSON(document []byte) []byte {
 		panic("openapi: an embedded document is broken: " + err.Error())
 	}
 	return document
+}
+
+func title(asJSON []byte) string {
+	var document struct{ Info struct{ Title string } }
+	if err := json.Unmarshal(asJSON, &document); err != nil {
+		panic("openapi: an embedded document is broken: " + err.Error())
+	}
+	return document.Info.Title
 }

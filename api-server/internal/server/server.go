@@ -78,7 +78,7 @@ func New(d Deps) APIs {
 		Rosters: d.Rosters,
 		Box:     d.Box, Limits: limits, Rate: d.Rate}
 	public.Route("/api/v1", func(r chi.Router) {
-		openapi.Routes(r, openapi.Partner)
+		openapi.Routes(r, "/api/v1", openapi.Partner)
 		r.Group(partner.Routes)
 	})
 	keeper := webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}
@@ -95,7 +95,7 @@ func New(d Deps) APIs {
 		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box},
 		Rosters: d.Rosters, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
-		openapi.Routes(r, openapi.Platform)
+		openapi.Routes(r, "/platform/v1", openapi.Platform)
 		r.Group(admin.Routes)
 	})
 	return APIs{public, private}

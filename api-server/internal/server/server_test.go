@@ -37,7 +37,7 @@ func TestDocumentsHaveEveryRoute(t *testing.T) {
 			}
 			var registered []string
 			err = chi.Walk(c.routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
-				if strings.Contains(route, "/v1/") && !strings.Contains(route, "/openapi.") { // pages are for browsers
+				if strings.Contains(route, "/v1/") && !strings.Contains(route, "/openapi.") && !strings.Contains(route, "/docs") { // pages are for browsers
 					registered = append(registered, method+" "+route)
 				}
 				return nil

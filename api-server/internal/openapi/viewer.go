@@ -1,0 +1,99 @@
+package openapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"io"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// viewer holds the page that shows a document, and Swagger UI, which renders it:
+// hack/update-viewer takes it from npm. Its licence and its parts' are beside it.
+//
+//go:embed viewer
+var viewer embed.FS
+
+// viewerPolicy lets the page load its own scripts, styles and document, and call the API
+// beside it; no other host, nothing inline and no evaluated text. Swagger UI's icons are
+// data: images.
+const viewerPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+var viewerPage = template.Must(template.ParseFS(viewer, "viewer/page.html"))
+
+// showViewer answers the page of the document at base + "/openapi.json". Asset addresses
+// name their content, so that a browser may keep them for ever.
+func showViewer(title, base string) http.HandlerFunc {
+	address := func(asset string) string {
+		sum := sha256.Sum256(mustRead(asset))
+		return base + "/docs/" + asset + "?v=" + hex.EncodeToString(sum[:6])
+	}
+	var page bytes.Buffer
+	err := viewerPage.Execute(&page, map[string]string{"Title": title, "Document": base + "/openapi.json",
+		"Bundle": address("swagger-ui-bundle.js"), "Start": address("start.js"),
+		"Style": address("swagger-ui.css"), "Own": address("page.css")})
+	if err != nil {
+		panic("openapi: the page cannot be rendered: " + err.Error())
+	}
+	return func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", viewerPolicy)
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Cache-Control", "no-cache")
+		_, _ = w.Write(page.Bytes()) // the browser may be gone
+	}
+}
+
+// mustRead is an asset as it is embedded: compressed, where there is a file of that name
+// with .gz.
+func mustRead(asset string) []byte {
+	text, err := viewer.ReadFile("viewer/" + asset + ".gz")
+	if err != nil {
+		text, err = viewer.ReadFile("viewer/" + asset)
+	}
+	if err != nil {
+		panic("openapi: an asset is missing: " + err.Error())
+	}
+	return text
+}
+
+func assetRoutes(r chi.Router) {
+	for asset, mediaType := range map[string]string{
+		"swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+		"start.js":             "text/javascript; charset=utf-8",
+		"swagger-ui.css":       "text/css; charset=utf-8",
+		"page.css":             "text/css; charset=utf-8",
+	} {
+		r.Get(path.Join("/docs", asset), serveAsset(mediaType, mustRead(asset)))
+	}
+}
+
+func serveAsset(mediaType string, text []byte) http.HandlerFunc {
+	packed := bytes.HasPrefix(text, []byte("\x1f\x8b"))
+	return func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", mediaType)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		body := io.Reader(bytes.NewReader(text))
+		if packed {
+			h.Set("Vary", "Accept-Encoding")
+			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+				h.Set("Content-Encoding", "gzip")
+			} else if unpacked, err := gzip.NewReader(body); err == nil {
+				body = unpacked
+			}
+		}
+		_, _ = io.Copy(w, body) // the browser may be gone
+	}
+}

@@ -56,7 +56,7 @@ func newHouse(ctx context.Context, r *run) (_ *house, err error) {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	if err := h.startServers(ctx, tools); err != nil {
+	if err := h.startServers(ctx, r, tools); err != nil {
 		return nil, err
 	}
 	if r.statements {
@@ -64,15 +64,19 @@ func newHouse(ctx context.Context, r *run) (_ *house, err error) {
 			return nil, err
 		}
 	}
-	logs := h.dir
-	if r.keep != "" {
-		logs = r.keep
-	}
-	h.settings.Bin, h.settings.LogDir = bin, logs
+	h.settings.Bin, h.settings.LogDir = bin, h.logs(r)
 	return h, h.startPrograms(ctx)
 }
 
-func (h *house) startServers(ctx context.Context, tools stack.Tools) error {
+// logs is the folder for logs.
+func (h *house) logs(r *run) string {
+	if r.keep != "" {
+		return r.keep
+	}
+	return h.dir
+}
+
+func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) error {
 	user, err := stack.ServiceUser()
 	if err != nil {
 		return err
@@ -85,7 +89,7 @@ func (h *house) startServers(ctx context.Context, tools stack.Tools) error {
 		return err
 	}
 	h.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true,
-		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.dir, "postgres.log")})
+		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.logs(r), "postgres.log")})
 	if err != nil {
 		return err
 	}
@@ -158,13 +162,14 @@ func (h *house) privatePorts() map[*stack.Program]int {
 
 // watchStatements makes PostgreSQL add up what each statement costs; printStatements shows it.
 func (h *house) watchStatements(ctx context.Context) error {
-	if err := h.superuser(ctx, "postgres", `ALTER SYSTEM SET shared_preload_libraries = 'pg_stat_statements'`); err != nil {
+	if err := h.superuser(ctx, "postgres", `ALTER SYSTEM SET shared_preload_libraries = pg_stat_statements, auto_explain`); err != nil {
 		return err
 	}
 	if err := errors.Join(h.postgres.Stop(), h.postgres.Start(ctx)); err != nil {
 		return err
 	}
-	for _, statement := range []string{`CREATE EXTENSION pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`, `SELECT pg_reload_conf()`} {
+	for _, statement := range []string{`CREATE EXTENSION pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
+		`ALTER SYSTEM SET auto_explain.log_min_duration = '50ms'`, `ALTER SYSTEM SET log_min_duration_statement = '50ms'`, `ALTER SYSTEM SET log_lock_waits = on`, `ALTER SYSTEM SET deadlock_timeout = '100ms'`, `SELECT pg_reload_conf()`} {
 		if err := h.superuser(ctx, "registrar", statement); err != nil {
 			return err
 		}

@@ -60,7 +60,7 @@ func (r *run) verdict(what string, ok bool, format string, args ...any) {
 func main() {
 	scale := flag.Float64("scale", 1, "size of the cases; 0.1 is a tenth")
 	keep := flag.String("keep", "", "folder for logs and CPU profiles")
-	statements := flag.Bool("statements", false, "show what each SQL statement cost")
+	statements := flag.Bool("statements", false, "show what each SQL statement cost, and log the plans of slow ones (with -keep)")
 	list := flag.Bool("list", false, "list the cases")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

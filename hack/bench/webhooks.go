@@ -281,6 +281,9 @@ func latency(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.printStatements(ctx, r); err != nil {
+		return err
+	}
 	b50, b99 := percentile(beside, .50), percentile(beside, .99)
 	ratio := b99.Seconds() / p99.Seconds()
 	r.verdict("the same beside hanging URLs", ratio <= 1.5, "p50 %s, p99 %s: %.2f times the line above (must 1.5)", round(b50), round(b99), ratio)
@@ -303,7 +306,7 @@ func (s *scene) latency(ctx context.Context, r *run, name string) ([]time.Durati
 		return nil, err
 	}
 	wait()
-	return s.delays(committed), nil
+	return s.delays(committed), s.slowest(ctx, r, committed)
 }
 
 func idle(ctx context.Context, r *run) (err error) {

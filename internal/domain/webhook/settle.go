@@ -31,12 +31,14 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	if err != nil {
 		return fmt.Errorf("locking health: %w", err)
 	}
-	fresh, err := insertAttempts(ctx, tx, outcomes)
+	outcomes = once(outcomes)
+	known, err := insertAttempts(ctx, tx, outcomes)
 	if err != nil {
 		return fmt.Errorf("recording attempts: %w", err)
 	}
-	offs := fold(healths, outcomes, fresh)
-	if err := updateSettled(ctx, tx, healths, outcomes, fresh); err != nil {
+	fresh := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return !known[o.key()] })
+	offs := fold(healths, fresh)
+	if err := updateSettled(ctx, tx, healths, fresh); err != nil {
 		return fmt.Errorf("settling deliveries: %w", err)
 	}
 	for _, off := range offs {
@@ -74,14 +76,25 @@ type off struct {
 	reason       string
 }
 
+// once leaves out repeats of an attempt: two tasks may have made it at the same time while
+// PostgreSQL was away, and end up in one group.
+func once(outcomes []Outcome) []Outcome {
+	seen := make(map[attemptKey]bool, len(outcomes))
+	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool {
+		repeated := seen[o.key()]
+		seen[o.key()] = true
+		return repeated
+	})
+}
+
 // fold applies fresh outcomes to the healths, and tells which URLs that switches off. A
 // ping that fails says nothing about the run of failures; one that arrives ends it. An
 // endpoint without a health row was removed.
-func fold(healths map[id.Endpoint]*Health, outcomes []Outcome, fresh map[attemptKey]bool) []off {
+func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 	var offs []off
-	for _, o := range outcomes {
+	for _, o := range fresh {
 		h := healths[o.Endpoint]
-		if h == nil || !fresh[o.key()] || (o.Ping && o.Verdict != Delivered) {
+		if h == nil || (o.Ping && o.Verdict != Delivered) {
 			continue
 		}
 		next, isOff := h.After(o.Verdict == Delivered, o.at())

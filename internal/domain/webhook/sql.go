@@ -412,40 +412,40 @@ func cleanText(s string) string {
 }
 
 // updateSettled writes what fresh outcomes made of their deliveries and of the healths.
-func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Health, outcomes []Outcome, fresh map[attemptKey]bool) error {
+//
+// The rows are looked up by id alone, and each finds its values by its place among the
+// sorted ids. A join would let the planner walk all deliveries between the first and the last
+// instead, which is a second's work once one of them has hung for ten beside a backlog. The
+// bounds on id let PostgreSQL leave out the partitions of other days.
+func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Health, outcomes []Outcome) error {
+	outcomes = slices.Clone(outcomes)
+	slices.SortFunc(outcomes, func(a, b Outcome) int { return bytes.Compare(a.Delivery[:], b.Delivery[:]) })
 	var (
-		ids         [][16]byte
-		statuses    []string
-		numbers     []int32
-		tries       []int32
-		dues        []time.Time
-		least, most id.Delivery
+		ids      = make([]id.Delivery, len(outcomes))
+		statuses = make([]string, len(outcomes))
+		numbers  = make([]int32, len(outcomes))
+		tries    = make([]int32, len(outcomes))
+		dues     = make([]time.Time, len(outcomes))
 	)
-	for _, o := range outcomes {
-		if !fresh[o.key()] {
-			continue
+	for i, o := range outcomes {
+		ids[i], numbers[i], tries[i] = o.Delivery, int32(o.Number), int32(o.Tries+1)
+		statuses[i], dues[i] = o.next()
+		if healths[o.Endpoint] == nil && statuses[i] == "waiting" {
+			statuses[i] = "cancelled" // the URL was removed meanwhile
 		}
-		status, due := o.next()
-		if healths[o.Endpoint] == nil && status == "waiting" {
-			status = "cancelled" // the URL was removed meanwhile
-		}
-		if len(ids) == 0 || bytes.Compare(o.Delivery[:], least[:]) < 0 {
-			least = o.Delivery
-		}
-		if len(ids) == 0 || bytes.Compare(o.Delivery[:], most[:]) > 0 {
-			most = o.Delivery
-		}
-		ids, statuses, dues = append(ids, o.Delivery), append(statuses, status), append(dues, due)
-		numbers, tries = append(numbers, int32(o.Number)), append(tries, int32(o.Tries+1))
 	}
 	var batch pgx.Batch
-	batch.Queue(`
-		UPDATE webhook_deliveries AS d
-		SET status = u.status, tries = u.tries, attempts = u.number, due_at = u.due, lease = NULL, lease_until = NULL,
-			finished_at = CASE WHEN u.status = 'waiting' THEN NULL ELSE u.due END, asked = false, in_order = false
-		FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[], $5::timestamptz[]) AS u(id, status, number, tries, due)
-		WHERE d.id = u.id AND d.id >= $6 AND d.id <= $7 AND d.attempts = u.number - 1 AND d.status IN ('leased', 'waiting')`,
-		ids, statuses, numbers, tries, dues, least, most)
+	if len(ids) > 0 {
+		batch.Queue(`
+			UPDATE webhook_deliveries AS d
+			SET status = ($2::text[])[width_bucket(d.id, $1::uuid[])], tries = ($4::int[])[width_bucket(d.id, $1::uuid[])],
+				attempts = ($3::int[])[width_bucket(d.id, $1::uuid[])], due_at = ($5::timestamptz[])[width_bucket(d.id, $1::uuid[])],
+				finished_at = CASE ($2::text[])[width_bucket(d.id, $1::uuid[])] WHEN 'waiting' THEN NULL ELSE ($5::timestamptz[])[width_bucket(d.id, $1::uuid[])] END,
+				lease = NULL, lease_until = NULL, asked = false, in_order = false
+			WHERE d.id = ANY ($1::uuid[]) AND d.id >= $6 AND d.id <= $7 AND d.status IN ('leased', 'waiting')
+			  AND d.attempts = ($3::int[])[width_bucket(d.id, $1::uuid[])] - 1`,
+			ids, statuses, numbers, tries, dues, ids[0], ids[len(ids)-1])
+	}
 	queueHealths(&batch, healths)
 	return tx.SendBatch(ctx, &batch).Close()
 }

@@ -301,6 +301,24 @@ func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
 	}
 }
 
+func TestAnAttemptThatTwoTasksMadeCountsOnceInOneGroup(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	record(t, k.DB, org, webhook.StudentJoined, webhook.StudentLeft)
+	made := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Retry, now)
+	settle(t, k.DB, append(made, made...)...)
+	var failures, attempts, tries int
+	if err := k.DB.QueryRow(t.Context(), `SELECT consecutive_failures, (SELECT count(*) FROM webhook_attempts), (SELECT sum(tries) FROM webhook_deliveries)
+		FROM webhook_health WHERE endpoint_id = $1`, e.ID).Scan(&failures, &attempts, &tries); err != nil {
+		t.Fatal(err)
+	}
+	if failures != 2 || attempts != 2 || tries != 2 {
+		t.Errorf("%d failures, %d attempts, %d tries; want 2 of each", failures, attempts, tries)
+	}
+}
+
 func TestADeadURLIsProbedOneAtATime(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t)

@@ -50,6 +50,10 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	axe, err := stack.EnsureAxe(ctx, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "No axe-core, so tests of accessibility are skipped:", err)
+	}
 	servers, err := start(ctx, tools)
 	if err != nil {
 		return 0, err
@@ -60,6 +64,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		"TEST_REDIS_URL="+servers.redis.URL(),
 		"REGISTRAR_BIN="+bin,
 		"CHROMIUM="+tools.Chromium,
+		"AXE_CORE="+axe,
 		"KUBEBUILDER_ASSETS="+kube,
 	))
 }

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/api-server/internal/browsertest"
+	"github.com/registrar-dev/registrar/hack/chromium"
 )
 
 func TestTheConsoleInABrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	b := browsertest.Open(t)
+	b := chromium.Open(t)
 	b.Size(1200, 900)
 	b.Visit(s.URL() + "/console/")
 	b.Type("#name", "olive@north-institute.org")

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/api-server/internal/browsertest"
+	"github.com/registrar-dev/registrar/hack/chromium"
 )
 
 // hold sends a snapshot of which most are missing, and gives the path of its review page.
@@ -32,7 +32,7 @@ func TestAHeldImportIsReviewedInABrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	path := s.hold(t)
-	b := browsertest.Open(t)
+	b := chromium.Open(t)
 	b.Size(1200, 900)
 	b.Visit(s.URL() + path)
 	b.Type("#name", "olive@north-institute.org")

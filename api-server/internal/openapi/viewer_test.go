@@ -10,8 +10,8 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
-	"github.com/registrar-dev/registrar/api-server/internal/browsertest"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 )
@@ -36,8 +36,7 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	e := apitest.New(t)
 	e.Organization(t, "north")
 	key := e.Key(t, "north", org.ReadOnly)
-	b := browsertest.Open(t)
-	heard := b.Overhear()
+	b := chromium.Open(t) // which fails the test for requests to other hosts and for whatever the browser complains of
 	b.Size(1280, 900)
 	b.Visit(e.URL() + "/api/v1/docs")
 	b.Await(".opblock-summary")
@@ -70,13 +69,6 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	b.Dark(true)
 	b.Await("html.dark-mode")
 	b.Screenshot("docs-telephone-dark")
-
-	if abroad := heard.Abroad(e.URL()); len(abroad) > 0 {
-		t.Errorf("the page asks other hosts: %q", abroad)
-	}
-	if complaints := heard.Complaints(); len(complaints) > 0 {
-		t.Errorf("the browser complains: %q", complaints)
-	}
 }
 
 func router() http.Handler {

@@ -10,8 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
+	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
@@ -144,23 +143,36 @@ func TestAForgottenPasswordInABrowser(t *testing.T) {
 		t.Fatalf("%d", p.status)
 	}
 	arrived := s.mailbox(t)
-	ctx := chromium(t)
-	err := chromedp.Do(ctx,
-		chromedp.Navigate(s.url+"/sign-in/"), see("Sign in"), click(".hint a"), see("Forgot your password?"), picture("forgot-password"),
-		fill("email", "olive@institute.org"), submit(), see("Look into your mailbox"), picture("link-asked"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := chromium.Open(t)
+	b.Visit(s.url + "/sign-in/")
+	b.AwaitHeading("Sign in")
+	b.Click(".hint a")
+	b.AwaitHeading("Forgot your password?")
+	b.Screenshot("forgot-password")
+	b.Accessible("forgot-password")
+	b.Type("#email", "olive@institute.org")
+	b.Click("main button")
+	b.AwaitHeading("Look into your mailbox")
+	b.Screenshot("link-asked")
+	b.Accessible("link-asked")
 	link := resetLink.FindString(await(t, arrived, "olive@institute.org"))
-	var who string
-	err = chromedp.Do(ctx,
-		chromedp.Navigate(link), see("Set your password"), read("main", &who),
-		fill("password", password), fill("again", password), submit(), see("Your password is set"),
-		click("a.button"), see("Sign in"), fill("name", "olive@institute.org"), fill("password", password), submit(), see("My courses"),
-		chromedp.Navigate(link), see("This link cannot be used any more"), click("main p a"), see("Forgot your password?"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.Visit(link)
+	b.AwaitHeading("Set your password")
+	who := b.TextOf("main")
+	b.Type("#password", password)
+	b.Type("#again", password)
+	b.Press("Set password")
+	b.AwaitHeading("Your password is set")
+	b.Press("Sign in")
+	b.AwaitHeading("Sign in")
+	b.Type("#name", "olive@institute.org")
+	b.Type("#password", password)
+	b.Press("Sign in")
+	b.AwaitHeading("My courses")
+	b.Visit(link)
+	b.AwaitHeading("This link cannot be used any more")
+	b.Click("main p a")
+	b.AwaitHeading("Forgot your password?")
 	if !strings.Contains(who, "olive@institute.org") {
 		t.Errorf("the page: %q", who)
 	}

@@ -1,0 +1,66 @@
+package chromium
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What a browser is watched for is noticed.
+func TestABrowserIsWatched(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ policy, body, want string }{
+		"a script that the policy forbids": {"script-src 'none'", `<script>document.title = "ran"</script>`, "Content Security Policy"},
+		"another host":                     {"", `<img src="http://127.0.0.2:9/pixel.png" alt="">`, "a request to http://127.0.0.2:9/pixel.png"},
+		"a dialog":                         {"", `<script>setTimeout(() => alert("hello"))</script>`, "a dialog: hello"},
+		"an exception":                     {"", `<script>throw new Error("no")</script>`, "an exception"},
+		"an error on the console":          {"", `<script>console.error("no")</script>`, "console.error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := Open(t)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Security-Policy", c.policy)
+				fmt.Fprintf(w, `<!doctype html><html lang="en"><title>x</title><link rel="icon" href="data:,"><h1>Page</h1>%s</html>`, c.body)
+			}))
+			t.Cleanup(server.Close)
+			b.Visit(server.URL)
+			b.watch.await(t, c.want)
+		})
+	}
+}
+
+// await waits for a fault that says want, and forgets what was found.
+func (w *watch) await(t *testing.T, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	for {
+		heard := w.more()
+		if slices.ContainsFunc(w.take(), func(fault string) bool { return strings.Contains(fault, want) }) {
+			return
+		}
+		select {
+		case <-heard:
+		case <-ctx.Done():
+			t.Fatalf("nothing was noticed of %q", want)
+		}
+	}
+}
+
+func TestWhatKeepsPeopleOutIsFound(t *testing.T) {
+	t.Parallel()
+	b := Open(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `<!doctype html><html lang="en"><title>x</title><link rel="icon" href="data:,"><main><h1>Page</h1><input></main></html>`)
+	}))
+	t.Cleanup(server.Close)
+	b.Visit(server.URL)
+	if found := b.violations(axe(t)); len(found) != 1 || found[0].ID != "label" {
+		t.Errorf("found %+v, want the field without a label", found)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/api-server/client"
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -31,7 +32,8 @@ type house struct {
 
 	api, worker, sender *stack.Program
 
-	key string // full access
+	key     string // full access
+	partner *client.ClientWithResponses
 }
 
 // limit is how long anything that is waited for may take. It is no measure of speed.
@@ -123,6 +125,9 @@ func (h *house) seed() {
 	var key struct{ Key string }
 	h.platform(http.MethodPost, "organizations/demo/api-keys", `{"name": "Tests", "access": "full"}`, &key)
 	h.key = key.Key
+	var err error
+	h.partner, err = client.New(h.settings.PublicURL(), h.key)
+	must(h.t, err)
 	var made struct {
 		Secret string `json:"signing_secret"`
 	}
@@ -158,31 +163,18 @@ func (h *house) call(method, address, header, value, body string) (int, []byte) 
 	return resp.StatusCode, text
 }
 
-// provisioned is what these tests look at of an answer.
-type provisioned struct {
-	Status         string `json:"status"`
-	UserID         int64  `json:"user_id"`
-	CreatedUser    bool   `json:"created_user"`
-	SetPasswordURL string `json:"set_password_url"`
-	Email          struct {
-		Status, Type string
-	} `json:"email"`
-	Enrollments []struct {
-		Action string `json:"action"`
-	} `json:"enrollments"`
-}
-
 // provision onboards a student into IELTS.
-func (h *house) provision(email string, wantStatus int) provisioned {
+func (h *house) provision(email string, wantStatus int) *client.Provisioned {
 	h.t.Helper()
-	body := fmt.Sprintf(`{"email": %q, "first_name": "Asha", "last_name": "Rao", "courses": ["ielts"]}`, email)
-	status, text := h.call(http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", "X-API-Key", h.key, body)
-	if status != wantStatus {
-		h.t.Fatalf("provisioning %s: %d, want %d: %s", email, status, wantStatus, text)
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	answer, err := h.partner.ProvisionStudentWithResponse(ctx, nil, client.ProvisionRequest{
+		Email: email, FirstName: "Asha", LastName: "Rao", Courses: []string{"ielts"}})
+	must(h.t, err)
+	if answer.StatusCode() != wantStatus {
+		h.t.Fatalf("provisioning %s: %d, want %d: %s", email, answer.StatusCode(), wantStatus, answer.Body)
 	}
-	var p provisioned
-	must(h.t, json.Unmarshal(text, &p))
-	return p
+	return answer.Student()
 }
 
 // awaitEvents waits for n webhook requests about the student and returns them.

@@ -11,8 +11,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 var rosterCases = []benchCase{
@@ -40,7 +43,7 @@ func importing(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	neighbour := &partner{house: h, key: keys[1].Key, client: &http.Client{}}
-	quiet, err := neighbour.pace(ctx, r.lasting(10*time.Second), nil)
+	quiet, err := neighbour.pace(ctx, r.lasting(20*time.Second), nil)
 	if err != nil {
 		return err
 	}
@@ -49,9 +52,15 @@ func importing(ctx context.Context, r *run) (err error) {
 	var neighbourErr error
 	var calls sync.WaitGroup
 	calls.Go(func() { busy, neighbourErr = neighbour.pace(ctx, time.Hour, over) })
+	parts := &phases{}
+	calls.Go(func() { parts.watch(ctx, h.db, over) })
+	cpu, log := h.cpu(), h.walBytes(ctx)
+	profiled := h.profiles(ctx, r, int(r.lasting(20*time.Second).Seconds()))
 	first, err := h.importRoster(ctx, keys[0].Key, file, fmt.Sprintf(`"create":%d`, n))
+	used, logged := h.cpu().since(cpu, n), h.walBytes(ctx)-log
 	close(over)
 	calls.Wait()
+	profiled()
 	if err := errors.Join(err, neighbourErr); err != nil {
 		return err
 	}
@@ -81,6 +90,9 @@ func importing(ctx context.Context, r *run) (err error) {
 	r.printf("  people.csv of %.1f MB, %d people and as many places in classes", float64(size)/1e6, n)
 	r.verdict("the import", first <= 60*scale && first <= 4*bare, "%.1f s (at most %.0f), %.1f times a bare COPY of the rows, %.1f s (at most 4)",
 		first.Seconds(), (60 * scale).Seconds(), first.Seconds()/bare.Seconds(), bare.Seconds())
+	r.printf("  of which %s", parts)
+	r.printf("  the neighbour's calls: %s; without the import: %s", busy.spread(), quiet.spread())
+	r.printf("  a person, with the neighbour's calls: CPU %s, %d bytes of WAL", used, logged/int64(n))
 	r.verdict("the same file again", again <= 12*scale && before == after, "%.1f s (at most %.0f), %d rows written (none)",
 		again.Seconds(), (12 * scale).Seconds(), after-before)
 	r.verdict("peak memory of the worker", rss <= 200<<20, "%d MiB (at most 200)", rss>>20)
@@ -154,6 +166,55 @@ func (p *partner) pace(ctx context.Context, lasting time.Duration, over <-chan s
 		}
 		m.times = append(m.times, time.Since(at))
 	}
+}
+
+// spread tells how calls went beside their p99.
+func (m measured) spread() string {
+	times := slices.Sorted(slices.Values(m.times))
+	round := func(p float64) time.Duration { return percentile(times, p).Round(100 * time.Microsecond) }
+	return fmt.Sprintf("%d, p50 %s, p90 %s, p99 %s, max %s", len(times), round(.5), round(.9), round(.99), round(1))
+}
+
+// walBytes is how much PostgreSQL has written to its log so far.
+func (h *house) walBytes(ctx context.Context) (n int64) {
+	_ = h.db.QueryRow(ctx, `SELECT pg_current_wal_lsn() - '0/0'`).Scan(&n) // a by-product
+	return n
+}
+
+// phases are how long each part of the work on a run takes, as its row tells.
+type phases struct {
+	began, planned, people, classes time.Time
+}
+
+func (p *phases) watch(ctx context.Context, db *pg.DB, over <-chan struct{}) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-over:
+			p.classes = time.Now()
+			return
+		case <-tick.C:
+		}
+		var state string
+		var people, classes int64
+		if err := db.QueryRow(ctx, `SELECT state, people_done, classes_done FROM roster_runs ORDER BY id DESC LIMIT 1`).Scan(&state, &people, &classes); err != nil {
+			continue // there is none yet
+		}
+		for _, step := range []struct {
+			at      *time.Time
+			reached bool
+		}{{&p.began, state != "uploading"}, {&p.planned, state == "applying"}, {&p.people, classes > 0}} {
+			if step.reached && step.at.IsZero() {
+				*step.at = time.Now()
+			}
+		}
+	}
+}
+
+func (p *phases) String() string {
+	return fmt.Sprintf("reading and planning %.1f s, people %.1f s, classes %.1f s",
+		p.planned.Sub(p.began).Seconds(), p.people.Sub(p.planned).Seconds(), p.classes.Sub(p.people).Seconds())
 }
 
 var rosterTables = []string{"accounts", "members", "roster_identities", "roster_classes", "roster_class_members"}

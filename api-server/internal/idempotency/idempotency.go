@@ -14,8 +14,11 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -79,6 +82,9 @@ func (k *Keeper) Middleware(next http.Handler) http.Handler {
 	})
 }
 
+// meaning begins the headers that say what is to be done with a body.
+const meaning = "X-Roster-"
+
 // place is where the answer is sealed for.
 func place(a replay.Attempt) string {
 	return fmt.Sprintf("idempotency_keys/%d/%s", a.Organization, a.Key)
@@ -97,6 +103,11 @@ func fingerprint(r *http.Request) (request []byte, whole bool, err error) {
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s %s\n%s\n", r.Method, r.URL.Path, r.URL.RawQuery)
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if strings.HasPrefix(name, meaning) {
+			fmt.Fprintf(sum, "%s: %q\n", name, r.Header[name])
+		}
+	}
 	sum.Write(body)
 	return sum.Sum(nil), len(body) <= maxBody, nil
 }

@@ -49,6 +49,28 @@ func TestAnIdempotencyKeyGetsTheFirstAnswer(t *testing.T) {
 	}
 }
 
+// The headers of a roster are as much of the request as its file: a preview's key does not
+// answer for the import, nor one source's for another's.
+func TestAnIdempotencyKeyKnowsWhatIsToBeDoneWithAFile(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	keyed := e.Organization(t, "north").Full.With(keyHeader, "roster-7").With("Content-Type", "text/csv")
+	rows := rosterHeader + "s1,ana@institute.org,Ana,Lopez,\n"
+	preview := keyed.With("X-Roster-Dry-Run", "true")
+	first := preview.Post(t, "roster/import/", rows).Want(t, 200)
+	if again := preview.Post(t, "roster/import/", rows).Want(t, 200); !bytes.Equal(first.Body, again.Body) || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%s\n%s", first.Body, again.Body)
+	}
+	for _, other := range []*apitest.Client{keyed, keyed.With("X-Roster-Dry-Run", "false"), preview.With("X-Roster-Source", "sis"), preview.With("X-Roster-Mode", "additive_only")} {
+		other.Post(t, "roster/import/", rows).WantFault(t, 422, "idempotency_key_reused", "")
+	}
+	preview.Post(t, "roster/import/?x=1", rows).WantFault(t, 422, "idempotency_key_reused", "")
+	if n := count(t, e, `SELECT count(*) FROM accounts WHERE email = 'ana@institute.org'`); n != 0 {
+		t.Errorf("%d people were made by previews", n)
+	}
+}
+
 func TestConcurrentRequestsWithOneIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -16,6 +16,14 @@ func AddMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.
 	return insertMembers(ctx, tx, org, users, via, now)
 }
 
+// CopyMembers makes active student memberships for people who were made in this transaction.
+func CopyMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, via Via, now time.Time) error {
+	if len(users) == 0 {
+		return nil
+	}
+	return copyMembers(ctx, tx, org, users, via, now)
+}
+
 // ReviveMembers makes inactive memberships active again that have not been written to since
 // the given times, and says whose.
 func ReviveMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, since []time.Time, now time.Time) ([]id.User, error) {

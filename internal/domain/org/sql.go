@@ -132,6 +132,15 @@ func insertMembers(ctx context.Context, q pg.Querier, org id.Organization, users
 		ON CONFLICT (organization_id, user_id) DO NOTHING RETURNING user_id`, org, users, via, now))
 }
 
+func copyMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, via Via, now time.Time) error {
+	_, err := q.CopyFrom(ctx, pgx.Identifier{"members"},
+		[]string{"organization_id", "user_id", "role", "status", "created_via", "joined_at", "updated_at"},
+		pgx.CopyFromSlice(len(users), func(i int) ([]any, error) {
+			return []any{int64(org), int64(users[i]), string(RoleMember), string(MemberActive), string(via), now, now}, nil
+		}))
+	return err
+}
+
 func reviveMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, since []time.Time, now time.Time) ([]id.User, error) {
 	return userIDs(q.Query(ctx, `
 		UPDATE members m SET status = 'active', updated_at = $4

@@ -62,6 +62,17 @@ func Changes(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, l
 	return selectChanges(ctx, q, run, after, limit)
 }
 
+// NextChanges reads the changes of a stretch of the given length, in places, that begins
+// with the first change after the given place; none after the last.
+func NextChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]Change, error) {
+	return selectNextChanges(ctx, q, run, after, length)
+}
+
+// NextClassChanges does so for changes of classes, whose places have no gaps.
+func NextClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]ClassChange, error) {
+	return selectNextClassChanges(ctx, q, run, after, length)
+}
+
 // ChangesOf reads up to limit changes of one action after the given place.
 func ChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action Action, after int64, limit int) ([]Change, error) {
 	return selectChangesOf(ctx, q, run, action, after, limit)
@@ -111,6 +122,14 @@ func SaveIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error
 	queueMarkIdentities(&b, r, pick(MarkPresent|Activate), true)
 	queueMarkIdentities(&b, r, pick(MarkAbsent), false)
 	return b.Send(ctx, tx)
+}
+
+// CopyIdentities makes external ids for people who were made in this transaction.
+func CopyIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error {
+	if len(all) == 0 {
+		return nil
+	}
+	return copyIdentities(ctx, tx, r, all)
 }
 
 // Endings reads when imports ended the memberships of the users, by user.

@@ -265,7 +265,24 @@ func selectChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after in
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Change])
+	return pgx.CollectRows(rows, scanChange)
+}
+
+// A run's changes are read stretch by stretch of their places, from the first one left on:
+// unlike a limit, a stretch is short whatever the planner believes of the table.
+const firstChange = `(SELECT min(n) FROM roster_changes WHERE run_id = $1 AND n > $2)`
+
+func selectNextChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]Change, error) {
+	rows, err := q.Query(ctx, selectChange+`AND n >= `+firstChange+` AND n < `+firstChange+` + $3 ORDER BY n`, run, after, length)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanChange)
+}
+
+func scanChange(row pgx.CollectableRow) (c Change, err error) {
+	return c, row.Scan(&c.N, &c.Line, &c.Action, &c.Effects, &c.User, &c.ExternalID, &c.Email, &c.FirstName, &c.LastName,
+		&c.BeforeID, &c.BeforeEmail, &c.BeforeFirst, &c.BeforeLast)
 }
 
 func selectChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action Action, after int64, limit int) ([]Change, error) {
@@ -273,7 +290,19 @@ func selectChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Change])
+	return pgx.CollectRows(rows, scanChange)
+}
+
+func selectNextClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]ClassChange, error) {
+	rows, err := q.Query(ctx, `
+		SELECT n, action, class_external_id, name, before_name, person_external_id
+		FROM roster_class_changes WHERE run_id = $1 AND n > $2 AND n <= $2 + $3 ORDER BY n`, run, after, length)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c ClassChange, err error) {
+		return c, row.Scan(&c.N, &c.Action, &c.Class, &c.Name, &c.Before, &c.Person)
+	})
 }
 
 func selectClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) ([]ClassChange, error) {
@@ -338,6 +367,14 @@ func queueInsertIdentities(b *pg.Batch, r Run, all []Identity) {
 		INSERT INTO roster_identities (source_id, organization_id, external_id, user_id, present)
 		SELECT $1, $2, c.external_id, c.user_id, true FROM unnest($3::text[], $4::bigint[]) AS c(external_id, user_id)
 		ON CONFLICT DO NOTHING`, r.Source.ID, r.Organization, ids, users)
+}
+
+func copyIdentities(ctx context.Context, q pg.Querier, r Run, all []Identity) error {
+	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_identities"}, []string{"source_id", "organization_id", "external_id", "user_id", "present"},
+		pgx.CopyFromSlice(len(all), func(i int) ([]any, error) {
+			return []any{int64(r.Source.ID), int64(r.Organization), all[i].ExternalID, int64(all[i].User), true}, nil
+		}))
+	return err
 }
 
 func queueMarkIdentities(b *pg.Batch, r Run, all []Identity, present bool) {

@@ -46,6 +46,20 @@ func CreateAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) (m
 	return made, nil
 }
 
+// CopyAll makes accounts like CreateAll, for addresses that were seen to be free, and
+// returns their ids in the order of the drafts. It costs half as much, and makes none at all
+// when an address or username is taken: pg.Duplicate tells that fault.
+func CopyAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) ([]id.User, error) {
+	if len(drafts) == 0 {
+		return nil, nil
+	}
+	users, err := reserveUsers(ctx, tx, len(drafts))
+	if err != nil {
+		return nil, err
+	}
+	return users, copyAccounts(ctx, tx, users, drafts, now)
+}
+
 func collectAccounts(into map[Email]Account) func([]Account, error) error {
 	return func(accounts []Account, err error) error {
 		for _, a := range accounts {

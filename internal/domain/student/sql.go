@@ -98,6 +98,25 @@ func insertAccounts(ctx context.Context, q pg.Querier, drafts []Draft, now time.
 		RETURNING `+accountColumns, emails, usernames, first, last, drafts[0].CreatedBy, drafts[0].CreatedVia, now))
 }
 
+func reserveUsers(ctx context.Context, q pg.Querier, n int) ([]id.User, error) {
+	rows, err := q.Query(ctx, `
+		SELECT nextval((SELECT pg_get_serial_sequence('accounts', 'id')::regclass)) FROM generate_series(1, $1::integer)`, n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[id.User])
+}
+
+func copyAccounts(ctx context.Context, q pg.Querier, users []id.User, drafts []Draft, now time.Time) error {
+	_, err := q.CopyFrom(ctx, pgx.Identifier{"accounts"},
+		[]string{"id", "email", "username", "first_name", "last_name", "created_by_organization", "created_via", "created_at", "updated_at"},
+		pgx.CopyFromSlice(len(drafts), func(i int) ([]any, error) {
+			d := &drafts[i]
+			return []any{int64(users[i]), string(d.Email), usernameFor(d.Email), d.FirstName, d.LastName, int64(d.CreatedBy), string(d.CreatedVia), now, now}, nil
+		}))
+	return err
+}
+
 func selectByEmails(ctx context.Context, q pg.Querier, emails []Email) ([]Account, error) {
 	return allAccounts(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.email = ANY ($1)`, emails))
 }

@@ -18,44 +18,60 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// A batch is short, so that calls about the same people wait for a moment only.
+// A batch is short, so that calls about the same people wait for a moment only, and the
+// locks that it holds leave room for those of others.
 const (
 	batchSize = 1000
-	seatBatch = 2000
+	seatBatch = 4000
 )
 
 // applyPeople carries out the changes of people that are left.
 func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
-	for {
-		changes, err := roster.Changes(ctx, i.DB, run.ID, run.PeopleDone, batchSize)
-		if err != nil || len(changes) == 0 {
-			return run, err
+	read := func(ctx context.Context, after int64) ([]roster.Change, int64, error) {
+		changes, err := roster.NextChanges(ctx, i.DB, run.ID, after, batchSize)
+		if len(changes) > 0 {
+			after = changes[len(changes)-1].N
 		}
-		run.PeopleDone = changes[len(changes)-1].N
-		err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
-			if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
-				return err
-			}
-			b := &batch{Importer: i, tx: tx, run: run, today: clock.DateIn(i.Clock(), i.Zone)}
-			if err := b.apply(ctx, changes); err != nil {
-				return err
-			}
-			return roster.Progress(ctx, tx, run)
-		})
-		if err != nil {
-			return run, fmt.Errorf("changes to %d: %w", run.PeopleDone, err)
-		}
+		return changes, after, err
 	}
+	err := ahead(ctx, run.PeopleDone, read, func(changes []roster.Change, last int64) error {
+		run.PeopleDone = last
+		err := i.applyBatch(ctx, ref, run, changes, false)
+		if pg.Duplicate(err) { // somebody new is not new any more
+			err = i.applyBatch(ctx, ref, run, changes, true)
+		}
+		if err != nil {
+			return fmt.Errorf("changes to %d: %w", last, err)
+		}
+		return nil
+	})
+	return run, err
+}
+
+func (i *Importer) applyBatch(ctx context.Context, ref task.Outbox, run roster.Run, changes []roster.Change, careful bool) error {
+	return i.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
+			return err
+		}
+		b := &batch{Importer: i, tx: tx, run: run, today: clock.DateIn(i.Clock(), i.Zone), careful: careful}
+		if err := b.apply(ctx, changes); err != nil {
+			return err
+		}
+		return roster.Progress(ctx, tx, run)
+	})
 }
 
 func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
-	for {
-		changes, err := roster.ClassChanges(ctx, i.DB, run.ID, run.ClassesDone, seatBatch)
-		if err != nil || len(changes) == 0 {
-			return run, err
+	read := func(ctx context.Context, after int64) ([]roster.ClassChange, int64, error) {
+		changes, err := roster.NextClassChanges(ctx, i.DB, run.ID, after, seatBatch)
+		if len(changes) > 0 {
+			after = changes[len(changes)-1].N
 		}
-		run.ClassesDone = changes[len(changes)-1].N
-		err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
+		return changes, after, err
+	}
+	err := ahead(ctx, run.ClassesDone, read, func(changes []roster.ClassChange, last int64) error {
+		run.ClassesDone = last
+		err := i.DB.InTx(ctx, func(tx *pg.Tx) error {
 			if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
 				return err
 			}
@@ -65,7 +81,40 @@ func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster
 			return roster.Progress(ctx, tx, run)
 		})
 		if err != nil {
-			return run, fmt.Errorf("class changes to %d: %w", run.ClassesDone, err)
+			return fmt.Errorf("class changes to %d: %w", last, err)
+		}
+		return nil
+	})
+	return run, err
+}
+
+// ahead uses one page after the other while the next one is being read. read gives the
+// page after a place, and the place of its last row; an empty page is the end.
+func ahead[T any](ctx context.Context, after int64, read func(context.Context, int64) ([]T, int64, error), use func([]T, int64) error) error {
+	type page struct {
+		rows []T
+		last int64
+		err  error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	next := make(chan page, 1)
+	fetch := func(after int64) {
+		var p page
+		p.rows, p.last, p.err = read(ctx, after)
+		next <- p
+	}
+	go fetch(after)
+	for {
+		p := <-next
+		if p.err != nil || len(p.rows) == 0 {
+			cancel()
+			return p.err
+		}
+		go fetch(p.last)
+		if err := use(p.rows, p.last); err != nil {
+			cancel()
+			<-next
+			return err
 		}
 	}
 }
@@ -78,6 +127,7 @@ type batch struct {
 	run   roster.Run
 	today clock.Date
 
+	careful  bool                              // somebody whom the run was to make may be there by now
 	accounts map[student.Email]student.Account // made by this batch
 	joined   []id.User
 	left     []id.User
@@ -86,6 +136,12 @@ type batch struct {
 func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 	if err := b.lock(ctx, changes); err != nil {
 		return err
+	}
+	if !b.careful {
+		var err error
+		if changes, err = b.createNew(ctx, changes); err != nil {
+			return fmt.Errorf("new people: %w", err)
+		}
 	}
 	if err := b.createAccounts(ctx, changes); err != nil {
 		return fmt.Errorf("accounts: %w", err)
@@ -115,12 +171,45 @@ func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
 }
 
+// isNew are the effects of a person whom nobody knows yet.
+const isNew = roster.CreateAccount | roster.CreateMembership | roster.CreateIdentity
+
+// createNew makes the people whom nobody knows, and gives back the other changes.
+func (b *batch) createNew(ctx context.Context, changes []roster.Change) (others []roster.Change, err error) {
+	var drafts []student.Draft
+	var identities []roster.Identity
+	for _, c := range changes {
+		if c.Effects != isNew {
+			others = append(others, c)
+			continue
+		}
+		drafts = append(drafts, b.draft(c))
+		identities = append(identities, roster.Identity{ExternalID: c.ExternalID})
+	}
+	users, err := student.CopyAll(ctx, b.tx, drafts, b.run.Stamp)
+	if err != nil {
+		return nil, err
+	}
+	for i, u := range users {
+		identities[i].User = u
+	}
+	if err := org.CopyMembers(ctx, b.tx, b.run.Organization, users, org.ViaRoster, b.run.Stamp); err != nil {
+		return nil, err
+	}
+	b.joined = users
+	return others, roster.CopyIdentities(ctx, b.tx, b.run, identities)
+}
+
+func (b *batch) draft(c roster.Change) student.Draft {
+	return student.Draft{Email: student.Email(c.Email), FirstName: c.FirstName, LastName: c.LastName,
+		CreatedBy: b.run.Organization, CreatedVia: student.ViaRoster}
+}
+
 func (b *batch) createAccounts(ctx context.Context, changes []roster.Change) error {
 	var drafts []student.Draft
 	for _, c := range changes {
 		if c.Effects.Has(roster.CreateAccount) {
-			drafts = append(drafts, student.Draft{Email: student.Email(c.Email), FirstName: c.FirstName, LastName: c.LastName,
-				CreatedBy: b.run.Organization, CreatedVia: student.ViaRoster})
+			drafts = append(drafts, b.draft(c))
 		}
 	}
 	made, err := student.CreateAll(ctx, b.tx, drafts, b.run.Stamp)
@@ -178,7 +267,7 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	if err != nil {
 		return nil, err
 	}
-	b.joined, b.left = append(made, revived...), ended
+	b.joined, b.left = append(append(b.joined, made...), revived...), ended
 	return setOf(ended), nil
 }
 

@@ -16,7 +16,7 @@ import (
 // keptIssues is how many of a run's issues are stored; all are counted.
 const keptIssues = 100_000
 
-// groupSize is how many rows go to the database at a time.
+// groupSize is how many issues of rows are gathered before they are stored.
 const groupSize = 4000
 
 // refusal is a person of the file who is left out, and why.
@@ -170,35 +170,26 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 		return err
 	}
 	defer func() { _ = people.Close() }()
-	group := make([]roster.Person, 0, groupSize)
-	for {
-		row, told, err := people.Next()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		over := err != nil
-		if !over {
-			group = append(group, row)
+	err = p.copied(ctx, func(full func() bool) (over bool, err error) {
+		stored := copyPeople(ctx, p.tx, func() *roster.Person {
+			if full() {
+				return nil
+			}
+			row, told, failed := people.Next()
+			if err = failed; failed != nil {
+				return nil
+			}
 			p.totals.Rows++
 			if row.Usable {
 				p.usable++
 			}
 			p.tell(told)
-		}
-		if over || len(group) == groupSize {
-			if err := copyPeople(ctx, p.tx, group); err != nil {
-				return fmt.Errorf("staging people: %w", err)
-			}
-			if err := p.flush(ctx); err != nil {
-				return err
-			}
-			group = group[:0]
-		}
-		if over {
-			p.totals.Lost = people.Lost
-			return nil
-		}
-	}
+			return &row
+		})
+		return ended(err, stored)
+	})
+	p.totals.Lost = people.Lost
+	return err
 }
 
 func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
@@ -207,33 +198,48 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 		return err
 	}
 	defer func() { _ = seats.Close() }()
-	group := make([]roster.Seat, 0, groupSize)
+	return p.copied(ctx, func(full func() bool) (over bool, err error) {
+		stored := copySeats(ctx, p.tx, func() *roster.Seat {
+			for !full() {
+				row, told, ok, failed := seats.Next()
+				if err = failed; failed != nil {
+					return nil
+				}
+				p.totals.SeatRows++
+				p.tell(told)
+				if ok {
+					return &row
+				}
+			}
+			return nil
+		})
+		return ended(err, stored)
+	})
+}
+
+// copied stores a section while it is read, and in between what there is to tell of it.
+func (p *planner) copied(ctx context.Context, some func(full func() bool) (over bool, err error)) error {
 	for {
-		row, told, ok, err := seats.Next()
-		if err != nil && !errors.Is(err, io.EOF) {
+		over, err := some(func() bool { return len(p.told) >= groupSize })
+		if err != nil {
 			return err
 		}
-		over := err != nil
-		if !over {
-			p.totals.SeatRows++
-			p.tell(told)
-		}
-		if ok {
-			group = append(group, row)
-		}
-		if over || len(group) == groupSize {
-			if err := copySeats(ctx, p.tx, group); err != nil {
-				return fmt.Errorf("staging enrolments: %w", err)
-			}
-			if err := p.flush(ctx); err != nil {
-				return err
-			}
-			group = group[:0]
-		}
-		if over {
-			return nil
+		if err := p.flush(ctx); err != nil || over {
+			return err
 		}
 	}
+}
+
+// ended says what the end of a copy means: of the whole section, or of what was read in one
+// go. read is what the reader said last.
+func ended(read, stored error) (over bool, err error) {
+	switch {
+	case stored != nil:
+		return false, fmt.Errorf("staging: %w", stored)
+	case errors.Is(read, io.EOF):
+		return true, nil
+	}
+	return false, read
 }
 
 // people decides each row of people.csv.

@@ -26,20 +26,28 @@ func createStageTables(ctx context.Context, tx *pg.Tx) error {
 	return err
 }
 
-func copyPeople(ctx context.Context, tx *pg.Tx, rows []roster.Person) error {
+// copyPeople stores rows as next gives them, until it gives none. It never fails for what
+// next meets: that would end the transaction, in which the refusal is to be stored.
+func copyPeople(ctx context.Context, tx *pg.Tx, next func() *roster.Person) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_people"},
 		[]string{"n", "line", "external_id", "email", "first_name", "last_name", "refused"},
-		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-			p := &rows[i]
+		pgx.CopyFromFunc(func() ([]any, error) {
+			p := next()
+			if p == nil {
+				return nil, nil
+			}
 			return []any{p.N, p.Line, p.ExternalID, p.Email, p.FirstName, p.LastName, string(p.Refused)}, nil
 		}))
 	return err
 }
 
-func copySeats(ctx context.Context, tx *pg.Tx, rows []roster.Seat) error {
+func copySeats(ctx context.Context, tx *pg.Tx, next func() *roster.Seat) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_seats"}, []string{"n", "line", "person", "class", "name"},
-		pgx.CopyFromSlice(len(rows), func(i int) ([]any, error) {
-			s := &rows[i]
+		pgx.CopyFromFunc(func() ([]any, error) {
+			s := next()
+			if s == nil {
+				return nil, nil
+			}
 			return []any{s.N, s.Line, s.Person, s.Class, s.ClassName}, nil
 		}))
 	return err

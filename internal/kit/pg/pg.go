@@ -143,6 +143,12 @@ func Violates(err error, constraint string) bool {
 	return errors.As(err, &e) && e.ConstraintName == constraint
 }
 
+// Duplicate says whether err is a unique constraint of whatever name that was violated.
+func Duplicate(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "23505"
+}
+
 // Away says whether err means that PostgreSQL could not be asked: refused or lost
 // connections, a server that starts, stops or has no connection left. A repeat can help.
 func Away(err error) bool {

@@ -39,6 +39,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
@@ -67,6 +68,7 @@ type Env struct {
 	Registry *prometheus.Registry
 	Log      *LogBuffer // the programs' log lines
 	Platform *Client    // with the platform key
+	Routes   chi.Routes // of the public port
 
 	publicURL string
 	checker   *apicheck.Checker
@@ -96,6 +98,7 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 		change(&deps)
 	}
 	apis := server.New(deps)
+	e.Routes = apis.Public
 	e.publicURL, e.checker = serve(t, apis.Public), newChecker(t, openapi.Partner)
 	e.Platform = newClient(serve(t, apis.Platform), "/platform/v1/", newChecker(t, openapi.Platform)).
 		With("Authorization", "Bearer "+PlatformKey)

@@ -1,5 +1,6 @@
-// Package console is the dashboard of an organization's owner and administrators: API
-// keys, webhook URLs and the record of what was done there.
+// Package console is the dashboard of an organization's staff. Owners and admins keep API
+// keys, webhook URLs, roster imports and plans there, and see the record of what was done;
+// examiners and teachers look students up.
 //
 // One file a noun. Pages are plain HTML whose every action is a form's POST; the script
 // only rewrites times to the viewer's zone. A secret is shown once, on the page that
@@ -12,6 +13,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +34,7 @@ import (
 type Server struct {
 	DB        *pg.DB
 	Clock     clock.Clock
+	Zone      *time.Location // the platform's: decides today
 	PublicURL string
 	Sessions  *signin.Sessions
 	Keys      *org.Keyring
@@ -39,17 +42,22 @@ type Server struct {
 	Rosters   *pg.Watch // running
 }
 
-// managers may use the console.
-var managers = []org.Role{org.RoleOwner, org.RoleAdmin}
+// managers may do everything in the console, staff may look students up.
+var (
+	managers = []org.Role{org.RoleOwner, org.RoleAdmin}
+	staff    = []org.Role{org.RoleOwner, org.RoleAdmin, org.RoleExaminer, org.RoleTeacher}
+)
 
 // Routes registers the console below /console.
 func (s *Server) Routes(r chi.Router) {
 	r.Use(pages.Protect(s.PublicURL), allowScript)
 	r.Get("/console/assets/{file}", serveAsset)
 	r.Group(func(r chi.Router) {
-		r.Use(s.Sessions.Middleware, s.Sessions.Staff(managers...))
+		r.Use(s.Sessions.Middleware, s.Sessions.Staff(staff...))
 		r.Get("/console", handle(s.showStart))
 		r.Get("/console/{slug}", handle(s.showOverview))
+		r.Get("/console/{slug}/students", handle(s.showStudents))
+		r.Get("/console/{slug}/students/{id}", handle(s.showStudent))
 		r.Get("/console/{slug}/api-keys", handle(s.showKeys))
 		r.Post("/console/{slug}/api-keys", handle(s.createKey))
 		r.Post("/console/{slug}/api-keys/{id}/revoke", handle(s.revokeKey))
@@ -100,20 +108,27 @@ type frame struct {
 	Section string // which link of the navigation is the current one
 	Person  *signin.Person
 	Here    org.Belonging   // the organization the page is about
-	Others  []org.Belonging // further ones that the person manages
+	Manages bool            // whether the person is owner or admin of it
+	Others  []org.Belonging // further ones on whose staff the person is
 	Note    string
 	Fault   string
 }
 
 // frame finds the organization that the path names, among those that the person manages.
 func (s *Server) frame(r *http.Request, section, title string) (frame, error) {
+	return s.frameFor(managers, r, section, title)
+}
+
+// frameFor is frame for pages that people with one of the roles may open.
+func (s *Server) frameFor(roles []org.Role, r *http.Request, section, title string) (frame, error) {
 	p := signin.Visitor(r.Context())
-	here, err := p.Of(edge.Param(r, "slug"), managers...)
+	here, err := p.Of(edge.Param(r, "slug"), roles...)
 	if err != nil {
 		return frame{}, err
 	}
-	f := frame{Title: title, Section: section, Person: p, Here: here, Note: s.Sessions.Flashed(r.Context())}
-	for _, b := range p.StaffOf(managers...) {
+	f := frame{Title: title, Section: section, Person: p, Here: here, Manages: slices.Contains(managers, here.Role),
+		Note: s.Sessions.Flashed(r.Context())}
+	for _, b := range p.StaffOf(staff...) {
 		if b.Organization != here.Organization {
 			f.Others = append(f.Others, b)
 		}
@@ -139,7 +154,7 @@ func (s *Server) back(w http.ResponseWriter, r *http.Request, f frame, path, not
 // showStart leads to the organization, or lets the person choose.
 func (s *Server) showStart(w http.ResponseWriter, r *http.Request) error {
 	p := signin.Visitor(r.Context())
-	mine := p.StaffOf(managers...)
+	mine := p.StaffOf(staff...)
 	if len(mine) == 1 {
 		http.Redirect(w, r, "/console/"+mine[0].Slug+"/", http.StatusSeeOther)
 		return nil

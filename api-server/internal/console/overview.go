@@ -9,6 +9,7 @@ import (
 
 type overviewPage struct {
 	frame
+	Search      string // of the form
 	WorkingKeys int
 	Endpoints   []webhook.Endpoint
 	Deeds       []org.Deed
@@ -18,11 +19,14 @@ type overviewPage struct {
 const recentDeeds = 5
 
 func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
-	f, err := s.frame(r, "overview", "Overview")
+	f, err := s.frameFor(staff, r, "overview", "Overview")
 	if err != nil {
 		return err
 	}
 	p := overviewPage{frame: f}
+	if !f.Manages {
+		return show(w, http.StatusOK, "overview.html", p)
+	}
 	keys, err := org.Keys(r.Context(), s.DB, f.Here.Organization)
 	if err != nil {
 		return err

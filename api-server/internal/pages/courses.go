@@ -13,6 +13,7 @@ import (
 type coursesPage struct {
 	Person *signin.Person
 	Note   string
+	Staff  bool // of some organization, which has a console
 	Groups []courseGroup
 }
 
@@ -36,7 +37,7 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
 		return nil
 	}
-	page := coursesPage{Person: p, Note: s.Sessions.Flashed(r.Context())}
+	page := coursesPage{Person: p, Note: s.Sessions.Flashed(r.Context()), Staff: len(p.StaffOf()) > 0}
 	today := clock.DateIn(s.Clock(), s.Zone)
 	for _, b := range p.Belongings {
 		held, err := course.OfStudent(r.Context(), s.DB, b.Organization, p.ID)

@@ -4,19 +4,24 @@ import (
 	"net/http"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-type failPage struct{ Title, Text string }
+// failPage may offer a way on, which is a path of this site.
+type failPage struct{ Title, Text, Way, WayOn string }
 
 // Fail shows a page for an error; of what is internal it shows nothing.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := edge.Explain(w, r, err)
-	page := failPage{"Something went wrong", "Please try again in a moment."}
+	page := failPage{Title: "Something went wrong", Text: "Please try again in a moment."}
 	switch {
 	case status == http.StatusNotFound:
-		page = failPage{"There is nothing here", "The page does not exist, or it is not yours to see."}
+		page = failPage{Title: "There is nothing here", Text: "The page does not exist, or it is not yours to see."}
+	case fault.Has(err, signin.WrongRole):
+		page = failPage{"Your role does not open this page", text, "/console/", "Back to the console"}
 	case status == http.StatusForbidden:
-		page = failPage{"This was not accepted", "The form did not come from this site. Please open the page again and repeat what you did."}
+		page = failPage{Title: "This was not accepted", Text: "The form did not come from this site. Please open the page again and repeat what you did."}
 	case status < http.StatusInternalServerError:
 		page.Text = text
 	}

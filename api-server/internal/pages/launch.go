@@ -65,5 +65,5 @@ func showLaunchFault(w http.ResponseWriter, r *http.Request, err error) error {
 	}
 	status, text := edge.Explain(w, r, err)
 	w.Header().Del("WWW-Authenticate")
-	return show(w, status, "failed.html", failPage{"This link did not work", "It was refused: " + text + "."})
+	return show(w, status, "failed.html", failPage{Title: "This link did not work", Text: "It was refused: " + text + "."})
 }

@@ -87,7 +87,7 @@ func New(d Deps) APIs {
 		Sessions: sessions, Limits: limits, Proxies: d.Proxies,
 		LTI: lti.Keeper{DB: d.DB, Box: d.Box}, Launches: &launch.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
-	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper, Rosters: d.Rosters}
+	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper, Rosters: d.Rosters}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
 		Plans:    plans,

@@ -130,14 +130,40 @@ func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
 }
 
 // Of is the person's place on the staff of the organization called slug, with one of the
-// roles. NotFound otherwise: an organization that is not theirs does not exist for them.
+// roles; none named: any. NotFound where the person is no staff: an organization that is
+// not theirs does not exist for them. Forbidden (wrong_role) where the role is another.
 func (p *Person) Of(slug string, roles ...org.Role) (org.Belonging, error) {
-	for _, b := range p.StaffOf(roles...) {
-		if b.Slug == slug {
+	for _, b := range p.StaffOf() {
+		switch {
+		case b.Slug != slug:
+		case len(roles) > 0 && !slices.Contains(roles, b.Role):
+			return org.Belonging{}, fault.New(fault.Forbidden, WrongRole,
+				"At %s you are %s. This page is for %s; ask one of them if you need something from it.", b.Name, withArticle(b.Role), people(roles))
+		default:
 			return b, nil
 		}
 	}
 	return org.Belonging{}, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see")
+}
+
+// WrongRole is the code of the fault of staff whose role is not enough.
+const WrongRole = "wrong_role"
+
+func withArticle(role org.Role) string {
+	if role == org.RoleTeacher {
+		return "a " + string(role)
+	}
+	return "an " + string(role) // owner, admin, examiner
+}
+
+// people names those who have one of the roles: "owners and admins".
+func people(roles []org.Role) string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r) + "s"
+	}
+	last := len(names) - 1
+	return strings.TrimPrefix(strings.Join(names[:last], ", ")+" and "+names[last], " and ")
 }
 
 type personKey struct{}

@@ -195,6 +195,12 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, afte
 	return selectPage(ctx, q, org, f, after, limit)
 }
 
+// Latest gives the latest assignments of one person in the organization, the last one
+// first, whether the person is a student of it today or not.
+func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
+	return selectLatest(ctx, q, org, user, limit)
+}
+
 // ExpireAfter is how long after its due date unfinished work expires.
 const ExpireAfter = 30 * 24 * time.Hour
 

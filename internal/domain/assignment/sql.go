@@ -189,3 +189,16 @@ func updateDue(ctx context.Context, tx *pg.Tx, org id.Organization, a id.Assignm
 		UPDATE assignments SET due_at = $3, updated_at = $4 WHERE organization_id = $1 AND id = $2 AND status = 'pending'`, org, a, due, now)
 	return err
 }
+
+func selectLatest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+listedColumns+` FROM assignments s JOIN accounts a ON a.id = s.user_id JOIN catalog_items i ON i.id = s.item_id
+		WHERE s.organization_id = $1 AND s.user_id = $2 ORDER BY s.position DESC LIMIT $3`, org, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
+		err = row.Scan(l.targets()...)
+		return l, err
+	})
+}

@@ -103,6 +103,21 @@ func LoadLatest(b *pg.Batch, org id.Organization, user id.User, into *Record) {
 	queueLatest(b, org, user, into)
 }
 
+// Sending is a mail as the staff of its organization sees it: never what it says.
+type Sending struct {
+	Type      Type
+	Recipient string
+	Status    Status
+	Detail    string
+	CreatedAt time.Time
+}
+
+// OfStudent lists the latest mails that the organization had sent about the person, to
+// whomever they went, the last one first.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
+	return selectOfStudent(ctx, q, org, user, limit)
+}
+
 // Find is the mail's record; the zero Record when the organization has no such mail.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
 	return find(ctx, q, org, mail)

@@ -97,3 +97,13 @@ func record(ctx context.Context, q pg.Querier, mail id.Email, f fate, now time.T
 		WHERE id = $1 AND status = 'queued'`, mail, f.status, f.detail, now)
 	return err
 }
+
+func selectOfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
+	rows, err := q.Query(ctx, `
+		SELECT type, recipient, status, detail, created_at FROM emails
+		WHERE organization_id = $1 AND user_id = $2 ORDER BY id DESC LIMIT $3`, org, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Sending])
+}

@@ -27,6 +27,12 @@ type Listed struct {
 	ItemTitle                  string
 }
 
+// Latest gives the latest final results of one person in the organization, the last one
+// first, whether the person is a student of it today or not.
+func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
+	return selectLatest(ctx, q, org, user, limit)
+}
+
 // List gives up to limit final results of the organization's students, as they are today,
 // whose position is above after, by position.
 func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {

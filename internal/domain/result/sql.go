@@ -358,12 +358,7 @@ func selectPage(ctx context.Context, q pg.Querier, p *page) ([]Listed, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
-		var sections *string
-		err = row.Scan(append(l.targets(&sections), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle)...)
-		l.take(sections)
-		return l, err
-	})
+	return pgx.CollectRows(rows, scanListed)
 }
 
 func rebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
@@ -381,4 +376,22 @@ func rebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 		SELECT organization_id, position / 1024, min(final_at), max(final_at) FROM results
 		WHERE organization_id = $1 AND position IS NOT NULL GROUP BY 1, 2`, org)
 	return err
+}
+
+func selectLatest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title
+		FROM results r JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		WHERE r.organization_id = $1 AND r.user_id = $2 AND r.position IS NOT NULL ORDER BY r.position DESC LIMIT $3`, org, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanListed)
+}
+
+func scanListed(row pgx.CollectableRow) (l Listed, err error) {
+	var sections *string
+	err = row.Scan(append(l.targets(&sections), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle)...)
+	l.take(sections)
+	return l, err
 }

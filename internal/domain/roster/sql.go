@@ -459,3 +459,23 @@ func clearOld(ctx context.Context, q pg.Querier, abandoned, kept time.Time) erro
 		DELETE FROM roster_issues USING old WHERE run_id <= old.last`, abandoned, kept)
 	return err
 }
+
+func selectHolders(ctx context.Context, q pg.Querier, org id.Organization, externalID string) ([]id.User, error) {
+	rows, err := q.Query(ctx, `
+		SELECT DISTINCT i.user_id FROM roster_sources s JOIN roster_identities i ON i.source_id = s.id
+		WHERE s.organization_id = $1 AND i.external_id = $2 ORDER BY 1`, org, externalID)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[id.User])
+}
+
+func selectAliases(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Alias, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.name, i.external_id, i.present FROM roster_identities i JOIN roster_sources s ON s.id = i.source_id
+		WHERE i.user_id = $2 AND s.organization_id = $1 ORDER BY s.name`, org, user)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Alias])
+}

@@ -302,3 +302,22 @@ func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog
 		return b, err
 	})
 }
+
+// selectAbout has a row for each of the person's latest events and URL that it went to. An
+// event and its deliveries are drawn in one moment, which bounds where they are looked for.
+func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]About, error) {
+	rows, err := q.Query(ctx, `
+		SELECT v.id, v.type, v.created_at, coalesce(d.id, '00000000-0000-0000-0000-000000000000'), coalesce(e.id, 0), coalesce(e.url, ''),
+			coalesce(CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END, '')
+		FROM (SELECT id, type, created_at FROM webhook_events
+			WHERE user_id = $2 AND organization_id = $1 ORDER BY id DESC LIMIT $3) AS v
+		LEFT JOIN webhook_endpoints e ON e.organization_id = $1
+		LEFT JOIN LATERAL (SELECT id, status FROM webhook_deliveries
+			WHERE endpoint_id = e.id AND event_id = v.id AND id >= uuid7_floor(uuid7_time(v.id) - interval '1 second')
+			  AND id < uuid7_floor(uuid7_time(v.id) + interval '10 seconds') LIMIT 1) AS d ON true
+		ORDER BY v.id DESC, e.id`, org, user, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[About])
+}

@@ -1,0 +1,337 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// who says whom a route is for.
+type who int
+
+const (
+	anybody  who = iota
+	signedIn     // with whatever account
+	staff        // of the organization
+	managers     // owners and admins of it
+)
+
+// routes are all of the public port but the API's, which have documents and tests of their
+// own. A route that is not in this table fails TestEveryRouteIsForWhomItIs.
+var routes = map[string]who{
+	"GET /assets/pages.css":        anybody,
+	"GET /console/assets/{file}":   anybody,
+	"GET /set-password/{token}":    anybody,
+	"POST /set-password/{token}":   anybody,
+	"GET /sign-in":                 anybody,
+	"POST /sign-in":                anybody,
+	"POST /sign-out":               anybody,
+	"GET /forgot-password":         anybody,
+	"POST /forgot-password":        anybody,
+	"POST /lti/launch/{kind}/{id}": anybody, // its own signature says whether it is good
+
+	"GET /my-courses":       signedIn,
+	"GET /change-password":  signedIn,
+	"POST /change-password": signedIn,
+
+	"GET /console":                      staff,
+	"GET /console/{slug}":               staff,
+	"GET /console/{slug}/students":      staff,
+	"GET /console/{slug}/students/{id}": staff,
+
+	"GET /console/{slug}/api-keys":                                    managers,
+	"POST /console/{slug}/api-keys":                                   managers,
+	"POST /console/{slug}/api-keys/{id}/revoke":                       managers,
+	"GET /console/{slug}/webhooks":                                    managers,
+	"POST /console/{slug}/webhooks":                                   managers,
+	"GET /console/{slug}/webhooks/{id}":                               managers,
+	"POST /console/{slug}/webhooks/{id}":                              managers,
+	"POST /console/{slug}/webhooks/{id}/rotate-secret":                managers,
+	"POST /console/{slug}/webhooks/{id}/send-test":                    managers,
+	"POST /console/{slug}/webhooks/{id}/turn-on":                      managers,
+	"POST /console/{slug}/webhooks/{id}/delete":                       managers,
+	"GET /console/{slug}/webhooks/{id}/deliveries":                    managers,
+	"GET /console/{slug}/webhooks/{id}/deliveries/{delivery}":         managers,
+	"POST /console/{slug}/webhooks/{id}/deliveries/{delivery}/resend": managers,
+	"POST /console/{slug}/webhooks/{id}/recover":                      managers,
+	"GET /console/{slug}/roster-runs":                                 managers,
+	"GET /console/{slug}/roster-runs/{id}":                            managers,
+	"GET /console/{slug}/roster-runs/{id}/issues.csv":                 managers,
+	"POST /console/{slug}/roster-runs/{id}/approve":                   managers,
+	"POST /console/{slug}/roster-runs/{id}/discard":                   managers,
+	"POST /console/{slug}/roster-runs/{id}/undo":                      managers,
+	"GET /console/{slug}/plans":                                       managers,
+	"GET /console/{slug}/plans/{id}":                                  managers,
+	"GET /console/{slug}/audit-log":                                   managers,
+}
+
+// walk lists the routes that there are.
+func walk(t *testing.T, s *site) (all []string) {
+	t.Helper()
+	err := chi.Walk(s.Routes, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+		if !strings.HasPrefix(route, "/api/v1/") {
+			all = append(all, method+" "+route)
+		}
+		return nil
+	})
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestEveryRouteIsForWhomItIs(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	all := walk(t, s)
+	for route := range routes {
+		if !slices.Contains(all, route) {
+			t.Errorf("%s is in the table, and there is no such route", route)
+		}
+	}
+	target := s.furnish(t)
+	for _, route := range all {
+		whom, known := routes[route]
+		if !known {
+			t.Errorf("%s is in no table: say in routes whom it is for", route)
+			continue
+		}
+		method, pattern, _ := strings.Cut(route, " ")
+		for _, p := range visitors {
+			status, page, header := s.visitor(t, p).send(t, method, target(pattern), nil, "same-origin")
+			checkVisit(t, p, whom, route, status, page, header)
+		}
+	}
+}
+
+// visitors come in this order, those who may do the most at the end: what they do is done.
+var visitors = []visitor{
+	{"", "nobody"}, {"sunita", "student"}, {"sam", "another's owner"}, {"tariq", "teacher"}, {"elena", "examiner"}, {"adam", "admin"}, {"olive", "owner"},
+}
+
+type visitor struct{ name, is string }
+
+func (s *site) visitor(t *testing.T, p visitor) *browser {
+	t.Helper()
+	if p.name == "" {
+		return s.browser(t)
+	}
+	return s.signedIn(t, p.name)
+}
+
+func checkVisit(t *testing.T, p visitor, whom who, route string, status int, page string, header http.Header) {
+	t.Helper()
+	manages := p.is == "owner" || p.is == "admin"
+	ofStaff := manages || p.is == "examiner" || p.is == "teacher"
+	toSignIn := status == http.StatusSeeOther && strings.HasPrefix(header.Get("Location"), "/sign-in/") && !strings.HasSuffix(route, "/sign-out")
+	fail := func(want string) {
+		t.Helper()
+		t.Errorf("%s for the %s: status %d to %q, want %s", route, p.is, status, header.Get("Location"), want)
+	}
+	switch {
+	case whom == anybody:
+		// The launch and the token of a link, which are wrong here, are refused for what they are.
+		if toSignIn || status == http.StatusForbidden || status >= 500 {
+			fail("that it is open")
+		}
+	case p.is == "nobody":
+		if !toSignIn {
+			fail("the sign-in page")
+		}
+	case whom == signedIn || ofStaff && whom == staff || manages,
+		route == "GET /console" && p.is == "another's owner": // who has a console, too
+		if toSignIn || status == http.StatusForbidden || status == http.StatusNotFound || status >= 500 {
+			fail("that it is open")
+		}
+	case ofStaff:
+		if status != http.StatusForbidden || !strings.Contains(page, "is for owners and admins") || !strings.Contains(page, "At Institute north you are a") {
+			fail("403 and why")
+		}
+	case status != http.StatusNotFound:
+		fail("404")
+	}
+	if strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+		checkHeaders(t, route, header)
+	}
+}
+
+func checkHeaders(t *testing.T, route string, header http.Header) {
+	t.Helper()
+	csp := header.Get("Content-Security-Policy")
+	if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("%s: policy %q", route, csp)
+	}
+	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"} {
+		if got := header.Get(name); got != want {
+			t.Errorf("%s: %s is %q", route, name, got)
+		}
+	}
+}
+
+// A form on another site's page changes nothing, whoever is signed in.
+func TestNoOtherSitePosts(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	target := s.furnish(t)
+	b := s.signedIn(t, "olive")
+	for _, route := range walk(t, s) {
+		method, pattern, _ := strings.Cut(route, " ")
+		if method == http.MethodGet || strings.HasPrefix(pattern, "/lti/") { // which other sites post, signed
+			continue
+		}
+		for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example", "Origin: null"} {
+			r, err := http.NewRequestWithContext(t.Context(), method, b.base+target(pattern), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, value, _ := strings.Cut(header, ": ")
+			r.Header.Set(name, value)
+			res, err := b.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+			if res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s with %s: %d", route, header, res.StatusCode)
+			}
+		}
+	}
+	if status, _, _ := b.get(t, "/console/north/"); status != http.StatusOK {
+		t.Errorf("afterwards the owner is signed out: %d", status)
+	}
+}
+
+// What is of one organization is not found under another one's name, also for an owner of both.
+func TestNothingIsFoundUnderAnotherOrganization(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	target := s.furnish(t)
+	s.Platform.Put(t, "organizations/south/staff/olive@north-institute.org", `{"first_name": "olive", "role": "owner"}`)
+	b := s.signedIn(t, "olive")
+	for _, route := range walk(t, s) {
+		method, pattern, _ := strings.Cut(route, " ")
+		if !strings.Contains(pattern, "{slug}") || !strings.Contains(pattern, "{id}") {
+			continue
+		}
+		path := strings.Replace(target(pattern), "/north", "/south", 1)
+		if status, _, _ := b.send(t, method, path, nil, "same-origin"); status != http.StatusNotFound {
+			t.Errorf("%s %s: %d", method, path, status)
+		}
+	}
+}
+
+// furnish makes one of everything, and gives the function that puts its ids into a route's
+// path; what can be deleted only once is made anew.
+func (s *site) furnish(t *testing.T) func(pattern string) string {
+	t.Helper()
+	runs := s.hold(t)
+	plans := s.prepare(t)
+	s.Organization(t, "south")
+	s.Platform.Put(t, "organizations/south/staff/sam@north-institute.org", map[string]any{"first_name": "Sam", "role": "owner", "password": password}).Want(t, 201)
+	made := s.north.Full.Post(t, "provision/student/", `{"email": "sunita@north-institute.org", "first_name": "Sunita", "password_mode": "set",
+		"password": "`+password+`", "must_change_password": false, "courses": "toefl"}`).Want(t, 201).Object(t)
+	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)
+	s.north.Full.Post(t, "provision/student/", `{"email": "told@north-institute.org", "first_name": "Told"}`).Want(t, 201)
+	s.fail(t)
+	_, page, _ := s.signedIn(t, "olive").get(t, "/console/north/webhooks/1/deliveries/")
+	delivery := regexp.MustCompile(`dlv_[0-9a-f]+`).FindString(page)
+	_, page, _ = s.signedIn(t, "olive").get(t, "/console/north/api-keys/")
+	key := regexp.MustCompile(`api-keys/(\d+)/revoke`).FindStringSubmatch(page)[1]
+	ids := []struct{ in, id string }{
+		{"/roster-runs/", regexp.MustCompile(`\d+`).FindString(runs)}, {"/plans/", regexp.MustCompile(`\d+`).FindString(plans)},
+		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"},
+	}
+	return func(pattern string) string {
+		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{file}", "console.css").Replace(pattern)
+		for _, of := range ids {
+			if strings.Contains(path, of.in) {
+				path = strings.Replace(path, "{id}", of.id, 1)
+			}
+		}
+		if strings.HasSuffix(pattern, "/webhooks/{id}/delete") {
+			made := s.Platform.Post(t, "organizations/north/webhook-endpoints",
+				fmt.Sprintf(`{"url": "https://hooks.north-institute.org/%d"}`, s.next())).Want(t, 201).Object(t)
+			path = fmt.Sprintf("/console/north/webhooks/%v/delete", made["id"])
+		}
+		if strings.Contains(path, "{") {
+			t.Fatalf("nothing is known of %s", path)
+		}
+		return path
+	}
+}
+
+func (s *site) next() int { s.counter++; return s.counter }
+
+func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for name, opens := range map[string]bool{"olive": true, "adam": true, "elena": false, "tariq": false} {
+		b := s.signedIn(t, name)
+		status, page, _ := b.get(t, "/console/north/")
+		want(t, name, status, page, http.StatusOK, `href="/console/north/students/"`)
+		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "audit-log"} {
+			if strings.Contains(page, "/console/north/"+section+"/") != opens {
+				t.Errorf("%s and the link to %s", name, section)
+			}
+		}
+	}
+	_, page, _ := s.signedIn(t, "tariq").get(t, "/my-courses/")
+	if !strings.Contains(page, `href="/console/"`) {
+		t.Errorf("after signing in, staff finds no way to the console:\n%s", page)
+	}
+}
+
+// A session's id is good from its sign-in to the next one, or to signing out; afterwards it
+// opens nothing, whoever kept it.
+func TestASessionsIDDies(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b := s.signedIn(t, "olive")
+	first := b.session(t)
+	opens := func(id string) bool {
+		thief := s.browser(t)
+		thief.Jar.SetCookies(thief.at(t), []*http.Cookie{{Name: "registrar_session", Value: id}})
+		status, _, _ := thief.get(t, "/console/north/")
+		return status == http.StatusOK
+	}
+	if !opens(first) {
+		t.Fatal("a session's id does not open the console")
+	}
+	b.post(t, "/sign-in/", url.Values{"name": {"olive@north-institute.org"}, "password": {password}})
+	second := b.session(t)
+	if second == first || opens(first) || !opens(second) {
+		t.Errorf("signing in anew: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second))
+	}
+	b.post(t, "/sign-out/", nil)
+	if opens(second) {
+		t.Error("after signing out, the id still opens the console")
+	}
+}
+
+func (b *browser) at(t *testing.T) *url.URL {
+	t.Helper()
+	u, err := url.Parse(b.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// session is the id in the browser's cookie.
+func (b *browser) session(t *testing.T) string {
+	t.Helper()
+	for _, c := range b.Jar.Cookies(b.at(t)) {
+		if c.Name == "registrar_session" {
+			return c.Value
+		}
+	}
+	t.Fatal("the browser has no session")
+	return ""
+}

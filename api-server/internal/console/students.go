@@ -1,0 +1,181 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/student/directory"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// peopleAPage is how many students a page lists, latestShown how much of each kind a
+// student's page shows.
+const (
+	peopleAPage = 50
+	latestShown = 10
+)
+
+type studentsPage struct {
+	frame
+	Search string
+	People []directory.Person
+	Next   string // where the next page begins; "": there is none
+}
+
+func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frameFor(staff, r, "students", "Students")
+	if err != nil {
+		return err
+	}
+	said := r.URL.Query()
+	p := studentsPage{frame: f, Search: searchText(said.Get("q"))}
+	after := directory.ParsePlace(said.Get("after"))
+	if p.Search != "" && after == (directory.Place{}) {
+		if p.People, err = s.byExternalID(r.Context(), f.Here.Organization, p.Search); err != nil {
+			return err
+		}
+	}
+	found, next, err := directory.Search(r.Context(), s.DB, f.Here.Organization, p.Search, after, peopleAPage)
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		if !slices.Contains(p.People, one) {
+			p.People = append(p.People, one)
+		}
+	}
+	p.Next = next.String()
+	return show(w, http.StatusOK, "students.html", p)
+}
+
+// searchText is what of a query can be looked for.
+func searchText(text string) string {
+	text = strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", ""))
+	if runes := []rune(text); len(runes) > 200 {
+		return string(runes[:200])
+	}
+	return text
+}
+
+func (s *Server) byExternalID(ctx context.Context, org id.Organization, text string) ([]directory.Person, error) {
+	users, err := roster.Holders(ctx, s.DB, org, text)
+	if err != nil {
+		return nil, err
+	}
+	return directory.Some(ctx, s.DB, org, users)
+}
+
+type studentPage struct {
+	frame
+	Student     student.Account
+	Membership  string    // its status; "" for who is no member any more
+	Joined      time.Time // zero for who is no member any more
+	Aliases     []roster.Alias
+	Courses     []studentCourse
+	Plans       []plan.Line
+	Results     []result.Listed
+	Assignments []assignment.Listed
+	Events      []journal.Told // for managers, as are the mails
+	Mails       []email.Sending
+	Now         time.Time
+}
+
+type studentCourse struct {
+	course.Enrolment
+	Standing course.Standing
+	Target   string // "" for none
+}
+
+// showStudent shows a student of the organization, and of the student what the organization
+// may know: its own courses, work, events and mails.
+func (s *Server) showStudent(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frameFor(staff, r, "students", "Student")
+	if err != nil {
+		return err
+	}
+	which, err := edge.IDParam[id.User](r, "id")
+	if err != nil {
+		return err
+	}
+	p := studentPage{frame: f, Now: s.Clock()}
+	if p.Student, err = student.Resolve(r.Context(), s.DB, f.Here.Organization, student.Who{User: which}); err != nil {
+		return err
+	}
+	p.Title = p.Student.FirstName + " " + p.Student.LastName
+	reads := []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork}
+	if f.Manages {
+		reads = append(reads, s.readTold)
+	}
+	for _, read := range reads {
+		if err := read(r.Context(), &p); err != nil {
+			return err
+		}
+	}
+	return show(w, http.StatusOK, "student.html", p)
+}
+
+func (s *Server) readMembership(ctx context.Context, p *studentPage) (err error) {
+	members, err := org.Members(ctx, s.DB, p.Here.Organization, []id.User{p.Student.ID})
+	if err != nil {
+		return err
+	}
+	m := members[p.Student.ID]
+	p.Membership, p.Joined = string(m.Status), m.JoinedAt
+	p.Aliases, err = roster.Aliases(ctx, s.DB, p.Here.Organization, p.Student.ID)
+	return err
+}
+
+func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
+	held, err := course.OfStudent(ctx, s.DB, p.Here.Organization, p.Student.ID)
+	if err != nil {
+		return err
+	}
+	ids := make([]id.Enrolment, len(held))
+	for i, e := range held {
+		ids[i] = e.ID
+	}
+	goals, err := plan.Goals(ctx, s.DB, p.Here.Organization, ids...)
+	if err != nil {
+		return err
+	}
+	today := clock.DateIn(p.Now, s.Zone)
+	for _, e := range held {
+		c := studentCourse{Enrolment: e, Standing: e.Standing(today)}
+		if g := goals[e.ID]; g.HasTarget {
+			c.Target = g.TargetScore.String()
+		}
+		p.Courses = append(p.Courses, c)
+	}
+	p.Plans, err = plan.Lines(ctx, s.DB, p.Here.Organization, p.Student.ID, "", 0, latestShown)
+	return err
+}
+
+func (s *Server) readWork(ctx context.Context, p *studentPage) (err error) {
+	if p.Results, err = result.Latest(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown); err != nil {
+		return err
+	}
+	p.Assignments, err = assignment.Latest(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown)
+	return err
+}
+
+func (s *Server) readTold(ctx context.Context, p *studentPage) (err error) {
+	if p.Events, err = journal.AboutStudent(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown); err != nil {
+		return err
+	}
+	p.Mails, err = email.OfStudent(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown)
+	return err
+}

@@ -1,0 +1,77 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestStudentsAreFound(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b := s.signedIn(t, "tariq")
+	status, page, _ := b.get(t, "/console/north/students/")
+	want(t, "no students", status, page, http.StatusOK, "There are no students yet")
+	for i := range 55 {
+		s.north.Full.Post(t, "provision/student/", fmt.Sprintf(`{"email": "s%02d@north-institute.org", "first_name": "Given%02d", "last_name": "Family"}`, i, i)).Want(t, 201)
+	}
+	s.ImportRosters(t)
+	s.north.Full.With("Content-Type", "text/csv").Post(t, "roster/import/", "person_external_id,email,first_name,last_name\nEXT-7,ext@north-institute.org,Ext,Ernal\n").Want(t, 200)
+	status, page, _ = b.get(t, "/console/north/students/")
+	want(t, "everybody", status, page, http.StatusOK, "Ext Ernal", "Given48 Family", ">More</a>")
+	if strings.Contains(page, "Given49") || strings.Contains(page, "tariq@north-institute.org</td>") {
+		t.Error("the page is too long, or has staff in it")
+	}
+	more := regexp.MustCompile(`href="(\?q=[^"]*)">More`).FindStringSubmatch(page)[1]
+	status, page, _ = b.get(t, "/console/north/students/"+strings.ReplaceAll(more, "&amp;", "&"))
+	want(t, "the next page", status, page, http.StatusOK, "Given49 Family", "Given54 Family")
+	if strings.Contains(page, "Given48") || strings.Contains(page, ">More</a>") {
+		t.Error("the next page repeats somebody, or is not the last")
+	}
+	for text, found := range map[string]string{"given07": "Given07", "family, given08": "Given08", "S09@NORTH": "Given09", "EXT-7": "Ext Ernal", "ern": "Ext Ernal"} {
+		status, page, _ = b.get(t, "/console/north/students/?q="+url.QueryEscape(text))
+		want(t, text, status, page, http.StatusOK, found)
+		if n := strings.Count(page, "<tr><td>"); n != 1 {
+			t.Errorf("%q finds %d", text, n)
+		}
+	}
+	status, page, _ = b.get(t, "/console/north/students/?q=%00%ff&after=x-y")
+	want(t, "rubbish", status, page, http.StatusOK)
+	status, page, _ = b.get(t, "/console/north/students/?q=nobody")
+	want(t, "nobody", status, page, http.StatusOK, "begins so", "Show everybody")
+}
+
+func TestAStudentsPage(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)
+	s.prepare(t)
+	ofPlan := s.Platform.Get(t, "plans?organization=north").Want(t, 200).Object(t)["plans"].([]any)[0].(map[string]any)
+	path := fmt.Sprintf("/console/north/students/%v/", ofPlan["user_id"])
+	common := []string{"Ana &lt;Rao&gt;", "ana@institute.org", "IELTS Academic", "target 7", "of 9", "Mock", "2027"}
+	for name, manages := range map[string]bool{"olive": true, "adam": true, "elena": false, "tariq": false} {
+		status, page, _ := s.signedIn(t, name).get(t, path)
+		want(t, name, status, page, http.StatusOK, common...)
+		for _, text := range []string{"assignment.created", "/webhooks/1/deliveries/dlv_", "/console/north/plans/", "Mails", "plan test open"} {
+			if strings.Contains(page, text) != manages {
+				t.Errorf("%s and %q on the page", name, text)
+			}
+		}
+	}
+	olive := s.signedIn(t, "olive")
+	_, page, _ := olive.get(t, path)
+	for _, link := range regexp.MustCompile(`href="(/console/[^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if status, _, _ := olive.get(t, link[1]); status != http.StatusOK {
+			t.Errorf("the link to %s: %d", link[1], status)
+		}
+	}
+	staffID := 1
+	for _, none := range []string{fmt.Sprint(staffID), "999999", "x", "0", "-1", "99999999999999999999"} {
+		if status, _, _ := olive.get(t, "/console/north/students/"+none+"/"); status != http.StatusNotFound {
+			t.Errorf("student %s: %d", none, status)
+		}
+	}
+}

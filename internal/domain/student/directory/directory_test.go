@@ -1,0 +1,193 @@
+package directory_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/domain/student/directory"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+const north, south = id.Organization(1), id.Organization(2)
+
+func newDB(t *testing.T) *pg.DB {
+	t.Helper()
+	db := pgtest.New(t)
+	exec(t, db, `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+		SELECT slug, slug, true, 3, 7, 0, 0, false, 7, now(), now() FROM unnest(ARRAY['north', 'south']) AS slug`)
+	return db
+}
+
+func exec(t *testing.T, db *pg.DB, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func add(t *testing.T, db *pg.DB, org id.Organization, role, first, last, email string) {
+	t.Helper()
+	exec(t, db, `WITH a AS (INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
+			VALUES ($3, $3, $1, $2, 'api', now(), now()) RETURNING id)
+		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		SELECT $4, id, $5, 'active', 'api', now(), now() FROM a`, first, last, email, org, role)
+}
+
+// names searches page after page and gives the first names in the order they came.
+func names(t *testing.T, db *pg.DB, org id.Organization, text string, limit int) []string {
+	t.Helper()
+	var all []string
+	at := directory.Place{}
+	for {
+		found, next, err := directory.Search(t.Context(), db, org, text, at, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range found {
+			all = append(all, p.FirstName)
+		}
+		if next == (directory.Place{}) {
+			return all
+		}
+		if at = directory.ParsePlace(next.String()); at != next {
+			t.Fatalf("the place %v is read as %v", next, at)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	db := newDB(t)
+	add(t, db, north, "member", "Asha", "Rao", "asha@north.org")
+	add(t, db, north, "member", "Binod", "Ashworth", "binod@north.org")
+	add(t, db, north, "member", "Cleo", "O'Neil", "ash.cleo@north.org")
+	add(t, db, north, "member", "Élodie", "de  la Cruz", "elodie@north.org")
+	add(t, db, north, "member", "Odd", "100%_x", "odd@north.org")
+	add(t, db, north, "examiner", "Ashley", "Staff", "ashley@north.org")
+	add(t, db, south, "member", "Ashok", "Else", "ashok@south.org")
+	for text, want := range map[string][]string{
+		"":             {"Asha", "Binod", "Cleo", "Odd", "Élodie"},
+		"ash":          {"Asha", "Binod", "Cleo"},
+		" ASHA  rao ":  {"Asha"},
+		"Rao, Asha":    {"Asha"},
+		"asha@NORTH":   {"Asha"},
+		"élodie":       {"Élodie"},
+		"De la cruz":   {"Élodie"},
+		"o'n":          {"Cleo"},
+		"100%":         {"Odd"},
+		"%":            nil,
+		"sha":          nil,
+		"' OR 1=1; --": nil,
+	} {
+		for _, limit := range []int{1, 2, 3, 50} {
+			if got := names(t, db, north, text, limit); !slices.Equal(got, want) {
+				t.Errorf("%q by %d: %q, want %q", text, limit, got, want)
+			}
+		}
+	}
+}
+
+func TestTheDirectoryFollows(t *testing.T) {
+	t.Parallel()
+	db := newDB(t)
+	add(t, db, north, "member", "Asha", "Rao", "asha@north.org")
+	exec(t, db, `UPDATE accounts SET first_name = 'Usha', email = 'usha@north.org'`)
+	if got := names(t, db, north, "usha r", 5); len(got) != 1 {
+		t.Errorf("the new name finds %q", got)
+	}
+	if got := names(t, db, north, "asha", 5); len(got) != 0 {
+		t.Errorf("the old name still finds %q", got)
+	}
+	// Who left and was never enrolled is no student; who was enrolled is.
+	exec(t, db, `DELETE FROM members`)
+	if got := names(t, db, north, "", 5); len(got) != 0 {
+		t.Errorf("who was removed is found: %q", got)
+	}
+	exec(t, db, `WITH c AS (INSERT INTO courses (organization_id, name, course_type, is_default, start_date, created_at, updated_at)
+			VALUES (1, 'IELTS', 'ielts', true, current_date, now(), now()) RETURNING id)
+		INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		SELECT 1, a.id, c.id, current_date, current_date, current_date, now(), now() FROM accounts a, c`)
+	if got := names(t, db, north, "usha", 5); len(got) != 1 {
+		t.Errorf("who is enrolled is not found: %q", got)
+	}
+	some, err := directory.Some(t.Context(), db, north, []id.User{1, 99})
+	if err != nil || len(some) != 1 || some[0].Status != "" {
+		t.Errorf("%+v %v", some, err)
+	}
+	if some, err = directory.Some(t.Context(), db, south, []id.User{1}); err != nil || len(some) != 0 {
+		t.Errorf("another organization sees %+v %v", some, err)
+	}
+	exec(t, db, `DELETE FROM accounts`)
+	var left int
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM directory`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d rows of an erased person, %v", left, err)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "x", "0", "0-", "-1", "7-1", "1--1", "0-0", "1-99999999999999999999"} {
+		if p := directory.ParsePlace(text); p != (directory.Place{}) {
+			t.Errorf("%q is %v", text, p)
+		}
+	}
+}
+
+var large = regexp.MustCompile(`Seq Scan on (directory|accounts|members)`)
+
+// A page of a large organization is read along an index, whatever is looked for.
+func TestNothingIsReadBeyondThePage(t *testing.T) {
+	t.Parallel()
+	db := newDB(t)
+	exec(t, db, `WITH a AS (INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
+			SELECT 'p' || n || '@north.org', 'p' || n, 'Given' || n % 700, 'Family' || n % 900, 'api', now(), now() FROM generate_series(1, 20000) AS n RETURNING id)
+		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		SELECT 1 + id % 2, id, 'member', 'active', 'api', now(), now() FROM a`)
+	exec(t, db, `ANALYZE`)
+	for _, text := range []string{"", "given1", "family88", "p777", "nobody"} {
+		plan := explain(t, db, func(q pg.Querier) error {
+			_, _, err := directory.Search(t.Context(), q, north, text, directory.Place{}, 50)
+			return err
+		})
+		if large.MatchString(plan) || !strings.Contains(plan, "Index") {
+			t.Errorf("%q:\n%s", text, plan)
+		}
+	}
+}
+
+// explainer shows the plans of the queries instead of running them.
+type explainer struct {
+	pg.Querier
+	plans *strings.Builder
+}
+
+func (e explainer) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	rows, err := e.Querier.Query(ctx, "EXPLAIN "+sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(e.plans, strings.Join(lines, "\n"))
+	return e.Querier.Query(ctx, sql, args...)
+}
+
+func explain(t *testing.T, db *pg.DB, run func(pg.Querier) error) string {
+	t.Helper()
+	var plans strings.Builder
+	if err := run(explainer{db, &plans}); err != nil {
+		t.Fatal(err)
+	}
+	return plans.String()
+}

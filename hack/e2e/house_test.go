@@ -25,6 +25,7 @@ import (
 // database of its own, with one organization that has one receiver URL.
 type house struct {
 	t        *testing.T
+	dir      string // logs and the two below
 	settings stack.Settings
 	redis    *stack.Redis
 	mail     *stack.MailCatcher
@@ -35,6 +36,12 @@ type house struct {
 	key     string // full access
 	partner *client.ClientWithResponses
 }
+
+// Where a house keeps what its mail server and its receiver took.
+const (
+	mailDir     = "mail"
+	receiverLog = "receiver.jsonl"
+)
 
 // limit is how long anything that is waited for may take. It is no measure of speed.
 const limit = 90 * time.Second
@@ -54,17 +61,18 @@ func newHouseOn(t *testing.T, databaseURL string) *house {
 	ctx, dir := t.Context(), t.TempDir()
 	tools, err := stack.EnsureServers(ctx, os.Stderr)
 	must(t, err)
-	h := &house{t: t}
+	h := &house{t: t, dir: dir}
 	redis, err := stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: port(t), LogFile: filepath.Join(dir, "redis.log")})
 	must(t, err)
 	h.redis = redis
 	t.Cleanup(func() { _ = redis.Stop() })
-	h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t))})
+	h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t)), Dir: filepath.Join(dir, mailDir)})
 	must(t, err)
 	t.Cleanup(func() { _ = h.mail.Stop() })
 	certs, err := stack.LoadCerts(dir)
 	must(t, err)
-	h.receiver, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t)), Certs: certs})
+	h.receiver, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port(t)), Certs: certs,
+		LogFile: filepath.Join(dir, receiverLog)})
 	must(t, err)
 	t.Cleanup(func() { _ = h.receiver.Stop() })
 	h.settings = stack.Settings{Bin: bin, LogDir: dir, DatabaseURL: databaseURL, RedisURL: redis.URL(), SMTPURL: h.mail.URL(),

@@ -1425,6 +1425,11 @@ type ImportRosterParams struct {
 	// XRosterSource source, where the body is the file itself
 	XRosterSource *string `json:"X-Roster-Source,omitempty"`
 
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Answers
+	// of 500 and above are not kept. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+
 	// XRosterDryRun dry_run, where the body is the file itself
 	XRosterDryRun *string `json:"X-Roster-Dry-Run,omitempty"`
 }
@@ -2897,15 +2902,26 @@ func NewImportRosterRequestWithBody(server string, params *ImportRosterParams, c
 			req.Header.Set("X-Roster-Source", headerParam1)
 		}
 
-		if params.XRosterDryRun != nil {
+		if params.IdempotencyKey != nil {
 			var headerParam2 string
 
-			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Roster-Dry-Run", *params.XRosterDryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			headerParam2, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
 			if err != nil {
 				return nil, err
 			}
 
-			req.Header.Set("X-Roster-Dry-Run", headerParam2)
+			req.Header.Set("Idempotency-Key", headerParam2)
+		}
+
+		if params.XRosterDryRun != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Roster-Dry-Run", *params.XRosterDryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Roster-Dry-Run", headerParam3)
 		}
 
 	}

@@ -34,6 +34,7 @@ type config struct {
 	TrustedProxies  []string      `env:"TRUSTED_PROXIES" help:"networks of own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed"`
 	Secrets         seal.Config
 	Egress          egress.Config
+	Clock           clock.Config
 
 	zone    *time.Location
 	proxies limit.Proxies

@@ -28,6 +28,7 @@ func (serveCommand) Run(p *process) error {
 	}
 	log := obs.Logger(p.stdout, c.LogLevel, "api-server")
 	slog.SetDefault(log)
+	c.Clock.Set(log)
 	stopTraces, err := obs.StartTraces(p.ctx, "api-server", p.getenv)
 	if err != nil {
 		return err

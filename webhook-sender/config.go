@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -20,4 +21,5 @@ type config struct {
 	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	Egress      egress.Config
 	Secrets     seal.Config
+	Clock       clock.Config
 }

@@ -41,6 +41,7 @@ func run(ctx context.Context, getenv func(string) string, stdout io.Writer) erro
 	}
 	log := obs.Logger(stdout, c.LogLevel, "webhook-sender")
 	slog.SetDefault(log)
+	c.Clock.Set(log)
 	stopTraces, err := obs.StartTraces(ctx, "webhook-sender", getenv)
 	if err != nil {
 		return err

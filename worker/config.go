@@ -30,6 +30,7 @@ type config struct {
 	SchemaWait        time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	AsynqPassword     string        `env:"ASYNQ_PASSWORD,unset" json:"-" help:"password of the queues' page for the user registrar; without one the page asks for none"`
 	Secrets           seal.Config
+	Clock             clock.Config
 }
 
 // Validate implements env.Validator.

@@ -44,6 +44,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	}
 	log := obs.Logger(stdout, c.LogLevel, "worker")
 	slog.SetDefault(log)
+	c.Clock.Set(log)
 	box, err := seal.Open(c.Secrets)
 	if err != nil {
 		return err

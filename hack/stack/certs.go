@@ -30,14 +30,14 @@ const (
 	certMargin = 7 * 24 * time.Hour // renewed when less is left
 )
 
-// LoadCerts reads the certificates kept in dir, or makes new ones when there are none or they
-// end soon.
-func LoadCerts(dir string) (Certs, error) {
+// LoadCerts reads the certificates kept in dir, or makes new ones, for the further addresses too,
+// when there are none or they end soon.
+func LoadCerts(dir string, further ...net.IP) (Certs, error) {
 	certs, err := readCerts(dir)
 	if err == nil && time.Until(certs.Leaf.Leaf.NotAfter) > certMargin {
 		return certs, nil
 	}
-	if err := makeCerts(dir); err != nil {
+	if err := makeCerts(dir, further); err != nil {
 		return Certs{}, fmt.Errorf("make certificates: %w", err)
 	}
 	return readCerts(dir)
@@ -67,7 +67,7 @@ func readCerts(dir string) (Certs, error) {
 	return Certs{CAFile: caFile, CA: pool, Leaf: leaf}, nil
 }
 
-func makeCerts(dir string) error {
+func makeCerts(dir string, further []net.IP) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func makeCerts(dir string) error {
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	leaf.DNSNames = []string{"localhost"}
-	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	leaf.IPAddresses = append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, further...)
 	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, leafKey.Public(), caKey)
 	if err != nil {
 		return err

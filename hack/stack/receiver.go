@@ -40,6 +40,7 @@ type Receiver struct {
 type ReceiverOptions struct {
 	Addr    string // host:port
 	Certs   Certs
+	Listen  func(ctx context.Context, addr string) (net.Listener, error) // nil: on this machine's own network
 	LogFile string  // one JSON line a request is appended; "" for none
 	Respond Respond // nil: RespondByPath
 	Forget  bool    // keep no journal in memory, for a receiver that runs for days
@@ -115,7 +116,12 @@ func StartReceiver(ctx context.Context, o ReceiverOptions) (*Receiver, error) {
 		o.Respond = RespondByPath
 	}
 	rc.SetRespond(o.Respond)
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Addr)
+	if o.Listen == nil {
+		o.Listen = func(ctx context.Context, addr string) (net.Listener, error) {
+			return new(net.ListenConfig).Listen(ctx, "tcp", addr)
+		}
+	}
+	listener, err := o.Listen(ctx, o.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("receiver: %w", err)
 	}

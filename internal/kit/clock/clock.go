@@ -6,6 +6,7 @@ package clock
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 	_ "time/tzdata" // a scratch image has no zoneinfo
 
@@ -15,8 +16,24 @@ import (
 // Clock tells the time. Programs use System; tests pass a function of their own.
 type Clock func() time.Time
 
-// System is the machine's clock.
-func System() time.Time { return time.Now() }
+// System is the machine's clock, moved by the process's Config.
+func System() time.Time { return time.Now().Add(offset) }
+
+// offset is written once, before a program's work begins.
+var offset time.Duration
+
+// Config is a part of a program's configuration.
+type Config struct {
+	Offset time.Duration `env:"CLOCK_OFFSET" envDefault:"0s" help:"moves this program's clock, to try what happens when machines disagree on the time; never in production"`
+}
+
+// Set moves System for the whole process, and says so. A program calls it before its work begins.
+func (c Config) Set(log *slog.Logger) {
+	if c.Offset != 0 {
+		log.Warn("CLOCK_OFFSET is set: this program's clock is not the machine's", "offset", c.Offset)
+	}
+	offset = c.Offset
+}
 
 // At is a clock that stands still.
 func At(t time.Time) Clock { return func() time.Time { return t } }

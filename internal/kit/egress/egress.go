@@ -37,15 +37,16 @@ type Policy struct {
 
 // New makes the policy. The zero Config allows public https addresses alone.
 func New(c Config) *Policy {
-	options := []ssrf.Option{ssrf.WithAnyPort()}
+	var v4, v6 []netip.Prefix // together: each option replaces what one like it said before
 	for _, p := range c.AllowNetworks {
 		if p.Addr().Is4() {
-			options = append(options, ssrf.WithAllowedV4Prefixes(p))
+			v4 = append(v4, p)
 		} else {
-			options = append(options, ssrf.WithAllowedV6Prefixes(p))
+			v6 = append(v6, p)
 		}
 	}
-	return &Policy{guard: ssrf.New(options...), allowHTTP: c.AllowHTTP, loosened: c.AllowHTTP || len(c.AllowNetworks) > 0}
+	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	return &Policy{guard: guard, allowHTTP: c.AllowHTTP, loosened: c.AllowHTTP || len(c.AllowNetworks) > 0}
 }
 
 // Loosened says whether the policy allows more than public https addresses, for a

@@ -108,6 +108,16 @@ func TestTheDialerRefusesAtDialTime(t *testing.T) {
 	_ = resp.Body.Close()
 }
 
+func TestEveryAllowedNetworkIsAllowed(t *testing.T) {
+	policy := egress.New(egress.Config{AllowNetworks: []netip.Prefix{
+		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("10.2.0.0/16"), netip.MustParsePrefix("fd01::/64"), netip.MustParsePrefix("fd02::/64")}})
+	for address, allowed := range map[string]bool{"10.1.0.9": true, "10.2.0.9": true, "10.3.0.9": false, "[fd01::9]": true, "[fd02::9]": true, "[fd03::9]": false} {
+		if _, err := policy.CheckURL("url", "https://"+address+"/"); (err == nil) != allowed {
+			t.Errorf("%s: %v, want allowed: %t", address, err, allowed)
+		}
+	}
+}
+
 // nameServer answers every question for an address, each time with the next of answers, and
 // then with the last.
 func nameServer(t *testing.T, answers ...string) *net.Resolver {

@@ -1,0 +1,427 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+// check tells the model every accepted call and holds everything that is left behind against it.
+func check(ctx context.Context, s *site, l *load, r *report) error {
+	m, calls := newModel(), 0
+	err := readLines(filepath.Join(s.dir, "accepted.jsonl"), func(o op) error {
+		m.apply(o)
+		calls++
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	r.checked("accepted calls told to the model", calls)
+	c := &checker{site: s, model: m, report: r}
+	for _, part := range []func(context.Context) error{c.accounts, c.enrolments, c.rosters, c.assignments, c.results, c.mails, c.webhooks, c.switches, c.gauges} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	for _, reader := range l.readers {
+		c.followed(reader)
+	}
+	return nil
+}
+
+type checker struct {
+	*site
+
+	model  *model
+	report *report
+}
+
+// nearMidnight says that the programs, whose clocks differ, may have had two opinions of the day.
+func nearMidnight(t time.Time) bool {
+	return day(t.Add(-15*time.Minute)) != day(t) || day(t.Add(5*time.Minute)) != day(t)
+}
+
+// rows are the rows of a statement as texts, sorted.
+func (c *checker) rows(ctx context.Context, statement string, args ...any) ([]string, error) {
+	rows, err := c.db.Query(ctx, statement, args...)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	slices.Sort(lines)
+	return lines, err
+}
+
+// same reports up to three things that only one side has.
+func (c *checker) same(what string, got, want []string) {
+	slices.Sort(got)
+	slices.Sort(want)
+	c.report.checked(what, len(want))
+	var shown int
+	for _, difference := range differences(got, want) {
+		if shown++; shown <= 3 {
+			c.report.find("%s: %s", what, difference)
+		}
+	}
+	if shown > 3 {
+		c.report.find("%s: %d more like these", what, shown-3)
+	}
+}
+
+// number reports a count that is not the model's.
+func (c *checker) number(what string, got, want int) {
+	c.report.checked(what, want)
+	if got != want {
+		c.report.find("%s: %d, and %d in the model", what, got, want)
+	}
+}
+
+// differences of two sorted lists.
+func differences(got, want []string) (found []string) {
+	for len(got) > 0 || len(want) > 0 {
+		switch {
+		case len(want) == 0 || len(got) > 0 && got[0] < want[0]:
+			found, got = append(found, "not in the model: "+got[0]), got[1:]
+		case len(got) == 0 || want[0] < got[0]:
+			found, want = append(found, "only in the model: "+want[0]), want[1:]
+		default:
+			got, want = got[1:], want[1:]
+		}
+	}
+	return found
+}
+
+func (c *checker) accounts(ctx context.Context) error {
+	got, err := c.rows(ctx, `SELECT format('%s %s', email, id) FROM accounts WHERE created_via = 'api'`)
+	if err != nil {
+		return err
+	}
+	var want []string
+	for key, s := range c.model.students {
+		_, email, _ := strings.Cut(key, " ")
+		want = append(want, fmt.Sprintf("%s %d", email, s.user))
+	}
+	c.same("accounts", got, want)
+	got, err = c.rows(ctx, `SELECT format('%s %s %s', o.slug, m.user_id, m.status) FROM members m JOIN organizations o ON o.id = m.organization_id WHERE m.created_via = 'api'`)
+	want = nil
+	for key, s := range c.model.students {
+		org, _, _ := strings.Cut(key, " ")
+		want = append(want, fmt.Sprintf("%s %d active", org, s.user))
+	}
+	c.same("memberships", got, want)
+	return err
+}
+
+func (c *checker) enrolments(ctx context.Context) error {
+	got, err := c.rows(ctx, `
+		SELECT format('%s %s %s %s %s %s', e.id, e.user_id, c.course_type, e.state, e.start_date, e.end_date) FROM enrolments e JOIN courses c ON c.id = e.course_id`)
+	if err != nil {
+		return err
+	}
+	var want, refs []string
+	for _, s := range c.model.students {
+		for course, e := range s.enrolled {
+			state := "running"
+			if e.suspended {
+				state = "suspended"
+			}
+			line := func(start time.Time) string {
+				return fmt.Sprintf("%d %d %s %s %s %s", e.id, s.user, course, state, start.Format(time.DateOnly), e.end(start).Format(time.DateOnly))
+			}
+			want = append(want, c.eitherDay(got, e.granted, line))
+			for ref := range e.refs {
+				refs = append(refs, fmt.Sprintf("%d %s", e.id, ref))
+			}
+		}
+	}
+	c.same("enrolments with their dates", got, want)
+	got, err = c.rows(ctx, `SELECT format('%s %s', enrolment_id, ref) FROM enrolment_refs`)
+	c.same("references of extensions", got, refs)
+	return err
+}
+
+// eitherDay is the line for the day on which it happened; around midnight the day before or after
+// is right too, where the site has that.
+func (c *checker) eitherDay(got []string, at time.Time, line func(time.Time) string) string {
+	if nearMidnight(at) {
+		for _, n := range []int{-1, 1} {
+			if other := line(day(at).AddDate(0, 0, n)); slices.Contains(got, other) {
+				return other
+			}
+		}
+	}
+	return line(day(at))
+}
+
+func (c *checker) rosters(ctx context.Context) error {
+	got, err := c.rows(ctx, `
+		SELECT format('%s %s %s', o.slug, a.email, m.status) FROM members m JOIN accounts a ON a.id = m.user_id JOIN organizations o ON o.id = m.organization_id WHERE m.created_via = 'roster'`)
+	var want []string
+	for org, school := range c.model.rosters {
+		for _, p := range school.people {
+			status := "inactive"
+			if p.here {
+				status = "active"
+			}
+			want = append(want, fmt.Sprintf("%s %s %s", org, p.email, status))
+		}
+	}
+	c.same("people of rosters", got, want)
+	return err
+}
+
+func (c *checker) assignments(ctx context.Context) error {
+	const columns = `SELECT format('test-assignment:%s %s %s', a.id, a.user_id, CASE WHEN a.status = 'completed' THEN 'done' WHEN a.overdue_at IS NOT NULL THEN 'overdue' ELSE 'open' END) FROM assignments a `
+	got, err := c.rows(ctx, columns+`WHERE a.source = 'api' AND a.status <> 'completed'`)
+	if err != nil {
+		return err
+	}
+	var want []string
+	done, plans := 0, 0
+	for _, s := range c.model.students {
+		for item, a := range s.open {
+			state := "open"
+			if s.due[item] {
+				state = "overdue"
+			}
+			want = append(want, fmt.Sprintf("%s %d %s", a, s.user, state))
+		}
+		done += s.finished
+		if s.hasPlan {
+			plans++
+		}
+	}
+	c.same("open assignments", got, want)
+	var doneRows, planRows, baselines int
+	err = c.db.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM assignments WHERE source = 'api' AND status = 'completed'), (SELECT count(*) FROM plans WHERE status = 'active'),
+		       (SELECT count(*) FROM assignments WHERE source = 'plan')`).Scan(&doneRows, &planRows, &baselines)
+	c.number("finished assignments", doneRows, done)
+	c.number("test plans", planRows, plans)
+	c.number("first tests of plans", baselines, plans)
+	return err
+}
+
+func (c *checker) results(ctx context.Context) error {
+	got, err := c.rows(ctx, `SELECT format('%s %s %s', o.slug, r.ref, round(r.score_e4 / 10000.0, 1)) FROM results r JOIN organizations o ON o.id = r.organization_id WHERE r.position IS NOT NULL`)
+	var want []string
+	for e, score := range c.model.scores {
+		want = append(want, fmt.Sprintf("%s %s %.1f", e.org, strings.TrimPrefix(e.subject, "result "), score))
+	}
+	c.same("results with their last score", got, want)
+	return err
+}
+
+// followed holds what a reader with stored cursors came to know against the model.
+func (c *checker) followed(r *reader) {
+	var got, want []string
+	for id, score := range r.last {
+		got = append(got, fmt.Sprintf("%s %.1f", id, score))
+	}
+	for e, score := range c.model.scores {
+		if e.org == r.org {
+			want = append(want, fmt.Sprintf("%s %.1f", strings.TrimPrefix(e.subject, "result "), score))
+		}
+	}
+	c.same("results that a reader followed in "+r.org, got, want)
+}
+
+// mails holds the mails that were received against the rows, and the rows against the model.
+func (c *checker) mails(ctx context.Context) error {
+	received := map[string]int{}
+	for _, mail := range c.mail.All() {
+		_, rest, ok := strings.Cut(string(mail.Data), "Message-ID: <")
+		if !ok {
+			_, rest, ok = strings.Cut(string(mail.Data), "Message-Id: <")
+		}
+		reference, _, _ := strings.Cut(rest, "@")
+		if !ok {
+			c.report.find("a mail without Message-ID to %v", mail.To)
+		}
+		received[reference]++
+	}
+	c.report.checked("mails received", len(received))
+	rows, err := c.db.Query(ctx, `SELECT reference::text, status, recipient, type FROM emails`)
+	if err != nil {
+		return err
+	}
+	var reference, status, recipient, kind string
+	welcomed := map[string]bool{}
+	uncertain := 0
+	_, err = pgx.ForEachRow(rows, []any{&reference, &status, &recipient, &kind}, func() error {
+		n := received[reference]
+		delete(received, reference)
+		switch {
+		case status == "uncertain" && n <= 1:
+			uncertain++
+		case status == "sent" && n == 1:
+		default:
+			c.report.find("the %s mail %s to %s is %s and was received %d times", kind, reference, recipient, status, n)
+		}
+		if kind == "welcome" {
+			welcomed[recipient] = true
+		}
+		return nil
+	})
+	for reference := range received {
+		c.report.find("a mail was received that no row knows: %s", reference)
+	}
+	c.report.checked("mails whose receipt stays uncertain", uncertain)
+	for key, s := range c.model.students {
+		_, email, _ := strings.Cut(key, " ")
+		if s.welcomed && !welcomed[email] {
+			c.report.find("%s was promised a welcome mail and has none", email)
+		}
+	}
+	return err
+}
+
+// webhooks holds what healthy URLs received against what the model owes them.
+func (c *checker) webhooks(ctx context.Context) error {
+	owed, err := c.owed(ctx)
+	if err != nil {
+		return err
+	}
+	got := map[string]*inbox{}
+	for _, name := range []string{"received.jsonl", "received-far.jsonl"} {
+		if name == "received-far.jsonl" && c.distant == nil {
+			continue
+		}
+		err := readLines(filepath.Join(c.dir, name), func(d stack.Received) error {
+			if d.Verified == nil || !*d.Verified {
+				c.report.find("a signature at %s does not verify: %s", d.Path, d.Body)
+			}
+			if strings.HasSuffix(d.Path, "/healthy") {
+				box := name + d.Path
+				if got[box] == nil {
+					got[box] = &inbox{org: strings.Split(d.Path, "/")[1], seen: map[string]bool{}, events: map[event]int{}}
+				}
+				return got[box].take(d)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	total, twice := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		box := got[name]
+		var have, want []string
+		for e, n := range box.events {
+			have = append(have, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
+		}
+		for e, n := range owed {
+			if e.org == box.org {
+				want = append(want, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
+			}
+		}
+		c.same("subjects of events at "+name, have, want)
+		total += len(box.seen)
+		twice += box.twice
+	}
+	if len(got) == 0 {
+		c.report.find("no healthy URL received anything")
+	}
+	c.report.checked("events received by healthy URLs", total)
+	c.report.checked("of them received twice", twice)
+	return nil
+}
+
+// owed are the model's events, with students of rosters by id, and the first tests of plans.
+func (c *checker) owed(ctx context.Context) (map[event]int, error) {
+	owed := maps.Clone(c.model.events)
+	plans, err := c.rows(ctx, `SELECT o.slug || ' ' || a.id FROM assignments a JOIN organizations o ON o.id = a.organization_id WHERE a.source = 'plan'`)
+	for _, line := range plans {
+		org, id, _ := strings.Cut(line, " ")
+		owed[event{org, "assignment.created", "assignment test-assignment:" + id}]++
+	}
+	return owed, err
+}
+
+// inbox is what one URL received.
+type inbox struct {
+	org    string
+	seen   map[string]bool
+	twice  int
+	events map[event]int
+}
+
+func (b *inbox) take(d stack.Received) error {
+	var e struct {
+		ID, Type     string
+		Organization struct{ Slug string }
+		Data         struct {
+			ID         string
+			UserID     int64 `json:"user_id"`
+			Email      string
+			Enrollment struct {
+				ID int64 `json:"enrollment_id"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(d.Body), &e); err != nil {
+		return err
+	}
+	if b.seen[e.ID] {
+		b.twice++
+		return nil
+	}
+	b.seen[e.ID] = true
+	b.events[event{e.Organization.Slug, e.Type, subject(e.Type, e.Data.ID, e.Data.Email, e.Data.UserID, e.Data.Enrollment.ID)}]++
+	return nil
+}
+
+// subject names of whom an event speaks as the model does.
+func subject(kind, id, email string, user, enrolment int64) string {
+	switch {
+	case strings.HasPrefix(kind, "enrollment."):
+		return fmt.Sprintf("enrolment %d", enrolment)
+	case strings.HasPrefix(kind, "assignment."):
+		return "assignment " + id
+	case strings.HasPrefix(kind, "student.") && strings.HasSuffix(email, "@"+rosterSchool+"-school.org"):
+		return email
+	case strings.HasPrefix(kind, "student."):
+		return fmt.Sprintf("student %d", user)
+	default:
+		return "result " + id
+	}
+}
+
+// switches holds that URLs that are never well are off after exactly fifty failures, or not yet there.
+func (c *checker) switches(ctx context.Context) error {
+	bad, err := c.rows(ctx, `
+		SELECT format('%s: on: %s, %s failures in a row, %s attempts: %s', e.url, e.switched_on, h.consecutive_failures, count(a.*),
+		              string_agg(a.outcome || ' ' || a.cause || ' ' || coalesce(a.response_status, 0) || ' in ' || a.duration_us / 1000 || ' ms', ', ' ORDER BY a.started_at DESC) FILTER (WHERE a.outcome = 'delivered'))
+		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id LEFT JOIN webhook_attempts a ON a.endpoint_id = e.id
+		WHERE e.url NOT LIKE '%/healthy' GROUP BY e.id, h.endpoint_id
+		HAVING NOT (NOT e.switched_on AND h.consecutive_failures = 50 AND count(a.*) = 50 OR e.switched_on AND h.consecutive_failures < 50 AND count(a.*) = h.consecutive_failures)`)
+	for _, line := range bad {
+		c.report.find("%s", line)
+	}
+	var off int
+	if err == nil {
+		err = c.db.QueryRow(ctx, `SELECT count(*) FROM webhook_endpoints WHERE NOT switched_on`).Scan(&off)
+	}
+	c.report.checked("URLs switched off, each at its fiftieth failure", off)
+	return err
+}
+
+func (c *checker) gauges(ctx context.Context) error {
+	for _, p := range c.programs {
+		if value, ok := p.gauge(ctx, "registrar_webhook_unaccounted_deliveries"); ok && value != "0" {
+			c.report.find("%s counts %s unaccounted deliveries", p.Name, value)
+		}
+	}
+	return ctx.Err()
+}

@@ -61,6 +61,9 @@ func soak(ctx context.Context, o options) (err error) {
 	} else if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return err
 	}
+	if old, err := filepath.Glob(filepath.Join(o.keep, "*.jsonl")); err != nil || len(old) > 0 {
+		return errors.Join(err, fmt.Errorf("%s holds the journals of another run", o.keep))
+	}
 	s, err := newSite(ctx, o.keep)
 	if err != nil {
 		return errors.Join(err, s.close())

@@ -135,6 +135,10 @@ func (c *Caller) post(ctx context.Context, m message, o *webhook.Outcome) error 
 	o.Verdict, o.Cause = webhook.Judge(resp.StatusCode)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, readResponse))
 	o.Response = body[:min(len(body), keptResponse)]
+	if err == nil {
+		// A receiver that sees us hang up may close an endless body properly before we look away.
+		err = ctx.Err()
+	}
 	return err
 }
 

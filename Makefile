@@ -52,6 +52,10 @@ images: ## Build the container images without Docker, into bin/images (ARGS='-ar
 bench: ## Measure a whole Registrar on this machine (ARGS='-list', ARGS='-scale 0.1 webhook-idle')
 	go run ./hack/bench $(ARGS)
 
+.PHONY: soak
+soak: ## Break a whole Registrar under load for an hour and check it against a model (ARGS='-for 5m')
+	go run ./hack/soak $(ARGS)
+
 # The linter is a tool of a module of its own, so that its dependencies never reach the programs.
 $(LINT): hack/tools/go.mod hack/tools/go.sum
 	@mkdir -p bin

@@ -52,8 +52,8 @@ func nearMidnight(t time.Time) bool {
 }
 
 // rows are the rows of a statement as texts, sorted.
-func (c *checker) rows(ctx context.Context, statement string, args ...any) ([]string, error) {
-	rows, err := c.db.Query(ctx, statement, args...)
+func (c *checker) rows(ctx context.Context, statement string) ([]string, error) {
+	rows, err := c.db.Query(ctx, statement)
 	if err != nil {
 		return nil, err
 	}

@@ -66,9 +66,9 @@ func soak(ctx context.Context, o options) (err error) {
 	}
 	s, err := newSite(ctx, o.keep)
 	if err != nil {
-		return errors.Join(err, s.close())
+		return errors.Join(err, s.close(ctx))
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.close(ctx)) }()
 	r := &report{began: time.Now(), seed: o.seed, options: o, site: s}
 	if err := run(ctx, o, s, r); err != nil {
 		return err
@@ -76,7 +76,7 @@ func soak(ctx context.Context, o options) (err error) {
 	text := r.text()
 	fmt.Print(text)
 	if o.report != "" {
-		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil { //nolint:gosec // it is for everyone
+		if err := os.WriteFile(o.report, []byte(text), 0o644); err != nil {
 			return err
 		}
 	}

@@ -87,7 +87,6 @@ type school struct {
 
 type pupil struct {
 	email, first string
-	user         int64
 	here         bool
 }
 

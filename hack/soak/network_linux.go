@@ -27,7 +27,7 @@ type link struct{}
 
 func newLink(ctx context.Context) (*link, error) {
 	l := &link{}
-	_ = l.close() // what an earlier run may have left
+	_ = l.close(ctx) // what an earlier run may have left
 	for _, command := range []string{
 		"ip netns add " + namespace,
 		"ip link add " + near + " type veth peer name " + far + " netns " + namespace,
@@ -38,11 +38,11 @@ func newLink(ctx context.Context) (*link, error) {
 		"ip -n " + namespace + " link set lo up",
 	} {
 		if err := shell(ctx, command); err != nil {
-			return nil, errors.Join(err, l.close())
+			return nil, errors.Join(err, l.close(ctx))
 		}
 	}
 	if err := errors.Join(l.slow(ctx), l.fast(ctx)); err != nil { // whether this kernel can
-		return nil, errors.Join(err, l.close())
+		return nil, errors.Join(err, l.close(ctx))
 	}
 	return l, nil
 }
@@ -50,7 +50,7 @@ func newLink(ctx context.Context) (*link, error) {
 // shell runs a command of plain words.
 func shell(ctx context.Context, line string) error {
 	parts := strings.Fields(line)
-	text, err := exec.CommandContext(ctx, parts[0], parts[1:]...).CombinedOutput() //nolint:gosec // the words are those above and below
+	text, err := exec.CommandContext(ctx, parts[0], parts[1:]...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", line, err, text)
 	}
@@ -87,4 +87,4 @@ func (l *link) slow(ctx context.Context) error {
 
 func (l *link) fast(ctx context.Context) error { return shell(ctx, "tc qdisc del dev "+near+" root") }
 
-func (l *link) close() error { return shell(context.Background(), "ip netns del "+namespace) }
+func (l *link) close(ctx context.Context) error { return shell(ctx, "ip netns del "+namespace) }

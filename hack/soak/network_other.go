@@ -21,4 +21,4 @@ func newLink(context.Context) (*link, error) { return nil, errors.ErrUnsupported
 func (*link) listen(context.Context, string) (net.Listener, error) { return nil, errors.ErrUnsupported }
 func (*link) slow(context.Context) error                           { return errors.ErrUnsupported }
 func (*link) fast(context.Context) error                           { return errors.ErrUnsupported }
-func (*link) close() error                                         { return nil }
+func (*link) close(context.Context) error                          { return nil }

@@ -204,8 +204,9 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 	return ports, nil
 }
 
-// close ends everything and takes the disk and the network away.
-func (s *site) close() error {
+// close ends everything and takes the disk and the network away, also when ctx is over.
+func (s *site) close(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	var err error
 	if s.db != nil {
 		s.db.Close()
@@ -217,10 +218,10 @@ func (s *site) close() error {
 	}
 	err = errors.Join(err, stopped(s.receiver), stopped(s.distant), stopped(s.mail), stopped(s.redis), stopped(s.postgres))
 	if s.link != nil {
-		err = errors.Join(err, s.link.close())
+		err = errors.Join(err, s.link.close(ctx))
 	}
 	if s.disk != "" {
-		err = errors.Join(err, exec.CommandContext(context.Background(), "umount", s.disk).Run(), os.RemoveAll(s.disk))
+		err = errors.Join(err, exec.CommandContext(ctx, "umount", s.disk).Run(), os.RemoveAll(s.disk))
 	}
 	return err
 }

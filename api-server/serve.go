@@ -51,8 +51,13 @@ func (serveCommand) Run(p *process) error {
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, db.Pool)
 	pg.SchemaMetrics(reg, db)
+	now, err := pg.StartClock(p.ctx, db, clock.System, log)
+	if err != nil {
+		return err
+	}
+	now.Metrics(reg)
 	keys, mails, rosters := org.NewKeyring(db), email.NewWatch(db), roster.NewWatch(db)
-	apis := server.New(server.Deps{DB: db, Clock: clock.System, Zone: c.zone, Keys: keys, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	private := obs.NewPrivate(reg,

@@ -16,7 +16,7 @@ import (
 )
 
 // newCaller is the outbound client that the configuration asks for.
-func newCaller(c config, log *slog.Logger) (*deliver.Caller, error) {
+func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Caller, error) {
 	policy := egress.New(c.Egress)
 	if err := policy.Through(c.ProxyURL); err != nil {
 		return nil, fmt.Errorf("WEBHOOK_PROXY_URL: %w", err)
@@ -24,7 +24,7 @@ func newCaller(c config, log *slog.Logger) (*deliver.Caller, error) {
 	if policy.Loosened() {
 		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
 	}
-	return deliver.NewCaller(policy, c.CAFile, clock.System)
+	return deliver.NewCaller(policy, c.CAFile, now)
 }
 
 // send takes leases from the run queue and attempts them until ctx ends.
@@ -33,16 +33,20 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	caller, err := newCaller(c, log)
-	if err != nil {
-		return err
-	}
-	defer caller.Close()
 	db, err := pg.OpenCurrent(ctx, c.DatabaseURL, c.SchemaWait)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
+	now, err := pg.StartClock(ctx, db, clock.System, log)
+	if err != nil {
+		return err
+	}
+	caller, err := newCaller(c, now.Now, log)
+	if err != nil {
+		return err
+	}
+	defer caller.Close()
 	steady, err := db.Steady(ctx, c.PoolSize)
 	if err != nil {
 		return err
@@ -58,7 +62,8 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, steady.Pool)
 	pg.SchemaMetrics(reg, db)
-	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System, Log: log, Metrics: deliver.NewMetrics(reg)}
+	now.Metrics(reg)
+	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: now.Now, Log: log, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: steady.Ping},
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})

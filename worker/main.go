@@ -13,6 +13,7 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -54,6 +55,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	defer db.Close()
+	now, err := pg.StartClock(ctx, db, clock.System, log)
+	if err != nil {
+		return err
+	}
 	steady, err := db.Steady(ctx, relayConns)
 	if err != nil {
 		return err
@@ -64,7 +69,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
-	w, err := newWorker(c, log, db, steady, box, rdb)
+	w, err := newWorker(c, log, db, steady, now, box, rdb)
 	if err != nil {
 		return err
 	}

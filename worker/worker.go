@@ -30,6 +30,7 @@ type worker struct {
 	zone     *time.Location // the platform's
 	log      *slog.Logger
 	db       *pg.DB
+	now      *pg.Clock
 	rdb      *redis.Client
 	registry *prometheus.Registry
 	tasks    *queue.Metrics
@@ -44,7 +45,7 @@ type worker struct {
 // rosterTime bounds one run; what is left of it then is done by the next claim.
 const rosterTime = 30 * time.Minute
 
-func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb *redis.Client) (*worker, error) {
+func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box *seal.Box, rdb *redis.Client) (*worker, error) {
 	server, err := mail.ParseServer(c.SMTPURL)
 	if err != nil {
 		return nil, err
@@ -57,16 +58,16 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{config: c, zone: zone, log: log, db: db, rdb: rdb, registry: obs.NewRegistry()}
+	w := &worker{config: c, zone: zone, log: log, db: db, now: now, rdb: rdb, registry: obs.NewRegistry()}
 	w.tasks = queue.NewMetrics(w.registry)
-	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: clock.System, Log: log,
+	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: now.Now, Log: log,
 		Observe: mailCounter(w.registry)}
 	desk := email.Desk{Box: box, Suppressed: c.Suppressed}
-	w.resets = &reset.Office{DB: db, Mail: desk, Clock: clock.System, PublicURL: c.PublicURL}
-	w.plans = &testplan.Office{DB: db, Mail: desk, Clock: clock.System, Log: log, Zone: zone, PublicURL: c.PublicURL}
-	w.importer = &rosterimport.Importer{DB: db, Clock: clock.System, Zone: zone, Log: log}
+	w.resets = &reset.Office{DB: db, Mail: desk, Clock: now.Now, PublicURL: c.PublicURL}
+	w.plans = &testplan.Office{DB: db, Mail: desk, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
+	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log}
 	client := queue.NewClient(rdb)
-	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: clock.System, Log: log, Lease: c.OutboxLease,
+	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: now.Now, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{
 			task.EmailSend:      server.Times.Total() + 30*time.Second,
 			task.PasswordReset:  0,
@@ -76,10 +77,11 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, box *seal.Box, rdb
 			task.WebhookRecover: 0,
 			task.WebhookSkip:    0,
 		}}
-	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: clock.System, Log: log}
+	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: now.Now, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
-	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: clock.System, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
+	now.Metrics(w.registry)
+	w.registry.MustRegister(w.outbox, &relay.Backlog{DB: db, Clock: now.Now, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
 	return w, nil
 }
 
@@ -97,13 +99,13 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.lead("relay-outbox", w.outbox.Run),
 		w.lead("relay-webhooks", w.webhooks.Run),
 		w.lead("duties", func(ctx context.Context) {
-			duty.Run(ctx, clock.System, w.log, append(duty.All(w.db, w.zone, w.config.WebhookRetention), duty.Plans(w.plans)))
+			duty.Run(ctx, w.now.Now, w.log, append(duty.All(w.db, w.zone, w.config.WebhookRetention), duty.Plans(w.plans)))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
 			task.EmailSend: handle.Outbox(w.postman.Deliver), task.PasswordReset: handle.Outbox(w.resets.Answer)}),
 		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handle.Plan(w.plans)}),
 		w.serve(queue.Roster, w.config.RosterConcurrency, map[task.Kind]queue.Handler{task.RosterRun: handle.Outbox(w.importer.Run)}),
-		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: clock.System}.Handlers()),
+		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: w.now.Now}.Handlers()),
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,7 +40,7 @@ func provisioning(ctx context.Context, r *run) (err error) {
 	if err := errors.Join(h.worker.Stop(), h.sender.Stop()); err != nil {
 		return err
 	}
-	p := &partner{house: h, key: key.Key, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}}
+	p := &partner{house: h, key: key.Key}
 	lasting := r.lasting(12 * time.Second)
 	if _, err := p.load(ctx, lasting/6, p.create); err != nil { // connections, plans and the default course
 		return err
@@ -54,11 +53,16 @@ func provisioning(ctx context.Context, r *run) (err error) {
 	}
 	profile()
 	r.printf("  %-34s %s", "CPU time of a creation", h.cpu().since(before, created.calls))
+	before = h.cpu()
 	repeated, err := p.load(ctx, lasting, p.repeat)
 	if err != nil {
 		return err
 	}
+	r.printf("  %-34s %s", "CPU time of a repeat", h.cpu().since(before, repeated.calls))
 	rss := peakRSS(h.api.Identity().PID)
+	if err := h.printStatements(ctx, r); err != nil {
+		return err
+	}
 	bare, err := h.pgbench(ctx, p.key, lasting)
 	if err != nil {
 		return err
@@ -79,7 +83,7 @@ func provisioning(ctx context.Context, r *run) (err error) {
 type partner struct {
 	*house
 	key     string
-	client  *http.Client
+	lines   lines
 	made    atomic.Int64
 	repeats atomic.Int64
 }
@@ -97,26 +101,13 @@ func studentBody(name string) string {
 }
 
 func (p *partner) call(ctx context.Context, n int64, want int) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://127.0.0.1:%d/api/v1/provision/student/", p.settings.Ports.API),
-		strings.NewReader(studentBody(strconv.FormatInt(n, 10))))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("X-API-Key", p.key)
-	req.Header.Set("Content-Type", "application/json")
-	res, err := p.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }()
-	var a struct{ Status, Error string }
-	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
-		return err
-	}
-	if res.StatusCode != want {
-		return fmt.Errorf("student %d: %d %s %s", n, res.StatusCode, a.Status, a.Error)
-	}
-	return nil
+	address := "127.0.0.1:" + strconv.Itoa(p.settings.Ports.API)
+	return p.lines.post(ctx, address, "/api/v1/provision/student/", p.key, studentBody(strconv.FormatInt(n, 10)), func(status int, body []byte) error {
+		if status != want {
+			return fmt.Errorf("student %d: %d %s", n, status, body)
+		}
+		return nil
+	})
 }
 
 // measured is what a load came to.

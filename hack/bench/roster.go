@@ -42,7 +42,7 @@ func importing(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	neighbour := &partner{house: h, key: keys[1].Key, client: &http.Client{}}
+	neighbour := &partner{house: h, key: keys[1].Key}
 	quiet, err := neighbour.pace(ctx, r.lasting(20*time.Second), nil)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
 // seeds are the values of one field in JSON, in the forms of the contract and others.
@@ -101,6 +102,33 @@ func FuzzDate(f *testing.F) {
 			t.Errorf("%s reads as %v", raw, d)
 		}
 		return d != nil
+	})
+}
+
+func FuzzNumber(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		n := b.Number("f")
+		if n != nil {
+			if again, err := decimal.Parse(n.String()); err != nil || again != *n {
+				t.Errorf("%s reads as %v, which reads as %v, %v", raw, n, again, err)
+			}
+		}
+		return n != nil
+	})
+}
+
+func FuzzObject(f *testing.F) {
+	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
+		inner := b.Object("f")
+		if inner == nil {
+			return false
+		}
+		for _, name := range inner.Names() {
+			if n := inner.Number(name); n == nil && inner.Has(name) && b.Err() == nil {
+				t.Errorf("%s: neither a number nor a fault of %q", raw, name)
+			}
+		}
+		return b.Err() == nil
 	})
 }
 

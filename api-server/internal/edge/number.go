@@ -32,7 +32,7 @@ func (b *Body) Numbers(field string) map[string]decimal.Number {
 		return nil
 	}
 	numbers := make(map[string]decimal.Number, len(inner.fields))
-	for name := range inner.fields {
+	for _, name := range inner.Names() { // faults in one order
 		if n := inner.Number(name); n != nil {
 			numbers[name] = *n
 		}

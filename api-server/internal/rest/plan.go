@@ -26,7 +26,7 @@ func readPlan(b *edge.Body) *plan.Request {
 		TestPlan:           b.Bool("test_plan"),
 		TimeZone:           b.Text("timezone", 100),
 		CustomIntervalDays: b.Int("custom_interval_days", 1, plan.MaxIntervalDays),
-		SectionMinimums:    readMinimums(b.Object("section_minimums")),
+		SectionMinimums:    readMinimums(b, "section_minimums"),
 		PracticeDrills:     b.Bool("practice_drills"),
 		StaffRecipients:    readRecipients(b, "staff_recipients"),
 		ExtraRecipients:    readRecipients(b, "extra_recipients"),
@@ -40,17 +40,9 @@ func readPlan(b *edge.Body) *plan.Request {
 
 // readMinimums: an empty object removes the minimums, one whose values are all empty
 // changes nothing.
-func readMinimums(b *edge.Body) map[string]decimal.Number {
-	if b == nil {
-		return nil
-	}
-	minimums := map[string]decimal.Number{}
-	for _, name := range b.Names() {
-		if n := b.Number(name); n != nil {
-			minimums[name] = *n
-		}
-	}
-	if len(minimums) == 0 && len(b.Names()) > 0 {
+func readMinimums(b *edge.Body, field string) map[string]decimal.Number {
+	minimums := b.Numbers(field)
+	if minimums != nil && len(minimums) == 0 && len(b.Object(field).Names()) > 0 {
 		return nil
 	}
 	return minimums

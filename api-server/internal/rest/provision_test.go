@@ -51,8 +51,8 @@ func TestProvisionTakesTheLooseForms(t *testing.T) {
 	}
 }
 
-// Contract: Provisioning errors. Each row has its name here, but for 500, which is
-// TestErrorsThatAreNoFaults in package edge, and target_score_plan.
+// Contract: Provisioning errors. Each row has its name here; the conditions of
+// target_score_plan have theirs in package testplan.
 func TestProvisioningErrors(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -72,6 +72,7 @@ func TestProvisioningErrors(t *testing.T) {
 		{"any field fails validation", `{"email": "ana", "first_name": "Ana"}`, "invalid_email", "email"},
 		{"any field fails validation", `{"email": ["ana@institute.org"], "first_name": "Ana"}`, "wrong_type", "email"},
 		{"any field fails validation", `{"email": "ana@institute.org", "first_name": " "}`, "missing", "first_name"},
+		{"any field fails validation", `{"email": "ana@institute.org", "first_name": "` + strings.Repeat("x", 151) + `"}`, "too_long", "first_name"},
 		{"any field fails validation", ana + `"last_name": "` + strings.Repeat("x", 151) + `"}`, "too_long", "last_name"},
 		{"any field fails validation", ana + `"external_ref": "` + strings.Repeat("x", 256) + `"}`, "too_long", "external_ref"},
 		{"any field fails validation", ana + `"extend_access": "perhaps"}`, "not_a_boolean", "extend_access"},
@@ -95,6 +96,7 @@ func TestProvisioningErrors(t *testing.T) {
 		{"password_mode set with no password", ana + `"password_mode": "direct"}`, "missing", "password"},
 		{"a password sent with another mode", ana + `"password_mode": "auto", "password": "Tr0ub4dor&3x"}`, "password_with_other_mode", "password"},
 		{"a password sent with another mode", ana + `"password_mode": "link", "password": "Tr0ub4dor&3x"}`, "password_with_other_mode", "password"},
+		{"target_score_plan problems", ana + `"courses": "toefl", "target_score_plan": {"test_plan": true, "timezone": "UTC", "target_score": 90}}`, "test_plan_unavailable", "target_score_plan.test_plan"},
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			north.Full.Post(t, provisionPath, c.body).WantFault(t, 400, c.code, c.field)
@@ -113,9 +115,34 @@ func TestProvisioningErrors(t *testing.T) {
 	t.Run("missing, wrong or revoked key", func(t *testing.T) {
 		e.Partner("").Post(t, provisionPath, `{`).WantFault(t, 401, "missing_api_key", "")
 		e.Partner(north.FullKey[:20]+strings.Repeat("x", 27)).Post(t, provisionPath, `{`).WantFault(t, 401, "invalid_api_key", "")
+		var made struct {
+			ID  int
+			Key string
+		}
+		e.Platform.Post(t, "organizations/north/api-keys", `{"name": "Old", "access": "full"}`).Want(t, 201).Into(t, &made)
+		e.Platform.Delete(t, fmt.Sprintf("organizations/north/api-keys/%d", made.ID)).Want(t, 200)
+		e.Partner(made.Key).Post(t, provisionPath, `{`).WantFault(t, 401, "invalid_api_key", "")
 	})
 	t.Run("a read-only key", func(t *testing.T) {
 		north.ReadOnly.Post(t, provisionPath, `{`).WantFault(t, 403, "read_only_key", "")
+	})
+	t.Run("a read-only key attempting plan changes", func(t *testing.T) {
+		north.ReadOnly.Post(t, provisionPath, ana+`"courses": "ielts", "target_score_plan": {"target_score": 7}}`).WantFault(t, 403, "read_only_key", "")
+	})
+	t.Run("unexpected error; safe to retry as is", func(t *testing.T) {
+		body := `{"email": "retry@institute.org", "first_name": "Ria", "courses": "ielts"}`
+		for _, table := range []string{"enrolments", "emails", "set_password_tokens"} { // what is written late fails
+			rename(t, e, table, table+"_away")
+			north.Full.Post(t, provisionPath, body).WantFault(t, 500, "internal", "")
+			rename(t, e, table+"_away", table)
+		}
+		if n := count(t, e, `SELECT (SELECT count(*) FROM accounts WHERE username <> 'taken') + (SELECT count(*) FROM outbox_tasks t JOIN emails m ON m.id = t.subject WHERE recipient LIKE 'retry%')`); n != 0 {
+			t.Errorf("%d rows were saved", n)
+		}
+		north.Full.Post(t, provisionPath, body).Want(t, 201)
+		if _, err := e.DB.Exec(t.Context(), `DELETE FROM accounts WHERE email LIKE 'retry%'`); err != nil {
+			t.Fatal(err)
+		}
 	})
 	t.Run("language tests not enabled", func(t *testing.T) {
 		e.Platform.Put(t, "organizations/north", `{"language_tests_enabled": false}`).Want(t, 200)
@@ -124,6 +151,13 @@ func TestProvisioningErrors(t *testing.T) {
 	var accounts int
 	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM accounts WHERE username <> 'taken'`).Scan(&accounts); err != nil || accounts != 0 {
 		t.Errorf("%d accounts were saved (%v)", accounts, err)
+	}
+}
+
+func rename(t *testing.T, e *apitest.Env, table, to string) {
+	t.Helper()
+	if _, err := e.DB.Exec(t.Context(), `ALTER TABLE `+table+` RENAME TO `+to); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -12,12 +12,27 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// LoadOffer queues the reading of what r names; offer is filled when b is sent.
+// LoadOffer queues the reading of what r names; offer is filled when b is sent. Complete
+// is to be called then.
 func LoadOffer(b *pg.Batch, org id.Organization, r Request, offer *Offer) {
-	queueTypes(b, &offer.Types)
-	if len(r.Types)+len(r.Courses) > 0 {
-		queueNamed(b, org, r, &offer.Courses)
+	if len(r.Types) > 0 {
+		queueNamedTypes(b, org, r.Types, offer)
 	}
+	if len(r.Courses) > 0 {
+		queueNamedCourses(b, org, r.Courses, offer)
+	}
+}
+
+// Complete reads all types where r names one that cannot be had, so that the fault can
+// list what can.
+func (o *Offer) Complete(ctx context.Context, q pg.Querier, r Request) (err error) {
+	for _, text := range r.Types {
+		if _, unknown := ResolveType(o.Types, "courses", text); unknown != nil {
+			o.Types, err = selectTypes(ctx, q)
+			return err
+		}
+	}
+	return nil
 }
 
 // Unknown finds what r names and does not exist, for a call whose student is not known:
@@ -30,6 +45,9 @@ func Unknown(ctx context.Context, q pg.Querier, org id.Organization, r Request) 
 	if err := b.Send(ctx, q); err != nil {
 		return nil, fmt.Errorf("reading what the call names: %w", err)
 	}
+	if err := p.offer.Complete(ctx, q, r); err != nil {
+		return nil, err
+	}
 	p.targets()
 	return p.faults.Err(), nil
 }
@@ -38,16 +56,25 @@ func Unknown(ctx context.Context, q pg.Querier, org id.Organization, r Request) 
 // filled when b is sent. ref is the external_ref to look for. Whoever changes enrolments
 // holds the lock of the student's address, so the rows need no locks of their own.
 func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *Held) {
-	queueHeld(b, org, user, &held.Enrolments)
+	loadHeld(b, org, byID, user, ref, held)
+}
+
+// LoadHeldBy is LoadHeld for who has the address; nobody holds nothing.
+func LoadHeldBy(b *pg.Batch, org id.Organization, address, ref string, held *Held) {
+	loadHeld(b, org, byAddress, address, ref, held)
+}
+
+func loadHeld(b *pg.Batch, org id.Organization, by string, who any, ref string, held *Held) {
+	queueHeld(b, org, by, who, &held.Enrolments)
 	if ref != "" {
-		queueRefUse(b, org, user, ref, &held.RefUsed)
+		queueRefUse(b, org, by, who, ref, &held.RefUsed)
 	}
 }
 
 // LoadEnrolments queues the reading of the student's enrolments in the organization by
 // id; into is filled when b is sent.
 func LoadEnrolments(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment) {
-	queueHeld(b, org, user, into)
+	queueHeld(b, org, byID, user, into)
 }
 
 // EnsureDefaults makes the default courses that the moves lead to and that do not exist
@@ -75,8 +102,9 @@ func EnsureDefaults(ctx context.Context, tx *pg.Tx, org id.Organization, moves [
 	return nil
 }
 
-// Enrol queues the writes of the moves for user, as of the day today; the ids of new enrolments are in the
-// moves when b is sent, which must be in a transaction that holds the student's lock.
+// Enrol queues the writes of the moves for user, as of the day today. New enrolments whose
+// ids are not drawn yet have them when b is sent, which must be in a transaction that holds
+// the student's lock.
 func Enrol(b *pg.Batch, org id.Organization, user id.User, moves []Move, today clock.Date, now time.Time) {
 	var remember []id.Course
 	var ref string

@@ -36,8 +36,10 @@ type Request struct {
 
 // Offer is what the organization has of what a Request names.
 type Offer struct {
-	Types   []Type   // all of them
+	Types   []Type   // the named ones; all of them when one that was named cannot be had
 	Courses []Course // those named by id, and the default courses of the named types
+
+	drawn []id.Enrolment // for enrolments that are made
 }
 
 // Held is what the student has in the organization, and which of it the Request's
@@ -51,7 +53,7 @@ type Held struct {
 type Move struct {
 	Action Action
 	Before Enrolment // the zero Enrolment when there was none
-	After  Enrolment // without ids for what is yet to be made
+	After  Enrolment // of what is yet to be made, the course has no id, and the enrolment may have none
 	Note   string
 	ref    string // to remember for the enrolment; "" for nothing
 }
@@ -261,6 +263,9 @@ func (p *planner) changed(g target, action Action, w Window) Move {
 	}
 	after := g.held
 	after.Course, after.State, after.Window = g.course, Running, w
+	if drawn := p.offer.drawn; action == Created && len(drawn) > 0 {
+		after.ID, p.offer.drawn = drawn[0], drawn[1:]
+	}
 	return Move{Action: action, Before: g.held, After: after, ref: p.Ref}
 }
 

@@ -2,6 +2,7 @@ package course
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,13 +24,6 @@ func selectTypes(ctx context.Context, q pg.Querier) ([]Type, error) {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Type])
-}
-
-func queueTypes(b *pg.Batch, into *[]Type) {
-	b.Queue(typesInOrder).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[Type])
-		return err
-	})
 }
 
 func updateTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
@@ -120,17 +114,64 @@ func oneCourse(rows pgx.Rows, err error) (Course, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Course])
 }
 
-func queueNamed(b *pg.Batch, org id.Organization, r Request, into *[]Course) {
-	types := make([]string, len(r.Types))
-	for i, t := range r.Types {
-		types[i] = strings.ToLower(strings.TrimSpace(t))
-	}
+// namedCourse comes with the id that an enrolment in it would get, so that what tells of
+// the enrolment can be written with it, in one round trip. What is drawn in vain is lost.
+type namedCourse struct {
+	Course
+	Enrolment id.Enrolment
+}
+
+func queueNamedCourses(b *pg.Batch, org id.Organization, courses []id.Course, into *Offer) {
 	b.Queue(`
-		SELECT `+courseColumns+` FROM courses c JOIN course_types t ON t.name = c.course_type
-		WHERE c.organization_id = $1
-		  AND (c.id = ANY ($2) OR c.is_default AND (t.name = ANY ($3) OR lower(t.display_name) = ANY ($3)))`,
-		org, r.Courses, types).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowToStructByName[Course])
+		SELECT `+courseColumns+`, nextval('enrolments_id_seq') AS enrolment
+		FROM courses c JOIN course_types t ON t.name = c.course_type
+		WHERE c.organization_id = $1 AND c.id = ANY ($2)`, org, courses).Query(func(rows pgx.Rows) error {
+		named, err := pgx.CollectRows(rows, pgx.RowToStructByName[namedCourse])
+		for _, n := range named {
+			into.Courses, into.drawn = append(into.Courses, n.Course), append(into.drawn, n.Enrolment)
+		}
+		return err
+	})
+}
+
+// maxNamed is more than there are names and display names of types: who names more names
+// some that do not exist.
+const maxNamed = 32
+
+// queueNamedTypes reads the types together with their default courses, which may not exist
+// yet: a statement a name, as nearly all calls have one. For an array, whose length matters,
+// PostgreSQL would plan anew with each call, which costs more than the statement.
+func queueNamedTypes(b *pg.Batch, org id.Organization, types []string, into *Offer) {
+	var names []string
+	for _, t := range types {
+		if name := strings.ToLower(strings.TrimSpace(t)); len(names) < maxNamed && !slices.Contains(names, name) {
+			names = append(names, name)
+			queueNamedType(b, org, name, into)
+		}
+	}
+}
+
+func queueNamedType(b *pg.Batch, org id.Organization, name string, into *Offer) {
+	b.Queue(`
+		SELECT t.name, t.display_name, t.active, coalesce(t.default_access_months, 0), t.test_plan_available,
+			t.target_score_min::float8, t.target_score_max::float8,
+			coalesce(c.id, 0), coalesce(c.name, ''), coalesce(c.status, ''), coalesce(c.open_for_enrolment, false),
+			coalesce(c.is_perpetual, false), c.start_date, c.end_date, coalesce(c.default_access_months, 0), coalesce(c.default_access_weeks, 0),
+			nextval('enrolments_id_seq')
+		FROM course_types t LEFT JOIN courses c ON c.organization_id = $1 AND c.course_type = t.name AND c.is_default
+		WHERE t.name = $2 OR lower(t.display_name) = $2`, org, name).Query(func(rows pgx.Rows) error {
+		var t Type
+		var c namedCourse
+		_, err := pgx.ForEachRow(rows, []any{&t.Name, &t.DisplayName, &t.Active, &t.DefaultAccessMonths, &t.TestPlanAvailable,
+			&t.TargetScoreMin, &t.TargetScoreMax, &c.ID, &c.Name, &c.Status, &c.OpenForEnrolment, &c.IsPerpetual, &c.StartDate, &c.EndDate,
+			&c.DefaultAccessMonths, &c.DefaultAccessWeeks, &c.Enrolment}, func() error {
+			into.Types, into.drawn = append(into.Types, t), append(into.drawn, c.Enrolment)
+			if c.ID != 0 {
+				c.Type, c.TypeDisplay, c.TypeAccessMonths, c.IsDefault = t.Name, t.DisplayName, t.DefaultAccessMonths, true
+				into.Courses = append(into.Courses, c.Course)
+			}
+			return nil
+		})
 		return err
 	})
 }
@@ -163,12 +204,18 @@ func collectEnrolment(row pgx.CollectableRow) (Enrolment, error) {
 	return r.enrolment(), err
 }
 
-func queueHeld(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment) {
+// Whom $2 names.
+const (
+	byID      = `$2`
+	byAddress = `(SELECT id FROM accounts WHERE email = $2)`
+)
+
+func queueHeld(b *pg.Batch, org id.Organization, by string, who any, into *[]Enrolment) {
 	b.Queue(`
 		SELECT `+enrolmentColumns+`, `+courseColumns+`
 		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
-		WHERE e.organization_id = $1 AND e.user_id = $2 ORDER BY e.id`,
-		org, user).Query(func(rows pgx.Rows) (err error) {
+		WHERE e.organization_id = $1 AND e.user_id = `+by+` ORDER BY e.id`,
+		org, who).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, collectEnrolment)
 		return err
 	})
@@ -196,10 +243,10 @@ func selectOfStudents(ctx context.Context, q pg.Querier, org id.Organization, us
 	return pgx.CollectRows(rows, collectEnrolment)
 }
 
-func queueRefUse(b *pg.Batch, org id.Organization, user id.User, ref string, into *map[id.Enrolment]bool) {
+func queueRefUse(b *pg.Batch, org id.Organization, by string, who any, ref string, into *map[id.Enrolment]bool) {
 	b.Queue(`
 		SELECT r.enrolment_id FROM enrolment_refs r JOIN enrolments e ON e.id = r.enrolment_id
-		WHERE e.organization_id = $1 AND e.user_id = $2 AND r.ref = $3`, org, user, ref).Query(func(rows pgx.Rows) error {
+		WHERE e.organization_id = $1 AND e.user_id = `+by+` AND r.ref = $3`, org, who, ref).Query(func(rows pgx.Rows) error {
 		used, err := pgx.CollectRows(rows, pgx.RowTo[id.Enrolment])
 		*into = make(map[id.Enrolment]bool, len(used))
 		for _, e := range used {
@@ -229,10 +276,12 @@ func queueDefault(b *pg.Batch, org id.Organization, c *Course, now time.Time) {
 
 func queueInsertEnrolment(b *pg.Batch, org id.Organization, e *Enrolment, today clock.Date, now time.Time) {
 	b.Queue(`
-		INSERT INTO enrolments (organization_id, user_id, course_id, state, start_date, end_date, grace_period_end,
+		INSERT INTO enrolments (id, organization_id, user_id, course_id, state, start_date, end_date, grace_period_end,
 			told_standing, next_day, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, nullif($8, ''), $9, $10, $10) RETURNING id`,
-		org, e.User, e.Course.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, e.Told.Standing, e.nextDay(today), now).QueryRow(func(row pgx.Row) error {
+		OVERRIDING SYSTEM VALUE
+		VALUES (coalesce(nullif($11::bigint, 0), nextval('enrolments_id_seq')), $1, $2, $3, $4, $5, $6, $7, nullif($8, ''), $9, $10, $10)
+		RETURNING id`,
+		org, e.User, e.Course.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, e.Told.Standing, e.nextDay(today), now, e.ID).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&e.ID)
 	})
 }

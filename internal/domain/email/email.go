@@ -68,11 +68,20 @@ type Record struct {
 }
 
 // Queue stores a mail to be sent once tx has committed, or stores it as suppressed when
-// its address is one that is not mailed. It costs two round trips.
-func (d Desk) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (Record, error) {
+// its address is one that is not mailed. It costs one round trip.
+func (d Desk) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r Record, err error) {
+	var b pg.Batch
+	if err := d.Write(ctx, &b, now, m, &r); err != nil {
+		return Record{}, err
+	}
+	return r, b.Send(ctx, tx)
+}
+
+// Write is Queue in a batch; into is filled when b is sent.
+func (d Desk) Write(ctx context.Context, b *pg.Batch, now time.Time, m Message, into *Record) error {
 	params, err := json.Marshal(m.Content)
 	if err != nil {
-		return Record{}, fmt.Errorf("email content: %w", err)
+		return fmt.Errorf("email content: %w", err)
 	}
 	r := row{
 		Organization: m.Organization, User: m.User, Type: m.Content.Type(), Recipient: m.Recipient,
@@ -81,15 +90,14 @@ func (d Desk) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (R
 	if domain, hit := d.Suppressed.match(m.Recipient); hit {
 		r.Status, r.Detail = Suppressed, fmt.Sprintf("addresses at %s are not mailed: it is a test or demo domain", domain)
 	} else if r.Sealed, err = sealSecrets(ctx, d.Box, r.Reference, m.Secrets); err != nil {
-		return Record{}, err
+		return err
 	}
-	if r.ID, err = insert(ctx, tx, r); err != nil {
-		return Record{}, err
-	}
+	*into = Record{Type: r.Type, Status: r.Status, Detail: r.Detail}
+	queueInsert(b, r, &into.ID)
 	if r.Status == Queued {
-		err = outbox.Add(ctx, tx, task.EmailSend, int64(r.ID), m.Organization, now)
+		outbox.AddLast(b, task.EmailSend, "emails", "id", m.Organization, now)
 	}
-	return Record{ID: r.ID, Type: r.Type, Status: r.Status, Detail: r.Detail}, err
+	return nil
 }
 
 // Latest is the last onboarding mail (welcome, credentials or access_update) of a student
@@ -98,9 +106,9 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 	return latest(ctx, q, org, user)
 }
 
-// LoadLatest queues what Latest reads; into is filled when b is sent.
-func LoadLatest(b *pg.Batch, org id.Organization, user id.User, into *Record) {
-	queueLatest(b, org, user, into)
+// LoadLatest queues what Latest reads, of who has the address; into is filled when b is sent.
+func LoadLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
+	queueLatest(b, org, address, into)
 }
 
 // Sending is a mail as the staff of its organization sees it: never what it says.

@@ -28,26 +28,26 @@ type row struct {
 	CreatedAt    time.Time
 }
 
-func insert(ctx context.Context, q pg.Querier, r row) (id.Email, error) {
-	var got id.Email
-	err := q.QueryRow(ctx, `
+func queueInsert(b *pg.Batch, r row, into *id.Email) {
+	b.Queue(`
 		INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, sealed, status, detail, created_at, updated_at)
 		VALUES (nullif($1::bigint, 0), $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id`,
-		r.Organization, r.User, r.Type, r.Recipient, r.Reference, r.Params, r.Sealed, r.Status, r.Detail, r.CreatedAt).Scan(&got)
-	return got, err
+		r.Organization, r.User, r.Type, r.Recipient, r.Reference, r.Params, r.Sealed, r.Status, r.Detail, r.CreatedAt).
+		QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
-const latestMail = `
-		SELECT id, type, status, detail FROM emails
-		WHERE organization_id = $1 AND user_id = $2 AND type IN ('welcome', 'credentials', 'access_update')
-		ORDER BY id DESC LIMIT 1`
+const (
+	latestMail    = `SELECT id, type, status, detail FROM emails WHERE organization_id = $1 AND user_id = `
+	ofOnboarding  = ` AND type IN ('welcome', 'credentials', 'access_update') ORDER BY id DESC LIMIT 1`
+	whoHasAddress = `(SELECT id FROM accounts WHERE email = $2)`
+)
 
 func latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
-	return oneRecord(q.Query(ctx, latestMail, org, user))
+	return oneRecord(q.Query(ctx, latestMail+`$2`+ofOnboarding, org, user))
 }
 
-func queueLatest(b *pg.Batch, org id.Organization, user id.User, into *Record) {
-	b.Queue(latestMail, org, user).Query(func(rows pgx.Rows) (err error) {
+func queueLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
+	b.Queue(latestMail+whoHasAddress+ofOnboarding, org, address).Query(func(rows pgx.Rows) (err error) {
 		*into, err = oneRecord(rows, nil)
 		return err
 	})

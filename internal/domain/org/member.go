@@ -57,6 +57,11 @@ func LoadMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
 	queueMember(b, org, user, into)
 }
 
+// LoadMemberBy is LoadMember for who has the address.
+func LoadMemberBy(b *pg.Batch, org id.Organization, address string, into *Member) {
+	queueMemberBy(b, org, address, into)
+}
+
 // AddMember queues a new active membership and returns it. The caller holds the lock of
 // the person's address and has seen that there is none.
 func AddMember(b *pg.Batch, org id.Organization, user id.User, role Role, via Via, now time.Time) Member {

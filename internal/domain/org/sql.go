@@ -110,13 +110,22 @@ func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 func queueMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
 	b.Queue(`
 		SELECT role, status, created_via, joined_at FROM members
-		WHERE organization_id = $1 AND user_id = $2`, org, user).QueryRow(func(row pgx.Row) error {
-		err := row.Scan(&into.Role, &into.Status, &into.Via, &into.JoinedAt)
-		if pg.None(err) {
-			return nil
-		}
-		return err
-	})
+		WHERE organization_id = $1 AND user_id = $2`, org, user).QueryRow(into.scan)
+}
+
+func queueMemberBy(b *pg.Batch, org id.Organization, address string, into *Member) {
+	b.Queue(`
+		SELECT role, status, created_via, joined_at FROM members
+		WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email = $2)`, org, address).QueryRow(into.scan)
+}
+
+// scan leaves m as it is when there is no row.
+func (m *Member) scan(row pgx.Row) error {
+	err := row.Scan(&m.Role, &m.Status, &m.Via, &m.JoinedAt)
+	if pg.None(err) {
+		return nil
+	}
+	return err
 }
 
 func queueInsertMember(b *pg.Batch, org id.Organization, user id.User, m Member) {

@@ -59,6 +59,19 @@ type Event struct {
 // Record writes the events and their deliveries in the caller's transaction. now is the
 // events' created. An organization without URLs keeps no events.
 func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, events ...Event) error {
+	var b pg.Batch
+	if err := Write(ctx, &b, org, now, events...); err != nil {
+		return err
+	}
+	if err := b.Send(ctx, tx); err != nil {
+		return fmt.Errorf("recording events: %w", err)
+	}
+	return nil
+}
+
+// Write is Record in a batch, which must be sent in the transaction that changes what the
+// events tell.
+func Write(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events ...Event) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -70,18 +83,16 @@ func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, 
 		}
 		rows[i] = eventRow{id: id.NewEvent(), kind: e.Type, user: e.User, data: data}
 	}
-	deliveries, err := insertEvents(ctx, tx, org, now, rows)
-	if err != nil {
-		return fmt.Errorf("recording events: %w", err)
-	}
-	if deliveries > 0 {
-		Wake(tx, org)
-	}
+	queueEvents(ctx, b, org, now, rows, func(deliveries int64) {
+		if deliveries > 0 {
+			Wake(b, org)
+		}
+	})
 	return nil
 }
 
 // Wake tells the relay, after the commit, that the organization may have something due.
-func Wake(tx *pg.Tx, org id.Organization) {
+func Wake(tx interface{ Wake(channel, payload string) }, org id.Organization) {
 	tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -18,22 +19,24 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// insertEvents writes events and their deliveries in one statement and counts the
+// queueEvents writes events and their deliveries in one statement and tells the number of
 // deliveries. A URL that is off gets its row as skipped, so that it can be recovered.
-func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now time.Time, events []eventRow) (int64, error) {
+func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events []eventRow, written func(deliveries int64)) {
 	ids := make([][16]byte, len(events))
 	kinds := make([]string, len(events))
 	users := make([]int64, len(events))
 	data := make([]string, len(events))
-	// An id for every URL that there may be: drawing them here costs less than there.
-	deliveries := make([][16]byte, 0, len(events)*MaxEndpoints)
+	// An id for every URL that there may be: drawing them here costs less than there, and
+	// one text of bytes costs less than an array.
+	deliveries := make([]byte, 0, len(events)*MaxEndpoints*16)
 	for i, e := range events {
 		ids[i], kinds[i], users[i], data[i] = e.id, string(e.kind), int64(e.user), string(e.data)
 		for range MaxEndpoints {
-			deliveries = append(deliveries, id.NewDelivery())
+			d := id.NewDelivery()
+			deliveries = append(deliveries, d[:]...)
 		}
 	}
-	tag, err := q.Exec(ctx, `
+	b.Queue(`
 		WITH urls AS MATERIALIZED (
 			SELECT id, slot, events, switched_on FROM webhook_endpoints WHERE organization_id = $1
 		), fresh AS (
@@ -45,10 +48,13 @@ func insertEvents(ctx context.Context, q pg.Querier, org id.Organization, now ti
 			SELECT id, $1, user_id, kind, $2, data::json, nullif($9, '') FROM fresh
 		)
 		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
-		SELECT ($7::uuid[])[(fresh.n - 1) * $8 + urls.slot], fresh.id, $1, urls.id, CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END, $2
+		SELECT encode(substr($7::bytea, 16 * ((fresh.n - 1) * $8 + urls.slot - 1)::integer + 1, 16), 'hex')::uuid, fresh.id, $1, urls.id, CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END, $2
 		FROM fresh, urls
-		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`, org, now, ids, kinds, users, data, deliveries, MaxEndpoints, obs.Traceparent(ctx))
-	return tag.RowsAffected(), err
+		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`, org, now, ids, kinds, users, data, deliveries, MaxEndpoints, obs.Traceparent(ctx)).
+		Exec(func(tag pgconn.CommandTag) error {
+			written(tag.RowsAffected())
+			return nil
+		})
 }
 
 func hasEndpoint(ctx context.Context, q pg.Querier, org id.Organization) (has bool, err error) {

@@ -119,7 +119,7 @@ func (c *call) answer() Answer {
 		LoginURL:    c.PublicURL + "/sign-in/",
 	}
 	a.TargetScorePlan = c.block
-	a.showMail(c.mail)
+	a.showMail(c.mail())
 	if c.changed() || c.block.Changed() {
 		a.Status = "success"
 	}

@@ -46,19 +46,24 @@ func (c *call) sendsMail() bool {
 	return c.who.Organization.Defaults.SendWelcomeEmail
 }
 
-func (c *call) writeMail(ctx context.Context, tx *pg.Tx) error {
-	switch decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest) {
+// writeMail queues the mail, if there is one to be sent; it is the latest when b is sent.
+func (c *call) writeMail(ctx context.Context, b *pg.Batch) error {
+	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest)
+	if c.mailing != mailSend {
+		return nil
+	}
+	return c.Mail.Write(ctx, b, c.now, c.message(), &c.latest)
+}
+
+func (c *call) mail() Mail {
+	switch c.mailing {
 	case mailNone:
-		c.mail = Mail{Status: MailNotRequested}
-		return nil
+		return Mail{Status: MailNotRequested}
 	case mailReport:
-		c.mail = report(c.latest)
-		return nil
+		return report(c.latest)
 	case mailSend:
 	}
-	record, err := c.Mail.Queue(ctx, tx, c.now, c.message())
-	c.mail = newMail(record)
-	return err
+	return newMail(c.latest)
 }
 
 // message holds the password that this call gave the student; else it is the welcome for

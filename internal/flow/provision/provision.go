@@ -2,9 +2,9 @@
 // the welcome mail, in one transaction (contract: POST /provision/student/).
 //
 // Calls for one address go one by one, under a lock that goes with the transaction, so a
-// call may be repeated at any time and by anybody. What the call needs to know is read
-// in a batch before anything is decided, and what it decides is written in another: a
-// creation takes eight round trips to PostgreSQL, a repeat five.
+// call may be repeated at any time and by anybody. What the call needs to know is read in
+// one batch, and what it decides is written in another: a creation takes three round trips
+// to PostgreSQL, a repeat two.
 package provision
 
 import (
@@ -93,7 +93,7 @@ func (c call) transact(ctx context.Context) (a Answer, err error) {
 		if err := c.write(ctx, tx); err != nil {
 			return err
 		}
-		a = c.answer()
+		a = c.answer() // committed; a mail has its number now
 		return nil
 	})
 	return a, err
@@ -139,7 +139,7 @@ type call struct {
 	member  org.Member      // likewise
 	offer   course.Offer
 	held    course.Held
-	latest  email.Record // the last onboarding mail
+	latest  email.Record // the last onboarding mail; the one that the call sends, once it is written
 
 	nameTaken bool // the sent username is another account's
 
@@ -154,7 +154,7 @@ type call struct {
 	warnings []string
 	starters []int        // tests placed, for each move
 	link     student.Link // zero: none may be handed out
-	mail     Mail
+	mailing  mailing
 	block    *wire.PlanAnswer // nil: the call has no target_score_plan
 }
 
@@ -167,10 +167,10 @@ const (
 	memberReactivated
 )
 
-// read takes the address's lock and then looks: first at what concerns any address, and
-// only for a known one at what the student has.
+// read takes the address's lock and then looks, in one round trip, at the account, at what
+// its student has and at what the call names.
 func (c *call) read(ctx context.Context, tx *pg.Tx) error {
-	org, request := c.who.Organization.ID, c.cmd.request()
+	in, request := c.who.Organization.ID, c.cmd.request()
 	var b pg.Batch
 	b.Lock(pg.LockEmail, string(c.address))
 	if c.cmd.sends() {
@@ -181,25 +181,14 @@ func (c *call) read(ctx context.Context, tx *pg.Tx) error {
 	if c.details.username != "" {
 		student.LookUpUsername(&b, c.details.username, c.address, &c.nameTaken)
 	}
-	course.LoadOffer(&b, org, request, &c.offer)
+	course.LoadOffer(&b, in, request, &c.offer)
+	org.LoadMemberBy(&b, in, string(c.address), &c.member)
+	course.LoadHeldBy(&b, in, string(c.address), c.cmd.ExternalRef, &c.held)
+	email.LoadLatest(&b, in, string(c.address), &c.latest)
 	if err := b.Send(ctx, tx); err != nil {
-		return fmt.Errorf("reading what the call names: %w", err)
+		return fmt.Errorf("reading what the call is about: %w", err)
 	}
-	if c.account.ID == 0 {
-		return nil
-	}
-	return c.readStudent(ctx, tx)
-}
-
-func (c *call) readStudent(ctx context.Context, tx *pg.Tx) error {
-	var b pg.Batch
-	org.LoadMember(&b, c.who.Organization.ID, c.account.ID, &c.member)
-	course.LoadHeld(&b, c.who.Organization.ID, c.account.ID, c.cmd.ExternalRef, &c.held)
-	email.LoadLatest(&b, c.who.Organization.ID, c.account.ID, &c.latest)
-	if err := b.Send(ctx, tx); err != nil {
-		return fmt.Errorf("reading what the student has: %w", err)
-	}
-	return nil
+	return c.offer.Complete(ctx, tx, request)
 }
 
 // plan decides without I/O. Invalid lists every fault.
@@ -275,26 +264,41 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	if err := course.EnsureDefaults(ctx, tx, org, c.moves, c.now); err != nil {
 		return err
 	}
-	var b pg.Batch
-	c.writeMember(&b)
-	c.writeDetails(&b)
-	c.hear(&b)
-	course.Enrol(&b, org, c.account.ID, c.moves, c.today, c.now)
-	c.placeStarters(&b)
+	b := &pg.Batch{}
+	c.writeMember(b)
+	c.writeDetails(b)
+	c.hear(b)
+	course.Enrol(b, org, c.account.ID, c.moves, c.today, c.now)
+	c.placeStarters(b)
 	if c.account.Untouched(org) {
-		c.link = student.IssueLink(&b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
+		c.link = student.IssueLink(b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
-	if err := student.Named(b.Send(ctx, tx)); err != nil {
-		return fmt.Errorf("writing membership and enrolments: %w", err)
+	if c.cmd.Plan != nil || slices.ContainsFunc(c.moves, unfinished) {
+		if err := student.Named(b.Send(ctx, tx)); err != nil {
+			return fmt.Errorf("writing membership and enrolments: %w", err)
+		}
+		b = &pg.Batch{}
 	}
 	after := wire.Look{Account: c.account, Member: c.member, Held: c.enrolmentsAfter()}
-	if err := webhook.Record(ctx, tx, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
+	if err := webhook.Write(ctx, b, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
 	if err := c.writePlan(ctx, tx); err != nil {
 		return err
 	}
-	return c.writeMail(ctx, tx)
+	if err := c.writeMail(ctx, b); err != nil {
+		return err
+	}
+	if err := student.Named(b.Commit(ctx, tx)); err != nil {
+		return fmt.Errorf("writing events and the mail: %w", err)
+	}
+	return nil
+}
+
+// unfinished says whether what comes after a move needs it written: the id of a new
+// enrolment, or a plan on one that was renewed.
+func unfinished(m course.Move) bool {
+	return m.Granted() && (m.Before.ID != 0 || m.After.ID == 0)
 }
 
 // writePlan comes last but for the mail: assigning a plan's first test locks the

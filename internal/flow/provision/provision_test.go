@@ -30,16 +30,16 @@ var (
 // desk is an office with one organization that has a URL for all events.
 type desk struct {
 	*provision.Office
-	t   *testing.T
+	t   testing.TB
 	who org.Principal
 }
 
-func open(t *testing.T) *desk {
+func open(t testing.TB) *desk {
 	t.Helper()
 	return openOn(t, pgtest.New(t))
 }
 
-func openOn(t *testing.T, db *pg.DB) *desk {
+func openOn(t testing.TB, db *pg.DB) *desk {
 	t.Helper()
 	keyset, err := seal.NewKeyset()
 	if err != nil {

@@ -246,7 +246,8 @@ func TestEnrolmentMovesTable(t *testing.T) {
 	})
 }
 
-// Contract: Membership. The rows of roster imports are package rosterimport's.
+// Contract: Membership. The rows of roster imports are in package rosterimport:
+// TestLeaversBecomeInactiveAndComeBackOnTheSameAccount.
 func TestMembershipTable(t *testing.T) {
 	t.Parallel()
 	inactive := func(d *desk) {

@@ -2,6 +2,7 @@ package provision_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -29,37 +30,79 @@ func (c *trips) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBat
 func (*trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 func (*trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
+// openCounted opens a desk whose round trips are counted.
+func openCounted(t testing.TB) (*desk, *trips) {
+	t.Helper()
+	counted := &trips{}
+	db, err := pg.Open(t.Context(), pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	cfg := db.Config()
+	cfg.ConnConfig.Tracer = counted
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	db.Pool = pool
+	d := openOn(t, db)
+	d.student(provision.Command{Email: "first@institute.org", FirstName: "Eve", Courses: []string{"ielts"}}) // makes the default course
+	return d, counted
+}
+
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	counted := &trips{}
-	d := openOn(t, func(url string) *pg.DB {
-		db, err := pg.Open(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(db.Close)
-		cfg := db.Config()
-		cfg.ConnConfig.Tracer = counted
-		pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(pool.Close)
-		db.Pool = pool
-		return db
-	}(pgtest.URL(t)))
-	d.student(provision.Command{Email: "first@institute.org", FirstName: "Eve", Courses: []string{"ielts"}}) // makes the default course
+	d, counted := openCounted(t)
 	set := ana("ielts")
 	set.Email, set.Password = "set@institute.org", password
+	byID := ana()
+	byID.Email = "by-id@institute.org"
+	if err := d.DB.QueryRow(t.Context(), `SELECT array_agg(id) FROM courses`).Scan(&byID.CourseIDs); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		what string
 		call provision.Command
 		most int64
-	}{{"a creation", ana("ielts"), 8}, {"a repeat", ana("ielts"), 5}, {"with a new default course", ana("ielts", "toefl", "sat"), 12}, {"with a password", set, 12}} {
+	}{{"a creation", ana("ielts"), 3}, {"a repeat", ana("ielts"), 2}, {"with a course's id", byID, 3},
+		{"with new default courses", ana("ielts", "toefl", "sat"), 3}, {"with a password", set, 4}} {
 		before := counted.n.Load()
 		d.student(c.call)
 		if n := counted.n.Load() - before; n > c.most {
 			t.Errorf("%s takes %d round trips, want %d at most", c.what, n, c.most)
 		}
 	}
+}
+
+// The whole program under load is measured by hack/bench.
+func BenchmarkStudent(b *testing.B) {
+	d, counted := openCounted(b)
+	call := func(n int64) provision.Command {
+		c := ana("ielts")
+		c.Email = fmt.Sprintf("s%d@institute.org", n)
+		return c
+	}
+	var made atomic.Int64
+	run := func(b *testing.B, next func() provision.Command) {
+		before := counted.n.Load()
+		b.ReportAllocs()
+		b.RunParallel(func(each *testing.PB) {
+			for each.Next() {
+				if _, err := d.Student(b.Context(), d.who, next()); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+		b.ReportMetric(float64(counted.n.Load()-before)/float64(b.N), "roundtrips/op")
+	}
+	b.Run("creation", func(b *testing.B) {
+		run(b, func() provision.Command { return call(made.Add(1)) })
+	})
+	b.Run("repeat", func(b *testing.B) {
+		var n atomic.Int64
+		run(b, func() provision.Command { return call(1 + n.Add(1)%made.Load()) })
+	})
 }

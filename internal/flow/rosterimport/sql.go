@@ -22,8 +22,7 @@ const createStage = `
 
 func createStageTables(ctx context.Context, tx *pg.Tx) error {
 	// Several statements in one text have no plan to be kept, which would name dropped tables.
-	_, err := tx.Conn().PgConn().Exec(ctx, createStage).ReadAll()
-	return err
+	return tx.Script(ctx, createStage)
 }
 
 // copyPeople stores rows as next gives them, until it gives none. It never fails for what
@@ -80,13 +79,11 @@ const indexStage = `
 	ANALYZE roster_stage_shared`
 
 func indexStageTables(ctx context.Context, tx *pg.Tx) error {
-	_, err := tx.Conn().PgConn().Exec(ctx, indexStage).ReadAll()
-	return err
+	return tx.Script(ctx, indexStage)
 }
 
 func analyzeSeats(ctx context.Context, tx *pg.Tx) error {
-	_, err := tx.Conn().PgConn().Exec(ctx, `ANALYZE roster_stage_seats; ANALYZE roster_stage_refused`).ReadAll()
-	return err
+	return tx.Script(ctx, `ANALYZE roster_stage_seats; ANALYZE roster_stage_refused`)
 }
 
 // fetchSize is how many rows of a cursor are in memory at a time.

@@ -38,6 +38,13 @@ func Add(ctx context.Context, tx *pg.Tx, kind task.Kind, subject int64, org id.O
 	return nil
 }
 
+// AddLast queues what Add does, for the subject whose id a statement of the same batch has
+// drawn last from the identity column (table, column).
+func AddLast(b *pg.Batch, kind task.Kind, table, column string, org id.Organization, runAt time.Time) {
+	queueInsertLast(b, kind, table+"_"+column+"_seq", org, runAt)
+	b.Wake(Channel, string(kind))
+}
+
 // Claim hands out up to limit due tasks of a kind for the length of lease; no two callers
 // get the same one.
 func Claim(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, lease time.Duration, limit int) ([]Task, error) {

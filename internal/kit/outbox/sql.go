@@ -18,6 +18,12 @@ func insert(ctx context.Context, q pg.Querier, kind task.Kind, subject int64, or
 	return err
 }
 
+func queueInsertLast(b *pg.Batch, kind task.Kind, sequence string, org id.Organization, runAt time.Time) {
+	b.Queue(`
+		INSERT INTO outbox_tasks (kind, subject, organization_id, run_at)
+		VALUES ($1, currval($2), nullif($3::bigint, 0), $4)`, kind, sequence, org, runAt)
+}
+
 func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Time, limit int) ([]Task, error) {
 	rows, err := q.Query(ctx, `
 		UPDATE outbox_tasks SET run_at = $3, claims = claims + 1

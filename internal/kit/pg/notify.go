@@ -12,8 +12,9 @@ import (
 
 type wake struct{ channel, payload string }
 
-// notifier sends wake-ups one round trip at a time; what arrives meanwhile is merged
-// and leaves with the next trip, so its cost is bounded by the network and not by load.
+// notifier sends wake-ups one round trip at a time; what arrives meanwhile, and in a short
+// rest after it, is merged and leaves with the next trip. A single wake-up leaves at once,
+// and many cost little: each trip wakes every listening connection of the database.
 type notifier struct {
 	pool   *pgxpool.Pool
 	mu     sync.Mutex
@@ -23,6 +24,9 @@ type notifier struct {
 	stop   chan struct{}
 	done   chan struct{}
 }
+
+// restAfterWake bounds the trips a second, and what a wake-up may be late under load.
+const restAfterWake = 5 * time.Millisecond
 
 // maxWakes bounds what is remembered while PostgreSQL is away; receivers poll anyway.
 const maxWakes = 10_000
@@ -63,10 +67,21 @@ func (n *notifier) run(ctx context.Context) {
 		select {
 		case <-n.signal:
 			n.send(ctx)
+			n.rest()
 		case <-n.stop:
 			n.send(ctx)
 			return
 		}
+	}
+}
+
+// rest ends early at close, which sends what is left.
+func (n *notifier) rest() {
+	timer := time.NewTimer(restAfterWake)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-n.stop:
 	}
 }
 

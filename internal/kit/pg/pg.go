@@ -74,20 +74,6 @@ func (db *DB) Close() {
 	db.Pool.Close()
 }
 
-// Tx is a transaction that remembers whom to wake once it has committed.
-type Tx struct {
-	pgx.Tx
-	wakes []wake
-}
-
-// Wake asks for a NOTIFY on channel after the commit. It is a hint that saves the
-// receiver's polling pause and may be lost with the process: the row is the truth.
-// It is sent outside the transaction because NOTIFY inside one takes a lock that
-// makes every committing transaction of the server wait for the one before.
-func (tx *Tx) Wake(channel, payload string) {
-	tx.wakes = append(tx.wakes, wake{channel, payload})
-}
-
 // Wake sends a NOTIFY soon, merged with its equals.
 func (db *DB) Wake(channel, payload string) { db.notifier.add(wake{channel, payload}) }
 
@@ -109,22 +95,18 @@ func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 }
 
 func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
-	raw, err := db.Begin(ctx)
+	conn, err := db.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	tx := &Tx{Tx: raw}
-	defer func() {
-		// A cancelled caller must still give the connection back clean.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_ = raw.Rollback(ctx) // no-op after a commit
-	}()
+	tx := &Tx{conn: conn}
+	defer conn.Release()
+	defer tx.rollback(ctx)
 	if err := fn(tx); err != nil {
 		return err
 	}
-	if err := raw.Commit(ctx); err != nil {
-		return fmt.Errorf("commit: %w", err)
+	if err := tx.end(ctx); err != nil {
+		return err
 	}
 	for _, w := range tx.wakes {
 		db.notifier.add(w)

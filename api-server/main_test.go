@@ -175,7 +175,7 @@ func TestProbe(t *testing.T) {
 	if err := run(t.Context(), []string{"probe", server.URL + "/well"}, environment(nil), &out); err != nil || !strings.Contains(out.String(), "200 OK "+server.URL) {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	err := run(t.Context(), []string{"probe", server.URL + "/ill", server.URL + "/well", "http://" + freeAddr(t)}, environment(nil), &out)
+	err := run(t.Context(), []string{"probe", "--timeout=1s", server.URL + "/ill", server.URL + "/well", "http://" + freeAddr(t)}, environment(nil), &out)
 	for _, want := range []string{"/ill: 503", "out of order", "refused"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in: %v", want, err)

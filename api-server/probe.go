@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -16,20 +17,43 @@ type probeCommand struct {
 	Timeout time.Duration `default:"30s" help:"How long all of them may take together."`
 }
 
-// Run prints a line for each address and fails when one does not answer 2xx.
+// Run prints a line for each address and fails when one does not answer 2xx in time: the way to a
+// program that is ready may be a moment behind.
 func (c probeCommand) Run(p *process) error {
 	ctx, cancel := context.WithTimeout(p.ctx, c.Timeout)
 	defer cancel()
-	var errs []error
-	for _, url := range c.URLs {
-		status, err := ask(ctx, url)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+	answers, errs := make([]string, len(c.URLs)), make([]error, len(c.URLs))
+	var all sync.WaitGroup
+	for i, url := range c.URLs {
+		all.Go(func() { answers[i], errs[i] = await(ctx, url) })
+	}
+	all.Wait()
+	for i, url := range c.URLs {
+		if errs[i] == nil {
+			_, _ = fmt.Fprintln(p.stdout, answers[i], url)
 		}
-		_, _ = fmt.Fprintln(p.stdout, status, url)
 	}
 	return errors.Join(errs...)
+}
+
+// await asks until the answer is 2xx, and gives the last complaint once ctx has ended.
+func await(ctx context.Context, url string) (status string, err error) {
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	for {
+		status, complaint := ask(ctx, url)
+		if complaint == nil {
+			return status, nil
+		}
+		if err == nil || ctx.Err() == nil { // that time is up says less than what there was before
+			err = complaint
+		}
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-again.C:
+		}
+	}
 }
 
 func ask(ctx context.Context, url string) (status string, err error) {

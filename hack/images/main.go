@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -106,9 +107,12 @@ func makeImage(ctx context.Context, root string, o options, name string) (err er
 	return err
 }
 
+// buildFlags make a binary that holds no path and no debugging table.
+var buildFlags = []string{"-trimpath", "-ldflags", "-s -w"}
+
 // compile builds without the paths of this machine, so that others get the same bytes.
 func compile(ctx context.Context, root, pkg, arch, out string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, pkg)
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, buildFlags, []string{"-o", out, pkg})...)
 	cmd.Dir = root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	if text, err := cmd.CombinedOutput(); err != nil {

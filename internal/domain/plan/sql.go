@@ -320,3 +320,13 @@ func selectStaff(ctx context.Context, q pg.Querier, org id.Organization) ([]Staf
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[StaffMember])
 }
+
+// selectLate counts the plans of all organizations that had to be decided by now, and those that
+// were put off because they could not be, for at most 256 minutes.
+func selectLate(ctx context.Context, q pg.Querier, now time.Time) (l Lag, since time.Time, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM plans WHERE look_at <= $1),
+			coalesce((SELECT min(look_at) FROM plans WHERE look_at <= $1), $1),
+			(SELECT count(*) FROM plans WHERE failures > 0 AND look_at <= $1 + interval '5 hours')`, now).Scan(&l.Due, &since, &l.Failing)
+	return l, since, err
+}

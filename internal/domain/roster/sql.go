@@ -479,3 +479,11 @@ func selectAliases(ctx context.Context, q pg.Querier, org id.Organization, user 
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Alias])
 }
+
+// selectHeld counts the runs of all organizations that wait for a person; a run is touched when
+// it is held, and not again before it is decided.
+func selectHeld(ctx context.Context, q pg.Querier) (n int, since time.Time, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT count(*), coalesce(min(updated_at), 'epoch') FROM roster_runs WHERE state = 'held'`).Scan(&n, &since)
+	return n, since, err
+}

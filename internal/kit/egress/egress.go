@@ -31,7 +31,7 @@ type Config struct {
 type Policy struct {
 	guard     *ssrf.Guardian
 	allowHTTP bool
-	loosened  bool
+	networks  bool     // some are allowed that are not public
 	proxy     *url.URL // nil: receivers are called directly
 }
 
@@ -46,12 +46,12 @@ func New(c Config) *Policy {
 		}
 	}
 	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
-	return &Policy{guard: guard, allowHTTP: c.AllowHTTP, loosened: c.AllowHTTP || len(c.AllowNetworks) > 0}
+	return &Policy{guard: guard, allowHTTP: c.AllowHTTP, networks: len(c.AllowNetworks) > 0}
 }
 
 // Loosened says whether the policy allows more than public https addresses, for a
 // warning at start.
-func (p *Policy) Loosened() bool { return p.loosened }
+func (p *Policy) Loosened() bool { return p.allowHTTP || p.networks }
 
 // ErrRefused marks a connection that the policy did not allow.
 var ErrRefused = errors.New("the address is not public")
@@ -144,7 +144,8 @@ func checkPort(u *url.URL) error {
 }
 
 // checkHost refuses literal private addresses, in every form that a resolver would
-// take for one, and names that can only be local.
+// take for one, and names that can only be local: but where networks are allowed that are not
+// public, names of a cluster's Services lead into them, and the dialer judges the address.
 func (p *Policy) checkHost(host string) error {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return p.checkAddr(a)
@@ -156,7 +157,7 @@ func (p *Policy) checkHost(host string) error {
 	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return ErrRefused // 2130706433, 0x7f.1, 127.1: numbers in disguise
 	}
-	if strings.HasSuffix(name, ".internal") || strings.HasSuffix(name, ".local") {
+	if (!p.networks || p.proxy != nil) && (strings.HasSuffix(name, ".internal") || strings.HasSuffix(name, ".local")) {
 		return ErrRefused
 	}
 	return nil

@@ -87,6 +87,25 @@ func TestCheckURLRefusals(t *testing.T) {
 	}
 }
 
+func TestNamesOfAClusterLeadIntoAllowedNetworks(t *testing.T) {
+	const receiver = "https://hooks.school.svc.cluster.local:8443/"
+	if _, err := egress.New(egress.Config{}).CheckURL("url", receiver); !fault.Has(err, "address_not_public") {
+		t.Errorf("no network is allowed: %v", err)
+	}
+	loose := egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
+	if _, err := egress.New(loose).CheckURL("url", receiver); err != nil {
+		t.Error(err)
+	}
+	// A proxy is not told which addresses are allowed.
+	behind := egress.New(loose)
+	if err := behind.Through("http://proxy.example:3128"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := behind.CheckURL("url", receiver); !fault.Has(err, "address_not_public") {
+		t.Errorf("through a proxy: %v", err)
+	}
+}
+
 func TestTheDialerRefusesAtDialTime(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()

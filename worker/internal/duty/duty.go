@@ -64,11 +64,13 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Duty {
 		{Name: "dropping expired activity", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
 			return activity.DropExpired(ctx, db, now)
 		}},
-		{Name: "making partitions ahead", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
-			return webhook.MakePartitions(ctx, db, clock.DateIn(now, time.UTC), partitionsAhead)
-		}},
-		{Name: "dropping old deliveries", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
-			_, err := journal.Drop(ctx, db, clock.DateIn(now, time.UTC).AddDays(-webhookDays))
+		// One after the other: each locks partitions that the other needs.
+		{Name: "making partitions ahead and dropping old deliveries", Every: time.Hour, Do: func(ctx context.Context, now time.Time) error {
+			today := clock.DateIn(now, time.UTC)
+			if err := webhook.MakePartitions(ctx, db, today, partitionsAhead); err != nil {
+				return err
+			}
+			_, err := journal.Drop(ctx, db, today.AddDays(-webhookDays))
 			return err
 		}},
 		{Name: "putting deliveries of switched-off and deleted URLs right", Every: time.Minute, Do: func(ctx context.Context, now time.Time) error {

@@ -1,0 +1,204 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// alarm is a house that a real Prometheus watches, and in which things are brought about that
+// alerts are for.
+type alarm struct {
+	*house
+
+	prometheus *prometheus
+	alerts     map[string]string // by name and program; those not found yet
+	db         *pgxpool.Pool
+	students   int
+}
+
+func newAlarm(t *testing.T) *alarm {
+	t.Helper()
+	h := newHouse(t)
+	_, rules := monitoring(t)
+	// An hour ago no URL was switched off.
+	var history strings.Builder
+	history.WriteString("# TYPE registrar_webhook_urls gauge\n")
+	for minute := 75; minute >= 45; minute-- {
+		fmt.Fprintf(&history, "registrar_webhook_urls{state=\"off\"} 0 %d\n", time.Now().Add(-time.Duration(minute)*time.Minute).Unix())
+	}
+	history.WriteString("# EOF\n")
+	p := startPrometheus(t, h, rules, history.String())
+	db, err := pg.Open(t.Context(), h.settings.DatabaseURL)
+	must(t, err)
+	t.Cleanup(db.Close)
+	// An api-server that is small, and that limits its callers.
+	must(t, h.api.Stop())
+	h.api.Env = append(h.api.Env, "MAX_IN_FLIGHT=8", "RATE_LIMIT_PER_SECOND=1000", "RATE_LIMIT_BURST=1000", "DATABASE_URL="+h.settings.DatabaseURL+pool(h.settings.DatabaseURL))
+	h.start(h.api, h.settings.Ports.APIPrivate)
+	return &alarm{house: h, prometheus: p, alerts: alertQueries(t, rules), db: db.Pool}
+}
+
+// pool makes an address one of four connections.
+func pool(address string) string {
+	if strings.Contains(address, "?") {
+		return "&pool_max_conns=4"
+	}
+	return "?pool_max_conns=4"
+}
+
+// find brings the situation about, again and again, until the expressions of all the named alerts
+// have data.
+func (a *alarm) find(situation func(), names ...string) {
+	a.t.Helper()
+	missing := map[string]string{}
+	for _, name := range names {
+		if a.alerts[name] == "" {
+			a.t.Fatalf("there is no alert %s, or it was found before: %v", name, slices.Sorted(maps.Keys(a.alerts)))
+		}
+		missing[name] = a.alerts[name]
+		delete(a.alerts, name)
+	}
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(limit); len(missing) > 0; <-tick.C {
+		situation()
+		for name, query := range missing {
+			n, complaint := a.prometheus.ask(query)
+			if n > 0 {
+				delete(missing, name)
+			} else if time.Now().After(deadline) {
+				a.t.Fatalf("%s: no data for %s (%s)", name, query, complaint)
+			}
+		}
+	}
+}
+
+func (a *alarm) sql(statement string) func() {
+	return func() {
+		a.t.Helper()
+		_, err := a.db.Exec(a.t.Context(), statement)
+		must(a.t, err)
+	}
+}
+
+// provisionNext onboards one more student.
+func (a *alarm) provisionNext() {
+	a.t.Helper()
+	a.students++
+	a.provision(fmt.Sprintf("student-%d@north-institute.org", a.students), http.StatusCreated)
+}
+
+// crowd has more callers come than are let in, while PostgreSQL keeps those that are.
+func (a *alarm) crowd() {
+	a.t.Helper()
+	tx, err := a.db.Begin(a.t.Context())
+	must(a.t, err)
+	_, err = tx.Exec(a.t.Context(), `LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE`)
+	must(a.t, err)
+	var callers sync.WaitGroup
+	for i := range 16 {
+		callers.Go(func() {
+			body := strings.NewReader(fmt.Sprintf(`{"email": "crowd-%d@north-institute.org", "first_name": "Asha", "courses": ["ielts"]}`, i))
+			req, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.settings.PublicURL()+"/api/v1/provision/student/", body)
+			if err != nil {
+				return
+			}
+			req.Header.Set("X-API-Key", a.key)
+			if res, err := http.DefaultClient.Do(req); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body) // some are refused, which this is about
+				_ = res.Body.Close()
+			}
+		})
+	}
+	_, err = tx.Exec(a.t.Context(), `SELECT pg_sleep(3)`)
+	must(a.t, err)
+	must(a.t, tx.Rollback(a.t.Context()))
+	callers.Wait()
+}
+
+// Every alert's expression has data in the situation that it is for, of which Prometheus hears from
+// the running programs.
+func TestEveryAlertFindsItsSituation(t *testing.T) {
+	t.Parallel()
+	a := newAlarm(t)
+	a.provisionNext()
+	a.awaitEvents("student-1@", 2)
+
+	a.find(a.crowd, "RegistrarAPIErrors", "RegistrarAPISlow", "RegistrarAPIOverloaded", "RegistrarPostgresPoolExhausted")
+	a.findLate()
+
+	// A task that no handler understands.
+	rdb, err := queue.Connect(a.settings.RedisURL)
+	must(t, err)
+	t.Cleanup(func() { _ = rdb.Close() })
+	client, n := queue.NewClient(rdb), 0
+	a.find(func() {
+		n++
+		must(t, client.Enqueue(t.Context(), queue.Item{Queue: queue.Email, Kind: task.EmailSend, ID: fmt.Sprint("odd-", n), Payload: []byte("odd")}))
+	}, "RegistrarTasksFailing")
+
+	a.receiver.SetRespond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	a.find(a.provisionNext, "RegistrarWebhooksFailing")
+	a.find(a.sql(`
+		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
+		SELECT uuid7_floor(now() - interval '8 hours'), event_id, organization_id, endpoint_id, 'waiting', now() + interval '1 hour'
+		FROM webhook_deliveries LIMIT 1 ON CONFLICT DO NOTHING`), "RegistrarEventUndelivered")
+	a.find(a.sql(`
+		UPDATE webhook_deliveries SET status = 'leased', lease = NULL, lease_until = NULL
+		WHERE id < uuid7_floor(now() - interval '7 hours')`), "RegistrarDeliveriesUnaccounted")
+	a.find(a.sql(`UPDATE webhook_endpoints SET switched_on = false`), "RegistrarURLsSwitchedOff")
+	must(t, a.mail.Stop())
+	a.find(a.provisionNext, "RegistrarMailFailing")
+
+	// A task that nobody takes, because its queue's server is gone.
+	must(t, a.sender.Stop())
+	must(t, client.Enqueue(t.Context(), queue.Item{Queue: queue.Webhook, Kind: task.WebhookDeliver, ID: "late", Payload: []byte("{}")}))
+	a.find(func() {
+		must(t, rdb.HSet(t.Context(), "asynq:{webhook}:t:late", "pending_since", time.Now().Add(-2*time.Minute).UnixNano()).Err())
+	}, "RegistrarQueueWaiting")
+
+	must(t, a.redis.Stop())
+	a.find(func() { a.provisionNext(); a.sql(`UPDATE outbox_tasks SET run_at = now() - interval '10 minutes'`)() },
+		"RegistrarRedisAway", "RegistrarRateLimitsUnchecked", "RegistrarOwedWorkLate")
+	a.find(a.sql(`DELETE FROM goose_db_version WHERE version_id = 1`), "RegistrarSchemaBehind")
+	must(t, a.worker.Stop())
+	must(t, a.api.Stop())
+	a.find(func() {}, "RegistrarProgramAbsent api-server", "RegistrarProgramAbsent worker", "RegistrarProgramAbsent webhook-sender")
+
+	if len(a.alerts) > 0 {
+		t.Errorf("no situation for %v", slices.Sorted(maps.Keys(a.alerts)))
+	}
+	if n, complaint := a.prometheus.ask(`ALERTS`); n < 0 {
+		t.Errorf("Prometheus did not take the rules: %s", complaint)
+	}
+}
+
+// findLate has people and the clock be owed something for long.
+func (a *alarm) findLate() {
+	a.t.Helper()
+	a.find(a.sql(`
+		INSERT INTO roster_runs (organization_id, state, requested_by, created_at, updated_at)
+		SELECT o.id, 'held', 'tests', now(), now() - interval '2 days' FROM organizations o
+		WHERE NOT EXISTS (SELECT FROM roster_runs) LIMIT 1`), "RegistrarRosterRunHeld")
+	status, text := a.call(http.MethodPost, a.settings.PublicURL()+"/api/v1/provision/student/", "X-API-Key", a.key,
+		`{"email": "ana@north-institute.org", "first_name": "Ana", "courses": "ielts", "target_score_plan": {"target_score": 7, "test_plan": true, "timezone": "Asia/Kolkata"}}`)
+	if status != http.StatusCreated {
+		a.t.Fatalf("%d %s", status, text)
+	}
+	a.find(a.sql(`UPDATE plans SET failures = 3, look_at = now() + interval '1 hour'`), "RegistrarPlansFailing")
+	// The pass decides what is due every ten seconds: it is put back as often as needed to be seen.
+	a.find(a.sql(`UPDATE plans SET look_at = now() - interval '1 hour'`), "RegistrarPlansLate")
+}

@@ -1,0 +1,61 @@
+package duty
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Late measures what people and the clock owe, each time it is scraped, for 2 s at most.
+type Late struct {
+	DB    *pg.DB
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+var (
+	heldDesc = prometheus.NewDesc("registrar_roster_held_runs",
+		"Roster runs that a guard holds until a person approves or discards them.", nil, nil)
+	heldAge = prometheus.NewDesc("registrar_roster_oldest_held_seconds",
+		"How long the oldest held roster run has waited; 0 where none does.", nil, nil)
+	plansDue = prometheus.NewDesc("registrar_plans_due",
+		"Test plans whose next decision is due.", nil, nil)
+	plansAge = prometheus.NewDesc("registrar_plans_oldest_due_seconds",
+		"How long the oldest due decision of a test plan has waited; 0 where none does.", nil, nil)
+	plansFailing = prometheus.NewDesc("registrar_plans_failing",
+		"Test plans that could not be decided and are tried again later.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (l *Late) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{heldDesc, heldAge, plansDue, plansAge, plansFailing} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector; what cannot be read is left out.
+func (l *Late) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, v float64) { out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	if runs, err := roster.Measure(ctx, l.DB, l.Clock()); err == nil {
+		gauge(heldDesc, float64(runs.Held))
+		gauge(heldAge, runs.Oldest.Seconds())
+	} else {
+		l.Log.WarnContext(ctx, "the held roster runs could not be counted", "error", err)
+	}
+	if plans, err := plan.Measure(ctx, l.DB, l.Clock()); err == nil {
+		gauge(plansDue, float64(plans.Due))
+		gauge(plansAge, plans.Oldest.Seconds())
+		gauge(plansFailing, float64(plans.Failing))
+	} else {
+		l.Log.WarnContext(ctx, "the due test plans could not be counted", "error", err)
+	}
+}

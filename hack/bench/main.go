@@ -27,7 +27,7 @@ type benchCase struct {
 }
 
 // cases are run in this order.
-var cases = slices.Concat(webhookCases, provisionCases, rosterCases, readingCases)
+var cases = slices.Concat(webhookCases, provisionCases, rosterCases, readingCases, planCases)
 
 // run is what a case is given.
 type run struct {

@@ -134,6 +134,33 @@ func Assign(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 	return Assignment{}, false, fmt.Errorf("the assignment of item %d to user %d does not settle", d.Item, d.User)
 }
 
+// Placed is a Draft of an organization.
+type Placed struct {
+	Organization id.Organization
+	Draft
+}
+
+// AssignAll is Assign for many, in one statement, with which organizations' positions are
+// locked in their order. The answers are in the order of the drafts. No two drafts may be
+// of the same student and item.
+func AssignAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time) (made []Assignment, created []bool, err error) {
+	made, created = make([]Assignment, len(drafts)), make([]bool, len(drafts))
+	if len(drafts) == 0 {
+		return made, created, nil
+	}
+	if err := insertAll(ctx, tx, drafts, now, made, created); err != nil {
+		return nil, nil, err
+	}
+	for i, d := range drafts { // what was open already
+		if !created[i] {
+			if made[i], created[i], err = Assign(ctx, tx, d.Organization, d.Draft, now); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return made, created, nil
+}
+
 // Find reads assignments by their ids, of whatever organization: for the platform alone.
 func Find(ctx context.Context, q pg.Querier, ids []id.Assignment) (map[id.Assignment]id.Organization, error) {
 	return selectOwners(ctx, q, ids)

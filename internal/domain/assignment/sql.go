@@ -51,6 +51,50 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 	return a, err
 }
 
+// insertAll fills made and created where there was no such work open. Rows are numbered by
+// the order of the drafts; a number whose row conflicts stays unused.
+func insertAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time, made []Assignment, created []bool) error {
+	type place struct {
+		org  id.Organization
+		user id.User
+		item id.Item
+	}
+	n, at := len(drafts), make(map[place]int, len(drafts))
+	orgs, users, items, kinds, sources := make([]int64, n), make([]int64, n), make([]int64, n), make([]string, n), make([]string, n)
+	notify, due := make([]bool, n), make([]*time.Time, n)
+	for i, d := range drafts {
+		at[place{d.Organization, d.User, d.Item}] = i
+		orgs[i], users[i], items[i], kinds[i], sources[i] = int64(d.Organization), int64(d.User), int64(d.Item), d.Kind, string(d.Source)
+		notify[i], due[i] = d.Notify, d.DueAt
+	}
+	rows, err := tx.Query(ctx, `
+		WITH draft AS (
+			SELECT d.*, row_number() OVER (PARTITION BY org ORDER BY nth) AS behind FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[],
+				$6::text[], $7::boolean[], $8::timestamptz[]) WITH ORDINALITY AS d(org, usr, item, kind, source, notify, due, nth)),
+		place AS (
+			INSERT INTO assignment_positions AS p (organization_id, last, last_at)
+			SELECT org, count(*), $1 FROM draft GROUP BY org ORDER BY org
+			ON CONFLICT (organization_id) DO UPDATE SET last = p.last + excluded.last, last_at = greatest(p.last_at, excluded.last_at)
+			RETURNING p.organization_id, p.last, p.last_at),
+		size AS (SELECT org, count(*) AS n FROM draft GROUP BY org)
+		INSERT INTO assignments AS s (organization_id, user_id, item_id, kind, status, source, notify, assigned_at, due_at, position, updated_at)
+		SELECT d.org, d.usr, d.item, d.kind, 'pending', d.source, d.notify, p.last_at, d.due, p.last - z.n + d.behind, $1
+		FROM draft d JOIN place p ON p.organization_id = d.org JOIN size z ON z.org = d.org ORDER BY d.nth
+		ON CONFLICT (organization_id, user_id, item_id) WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
+		RETURNING s.organization_id, `+columns, now, orgs, users, items, kinds, sources, notify, due)
+	if err != nil {
+		return err
+	}
+	var org id.Organization
+	var a Assignment
+	_, err = pgx.ForEachRow(rows, append([]any{&org}, a.targets()...), func() error {
+		i := at[place{org, a.User, a.Item}]
+		made[i], created[i] = a, true
+		return nil
+	})
+	return err
+}
+
 func selectOwners(ctx context.Context, q pg.Querier, ids []id.Assignment) (map[id.Assignment]id.Organization, error) {
 	rows, err := q.Query(ctx, `SELECT id, organization_id FROM assignments WHERE id = ANY ($1)`, ids)
 	if err != nil {

@@ -70,6 +70,12 @@ func selectItems(ctx context.Context, q pg.Querier, org id.Organization, ids []i
 		SELECT `+itemColumns+` FROM catalog_items i WHERE `+visible+` AND i.id = ANY ($2)`, org, ids))
 }
 
+func selectManyItems(ctx context.Context, q pg.Querier, orgs []id.Organization, ids []id.Item) ([]Item, error) {
+	return items(q.Query(ctx, `
+		SELECT `+itemColumns+` FROM catalog_items i
+		WHERE (i.organization_id = ANY ($1) OR i.organization_id IS NULL) AND i.id = ANY ($2)`, orgs, ids))
+}
+
 // queuePlaceStarters takes for seen what was placed before, and what there is a result of.
 func queuePlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 	b.Queue(`

@@ -98,6 +98,16 @@ func Read(ctx context.Context, q pg.Querier, org id.Organization) (Organization,
 	return o, err
 }
 
+// ReadAll reads organizations by their ids.
+func ReadAll(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]Organization, error) {
+	found, err := selectByIDs(ctx, q, orgs)
+	all := make(map[id.Organization]Organization, len(found))
+	for _, o := range found {
+		all[o.ID] = o
+	}
+	return all, err
+}
+
 // slugForm is that of a Kubernetes label value, because a namespace names its
 // organization in a label.
 var slugForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

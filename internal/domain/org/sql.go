@@ -31,6 +31,17 @@ func selectByID(ctx context.Context, q pg.Querier, org id.Organization) (o Organ
 	return o, err
 }
 
+func selectByIDs(ctx context.Context, q pg.Querier, orgs []id.Organization) ([]Organization, error) {
+	rows, err := q.Query(ctx, `SELECT `+organizationColumns+` FROM organizations o WHERE o.id = ANY ($1)`, orgs)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (o Organization, err error) {
+		err = row.Scan(o.targets()...)
+		return o, err
+	})
+}
+
 func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (org id.Organization, err error) {
 	d := o.Defaults
 	err = q.QueryRow(ctx, `

@@ -73,6 +73,28 @@ func NextLook(p Plan, now time.Time) time.Time {
 	return clock.DayStart(clock.DateIn(now, p.Zone).AddDays(1), p.Zone)
 }
 
+// quietDays is the longest that a plan is left alone, whatever it waits for.
+const quietDays = 7
+
+// NextWork is the first day start at which something is to be done for a plan that nothing
+// is heard of until then: a test opens or is missed, the plan falls behind. A plan that is
+// waiting for a paper or for access is looked at every day. tests and results are as they
+// are after the decision of now.
+func NextWork(p Plan, tests []Test, results []Result, now time.Time) time.Time {
+	next := NextLook(p, now)
+	n := len(tests)
+	if p.Status == Closed || p.Access != Open || n == 0 || !tests[n-1].Unfinished() || tests[n-1].State == Unfilled {
+		return next
+	}
+	for range quietDays - 1 {
+		if actions, _ := Preview(p, tests, results, next); len(actions) > 0 {
+			return next
+		}
+		next = NextLook(p, next)
+	}
+	return next
+}
+
 // DueAt is when a test that is due on the day d must have been begun: one minute before
 // the next day's first instant, which is 23:59 wherever the next day begins at midnight.
 func DueAt(d clock.Date, zone *time.Location) time.Time {

@@ -39,14 +39,15 @@ func Decide(p Plan, tests []Test, results []Result, papers []Paper, now time.Tim
 	return d.actions
 }
 
-// WantsPaper says whether the decision would give the student a paper if there were one
-// of every kind: whether it is worth reading which are left.
-func WantsPaper(p Plan, tests []Test, results []Result, now time.Time) bool {
+// Preview is the decision with a paper of every kind at hand. wants says whether one is
+// given: only then does it matter which papers are left, and has Decide to be asked.
+func Preview(p Plan, tests []Test, results []Result, now time.Time) (actions []Action, wants bool) {
 	every := []Paper{{ID: -1, Scope: FullScope}}
 	for i, s := range p.Scale.Sections {
 		every = append(every, Paper{ID: int64(-2 - i), Scope: s.Name})
 	}
-	return slices.ContainsFunc(Decide(p, tests, results, every, now), func(a Action) bool { return a.Do == OpenTest || a.Do == Drill })
+	actions = Decide(p, tests, results, every, now)
+	return actions, slices.ContainsFunc(actions, func(a Action) bool { return a.Do == OpenTest || a.Do == Drill })
 }
 
 type decider struct {

@@ -190,20 +190,41 @@ func selectWorks(ctx context.Context, q pg.Querier, plans []id.Plan, finished bo
 	return works, rows.Err()
 }
 
-func selectPapers(ctx context.Context, q pg.Querier, org id.Organization, user id.User, exam string) ([]Paper, error) {
+// selectPapers gives the exams' active tests that everyone or one of the organizations can
+// see, by id.
+func selectPapers(ctx context.Context, q pg.Querier, orgs []id.Organization, exams []string) ([]listedPaper, error) {
 	rows, err := q.Query(ctx, `
-		SELECT i.id, i.scope, coalesce(i.difficulty_e4, 0), i.difficulty_e4 IS NOT NULL FROM catalog_items i
-		WHERE i.kind = 'test' AND i.type = $3 AND i.active AND (i.organization_id = $1 OR i.organization_id IS NULL)
-		  AND i.id NOT IN (
-			SELECT item_id FROM assignments WHERE organization_id = $1 AND user_id = $2
-			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NOT NULL
-			UNION ALL SELECT item_id FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NULL
-			UNION ALL SELECT item_id FROM starter_tests WHERE organization_id = $1 AND user_id = $2)
-		ORDER BY i.id`, org, user, exam)
+		SELECT coalesce(i.organization_id, 0), i.type, i.id, i.scope, coalesce(i.difficulty_e4, 0), i.difficulty_e4 IS NOT NULL
+		FROM catalog_items i
+		WHERE i.kind = 'test' AND i.type = ANY ($2) AND i.active AND (i.organization_id = ANY ($1) OR i.organization_id IS NULL)
+		ORDER BY i.id`, orgs, exams)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Paper])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[listedPaper])
+}
+
+type listedPaper struct {
+	Organization id.Organization // 0: everyone's
+	Exam         string
+	Paper
+}
+
+// selectSeen gives what the students have started, been assigned or been given.
+func selectSeen(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User, seen func(Student, int64)) error {
+	rows, err := q.Query(ctx, `
+		WITH s AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS s(org, usr))
+		SELECT s.org, s.usr, a.item_id FROM s JOIN assignments a ON a.organization_id = s.org AND a.user_id = s.usr
+		UNION ALL SELECT s.org, s.usr, r.item_id FROM s JOIN results r ON r.organization_id = s.org AND r.user_id = s.usr AND r.position IS NOT NULL
+		UNION ALL SELECT s.org, s.usr, r.item_id FROM s JOIN results r ON r.organization_id = s.org AND r.user_id = s.usr AND r.position IS NULL
+		UNION ALL SELECT s.org, s.usr, t.item_id FROM s JOIN starter_tests t ON t.organization_id = s.org AND t.user_id = s.usr`, orgs, users)
+	if err != nil {
+		return err
+	}
+	var who Student
+	var item int64
+	_, err = pgx.ForEachRow(rows, []any{&who.Organization, &who.User, &item}, func() error { seen(who, item); return nil })
+	return err
 }
 
 type owed struct {
@@ -253,6 +274,19 @@ func queueGoal(b *pg.Batch, org id.Organization, enrolment id.Enrolment, g Goal,
 
 func selectBrowser(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (on bool, err error) {
 	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM plan_browsers WHERE organization_id = $1 AND user_id = $2)`, org, user).Scan(&on)
+	return on, err
+}
+
+func selectBrowsers(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) (map[Student]bool, error) {
+	rows, err := q.Query(ctx, `
+		SELECT b.organization_id, b.user_id FROM unnest($1::bigint[], $2::bigint[]) AS s(org, usr)
+		JOIN plan_browsers b ON b.organization_id = s.org AND b.user_id = s.usr`, orgs, users)
+	if err != nil {
+		return nil, err
+	}
+	on := map[Student]bool{}
+	var who Student
+	_, err = pgx.ForEachRow(rows, []any{&who.Organization, &who.User}, func() error { on[who] = true; return nil })
 	return on, err
 }
 

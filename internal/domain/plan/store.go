@@ -203,12 +203,6 @@ func Works(ctx context.Context, q pg.Querier, finished bool, plans ...id.Plan) (
 	return selectWorks(ctx, q, plans, finished)
 }
 
-// Papers reads the papers that the student has not seen: active tests of the exam that
-// the organization can see.
-func Papers(ctx context.Context, q pg.Querier, org id.Organization, user id.User, exam string) ([]Paper, error) {
-	return selectPapers(ctx, q, org, user, exam)
-}
-
 // Start keeps a new plan; what the row draws itself is in the answer. Conflict when the
 // student has a plan for the exam that is on.
 func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (id.Plan, error) {

@@ -102,6 +102,11 @@ func Wanted(ctx context.Context, q pg.Querier, org id.Organization) (bool, error
 	return hasEndpoint(ctx, q, org)
 }
 
+// WantedBy is Wanted for many organizations.
+func WantedBy(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]bool, error) {
+	return haveEndpoints(ctx, q, orgs)
+}
+
 type eventRow struct {
 	id   id.Event
 	kind Type

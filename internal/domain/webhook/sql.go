@@ -62,6 +62,17 @@ func hasEndpoint(ctx context.Context, q pg.Querier, org id.Organization) (has bo
 	return has, err
 }
 
+func haveEndpoints(ctx context.Context, q pg.Querier, orgs []id.Organization) (map[id.Organization]bool, error) {
+	rows, err := q.Query(ctx, `SELECT DISTINCT organization_id FROM webhook_endpoints WHERE organization_id = ANY ($1)`, orgs)
+	if err != nil {
+		return nil, err
+	}
+	have := map[id.Organization]bool{}
+	var org id.Organization
+	_, err = pgx.ForEachRow(rows, []any{&org}, func() error { have[org] = true; return nil })
+	return have, err
+}
+
 const endpointColumns = `e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at,
 	e.switched_off_reason, e.secret_version, e.created_at, coalesce(e.managed_by, ''), h.consecutive_failures, h.last_success_at, h.last_failure_at`
 

@@ -2,10 +2,13 @@ package testplan
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -16,129 +19,162 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// ledger gathers what the plans of one step write, and what they share of the reading.
+// ledger gathers what the plans of one step write, and holds what they share of the
+// reading. However many plans there are, it reads and writes in a fixed number of round
+// trips, but for one for each organization with webhook URLs.
 type ledger struct {
 	*Office
 	tx    *pg.Tx
 	now   time.Time
 	today clock.Date
 
-	batch   pg.Batch
-	looked  []id.Plan // plans that stay as they are
-	lookAt  []time.Time
-	events  []webhook.Event // of organization eventsOf
-	eventOf id.Organization
+	batch  pg.Batch
+	looked []id.Plan // plans that stay as they are
+	lookAt []time.Time
+	mails  []email.Message
+	gives  []gift
 
 	organizations map[id.Organization]org.Organization
+	wanted        map[id.Organization]bool // who has webhook URLs
 	accounts      map[id.User]student.Account
-	items         map[itemKey]catalog.Item
+	browsers      map[plan.Student]bool
+	shelf         plan.Shelf
+	items         map[id.Item]catalog.Item
 }
 
-type itemKey struct {
-	org  id.Organization
-	item id.Item
+// gift is a paper that a student gets: as a test, or as a drill after one.
+type gift struct {
+	job   *job
+	test  plan.Test
+	slot  *plan.Slot // nil for a drill
+	after int        // the slot that a drill is given after
 }
 
-func (l *ledger) looks(plan id.Plan, at time.Time) {
-	l.looked, l.lookAt = append(l.looked, plan), append(l.lookAt, at)
-}
-
-// close writes what was gathered.
-func (l *ledger) close(ctx context.Context) error {
-	if err := l.tell(ctx); err != nil {
+// read loads what the jobs need that have something to do.
+func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
+	var busy, wanting []plan.Stored
+	users := map[id.User]bool{}
+	orgs := map[id.Organization]bool{}
+	for _, j := range jobs {
+		if len(j.actions) == 0 && len(j.finished) == 0 {
+			continue
+		}
+		busy = append(busy, j.plan)
+		users[j.plan.User], orgs[j.plan.Organization] = true, true
+		if j.wants {
+			wanting = append(wanting, j.plan)
+		}
+	}
+	if len(busy) == 0 {
+		return nil
+	}
+	if l.accounts, err = student.FindAll(ctx, l.tx, keys(users)); err != nil {
 		return err
+	}
+	if l.organizations, err = org.ReadAll(ctx, l.tx, keys(orgs)...); err != nil {
+		return err
+	}
+	if l.wanted, err = webhook.WantedBy(ctx, l.tx, keys(orgs)...); err != nil {
+		return err
+	}
+	if l.browsers, err = plan.Browsers(ctx, l.tx, wanting...); err != nil {
+		return err
+	}
+	l.shelf, err = plan.Papers(ctx, l.tx, wanting...)
+	return err
+}
+
+func keys[K comparable, V any](set map[K]V) []K {
+	all := make([]K, 0, len(set))
+	for k := range set {
+		all = append(all, k)
+	}
+	return all
+}
+
+// readItems loads the papers that are given now, and those of the results to be told of.
+func (l *ledger) readItems(ctx context.Context, jobs []*job) (err error) {
+	papers, orgs := map[id.Item]bool{}, map[id.Organization]bool{}
+	for _, j := range jobs {
+		for _, a := range j.actions {
+			if a.Do == plan.OpenTest || a.Do == plan.Drill {
+				papers[id.Item(a.Test.Paper)], orgs[j.plan.Organization] = true, true
+			}
+		}
+		for _, s := range j.finished {
+			papers[id.Item(s.Paper)], orgs[j.plan.Organization] = true, true
+		}
+	}
+	if len(papers) > 0 {
+		l.items, err = catalog.LoadMany(ctx, l.tx, keys(orgs), keys(papers))
+	}
+	return err
+}
+
+// close writes what was gathered. What takes an organization's positions, and with them
+// the turn of everyone who assigns there, comes last.
+func (l *ledger) close(ctx context.Context) error {
+	fates := make([]email.Record, len(l.mails))
+	for i, m := range l.mails {
+		if err := l.Mail.Write(ctx, &l.batch, l.now, m, &fates[i]); err != nil {
+			return err
+		}
 	}
 	if len(l.looked) > 0 {
 		plan.Look(&l.batch, l.looked, l.lookAt)
 	}
-	return l.batch.Send(ctx, l.tx)
+	if err := l.batch.Send(ctx, l.tx); err != nil || len(l.gives) == 0 {
+		return err
+	}
+	return l.assign(ctx)
 }
 
-// event tells of a change; those of one organization leave together.
-func (l *ledger) event(ctx context.Context, o id.Organization, e webhook.Event) error {
-	if l.eventOf != o {
-		if err := l.tell(ctx); err != nil {
+// assign gives the students their papers until the end of the due days, and tells of them.
+func (l *ledger) assign(ctx context.Context) error {
+	drafts := make([]assignment.Placed, len(l.gives))
+	for i, g := range l.gives {
+		p, item := g.job.plan, l.items[id.Item(g.test.Paper)]
+		due := plan.DueAt(g.test.DueOn, g.job.seen.Zone)
+		drafts[i] = assignment.Placed{Organization: p.Organization, Draft: assignment.Draft{User: p.User, Item: item.ID,
+			Kind: string(item.Kind), Source: assignment.ViaPlan, Notify: true, DueAt: &due}}
+	}
+	made, created, err := assignment.AssignAll(ctx, l.tx, drafts, l.now)
+	if err != nil {
+		return err
+	}
+	var saves pg.Batch
+	events := map[id.Organization][]webhook.Event{}
+	for i, g := range l.gives {
+		if g.slot != nil {
+			g.slot.Assignment = made[i].ID
+			plan.SaveSlot(&saves, g.job.plan.ID, *g.slot)
+		} else {
+			plan.SaveDrill(&saves, g.job.plan.ID, g.after, g.test, made[i].ID)
+		}
+		if o := drafts[i].Organization; created[i] && l.wanted[o] {
+			events[o] = append(events[o], l.assigned(made[i]))
+		}
+	}
+	if err := saves.Send(ctx, l.tx); err != nil {
+		return err
+	}
+	for _, o := range slices.Sorted(maps.Keys(events)) {
+		if err := webhook.Record(ctx, l.tx, o, l.now, events[o]...); err != nil {
 			return err
 		}
 	}
-	l.eventOf, l.events = o, append(l.events, e)
 	return nil
 }
 
-func (l *ledger) tell(ctx context.Context) error {
-	events := l.events
-	l.events = nil
-	return webhook.Record(ctx, l.tx, l.eventOf, l.now, events...)
+func (l *ledger) assigned(a assignment.Assignment) webhook.Event {
+	who, item := l.accounts[a.User], l.items[a.Item]
+	shown := wire.NewAssignment(assignment.Listed{Assignment: a, Email: string(who.Email), FirstName: who.FirstName, LastName: who.LastName,
+		ItemTitle: item.Title, ItemType: item.Type}, l.now, time.UTC)
+	return webhook.Event{Type: webhook.AssignmentCreated, User: who.ID, Data: shown}
 }
 
-func (l *ledger) organization(ctx context.Context, o id.Organization) (org.Organization, error) {
-	return remembered(&l.organizations, o, func() (org.Organization, error) { return org.Read(ctx, l.tx, o) })
-}
-
-func (l *ledger) account(ctx context.Context, user id.User) (student.Account, error) {
-	return remembered(&l.accounts, user, func() (student.Account, error) { return student.Find(ctx, l.tx, user) })
-}
-
-func (l *ledger) item(ctx context.Context, o id.Organization, item id.Item) (catalog.Item, error) {
-	return remembered(&l.items, itemKey{o, item}, func() (catalog.Item, error) {
-		found, err := catalog.Load(ctx, l.tx, o, []id.Item{item})
-		return found[item], err
-	})
-}
-
-func remembered[K comparable, V any](all *map[K]V, key K, read func() (V, error)) (V, error) {
-	if v, ok := (*all)[key]; ok {
-		return v, nil
-	}
-	v, err := read()
-	if err == nil {
-		if *all == nil {
-			*all = map[K]V{}
-		}
-		(*all)[key] = v
-	}
-	return v, err
-}
-
-// assign gives the student a paper until the end of its due day, and tells of it.
-func (j *job) assign(ctx context.Context, t plan.Test, zone *time.Location) (assignment.Assignment, catalog.Item, error) {
-	due := plan.DueAt(t.DueOn, zone)
-	item, err := j.item(ctx, j.plan.Organization, id.Item(t.Paper))
-	if err != nil {
-		return assignment.Assignment{}, item, err
-	}
-	a, err := j.account(ctx, j.plan.User)
-	if err != nil {
-		return assignment.Assignment{}, item, err
-	}
-	made, created, err := assignment.Assign(ctx, j.tx, j.plan.Organization, assignment.Draft{User: j.plan.User, Item: item.ID,
-		Kind: string(item.Kind), Source: assignment.ViaPlan, Notify: true, DueAt: &due}, j.now)
-	if err != nil || !created {
-		return made, item, err
-	}
-	shown := wire.NewAssignment(assignment.Listed{Assignment: made, Email: string(a.Email), FirstName: a.FirstName, LastName: a.LastName,
-		ItemTitle: item.Title, ItemType: item.Type}, j.now, time.UTC)
-	return made, item, j.event(ctx, j.plan.Organization, webhook.Event{Type: webhook.AssignmentCreated, User: a.ID, Data: shown})
-}
-
-func (j *job) openTest(ctx context.Context, a plan.Action, zone *time.Location) error {
-	made, item, err := j.assign(ctx, a.Test, zone)
-	if err != nil {
-		return err
-	}
-	j.slot(a.Slot).Assignment = made.ID
-	j.keep(a, "test_opened")
-	return j.tellOpen(ctx, a.Test, item, plan.DueAt(a.Test.DueOn, zone))
-}
-
-func (j *job) drill(ctx context.Context, a plan.Action, zone *time.Location) error {
-	made, item, err := j.assign(ctx, a.Test, zone)
-	if err != nil {
-		return err
-	}
-	plan.SaveDrill(&j.batch, j.plan.ID, a.Slot, a.Test, made.ID)
-	j.note("drill", map[string]any{"slot": a.Slot, "section": a.Test.Section, "title": item.Title, "due_on": a.Test.DueOn})
-	return nil
+func (l *ledger) looks(plan id.Plan, at time.Time) {
+	l.looked, l.lookAt = append(l.looked, plan), append(l.lookAt, at)
 }
 
 // takeBack ends an assignment that was not begun.

@@ -3,11 +3,11 @@ package testplan
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -57,54 +57,31 @@ func sectionName(name string) string {
 }
 
 // mail queues one mail of the plan.
-func (j *job) mail(ctx context.Context, to string, c email.Content) error {
-	_, err := j.Mail.Queue(ctx, j.tx, j.now, email.Message{Organization: j.plan.Organization, User: j.plan.User, Recipient: to, Content: c})
-	return err
+func (j *job) mail(to string, c email.Content) {
+	j.mails = append(j.mails, email.Message{Organization: j.plan.Organization, User: j.plan.User, Recipient: to, Content: c})
 }
 
-// preparation is what every mail of the plan says, with the student's name.
-func (j *job) preparation(ctx context.Context) (p email.Preparation, name string, err error) {
-	o, err := j.organization(ctx, j.plan.Organization)
-	if err != nil {
-		return p, "", err
-	}
-	a, err := j.account(ctx, j.plan.User)
-	if err != nil {
-		return p, "", err
-	}
-	return preparation(j.plan, o.Name), strings.TrimSpace(a.FirstName + " " + a.LastName), nil
+// preparation is what every mail of the plan says, with the student's account.
+func (j *job) preparation() (email.Preparation, student.Account) {
+	return preparation(j.plan, j.organizations[j.plan.Organization].Name), j.accounts[j.plan.User]
 }
+
+func fullName(a student.Account) string { return strings.TrimSpace(a.FirstName + " " + a.LastName) }
 
 // tellOpen tells the student that a test is open.
-func (j *job) tellOpen(ctx context.Context, t plan.Test, item catalog.Item, due time.Time) error {
-	p, _, err := j.preparation(ctx)
-	if err != nil {
-		return err
-	}
-	a, err := j.account(ctx, j.plan.User)
-	if err != nil {
-		return err
-	}
-	safe, err := plan.SafeExamBrowser(ctx, j.tx, j.plan.Organization, j.plan.User)
-	if err != nil {
-		return err
-	}
+func (j *job) tellOpen(t plan.Test) {
+	p, a := j.preparation()
 	p.FirstName = a.FirstName
-	return j.mail(ctx, string(a.Email), email.PlanTestOpen{Preparation: p, Test: words(t), Title: item.Title, Due: due,
-		TimeZone: j.plan.Settings.TimeZone, SafeBrowser: safe, LoginURL: j.PublicURL + "/sign-in/"})
+	j.mail(string(a.Email), email.PlanTestOpen{Preparation: p, Test: words(t), Title: j.items[id.Item(t.Paper)].Title,
+		Due: plan.DueAt(t.DueOn, j.seen.Zone), TimeZone: j.plan.Settings.TimeZone,
+		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
 }
 
 // tellResult tells staff of a result, with its link, and the extra recipients without.
-func (j *job) tellResult(ctx context.Context, s plan.Slot) error {
-	p, name, err := j.preparation(ctx)
-	if err != nil {
-		return err
-	}
-	item, err := j.item(ctx, j.plan.Organization, id.Item(s.Paper))
-	if err != nil {
-		return err
-	}
-	summary := email.PlanResult{Preparation: p, Student: name, Test: words(s.Test), Title: item.Title, Score: s.Score.String()}
+func (j *job) tellResult(s plan.Slot) {
+	p, a := j.preparation()
+	item := j.items[id.Item(s.Paper)]
+	summary := email.PlanResult{Preparation: p, Student: fullName(a), Test: words(s.Test), Title: item.Title, Score: s.Score.String()}
 	if s.Kind != plan.SkillsCheck {
 		summary.Score = catalog.Label(j.plan.Exam, *s.Score, item.MaxScore)
 	}
@@ -114,34 +91,23 @@ func (j *job) tellResult(ctx context.Context, s plan.Slot) error {
 		}
 	}
 	for _, to := range j.plan.Settings.ExtraRecipients {
-		if err := j.mail(ctx, to, summary); err != nil {
-			return err
-		}
+		j.mail(to, summary)
 	}
 	linked := summary
 	linked.ResultURL = j.PublicURL + "/results/" + j.done[s.Assignment].Ref
 	for _, to := range j.plan.Settings.StaffRecipients {
-		if err := j.mail(ctx, to, linked); err != nil {
-			return err
-		}
+		j.mail(to, linked)
 	}
-	return nil
 }
 
 // alert asks the staff to look at the plan.
-func (j *job) alert(ctx context.Context, reason string, t plan.Test) error {
-	p, name, err := j.preparation(ctx)
-	if err != nil {
-		return err
-	}
-	mail := email.PlanAlert{Preparation: p, Student: name, Reason: reason}
+func (j *job) alert(reason string, t plan.Test) {
+	p, a := j.preparation()
+	mail := email.PlanAlert{Preparation: p, Student: fullName(a), Reason: reason}
 	if reason == unfilled {
 		mail.Test = words(t)
 	}
 	for _, to := range j.plan.Settings.StaffRecipients {
-		if err := j.mail(ctx, to, mail); err != nil {
-			return err
-		}
+		j.mail(to, mail)
 	}
-	return nil
 }

@@ -59,8 +59,25 @@ func (o *Office) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks boo
 		return nil, err
 	}
 	l := &ledger{Office: o, tx: tx, now: now, today: clock.DateIn(now, o.Zone)}
+	jobs := make([]*job, len(works))
 	for i := range works {
-		j := &job{ledger: l, work: &works[i], slots: slots[works[i].plan.ID], done: done}
+		jobs[i] = &job{ledger: l, work: &works[i], slots: slots[works[i].plan.ID], done: done}
+		if err := jobs[i].preview(); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.read(ctx, jobs); err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		if j.wants {
+			j.actions = plan.Decide(j.seen, j.tests, j.results, l.shelf.Unseen(j.plan), now)
+		}
+	}
+	if err := l.readItems(ctx, jobs); err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
 		if err := j.run(ctx); err != nil {
 			return nil, err
 		}
@@ -74,38 +91,42 @@ type job struct {
 	*work
 	slots []plan.Slot
 	done  map[id.Assignment]plan.Work
+
+	seen     plan.Plan // as Decide sees it
+	tests    []plan.Test
+	results  []plan.Result
+	finished []plan.Slot // tests that have a result now and had none
+	actions  []plan.Action
+	wants    bool // a paper
+}
+
+// preview takes over what the student did, and decides as far as it can be done without
+// knowing which papers are left.
+func (j *job) preview() (err error) {
+	if j.seen, err = j.plan.Plan(scaleOf(j.plan.Exam), j.today); err != nil {
+		return err
+	}
+	j.finished = j.observe(j.seen.Zone)
+	j.tests, j.results = plan.Tests(j.slots)
+	j.actions, j.wants = plan.Preview(j.seen, j.tests, j.results, j.now)
+	return nil
 }
 
 func (j *job) run(ctx context.Context) error {
-	p, err := j.plan.Plan(scaleOf(j.plan.Exam), j.today)
-	if err != nil {
-		return err
+	for _, slot := range j.finished {
+		j.tellResult(slot)
 	}
-	finished := j.observe(p.Zone)
-	tests, results := plan.Tests(j.slots)
-	var papers []plan.Paper
-	if plan.WantsPaper(p, tests, results, j.now) {
-		if papers, err = plan.Papers(ctx, j.tx, j.plan.Organization, j.plan.User, j.plan.Exam); err != nil {
+	for _, a := range j.actions {
+		if err := j.carry(ctx, a); err != nil {
 			return err
 		}
 	}
-	actions := plan.Decide(p, tests, results, papers, j.now)
-	for _, slot := range finished {
-		if err := j.tellResult(ctx, slot); err != nil {
-			return err
-		}
-	}
-	for _, a := range actions {
-		if err := j.carry(ctx, a, p.Zone); err != nil {
-			return err
-		}
-	}
-	p, _ = plan.Apply(p, tests, actions)
 	for _, e := range j.entries {
 		plan.Record(&j.batch, j.plan.ID, e)
 	}
-	look := plan.NextLook(p, j.now)
-	if !j.changed && len(actions) == 0 {
+	after, tests := plan.Apply(j.seen, j.tests, j.actions)
+	look := plan.NextWork(after, tests, j.results, j.now)
+	if !j.changed && len(j.actions) == 0 {
 		j.looks(j.plan.ID, look)
 		return nil
 	}
@@ -159,7 +180,7 @@ func (j *job) slot(n int) *plan.Slot {
 }
 
 // carry does one action.
-func (j *job) carry(ctx context.Context, a plan.Action, zone *time.Location) error {
+func (j *job) carry(ctx context.Context, a plan.Action) error {
 	switch a.Do {
 	case plan.Schedule:
 		j.slots = append(j.slots, plan.Slot{Test: a.Test})
@@ -171,20 +192,25 @@ func (j *job) carry(ctx context.Context, a plan.Action, zone *time.Location) err
 		j.slots = slices.DeleteFunc(j.slots, func(s plan.Slot) bool { return s.Slot == a.Slot })
 		plan.DropSlot(&j.batch, j.plan.ID, a.Slot)
 	case plan.OpenTest:
-		return j.openTest(ctx, a, zone)
+		s := j.slot(a.Slot)
+		s.Test = a.Test
+		j.note("test_opened", about(*s))
+		j.gives = append(j.gives, gift{job: j, test: a.Test, slot: s})
+		j.tellOpen(a.Test)
 	case plan.Unfill:
 		j.keep(a, "test_unfilled")
-		return j.alert(ctx, unfilled, a.Test)
+		j.alert(unfilled, a.Test)
 	case plan.Shorten:
 		j.keep(a, "test_due_earlier")
-		return j.redate(ctx, j.slot(a.Slot).Assignment, plan.DueAt(a.Test.DueOn, zone))
+		return j.redate(ctx, j.slot(a.Slot).Assignment, plan.DueAt(a.Test.DueOn, j.seen.Zone))
 	case plan.Miss:
 		j.keep(a, "test_missed")
 	case plan.Withdraw:
 		j.keep(a, "test_withdrawn")
 		return j.takeBack(ctx, j.slot(a.Slot).Assignment)
 	case plan.Drill:
-		return j.drill(ctx, a, zone)
+		j.gives = append(j.gives, gift{job: j, test: a.Test, after: a.Slot})
+		j.note("drill", map[string]any{"slot": a.Slot, "section": a.Test.Section, "title": j.items[id.Item(a.Test.Paper)].Title, "due_on": a.Test.DueOn})
 	case plan.Count:
 		if j.plan.Level != a.Level {
 			j.note("pace", map[string]any{"from": j.plan.Level, "to": a.Level})
@@ -194,7 +220,7 @@ func (j *job) carry(ctx context.Context, a plan.Action, zone *time.Location) err
 		j.plan.AtRisk = a.AtRisk
 		j.note("at_risk", map[string]any{"at_risk": a.AtRisk})
 		if a.AtRisk {
-			return j.alert(ctx, atRisk, plan.Test{})
+			j.alert(atRisk, plan.Test{})
 		}
 	case plan.Close:
 		j.plan.Status, j.plan.AtRisk, j.plan.ClosedAt = plan.Closed, false, j.now
@@ -211,71 +237,3 @@ func (j *job) keep(a plan.Action, event string) {
 	plan.SaveSlot(&j.batch, j.plan.ID, *s)
 	j.note(event, about(*s))
 }
-
-// sweepBatch is how many plans one transaction of the daily pass decides.
-const sweepBatch = 200
-
-// Sweep decides every plan whose time has come, many in a transaction. Several may sweep
-// at once: a plan is decided by one of them. A plan that cannot be decided is put off, and
-// the others go on.
-func (o *Office) Sweep(ctx context.Context) (decided int, err error) {
-	for {
-		ids, err := o.sweepSome(ctx)
-		if err != nil && ctx.Err() == nil && !pg.Away(err) {
-			err = o.oneByOne(ctx, ids)
-		}
-		decided += len(ids)
-		if err != nil || len(ids) < sweepBatch {
-			return decided, err
-		}
-	}
-}
-
-func (o *Office) sweepSome(ctx context.Context) (ids []id.Plan, err error) {
-	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
-		now := o.Clock()
-		due, err := plan.LockDue(ctx, tx, now, sweepBatch)
-		if err != nil || len(due) == 0 {
-			ids = nil
-			return err
-		}
-		ids = idsOf(due)
-		works := make([]work, len(due))
-		for i, s := range due {
-			works[i] = work{plan: s}
-		}
-		_, err = o.step(ctx, tx, now, false, works...)
-		return err
-	})
-	return ids, err
-}
-
-// oneByOne keeps a plan that fails from holding up those beside it.
-func (o *Office) oneByOne(ctx context.Context, ids []id.Plan) error {
-	for _, one := range ids {
-		failures := 0
-		err := o.DB.InTx(ctx, func(tx *pg.Tx) error {
-			stored, err := plan.Lock(ctx, tx, one)
-			if err != nil {
-				return err
-			}
-			failures = stored.Failures
-			_, err = o.step(ctx, tx, o.Clock(), false, work{plan: stored})
-			return err
-		})
-		if err == nil {
-			continue
-		}
-		if ctx.Err() != nil || pg.Away(err) {
-			return err
-		}
-		o.Log.ErrorContext(ctx, "a test plan could not be decided; it is tried again later", "plan", one, "failures", failures+1, "error", err)
-		if err := plan.Postpone(ctx, o.DB, one, o.Clock().Add(backoff(failures))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// backoff is a minute, doubled with each failure, up to some hours.
-func backoff(failures int) time.Duration { return time.Minute << min(failures, 8) }

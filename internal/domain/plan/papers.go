@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"context"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Student is a person in an organization.
+type Student struct {
+	Organization id.Organization
+	User         id.User
+}
+
+// Shelf is what Papers found for the students of some plans.
+type Shelf struct {
+	papers []listedPaper
+	seen   map[Student]map[int64]bool
+}
+
+// Papers reads, for plans that want one, which papers there are and which of them each
+// student has seen.
+func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (Shelf, error) {
+	s := Shelf{seen: map[Student]map[int64]bool{}}
+	if len(plans) == 0 {
+		return s, nil
+	}
+	orgs, users := pairs(plans)
+	exams := map[string]bool{}
+	for _, p := range plans {
+		exams[p.Exam] = true
+	}
+	var err error
+	if s.papers, err = selectPapers(ctx, q, orgs, keys(exams)); err != nil {
+		return s, err
+	}
+	return s, selectSeen(ctx, q, orgs, users, func(who Student, item int64) {
+		if s.seen[who] == nil {
+			s.seen[who] = map[int64]bool{}
+		}
+		s.seen[who][item] = true
+	})
+}
+
+// Unseen are the papers that can be given for the plan, by id: active tests of its exam
+// that its organization can see and its student has not seen.
+func (s Shelf) Unseen(p Stored) []Paper {
+	var left []Paper
+	seen := s.seen[Student{p.Organization, p.User}]
+	for _, l := range s.papers {
+		if l.Exam == p.Exam && (l.Organization == 0 || l.Organization == p.Organization) && !seen[l.ID] {
+			left = append(left, l.Paper)
+		}
+	}
+	return left
+}
+
+// Browsers says which of the plans' students have tests that open only in the secure exam
+// browser.
+func Browsers(ctx context.Context, q pg.Querier, plans ...Stored) (map[Student]bool, error) {
+	if len(plans) == 0 {
+		return nil, nil
+	}
+	orgs, users := pairs(plans)
+	return selectBrowsers(ctx, q, orgs, users)
+}
+
+// pairs are the students of the plans, each once, in two lists of one length.
+func pairs(plans []Stored) (orgs []id.Organization, users []id.User) {
+	known := map[Student]bool{}
+	for _, p := range plans {
+		who := Student{p.Organization, p.User}
+		if !known[who] {
+			known[who] = true
+			orgs, users = append(orgs, who.Organization), append(users, who.User)
+		}
+	}
+	return orgs, users
+}
+
+func keys[K comparable](set map[K]bool) []K {
+	all := make([]K, 0, len(set))
+	for k := range set {
+		all = append(all, k)
+	}
+	return all
+}

@@ -96,7 +96,7 @@ func TestProvisioningErrors(t *testing.T) {
 		{"password_mode set with no password", ana + `"password_mode": "direct"}`, "missing", "password"},
 		{"a password sent with another mode", ana + `"password_mode": "auto", "password": "Tr0ub4dor&3x"}`, "password_with_other_mode", "password"},
 		{"a password sent with another mode", ana + `"password_mode": "link", "password": "Tr0ub4dor&3x"}`, "password_with_other_mode", "password"},
-		{"target_score_plan problems", ana + `"courses": "toefl", "target_score_plan": {"test_plan": true, "timezone": "UTC", "target_score": 90}}`, "test_plan_unavailable", "target_score_plan.test_plan"},
+		{"target_score_plan problems", ana + `"courses": "toefl", "target_score_plan": {"test_plan": true}}`, "test_plan_unavailable", "target_score_plan.test_plan"},
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			north.Full.Post(t, provisionPath, c.body).WantFault(t, 400, c.code, c.field)

@@ -26,6 +26,8 @@ type Webhooks struct {
 	Log   *slog.Logger
 	Term  time.Duration // of a lease; 0 is 20 s
 	Poll  time.Duration // the longest pause between two looks; 0 is 1 s
+
+	doubtful []string // leases whose tasks Redis may or may not have taken
 }
 
 // defaultTerm leaves room for one attempt of 10 s, its recording and a wait on the queue.
@@ -59,8 +61,11 @@ func (w *Webhooks) try(ctx context.Context, what string, step func(context.Conte
 	}
 }
 
-// drain leases until nothing more may run now.
+// drain leases until nothing more may run now; nothing while Redis is away.
 func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
+	if err := w.resolve(ctx); err != nil {
+		return err
+	}
 	orgs, any := due.take()
 	for any {
 		leases, more, err := webhook.LeaseDue(ctx, w.DB, w.Clock(), w.term(), orgs)
@@ -75,8 +80,8 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	return nil
 }
 
-// enqueue gives the rows back when Redis does not take the tasks, so that they leave as
-// soon as it does.
+// enqueue puts in a task a lease. When Redis fails in the middle of it, some tasks may have
+// been taken, and a sender may be at them by now: the leases are kept until resolve can ask.
 func (w *Webhooks) enqueue(ctx context.Context, leases []webhook.Lease) error {
 	if len(leases) == 0 {
 		return nil
@@ -90,13 +95,32 @@ func (w *Webhooks) enqueue(ctx context.Context, leases []webhook.Lease) error {
 	}
 	err := w.Queue.EnqueueMany(ctx, items)
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if _, err := webhook.Release(ctx, w.DB, keys); err != nil {
-			w.Log.WarnContext(ctx, "leases not given back; they run out by themselves", "error", err)
-		}
+		w.doubtful = keys
 	}
 	return err
+}
+
+// resolve asks Redis, once it answers again, for the tasks that it may not have taken, and
+// makes the deliveries of those that it does not know due at once.
+func (w *Webhooks) resolve(ctx context.Context) error {
+	if len(w.doubtful) == 0 {
+		return nil
+	}
+	var lost []string
+	for _, lease := range w.doubtful {
+		state, err := w.Queue.TaskState(ctx, queue.Webhook, lease)
+		if err != nil {
+			return err
+		}
+		if state == queue.Absent {
+			lost = append(lost, lease)
+		}
+	}
+	if _, err := webhook.Release(ctx, w.DB, lost); err != nil {
+		return err
+	}
+	w.doubtful = nil
+	return nil
 }
 
 // sweepBatch bounds how many leases one look examines.

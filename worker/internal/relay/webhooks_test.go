@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -29,7 +30,7 @@ type desk struct {
 }
 
 // newDesk starts a relay with short terms over one organization with one URL.
-func newDesk(t *testing.T, change func(*relay.Webhooks)) *desk {
+func newDesk(t *testing.T, change func(*desk, *relay.Webhooks)) *desk {
 	t.Helper()
 	d := &desk{db: pgtest.New(t), rdb: queuetest.New(t)}
 	err := d.db.QueryRow(t.Context(), `
@@ -55,7 +56,7 @@ func newDesk(t *testing.T, change func(*relay.Webhooks)) *desk {
 	r := &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 		Term: 20 * time.Second, Poll: 50 * time.Millisecond}
 	if change != nil {
-		change(r)
+		change(d, r)
 	}
 	d.inBackground(t, r.Run)
 	return d
@@ -152,7 +153,7 @@ func TestABacklogLargerThanTheAllowanceDrains(t *testing.T) {
 func TestTasksThatRedisLosesAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	// No sender runs yet, so the tasks wait in Redis, where they are lost.
-	d := newDesk(t, func(r *relay.Webhooks) { r.Term = 300 * time.Millisecond })
+	d := newDesk(t, func(_ *desk, r *relay.Webhooks) { r.Term = 300 * time.Millisecond })
 	d.record(t, 5)
 	waitLeased(t, d)
 	if err := d.rdb.FlushDB(t.Context()).Err(); err != nil {
@@ -163,9 +164,68 @@ func TestTasksThatRedisLosesAreMadeAgain(t *testing.T) {
 	await(t, got, 5)
 }
 
+// deaf is a connection whose first script runs, and whose answer to it gets lost.
+type deaf struct {
+	once sync.Once
+	lost chan struct{}
+}
+
+func (*deaf) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*deaf) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (d *deaf) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && cmd.Name() == "evalsha" {
+			d.once.Do(func() {
+				close(d.lost)
+				err = errors.New("the answer was lost")
+			})
+		}
+		return err
+	}
+}
+
+func TestTasksThatRedisTookBeforeItFailedAreNotMadeTwice(t *testing.T) {
+	t.Parallel()
+	// A lease that is given up under a sender's attempt would be attempted twice.
+	answer := &deaf{lost: make(chan struct{})}
+	d := newDesk(t, func(d *desk, r *relay.Webhooks) {
+		rdb := redis.NewClient(d.rdb.Options())
+		t.Cleanup(func() { _ = rdb.Close() })
+		rdb.AddHook(answer)
+		r.Queue = queue.NewClient(rdb)
+	})
+	attempts := make(chan id.Delivery, 10)
+	goOn := make(chan struct{})
+	got := make(chan int, 10)
+	accept := d.accept(got)
+	d.serve(t, func(ctx context.Context, lease task.Deliver) error {
+		for _, delivery := range lease.Deliveries {
+			attempts <- delivery
+		}
+		<-goOn
+		return accept(ctx, lease)
+	})
+	d.record(t, 1)
+	first := <-attempts
+	<-answer.lost
+	// What the relay makes of the failure, it has made when it leases something new.
+	d.record(t, 1)
+	second := <-attempts
+	close(goOn)
+	await(t, got, 2)
+	if first == second {
+		t.Errorf("delivery %s was attempted again while an attempt was under way", first)
+	}
+}
+
 func TestATaskThatStillWaitsKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, func(r *relay.Webhooks) { r.Term = 200 * time.Millisecond })
+	d := newDesk(t, func(_ *desk, r *relay.Webhooks) { r.Term = 200 * time.Millisecond })
 	d.record(t, 1)
 	first := waitLeased(t, d)
 	deadline := time.Now().Add(10 * time.Second)

@@ -13,15 +13,7 @@ import (
 // waiting compares a system whose backlog is empty with one in which a million deliveries wait for
 // their retry: what the relay costs, what the programs and Redis hold in memory, and how long a
 // fresh event takes.
-func waiting(ctx context.Context, r *run) (err error) {
-	s, err := newScene(ctx, r, 4)
-	if err != nil {
-		return err
-	}
-	defer func() { err = joinEnd(err, s.end()) }()
-	if err := s.warm(ctx); err != nil {
-		return err
-	}
+func waiting(ctx context.Context, r *run, s *scene) error {
 	before, err := s.burden(ctx, r)
 	if err != nil {
 		return err

@@ -16,9 +16,9 @@ import (
 
 var webhookCases = []benchCase{
 	{"webhook-throughput", "100,000 result.final events of 1.5 KB to one organization with 4 URLs", throughput},
-	{"webhook-latency", "200 events/s for 60 s to 4 URLs, alone and beside 10 hanging URLs with 10,000 events waiting", latency},
-	{"webhook-idle", "one event at a time while nothing else happens", idle},
-	{"webhook-waiting", "1,000,000 deliveries that wait for their retry", waiting},
+	{"webhook-latency", "200 events/s for 60 s to 4 URLs, alone and beside 10 hanging URLs with 10,000 events waiting", onScene(4, latency)},
+	{"webhook-idle", "one event at a time while nothing else happens", onScene(1, idle)},
+	{"webhook-waiting", "1,000,000 deliveries that wait for their retry", onScene(4, waiting)},
 	{"webhook-faults", "20,000 events while every part is killed, emptied, stopped or restarted, beside receivers that do everything wrong", faults},
 }
 
@@ -127,19 +127,30 @@ func (s *scene) settled(ctx context.Context) error {
 	}
 }
 
-func throughput(ctx context.Context, r *run) (err error) {
+// onScene makes a case that runs on a warm scene with so many URLs.
+func onScene(urls int, do func(context.Context, *run, *scene) error) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) (err error) {
+		s, err := newScene(ctx, r, urls)
+		if err != nil {
+			return err
+		}
+		defer func() { err = joinEnd(err, s.end()) }()
+		if err := s.warm(ctx); err != nil {
+			return err
+		}
+		return do(ctx, r, s)
+	}
+}
+
+func throughput(ctx context.Context, r *run) error {
 	bare, err := bareAsynq(ctx, r)
 	if err != nil {
 		return err
 	}
-	s, err := newScene(ctx, r, 4)
-	if err != nil {
-		return err
-	}
-	defer func() { err = joinEnd(err, s.end()) }()
-	if err := s.warm(ctx); err != nil {
-		return err
-	}
+	return onScene(4, func(ctx context.Context, r *run, s *scene) error { return s.throughput(ctx, r, bare) })(ctx, r)
+}
+
+func (s *scene) throughput(ctx context.Context, r *run, bare float64) error {
 	n := r.size(100_000)
 	wait := s.profiles(ctx, r, 8)
 	cpu, began := s.cpu(), time.Now()
@@ -158,7 +169,7 @@ func throughput(ctx context.Context, r *run) (err error) {
 	settled := time.Since(began)
 	r.printf("  CPU a delivery: %s", s.cpu().since(cpu, n*s.urls))
 	var written int
-	err = s.db.QueryRow(ctx, `SELECT count(DISTINCT delivery_id) FROM webhook_attempts WHERE outcome = 'delivered'`).Scan(&written)
+	err := s.db.QueryRow(ctx, `SELECT count(DISTINCT delivery_id) FROM webhook_attempts WHERE outcome = 'delivered'`).Scan(&written)
 	if err != nil {
 		return err
 	}
@@ -254,15 +265,7 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(p*float64(len(sorted))))]
 }
 
-func latency(ctx context.Context, r *run) (err error) {
-	s, err := newScene(ctx, r, 4)
-	if err != nil {
-		return err
-	}
-	defer func() { err = joinEnd(err, s.end()) }()
-	if err := s.warm(ctx); err != nil {
-		return err
-	}
+func latency(ctx context.Context, r *run, s *scene) error {
 	alone, err := s.latency(ctx, r, "alone")
 	if err != nil {
 		return err
@@ -309,15 +312,7 @@ func (s *scene) latency(ctx context.Context, r *run, name string) ([]time.Durati
 	return s.delays(committed), s.slowest(ctx, r, committed)
 }
 
-func idle(ctx context.Context, r *run) (err error) {
-	s, err := newScene(ctx, r, 1)
-	if err != nil {
-		return err
-	}
-	defer func() { err = joinEnd(err, s.end()) }()
-	if err := s.warm(ctx); err != nil {
-		return err
-	}
+func idle(ctx context.Context, r *run, s *scene) error {
 	committed := map[string]time.Time{}
 	for range max(20, r.size(40)) {
 		select { // long enough for every part to be idle, and never in step with a poll

@@ -20,6 +20,7 @@ type Tools struct {
 	RedisServer string // "": Redis runs inside the process that needs it
 	Chromium    string // "": none; what needs a browser says so
 	Prometheus  string // "": none; promtool is beside it
+	PHP         string // "": none; runs the documented program of its own
 }
 
 // A need is one of the Tools, and how Debian calls its package.
@@ -32,6 +33,7 @@ var (
 	needPostgres   = need{"PostgreSQL (initdb and postgres)", "postgresql", func(t Tools) bool { return t.PostgresBin != "" }}
 	needRedis      = need{"Redis (redis-server)", "redis-server", func(t Tools) bool { return t.RedisServer != "" }}
 	needPrometheus = need{"Prometheus", "prometheus", func(t Tools) bool { return t.Prometheus != "" }}
+	needPHP        = need{"PHP", "php-cli", func(t Tools) bool { return t.PHP != "" }}
 	needChromium   = need{"Chromium", "chromium", func(t Tools) bool { return t.Chromium != "" }}
 )
 
@@ -42,9 +44,9 @@ func EnsureServers(ctx context.Context, out io.Writer) (Tools, error) {
 	return ensure(ctx, out, needPostgres, needRedis)
 }
 
-// EnsureAll also finds a browser and Prometheus. Without one its field is empty, which is not an error.
+// EnsureAll also finds a browser, Prometheus and PHP. Without one its field is empty, which is not an error.
 func EnsureAll(ctx context.Context, out io.Writer) (Tools, error) {
-	return ensure(ctx, out, needPostgres, needRedis, needChromium, needPrometheus)
+	return ensure(ctx, out, needPostgres, needRedis, needChromium, needPrometheus, needPHP)
 }
 
 func ensure(ctx context.Context, out io.Writer, needs ...need) (Tools, error) {
@@ -70,6 +72,7 @@ func look() Tools {
 		RedisServer: firstOnPath("redis-server", "valkey-server"),
 		Chromium:    firstOnPath("chromium", "chromium-browser", "google-chrome"),
 		Prometheus:  firstOnPath("prometheus"),
+		PHP:         firstOnPath("php"),
 	}
 }
 
@@ -181,6 +184,8 @@ func fallBack(ctx context.Context, out io.Writer, tools Tools, missing []need) (
 			fmt.Fprintln(out, "No Chromium on PATH: tests that need a browser will say so.")
 		case needPrometheus.debian:
 			fmt.Fprintln(out, "No Prometheus on PATH: tests that need it will say so.")
+		case needPHP.debian:
+			fmt.Fprintln(out, "No PHP on PATH: the test that needs it will say so.")
 		}
 	}
 	return tools, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -220,13 +221,13 @@ func TestTheDeliveryLog(t *testing.T) {
 // fail records a declined attempt of everything that is due.
 func (s *site) fail(t *testing.T) {
 	t.Helper()
-	leases, _, err := webhook.LeaseDue(t.Context(), s.DB, s.Now(), time.Minute, nil)
+	leases, _, err := dispatch.LeaseDue(t.Context(), s.DB, s.Now(), time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var outcomes []webhook.Outcome
 	for _, l := range leases {
-		_, dues, _, err := webhook.Load(t.Context(), s.DB, l.Deliver)
+		_, dues, _, err := dispatch.Load(t.Context(), s.DB, l.Deliver)
 		if err != nil {
 			t.Fatal(err)
 		}

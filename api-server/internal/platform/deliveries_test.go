@@ -7,6 +7,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -26,7 +27,7 @@ func declined(t *testing.T, e *apitest.Env, org id.Organization, n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	leases, _, err := webhook.LeaseDue(t.Context(), e.DB, e.Now(), time.Minute, nil)
+	leases, _, err := dispatch.LeaseDue(t.Context(), e.DB, e.Now(), time.Minute, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,11 +66,11 @@ func (k Keeper) Rotate(ctx context.Context, org id.Organization, endpoint id.End
 		} else if err != nil {
 			return err
 		}
-		if plain, err := k.Box.Open(ctx, sealed, secretPlace(endpoint, version)); err == nil && seal.Equal(string(plain), secret) {
+		if plain, err := k.Box.Open(ctx, sealed, SecretPlace(endpoint, version)); err == nil && seal.Equal(string(plain), secret) {
 			return nil
 		}
 		version++
-		if sealed, err = k.Box.Seal(ctx, []byte(secret), secretPlace(endpoint, version)); err != nil {
+		if sealed, err = k.Box.Seal(ctx, []byte(secret), SecretPlace(endpoint, version)); err != nil {
 			return err
 		}
 		wakeEndpoint(tx, endpoint)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -17,7 +18,7 @@ import (
 // secretInForce is what the next attempt is signed with.
 func secretInForce(t *testing.T, k webhook.Keeper, e webhook.Endpoint) string {
 	t.Helper()
-	target, _, _, err := webhook.Load(t.Context(), k.DB, task.Deliver{Endpoint: e.ID, Lease: "00000000-0000-0000-0000-000000000000"})
+	target, _, _, err := dispatch.Load(t.Context(), k.DB, task.Deliver{Endpoint: e.ID, Lease: "00000000-0000-0000-0000-000000000000"})
 	if err != nil {
 		t.Fatal(err)
 	}

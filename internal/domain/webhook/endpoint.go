@@ -95,8 +95,8 @@ func typeList() string {
 // SecretPrefix begins every signing secret; it is part of the HMAC key.
 const SecretPrefix = "whsec_"
 
-// secretPlace is what a sealed signing secret is bound to.
-func secretPlace(endpoint id.Endpoint, version int) string {
+// SecretPlace is what a sealed signing secret is bound to.
+func SecretPlace(endpoint id.Endpoint, version int) string {
 	return fmt.Sprintf("webhook_secrets/%d/%d", endpoint, version)
 }
 
@@ -128,7 +128,7 @@ func (k Keeper) Add(ctx context.Context, org id.Organization, s Settings, now ti
 		if made, err = insertEndpoint(ctx, tx, org, s, now); err != nil {
 			return err
 		}
-		sealed, err := k.Box.Seal(ctx, []byte(secret), secretPlace(made.ID, made.SecretVersion))
+		sealed, err := k.Box.Seal(ctx, []byte(secret), SecretPlace(made.ID, made.SecretVersion))
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,6 @@ func (k Keeper) Signs(ctx context.Context, org id.Organization, endpoint id.Endp
 	if err != nil {
 		return false, err
 	}
-	plain, err := k.Box.Open(ctx, sealed, secretPlace(endpoint, version))
+	plain, err := k.Box.Open(ctx, sealed, SecretPlace(endpoint, version))
 	return err == nil && seal.Equal(string(plain), secret), nil
 }

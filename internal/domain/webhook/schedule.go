@@ -33,15 +33,17 @@ func pauseWith(pause, retryAfter time.Duration) time.Duration {
 // Probing: after this many failures in a row a URL gets one attempt at a time, at least
 // probePause apart, so that SwitchOffAfter in a row means an outage and not one burst.
 const (
-	probeAfter = 5
+	// ProbeAfter is how many failures in a row put a URL on probation.
+	ProbeAfter = 5
 	probePause = time.Second
 )
 
 // The allowance is how many deliveries of a URL may be in flight. It grows by one a
-// success and halves a failure. MaxAllowance stays below SwitchOffAfter - probeAfter, so
+// success and halves a failure. MaxAllowance stays below SwitchOffAfter - ProbeAfter, so
 // that the attempts in flight when a receiver dies cannot switch it off on their own.
 const (
 	minAllowance = 1
+	// MaxAllowance is the most that are in flight to one URL.
 	MaxAllowance = 40
 )
 
@@ -55,7 +57,7 @@ type Health struct {
 }
 
 // Probing says whether the URL gets one attempt at a time.
-func (h Health) Probing() bool { return h.Failures >= probeAfter }
+func (h Health) Probing() bool { return h.Failures >= ProbeAfter }
 
 // After folds one outcome that came at the given time into the health. off is true when
 // this very outcome is the one that switches the URL off.

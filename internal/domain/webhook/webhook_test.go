@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -101,9 +102,9 @@ func settle(t *testing.T, db *pg.DB, outcomes ...webhook.Outcome) {
 	}
 }
 
-func lease(t *testing.T, db *pg.DB, at time.Time) []webhook.Lease {
+func lease(t *testing.T, db *pg.DB, at time.Time) []dispatch.Lease {
 	t.Helper()
-	leases, _, err := webhook.LeaseDue(t.Context(), db, at, 20*time.Second, nil)
+	leases, _, err := dispatch.LeaseDue(t.Context(), db, at, 20*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +112,11 @@ func lease(t *testing.T, db *pg.DB, at time.Time) []webhook.Lease {
 }
 
 // outcomes attempts everything that the leases hold, with one verdict.
-func outcomes(t *testing.T, db *pg.DB, leases []webhook.Lease, verdict webhook.Verdict, at time.Time) []webhook.Outcome {
+func outcomes(t *testing.T, db *pg.DB, leases []dispatch.Lease, verdict webhook.Verdict, at time.Time) []webhook.Outcome {
 	t.Helper()
 	var out []webhook.Outcome
 	for _, l := range leases {
-		_, dues, _, err := webhook.Load(t.Context(), db, l.Deliver)
+		_, dues, _, err := dispatch.Load(t.Context(), db, l.Deliver)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,17 +350,17 @@ func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 	record(t, k.DB, org, webhook.StudentJoined)
 	lost := lease(t, k.DB, now)
 	late := outcomes(t, k.DB, lost, webhook.Delivered, now)
-	if got, err := webhook.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); err != nil || len(got) != 0 {
+	if got, err := dispatch.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); err != nil || len(got) != 0 {
 		t.Fatalf("expired too early: %v, %v", got, err)
 	}
-	gone, err := webhook.Expired(t.Context(), k.DB, now.Add(21*time.Second), 10)
+	gone, err := dispatch.Expired(t.Context(), k.DB, now.Add(21*time.Second), 10)
 	if err != nil || len(gone) != 1 || gone[0] != lost[0].Lease {
 		t.Fatalf("expired = %v, %v", gone, err)
 	}
-	if n, err := webhook.Release(t.Context(), k.DB, gone); err != nil || n != 1 {
+	if n, err := dispatch.Release(t.Context(), k.DB, gone); err != nil || n != 1 {
 		t.Fatalf("released %d, %v", n, err)
 	}
-	if _, dues, _, err := webhook.Load(t.Context(), k.DB, lost[0].Deliver); err != nil || len(dues) != 0 {
+	if _, dues, _, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); err != nil || len(dues) != 0 {
 		t.Fatalf("the lost lease still loads %d deliveries, %v", len(dues), err)
 	}
 	settle(t, k.DB, late...)

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -39,6 +40,7 @@ func events() map[webhook.Type]any {
 	old := course.Standing("pending")
 	end := clock.Date{Year: 2026, Month: 10, Day: 27}
 	done := "test:88"
+	band := decimal.Whole(15) / 2
 	assignment := wire.Assignment{ID: "test-assignment:5", Kind: "test", Student: asha, Item: wire.AssignedItem{ID: 99, Title: "Mock 12", Type: "ielts"},
 		Status: "completed", AssignedAt: *at(9), DueDate: at(23), CompletedAt: at(12), ResultID: &done}
 	overdue := assignment
@@ -47,7 +49,8 @@ func events() map[webhook.Type]any {
 	ping.Endpoint.ID, ping.Endpoint.URL = 3, "https://hooks.north-institute.org/"
 	return map[webhook.Type]any{
 		webhook.ResultFinal: wire.FinalResult{ID: "test:88", Kind: "test", Student: asha, Item: wire.ResultItem{ID: 99, Title: "Mock 12", Type: "ielts", TypeLabel: "IELTS Academic"},
-			Attempt: "assigned", StartedAt: at(9), CompletedAt: at(12), ReleasedAt: at(20), ScoreLabel: "7.5", Sections: json.RawMessage(`{"listening":8,"reading":7.5}`),
+			Attempt: "assigned", StartedAt: at(9), CompletedAt: at(12), ReleasedAt: at(20), Score: band, MaxScore: decimal.Whole(9), Percentage: decimal.Percent(band, decimal.Whole(9)), ScoreLabel: "7.5",
+			Sections:  json.RawMessage(`{"listening":8,"reading":7.5,"writing":7,"speaking":7.5}`),
 			ResultURL: "https://registrar.example/results/test:88"},
 		webhook.StudentJoined:      student,
 		webhook.StudentLeft:        left,

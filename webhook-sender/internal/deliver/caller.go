@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
@@ -78,7 +79,7 @@ func trusted(caFile string) (*x509.CertPool, error) {
 type message struct {
 	url    string
 	secret string
-	due    webhook.Due
+	due    dispatch.Due
 	body   []byte
 }
 

@@ -57,6 +57,7 @@ func tlsCause(err error) string {
 		verify  *tls.CertificateVerificationError
 		alert   tls.AlertError
 		record  tls.RecordHeaderError
+		network *net.OpError
 	)
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
@@ -65,7 +66,10 @@ func tlsCause(err error) string {
 		return "tls_unknown_issuer"
 	case errors.As(err, &host):
 		return "tls_wrong_host"
-	case errors.As(err, &verify), errors.As(err, &alert), errors.As(err, &record):
+	case strings.Contains(err.Error(), "protocol version"): // an alert of the receiver, which has no type
+		return "tls_version"
+	case errors.As(err, &verify), errors.As(err, &alert), errors.As(err, &record),
+		errors.As(err, &network) && (network.Op == "remote error" || network.Op == "local error"):
 		return "tls_failed"
 	}
 	return ""

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -105,16 +106,16 @@ func (h *house) record(t *testing.T, n int) {
 }
 
 // lease leases what is due in the given time from now.
-func (h *house) lease(t *testing.T, in time.Duration) []webhook.Lease {
+func (h *house) lease(t *testing.T, in time.Duration) []dispatch.Lease {
 	t.Helper()
-	leases, _, err := webhook.LeaseDue(t.Context(), h.db, time.Now().Add(in), 20*time.Second, nil)
+	leases, _, err := dispatch.LeaseDue(t.Context(), h.db, time.Now().Add(in), 20*time.Second, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return leases
 }
 
-func (h *house) handle(t *testing.T, leases []webhook.Lease) {
+func (h *house) handle(t *testing.T, leases []dispatch.Lease) {
 	t.Helper()
 	for _, l := range leases {
 		if err := h.handler.Handle(t.Context(), task.Encode(l.Deliver)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -41,7 +42,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	target, dues, until, err := webhook.Load(ctx, h.DB, lease)
+	target, dues, until, err := dispatch.Load(ctx, h.DB, lease)
 	if err != nil {
 		return fmt.Errorf("loading lease %s: %w", lease.Lease, err)
 	}
@@ -49,7 +50,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		return nil
 	}
 	if lease.InOrder || until.Sub(h.Clock()) < startMargin {
-		if held, err := webhook.Renew(ctx, h.DB, []string{lease.Lease}, h.Clock().Add(renewTerm)); err != nil || held == 0 {
+		if held, err := dispatch.Renew(ctx, h.DB, []string{lease.Lease}, h.Clock().Add(renewTerm)); err != nil || held == 0 {
 			return err
 		}
 	}
@@ -69,12 +70,12 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	}
 	h.Metrics.observe(outcomes)
 	if left > 0 {
-		_, err = webhook.Release(ctx, h.DB, []string{lease.Lease})
+		_, err = dispatch.Release(ctx, h.DB, []string{lease.Lease})
 	}
 	return err
 }
 
-func (h *Handler) compose(ctx context.Context, target webhook.Target, dues []webhook.Due) ([]message, error) {
+func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []dispatch.Due) ([]message, error) {
 	secret, err := h.Box.Open(ctx, target.Secret, target.Place)
 	if err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (h *Handler) compose(ctx context.Context, target webhook.Target, dues []web
 	return messages, nil
 }
 
-func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target webhook.Target, messages []message) []webhook.Outcome {
+func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, messages []message) []webhook.Outcome {
 	if lease.InOrder {
 		return h.inOrder(ctx, lease, target, messages)
 	}
@@ -109,7 +110,7 @@ func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target webhoo
 
 // inOrder attempts one after the other until one fails or the lease, which was just
 // renewed, has no time left for another; what follows is given back.
-func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target webhook.Target, messages []message) []webhook.Outcome {
+func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispatch.Target, messages []message) []webhook.Outcome {
 	var outcomes []webhook.Outcome
 	began := h.Clock()
 	for _, m := range messages {
@@ -125,7 +126,7 @@ func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target webhoo
 	return outcomes
 }
 
-func (h *Handler) one(ctx context.Context, lease task.Deliver, target webhook.Target, m message) webhook.Outcome {
+func (h *Handler) one(ctx context.Context, lease task.Deliver, target dispatch.Target, m message) webhook.Outcome {
 	h.Metrics.began()
 	defer h.Metrics.ended()
 	o := h.Caller.call(ctx, m)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -68,7 +69,7 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	}
 	orgs, any := due.take()
 	for any {
-		leases, more, err := webhook.LeaseDue(ctx, w.DB, w.Clock(), w.term(), orgs)
+		leases, more, err := dispatch.LeaseDue(ctx, w.DB, w.Clock(), w.term(), orgs)
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 
 // enqueue puts in a task a lease. When Redis fails in the middle of it, some tasks may have
 // been taken, and a sender may be at them by now: the leases are kept until resolve can ask.
-func (w *Webhooks) enqueue(ctx context.Context, leases []webhook.Lease) error {
+func (w *Webhooks) enqueue(ctx context.Context, leases []dispatch.Lease) error {
 	if len(leases) == 0 {
 		return nil
 	}
@@ -116,7 +117,7 @@ func (w *Webhooks) resolve(ctx context.Context) error {
 			lost = append(lost, lease)
 		}
 	}
-	if _, err := webhook.Release(ctx, w.DB, lost); err != nil {
+	if _, err := dispatch.Release(ctx, w.DB, lost); err != nil {
 		return err
 	}
 	w.doubtful = nil
@@ -131,7 +132,7 @@ const sweepBatch = 500
 // process died), the deliveries are due again.
 func (w *Webhooks) sweep(ctx context.Context) error {
 	now := w.Clock()
-	leases, err := webhook.Expired(ctx, w.DB, now, sweepBatch)
+	leases, err := dispatch.Expired(ctx, w.DB, now, sweepBatch)
 	if err != nil || len(leases) == 0 {
 		return err
 	}
@@ -147,10 +148,10 @@ func (w *Webhooks) sweep(ctx context.Context) error {
 			lost = append(lost, lease)
 		}
 	}
-	if _, err := webhook.Renew(ctx, w.DB, keep, now.Add(w.term())); err != nil {
+	if _, err := dispatch.Renew(ctx, w.DB, keep, now.Add(w.term())); err != nil {
 		return err
 	}
-	n, err := webhook.Release(ctx, w.DB, lost)
+	n, err := dispatch.Release(ctx, w.DB, lost)
 	if n > 0 {
 		w.Log.InfoContext(ctx, "deliveries put back after their task was lost", "deliveries", n, "leases", len(lost))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -91,7 +92,7 @@ func (d *desk) serve(t *testing.T, deliver func(context.Context, task.Deliver) e
 // accept records every delivery of a lease as accepted, and sends their number to got.
 func (d *desk) accept(got chan<- int) func(context.Context, task.Deliver) error {
 	return func(ctx context.Context, lease task.Deliver) error {
-		_, dues, _, err := webhook.Load(ctx, d.db, lease)
+		_, dues, _, err := dispatch.Load(ctx, d.db, lease)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -69,14 +70,14 @@ func (p *place) record(n int, user id.User) {
 }
 
 // attempt leases what is due and settles it with one verdict; it returns what was leased.
-func (p *place) attempt(verdict webhook.Verdict) []webhook.Lease {
+func (p *place) attempt(verdict webhook.Verdict) []dispatch.Lease {
 	p.t.Helper()
 	p.now = p.now.Add(2 * time.Second)
-	leases, _, err := webhook.LeaseDue(p.t.Context(), p.db, p.now, 20*time.Second, nil)
+	leases, _, err := dispatch.LeaseDue(p.t.Context(), p.db, p.now, 20*time.Second, nil)
 	must(p.t, err)
 	var outcomes []webhook.Outcome
 	for _, l := range leases {
-		_, dues, _, err := webhook.Load(p.t.Context(), p.db, l.Deliver)
+		_, dues, _, err := dispatch.Load(p.t.Context(), p.db, l.Deliver)
 		must(p.t, err)
 		for _, d := range dues {
 			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Number: d.Number, Tries: d.Tries,
@@ -154,7 +155,7 @@ func TestAResendIsANewAttemptOfTheSameEvent(t *testing.T) {
 		t.Errorf("another organization's delivery: %v", err)
 	}
 	must(t, journal.Resend(t.Context(), p.db, p.org, p.url.ID, d.ID, p.now))
-	_, _, err = webhook.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
+	_, _, err = dispatch.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
 	must(t, err)
 	if err := journal.Resend(t.Context(), p.db, p.org, p.url.ID, d.ID, p.now); !fault.Has(err, "in_flight") {
 		t.Errorf("a resend during an attempt: %v", err)
@@ -346,7 +347,7 @@ func TestTheMeasurementCountsWhatWaitsAndWhatNobodyMoves(t *testing.T) {
 		m.On != 1 || m.Off != 0 || m.Allowance != 8 || m.Unaccounted != 0 {
 		t.Errorf("%+v", m)
 	}
-	_, _, err = webhook.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
+	_, _, err = dispatch.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
 	must(t, err)
 	if m, err = journal.Measure(t.Context(), p.db, p.now); err != nil || m.InFlight != 5 || m.Unaccounted != 0 {
 		t.Errorf("under way: %+v, %v", m, err)

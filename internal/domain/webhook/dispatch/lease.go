@@ -1,4 +1,6 @@
-package webhook
+// Package dispatch hands deliveries that are due to senders, as leases: it decides what may
+// run now, and keeps to each URL's allowance.
+package dispatch
 
 import (
 	"context"
@@ -7,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -93,15 +96,15 @@ func Renew(ctx context.Context, q pg.Querier, leases []string, until time.Time) 
 type Target struct {
 	URL    string
 	Zone   string
-	Secret []byte // sealed; open it with Keeper's Box at SecretPlace
+	Secret []byte // sealed; open it with webhook.Keeper's Box at Place
 	Place  string
-	From   Sender
+	From   webhook.Sender
 }
 
 // Due is one leased delivery, ready to be attempted.
 type Due struct {
 	Delivery id.Delivery
-	Event    Stored
+	Event    webhook.Stored
 	Number   int // of the attempt to be made
 	Tries    int // made in the schedule's round so far
 }

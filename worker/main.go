@@ -46,6 +46,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	log := obs.Logger(stdout, c.LogLevel, "worker")
 	slog.SetDefault(log)
 	c.Clock.Set(log)
+	stopTraces, err := obs.StartTraces(ctx, "worker", getenv)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
 	box, err := seal.Open(c.Secrets)
 	if err != nil {
 		return err

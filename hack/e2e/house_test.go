@@ -51,8 +51,9 @@ func newHouse(t *testing.T) *house {
 	return newHouseOn(t, pgtest.URL(t))
 }
 
-// newHouseOn uses the database at databaseURL, whose schema is current.
-func newHouseOn(t *testing.T, databaseURL string) *house {
+// newHouseOn uses the database at databaseURL, whose schema is current. extra is more of the
+// programs' environment.
+func newHouseOn(t *testing.T, databaseURL string, extra ...string) *house {
 	t.Helper()
 	bin := os.Getenv("REGISTRAR_BIN")
 	if bin == "" {
@@ -77,7 +78,7 @@ func newHouseOn(t *testing.T, databaseURL string) *house {
 	t.Cleanup(func() { _ = h.receiver.Stop() })
 	h.settings = stack.Settings{Bin: bin, LogDir: dir, DatabaseURL: databaseURL, RedisURL: redis.URL(), SMTPURL: h.mail.URL(),
 		PlatformKey: seal.Token(), KeysetFile: keysetFile(t, dir), CAFile: certs.CAFile,
-		Extra: []string{"RATE_LIMIT_PER_SECOND=0"}, // the tests call as fast as they can
+		Extra: append([]string{"RATE_LIMIT_PER_SECOND=0"}, extra...), // the tests call as fast as they can
 		Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t), WorkerPrivate: port(t), SenderPrivate: port(t)}}
 	h.startPrograms()
 	h.seed()

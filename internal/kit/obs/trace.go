@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -35,6 +36,12 @@ func StartTraces(ctx context.Context, program string, getenv func(string) string
 // propagator carries a trace from process to process (W3C traceparent).
 var propagator propagation.TraceContext
 
+// Tracing says whether spans are recorded, for what is only worth its cost then.
+func Tracing() bool {
+	_, recording := otel.GetTracerProvider().(*sdktrace.TracerProvider)
+	return recording
+}
+
 func tracer() trace.Tracer { return otel.Tracer("github.com/registrar-dev/registrar") }
 
 // StartRequest begins the span of a request, below the caller's when it sent a traceparent.
@@ -64,14 +71,30 @@ func Traceparent(ctx context.Context) string {
 // to the span carries; "" when nothing is traced. end takes what went wrong, "" for nothing.
 func StartRemote(ctx context.Context, traceparent, name string, attributes ...string) (_ context.Context, sent string, end func(fault string)) {
 	ctx = propagator.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
-	ctx, span := tracer().Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient))
-	for i := 0; i+1 < len(attributes); i += 2 {
-		span.SetAttributes(attribute.String(attributes[i], attributes[i+1]))
-	}
+	ctx, span := tracer().Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(pairs(attributes)...))
 	return ctx, Traceparent(ctx), func(fault string) {
 		if fault != "" {
 			span.SetStatus(codes.Error, fault)
 		}
 		span.End()
 	}
+}
+
+// Past records a span below a stored Traceparent for something that has just been done for
+// several traces at once. Nothing without a traceparent.
+func Past(traceparent, name string, began, ended time.Time, attributes ...string) {
+	if traceparent == "" {
+		return
+	}
+	ctx := propagator.Extract(context.Background(), propagation.MapCarrier{"traceparent": traceparent})
+	_, span := tracer().Start(ctx, name, trace.WithTimestamp(began), trace.WithAttributes(pairs(attributes)...))
+	span.End(trace.WithTimestamp(ended))
+}
+
+func pairs(attributes []string) []attribute.KeyValue {
+	var out []attribute.KeyValue
+	for i := 0; i+1 < len(attributes); i += 2 {
+		out = append(out, attribute.String(attributes[i], attributes[i+1]))
+	}
+	return out
 }

@@ -12,9 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/exaring/otelpgx"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 )
 
 // Querier is what a statement needs: a pool, a connection or a transaction.
@@ -53,6 +56,9 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// Short statements on many partitions look expensive enough to be compiled, and are not.
 	cfg.ConnConfig.RuntimeParams["jit"] = "off"
+	if obs.Tracing() {
+		cfg.ConnConfig.Tracer = otelpgx.NewTracer() // below a span alone; without arguments
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgresql: %w", err)

@@ -89,9 +89,9 @@ func (s *server) process(ctx context.Context, t *asynq.Task) error {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-grace))
 		defer cancel()
 	}
-	kind, began := task.Kind(t.Type()), time.Now()
-	err := s.run(ctx, kind, t.Payload())
-	s.options.Metrics.observe(s.options.Queue, kind, enqueuedAt(t), began, err)
+	kind, began, enqueued := task.Kind(t.Type()), time.Now(), enqueuedAt(t)
+	err := s.run(context.WithValue(ctx, enqueuedKey{}, enqueued), kind, t.Payload())
+	s.options.Metrics.observe(s.options.Queue, kind, enqueued, began, err)
 	if err != nil {
 		s.options.Log.ErrorContext(ctx, "task failed", "kind", string(kind), "error", err,
 			"payload", string(t.Payload()), "duration", time.Since(began).String())
@@ -110,6 +110,15 @@ func (s *server) run(ctx context.Context, kind task.Kind, payload []byte) (err e
 		return fmt.Errorf("this program version does not know %q", kind)
 	}
 	return handle(ctx, payload)
+}
+
+type enqueuedKey struct{}
+
+// EnqueuedAt is when the task that a handler's context is of was put in; zero when that is
+// not known.
+func EnqueuedAt(ctx context.Context) time.Time {
+	at, _ := ctx.Value(enqueuedKey{}).(time.Time)
+	return at
 }
 
 // enqueuedAt is zero for a task that does not say.

@@ -11,7 +11,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -42,7 +44,9 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	target, dues, until, err := dispatch.Load(ctx, h.DB, lease)
+	loaded := time.Now()
 	if err != nil {
 		return fmt.Errorf("loading lease %s: %w", lease.Lease, err)
 	}
@@ -58,6 +62,10 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
+	for _, due := range dues {
+		obs.Past(due.Event.Traceparent, "webhook queue", queuedSince(ctx, began), began)
+		obs.Past(due.Event.Traceparent, "webhook load", began, loaded, "db.system.name", "postgresql")
+	}
 	outcomes := h.attempt(ctx, lease, target, messages)
 	left := len(messages) - len(outcomes)
 	if ctx.Err() != nil {
@@ -65,14 +73,26 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		// runs out and they are made again.
 		outcomes = slices.DeleteFunc(outcomes, func(o webhook.Outcome) bool { return o.Status == 0 })
 	}
+	attempted := time.Now()
 	if err := h.Recorder.Record(outcomes); err != nil {
 		return fmt.Errorf("recording lease %s: %w", lease.Lease, err)
+	}
+	for _, due := range dues[:min(len(dues), len(outcomes))] {
+		obs.Past(due.Event.Traceparent, "webhook record", attempted, time.Now(), "db.system.name", "postgresql")
 	}
 	h.Metrics.observe(outcomes)
 	if left > 0 {
 		_, err = dispatch.Release(ctx, h.DB, []string{lease.Lease})
 	}
 	return err
+}
+
+// queuedSince is when the handler's task was put in, or otherwise where that is not known.
+func queuedSince(ctx context.Context, otherwise time.Time) time.Time {
+	if at := queue.EnqueuedAt(ctx); !at.IsZero() {
+		return at
+	}
+	return otherwise
 }
 
 func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []dispatch.Due) ([]message, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -69,12 +70,16 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	}
 	orgs, any := due.take()
 	for any {
+		began := time.Now()
 		leases, more, err := dispatch.LeaseDue(ctx, w.DB, w.Clock(), w.term(), orgs)
 		if err != nil {
 			return err
 		}
 		if err := w.enqueue(ctx, leases); err != nil {
 			return err
+		}
+		if obs.Tracing() {
+			w.trace(ctx, leases, began)
 		}
 		any = more
 	}
@@ -99,6 +104,18 @@ func (w *Webhooks) enqueue(ctx context.Context, leases []dispatch.Lease) error {
 		w.doubtful = keys
 	}
 	return err
+}
+
+// trace records, in each event's trace, what the relay did from began until now.
+func (w *Webhooks) trace(ctx context.Context, leases []dispatch.Lease, began time.Time) {
+	ended := time.Now()
+	traceparents, err := dispatch.Traces(ctx, w.DB, leases)
+	if err != nil {
+		w.Log.WarnContext(ctx, "the relay is missing in traces", "error", err)
+	}
+	for _, t := range traceparents {
+		obs.Past(t, "webhook relay", began, ended)
+	}
 }
 
 // resolve asks Redis, once it answers again, for the tasks that it may not have taken, and

@@ -114,3 +114,13 @@ type Due struct {
 func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, time.Time, error) {
 	return load(ctx, q, d)
 }
+
+// Traces reads where in their traces the events of leases were recorded; events that were
+// not traced are left out.
+func Traces(ctx context.Context, q pg.Querier, leases []Lease) (traceparents []string, err error) {
+	var all []id.Delivery
+	for _, l := range leases {
+		all = append(all, l.Deliveries...)
+	}
+	return selectTraces(ctx, q, all)
+}

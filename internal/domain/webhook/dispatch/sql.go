@@ -181,6 +181,17 @@ func load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	return target, dues, until, err
 }
 
+func selectTraces(ctx context.Context, q pg.Querier, deliveries []id.Delivery) ([]string, error) {
+	ids, least, most := bounds(deliveries)
+	rows, err := q.Query(ctx, `
+		SELECT v.traceparent FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
+		WHERE d.id = ANY ($1::uuid[]) AND d.id >= $2 AND d.id <= $3 AND v.traceparent IS NOT NULL`, ids, least, most)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
 func bounds(deliveries []id.Delivery) (ids [][16]byte, least, most id.Delivery) {
 	ids = make([][16]byte, len(deliveries))
 	for i, d := range deliveries {

@@ -317,8 +317,8 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
 	return tag.RowsAffected() == 1, err
 }
 
-func makePartitions(ctx context.Context, q pg.Querier, first clock.Date, days int) error {
-	_, err := q.Exec(ctx, `SELECT webhook_make_partitions($1, $2)`, first, days)
+func makePartitions(ctx context.Context, q pg.Querier, parent string, first clock.Date, days int) error {
+	_, err := q.Exec(ctx, `SELECT webhook_make_partitions($1, $2, $3)`, parent, first, days)
 	return err
 }
 

@@ -65,7 +65,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	desk := email.Desk{Box: box, Suppressed: c.Suppressed}
 	w.resets = &reset.Office{DB: db, Mail: desk, Clock: now.Now, PublicURL: c.PublicURL}
 	w.plans = &testplan.Office{DB: db, Mail: desk, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
-	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log}
+	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log, Lease: c.OutboxLease}
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: now.Now, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
@@ -97,11 +98,14 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, owed outbox.Task) 
 	if err != nil || run.State != roster.Applying {
 		return err
 	}
-	if run, err = i.applyPeople(ctx, ref, run); err != nil {
-		return err
+	parts := []func(context.Context, task.Outbox, roster.Run) (roster.Run, error){i.applyPeople, i.applyClasses}
+	if run.Undoes != 0 { // places are found by external ids, some of which go with the people
+		slices.Reverse(parts)
 	}
-	if run, err = i.applyClasses(ctx, ref, run); err != nil {
-		return err
+	for _, part := range parts {
+		if run, err = part(ctx, ref, run); err != nil {
+			return err
+		}
 	}
 	run.State = roster.Applied
 	return i.DB.InTx(ctx, func(tx *pg.Tx) error {

@@ -299,6 +299,25 @@ func TestUndoTakesBackWhatHasNotChangedSince(t *testing.T) {
 	}
 }
 
+// Somebody known by email gets an id of the source and a place in a class: undoing takes
+// both, the place first, which is found by the id.
+func TestUndoEmptiesThePlacesOfThoseWhomItForgets(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	linked := people("x1,ana@institute.org,Ana,Lopez,").with("x1,c1,One")
+	linked.source = "other"
+	r := h.run(t, linked)
+	want(t, r, roster.Applied, roster.Counts{Update: 1, ClassesCreated: 1, SeatsAdded: 1})
+	want(t, h.undo(t, r.ID), roster.Applied, roster.Counts{Update: 1, SeatsRemoved: 1})
+	if got := h.seats(t); got != "" {
+		t.Errorf("seats: %s", got)
+	}
+	if got := h.text(t, `SELECT string_agg(external_id, ' ') FROM roster_identities`); got != "s1" {
+		t.Errorf("external ids: %s", got)
+	}
+}
+
 func (h *house) undo(t testing.TB, run id.RosterRun) roster.Run {
 	t.Helper()
 	var undo id.RosterRun

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+)
+
+// withoutZip stands in for zip where there is none.
+const withoutZip = `command -v zip >/dev/null || zip() { shift; python3 -m zipfile -c "$@"; }
+`
+
+func TestThePageOnRostersIsTrue(t *testing.T) {
+	t.Parallel()
+	root, err := stack.Root()
+	must(t, err)
+	page := filepath.Join(root, "docs", "roster.md")
+	h := newHouse(t)
+	cmd := exec.CommandContext(t.Context(), "sh", "-e", "-c", withoutZip+commands(t, page))
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "ORGANIZATION=demo", "API_KEY="+h.key, "PLATFORM_KEY="+h.settings.PlatformKey,
+		"BASE_URL="+h.settings.PublicURL()+"/api/v1/", fmt.Sprintf("PLATFORM_URL=http://127.0.0.1:%d/platform/v1/", h.settings.Ports.Platform))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("a command of the page fails: %v\n%s", err, out)
+	}
+	rest := string(out)
+	for _, want := range []string{`"status":"dry_run"`, `"create":2`, `"status":"applied"`, `"create":2,"update":0,"skip":1`, `"teacher_reported"`,
+		`"status":"applied"`, `"create":0,"update":0,"skip":3`, `"authoritative_enabled":true`, `"status":"held"`, `"empty_file"`, `"roster_runs":[`, `"held"`} {
+		_, after, found := strings.Cut(rest, want)
+		if !found {
+			t.Fatalf("no %s in the rest of what the commands print:\n%s", want, out)
+		}
+		rest = after
+	}
+	text, err := os.ReadFile(page)
+	must(t, err)
+	for _, code := range roster.Codes() {
+		if !strings.Contains(string(text), "`"+string(code)+"`") {
+			t.Errorf("the page does not explain %s", code)
+		}
+	}
+}

@@ -1,0 +1,395 @@
+package rosterimport_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// world is what the database holds, in memory: a planner over it looks everything up in
+// plain loops, so that what the SQL feeds the same rules with can be compared.
+type world struct {
+	org        id.Organization
+	source     id.RosterSource
+	had        bool
+	accounts   []worldAccount
+	members    []worldMember
+	identities []worldIdentity
+	classes    []worldClass
+	seats      []worldSeat
+}
+
+type worldAccount struct {
+	ID                         int64
+	Email, FirstName, LastName string
+	Managed                    bool // but for memberships elsewhere
+}
+
+type worldMember struct {
+	Org          id.Organization
+	User         int64
+	Role, Status string
+	Via          string
+	UpdatedAt    time.Time
+}
+
+type worldIdentity struct {
+	Source     id.RosterSource
+	ExternalID string
+	User       int64
+	Present    bool
+	LeftAt     *time.Time
+}
+
+type worldClass struct {
+	ID               int64
+	ExternalID, Name string
+}
+
+type worldSeat struct {
+	Class, User int64
+}
+
+func load[T any](t testing.TB, h *house, sql string, args ...any) []T {
+	t.Helper()
+	rows, err := h.DB.Query(t.Context(), sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[T])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (h *house) world(t testing.TB, u upload) *world {
+	t.Helper()
+	source, err := roster.PutSource(t.Context(), h.DB, h.org, u.source, nil, h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{org: h.org, source: source.ID, had: source.HadEnrolments,
+		accounts: load[worldAccount](t, h, `SELECT id, email, first_name, last_name, created_via = 'roster' AND coalesce(created_by_organization = $1, false)
+			AND last_login IS NULL AND NOT own_password AND password_hash IS NULL FROM accounts`, h.org),
+		members:    load[worldMember](t, h, `SELECT organization_id, user_id, role, status, created_via, updated_at FROM members`),
+		identities: load[worldIdentity](t, h, `SELECT source_id, external_id, user_id, present, left_at FROM roster_identities`),
+		classes:    load[worldClass](t, h, `SELECT id, external_id, name FROM roster_classes WHERE source_id = $1 ORDER BY id`, source.ID),
+		seats:      load[worldSeat](t, h, `SELECT class_id, user_id FROM roster_class_members WHERE active`)}
+}
+
+// first finds the first of all that is so; nil when none is.
+func first[T any](all []T, so func(*T) bool) *T {
+	if i := slices.IndexFunc(all, func(v T) bool { return so(&v) }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func (w *world) byEmail(email string) *worldAccount {
+	return first(w.accounts, func(a *worldAccount) bool { return a.Email == email })
+}
+
+func (w *world) account(user int64) *worldAccount {
+	return first(w.accounts, func(a *worldAccount) bool { return a.ID == user })
+}
+
+func (w *world) member(user int64) *worldMember {
+	return first(w.members, func(m *worldMember) bool { return m.Org == w.org && m.User == user })
+}
+
+func (w *world) identity(external string) *worldIdentity {
+	return first(w.identities, func(i *worldIdentity) bool { return i.Source == w.source && i.ExternalID == external })
+}
+
+func (w *world) identityOf(user int64) *worldIdentity {
+	return first(w.identities, func(i *worldIdentity) bool { return i.Source == w.source && i.User == user })
+}
+
+// plan decides the file by the same rules as a run.
+func (w *world) plan(u upload) string {
+	p := &memoryPlan{world: w, out: map[string]roster.Code{}}
+	if err := p.read(u.file); err != nil {
+		return "refused: " + err.Error()
+	}
+	usable := slices.ContainsFunc(p.people, func(r roster.Person) bool { return r.Usable })
+	if !usable && (len(p.people) > 0 || u.mode == roster.Additive) {
+		return "refused: no_usable_people"
+	}
+	for _, row := range p.people {
+		p.person(row)
+	}
+	if u.mode == roster.Snapshot {
+		p.leavers()
+	}
+	if p.hasSeats {
+		p.planClasses()
+		if u.mode == roster.Snapshot {
+			p.lostSeats()
+		}
+		p.planSeats()
+	}
+	if u.mode == roster.Snapshot {
+		p.guards()
+	}
+	return p.String()
+}
+
+type memoryPlan struct {
+	*world
+	planned
+
+	people   []roster.Person
+	seatRows []roster.Seat
+	told     int // rows of enrollments.csv
+	hasSeats bool
+	lost     int
+	out      map[string]roster.Code
+}
+
+func (p *memoryPlan) read(file []byte) error {
+	f, err := roster.Open(bytes.NewReader(file), int64(len(file)), roster.AnyForm)
+	if err != nil {
+		return err
+	}
+	people, err := f.People(func(text string) (string, error) {
+		e, err := student.ParseEmail(text)
+		return string(e), err
+	})
+	if err != nil {
+		return err
+	}
+	for {
+		row, told, err := people.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		p.people, p.issues = append(p.people, row), append(p.issues, told...)
+	}
+	p.lost = people.Lost
+	if p.hasSeats = f.HasEnrolments(); !p.hasSeats {
+		return nil
+	}
+	seats, err := f.Seats()
+	for err == nil {
+		row, told, ok, failed := seats.Next()
+		if err = failed; err != nil {
+			break
+		}
+		p.told++
+		if p.issues = append(p.issues, told...); ok {
+			p.seatRows = append(p.seatRows, row)
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func (p *memoryPlan) repeats(row roster.Person) (r roster.Repeats) {
+	for _, o := range p.people {
+		if row.ExternalID != "" && o.ExternalID == row.ExternalID {
+			if o.N < row.N && r.SameAs == 0 {
+				r.SameAs = o.N
+			}
+			r.Conflicting = r.Conflicting || o.Email != row.Email || o.FirstName != row.FirstName || o.LastName != row.LastName || o.Refused != row.Refused
+		}
+		for _, other := range p.people {
+			shared := o.Email != "" && o.Refused == "" && other.Refused == "" && o.Email == other.Email && o.ExternalID != other.ExternalID
+			r.EmailShared = r.EmailShared || shared && o.Email == row.Email
+		}
+	}
+	return r
+}
+
+func (p *memoryPlan) known(row roster.Person) (k roster.Known) {
+	named, owner := p.identity(row.ExternalID), p.byEmail(row.Email)
+	var a *worldAccount
+	switch {
+	case named != nil:
+		a, k.ByID, k.Present = p.account(named.User), true, named.Present
+	case owner != nil:
+		a = owner
+	default:
+		return k
+	}
+	k.User, k.Email, k.FirstName, k.LastName = a.ID, a.Email, a.FirstName, a.LastName
+	if a.Email != row.Email || a.FirstName != row.FirstName || a.LastName != row.LastName {
+		elsewhere := first(p.members, func(m *worldMember) bool { return m.User == a.ID && m.Org != p.org })
+		k.Managed = a.Managed && elsewhere == nil
+	}
+	if m := p.member(a.ID); m != nil {
+		k.Role, k.Active = m.Role, m.Status == "active"
+		k.Ended = !k.Active && first(p.identities, func(i *worldIdentity) bool {
+			return i.User == a.ID && i.LeftAt != nil && i.LeftAt.Equal(m.UpdatedAt)
+		}) != nil
+	}
+	inFile := func(so func(roster.Person) bool) bool { return slices.ContainsFunc(p.people, so) }
+	if named != nil {
+		k.EmailTaken = owner != nil && owner.ID != named.User
+		k.EmailElsewhere = a.Email != row.Email && inFile(func(o roster.Person) bool { return o.Email == a.Email && o.N != row.N })
+	} else if other := p.identityOf(a.ID); other != nil {
+		k.OtherID = other.ExternalID
+		k.OtherIDInFile = inFile(func(o roster.Person) bool { return o.ExternalID == other.ExternalID })
+	}
+	return k
+}
+
+func (p *memoryPlan) count(a roster.Action) {
+	switch a {
+	case roster.Create:
+		p.counts.Create++
+	case roster.Update:
+		p.counts.Update++
+	case roster.Leave:
+		p.counts.Update++
+		p.counts.Deactivate++
+	case roster.Skip:
+		p.counts.Skip++
+	case roster.NoteOut:
+	}
+}
+
+func (p *memoryPlan) person(row roster.Person) {
+	k := p.known(row)
+	d := roster.Decide(row, p.repeats(row), k)
+	p.count(d.Action)
+	p.issues = append(p.issues, d.Issues...)
+	if known, ok := p.out[row.ExternalID]; d.Out != "" && row.ExternalID != "" && (!ok || d.Out < known) {
+		p.out[row.ExternalID] = d.Out
+	}
+	if d.Effects == 0 {
+		return
+	}
+	c := roster.Change{N: row.N, Line: row.Line, Action: d.Action, Effects: d.Effects, User: id.User(k.User), ExternalID: row.ExternalID}
+	if d.Effects.Has(roster.ReplaceIdentity) {
+		c.BeforeID = k.OtherID
+	}
+	p.changes = append(p.changes, c)
+}
+
+func (p *memoryPlan) leavers() {
+	gone := slices.DeleteFunc(slices.Clone(p.identities), func(i worldIdentity) bool {
+		return i.Source != p.source || !i.Present || slices.ContainsFunc(p.people, func(r roster.Person) bool {
+			return r.ExternalID == i.ExternalID || r.Email == p.account(i.User).Email
+		})
+	})
+	slices.SortFunc(gone, func(a, b worldIdentity) int { return bytes.Compare([]byte(a.ExternalID), []byte(b.ExternalID)) })
+	for n, i := range gone {
+		l := roster.Leaver{ExternalID: i.ExternalID, Elsewhere: first(p.identities, func(o *worldIdentity) bool {
+			return o.User == i.User && o.Source != p.source && o.Present
+		}) != nil}
+		if m := p.member(i.User); m != nil {
+			l.Role, l.Active, l.Imported = m.Role, m.Status == "active", m.Via == "roster"
+		}
+		d := roster.DecideLeaver(l)
+		p.count(d.Action)
+		p.issues = append(p.issues, d.Issues...)
+		p.changes = append(p.changes, roster.Change{N: int64(len(p.people) + n + 1), Action: d.Action, Effects: d.Effects, User: id.User(i.User), ExternalID: i.ExternalID})
+	}
+}
+
+func (p *memoryPlan) class(external string) *worldClass {
+	return first(p.world.classes, func(k *worldClass) bool { return k.ExternalID == external })
+}
+
+func (p *memoryPlan) addClass(c roster.ClassChange) {
+	p.planned.classes = append(p.planned.classes, c)
+	switch c.Action {
+	case roster.CreateClass:
+		p.counts.ClassesCreated++
+	case roster.RenameClass:
+		p.counts.ClassesRenamed++
+	case roster.AddSeat:
+		p.counts.SeatsAdded++
+	case roster.RemoveSeat:
+		p.counts.SeatsRemoved++
+	}
+}
+
+func (p *memoryPlan) planClasses() {
+	done := map[string]bool{}
+	for _, row := range p.seatRows {
+		if done[row.Class] {
+			continue
+		}
+		done[row.Class] = true
+		c := roster.ClassRow{Line: row.Line, ExternalID: row.Class, Name: row.ClassName}
+		if k := p.class(row.Class); k != nil {
+			c.Known = k.Name
+		}
+		var names []string
+		for _, o := range p.seatRows {
+			if o.Class == row.Class && o.ClassName != "" && !slices.Contains(names, o.ClassName) {
+				names = append(names, o.ClassName)
+			}
+		}
+		c.Conflicting = len(names) > 1
+		d, told := roster.DecideClass(c)
+		if p.issues = append(p.issues, told...); d.Action != "" {
+			p.addClass(d)
+		}
+	}
+}
+
+func (p *memoryPlan) lostSeats() {
+	for _, s := range p.seats {
+		k := first(p.world.classes, func(k *worldClass) bool { return k.ID == s.Class })
+		i := p.identityOf(s.User)
+		if k == nil || i == nil || slices.ContainsFunc(p.seatRows, func(r roster.Seat) bool { return r.Class == k.ExternalID && r.Person == i.ExternalID }) {
+			continue
+		}
+		p.addClass(roster.ClassChange{Action: roster.RemoveSeat, Class: k.ExternalID, Person: i.ExternalID})
+	}
+}
+
+func (p *memoryPlan) planSeats() {
+	type place struct{ person, class string }
+	done := map[place]bool{}
+	for _, row := range p.seatRows {
+		if done[place{row.Person, row.Class}] {
+			continue
+		}
+		done[place{row.Person, row.Class}] = true
+		held := roster.Held{Refused: p.out[row.Person], InFile: slices.ContainsFunc(p.people, func(r roster.Person) bool { return r.ExternalID == row.Person })}
+		if i := p.identity(row.Person); i != nil {
+			held.Known = i.Present
+			if k := p.class(row.Class); k != nil {
+				held.Sits = slices.Contains(p.seats, worldSeat{k.ID, i.User})
+			}
+		}
+		sit, told := roster.DecideSeat(row, held)
+		if p.issues = append(p.issues, told...); sit {
+			p.addClass(roster.ClassChange{Action: roster.AddSeat, Class: row.Class, Person: row.Person})
+		}
+	}
+}
+
+func (p *memoryPlan) guards() {
+	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrolments: p.had, HasEnrolments: p.hasSeats, SeatRows: p.told, Lost: p.lost}
+	for _, i := range p.identities {
+		m := p.member(i.User)
+		if i.Source == p.source && i.Present && m != nil && m.Status == "active" && m.Role == "member" {
+			t.Active++
+		}
+	}
+	for _, s := range p.seats {
+		if first(p.world.classes, func(k *worldClass) bool { return k.ID == s.Class }) != nil {
+			t.Seats++
+		}
+	}
+	p.reasons = roster.Guards(t)
+}

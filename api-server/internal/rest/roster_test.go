@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/domain/roster/rostertest"
 )
 
 const rosterHeader = "person_external_id,email,first_name,last_name,role\n"
@@ -212,5 +213,36 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	e.Platform.Get(t, runs+"/999999").WantFault(t, 404, "not_found", "")
 	if got := e.Platform.Get(t, "organizations/south/roster-runs").Want(t, 200).Object(t)["roster_runs"].([]any); len(got) != 0 {
 		t.Errorf("%s sees %d runs", south.Slug, len(got))
+	}
+}
+
+// Every file of the corpus gets the contract's status and a text, and what cannot be used
+// writes nothing at all.
+func TestHostileRosters(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	north := e.Organization(t, "north").Full.With("Content-Type", "text/csv")
+	written := func() (n int) {
+		return count(t, e, `SELECT (SELECT count(*) FROM accounts) + (SELECT count(*) FROM members) + (SELECT count(*) FROM roster_identities)
+			+ (SELECT count(*) FROM roster_classes) + (SELECT count(*) FROM roster_class_members) + (SELECT count(*) FROM roster_chunks)`)
+	}
+	for i, f := range rostertest.Hostile() {
+		before := written()
+		from := north.With("X-Roster-Source", fmt.Sprint(i))
+		answer := from.Post(t, "roster/import/", string(f.Content))
+		code, refused := strings.CutPrefix(f.Want, "invalid: ")
+		if none := f.Want == "0" || strings.HasPrefix(f.Want, "0 "); none {
+			code, refused = "no_usable_people", true
+		}
+		switch {
+		case refused:
+			t.Run(f.Name, func(t *testing.T) { answer.WantFault(t, 400, code, "") })
+			if after := written(); after != before {
+				t.Errorf("%s: %d rows were written", f.Name, after-before)
+			}
+		default:
+			t.Run(f.Name, func(t *testing.T) { answer.Want(t, 200) })
+		}
 	}
 }

@@ -101,9 +101,13 @@ func moment(t time.Time) *time.Time {
 
 // queueLook moves the plan's next look alone: what most plans get on most days.
 func queueLook(b *pg.Batch, plans []id.Plan, lookAt []time.Time) {
+	moments := make([]*time.Time, len(lookAt))
+	for i, at := range lookAt {
+		moments[i] = moment(at)
+	}
 	b.Queue(`
 		UPDATE plans p SET look_at = n.look_at, failures = 0
-		FROM unnest($1::bigint[], $2::timestamptz[]) AS n(id, look_at) WHERE p.id = n.id`, plans, lookAt)
+		FROM unnest($1::bigint[], $2::timestamptz[]) AS n(id, look_at) WHERE p.id = n.id`, plans, moments)
 }
 
 func postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) error {

@@ -213,7 +213,7 @@ func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (id.Plan, er
 	return plan, err
 }
 
-// Look queues when plans that stay as they are have to be decided again.
+// Look queues when plans that stay as they are have to be decided again; zero is never.
 func Look(b *pg.Batch, plans []id.Plan, at []time.Time) { queueLook(b, plans, at) }
 
 // Save queues the plan's new values; lookAt zero is never.

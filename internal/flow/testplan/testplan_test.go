@@ -398,6 +398,25 @@ func TestARemarkIsTakenInAndToldOnce(t *testing.T) {
 	}
 }
 
+func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	s.exec(`UPDATE assignments SET status = 'in_progress'`)
+	s.touch()
+	s.set(plan.Request{TestPlan: new(false)})
+	s.finish("6.5")
+	s.touch() // and once more, as nothing has changed
+	s.want("baseline finished 03-01")
+	if n := s.count("plans WHERE status = 'closed' AND look_at IS NULL"); n != 1 {
+		t.Error("the closed plan is looked at again")
+	}
+	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("the pass decided %d plans: %v", n, err)
+	}
+}
+
 func TestDrillsAreGivenAndNotCounted(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

@@ -1,0 +1,135 @@
+package plansim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+// refused says whether staff or a call asked for what cannot be done: a plan is over by then,
+// or the day is too near.
+func refused(err error) bool {
+	k := fault.KindOf(err)
+	return k == fault.Conflict || k == fault.Invalid
+}
+
+// rule is one that holds at every moment, as a query that finds what breaks it.
+type rule struct{ name, query string }
+
+const lastDay = `least(e.end_date - 1, coalesce(p.exam_date - 3, e.end_date - 1))`
+
+var always = []rule{
+	{"two tests of a plan are open at once", `
+		SELECT plan_id::text FROM plan_tests WHERE state IN ('waiting', 'unfilled', 'opened') GROUP BY plan_id HAVING count(*) > 1`},
+	{"a test is open or planned after the last test day", `
+		SELECT p.id::text FROM plans p JOIN enrolments e ON e.id = p.enrolment_id JOIN plan_tests t ON t.plan_id = p.id
+		WHERE p.status = 'active' AND e.state = 'running' AND p.look_at > $1::timestamptz
+		  AND (t.state IN ('waiting', 'opened') AND t.opens_on > ` + lastDay + ` OR t.state = 'opened' AND t.due_on > ` + lastDay + `)`},
+	{"a closed plan has a test that waits or is open", `
+		SELECT p.id::text FROM plans p JOIN plan_tests t ON t.plan_id = p.id
+		WHERE p.status = 'closed' AND t.state IN ('waiting', 'unfilled', 'opened') AND $1::timestamptz IS NOT NULL`},
+	{"a plan could not be decided", `SELECT id::text FROM plans WHERE failures > 0 AND $1::timestamptz IS NOT NULL`},
+	{"a plan was left behind by the pass", `SELECT id::text FROM plans WHERE look_at <= $1`},
+}
+
+// inTheEnd are rules over everything that has happened.
+var inTheEnd = []rule{
+	{"a student got a paper twice", `
+		SELECT user_id || '/' || item_id FROM assignments GROUP BY user_id, item_id HAVING count(*) > 1`},
+	{"a test opened before the one before it was over", `
+		SELECT a.plan_id || '/' || b.slot FROM plan_tests a JOIN plan_tests b ON b.plan_id = a.plan_id AND b.slot = a.slot + 1
+		WHERE b.assignment_id IS NOT NULL AND a.assignment_id IS NOT NULL
+		  AND (b.opens_on <= a.opens_on OR a.state = 'missed' AND b.opens_on <= a.due_on OR a.state IN ('finished', 'held') AND a.finished_on < a.due_on
+			AND b.opens_on <= a.finished_on AND a.finished_on >= a.opens_on)`},
+	{"a test did not open on its day in the plan's zone", `
+		SELECT h.plan_id || '/' || (h.detail ->> 'slot') FROM plan_history h JOIN plans p ON p.id = h.plan_id
+		WHERE h.event = 'test_opened' AND (h.at AT TIME ZONE p.time_zone)::date <> (h.detail ->> 'opens_on')::date`},
+	{"the pace moved more than a level, or not from where it was", `
+		SELECT plan_id::text FROM (
+			SELECT plan_id, detail ->> 'from' AS was, detail ->> 'to' AS came, lag(detail ->> 'to') OVER (PARTITION BY plan_id ORDER BY id) AS before
+			FROM plan_history WHERE event = 'pace') AS m
+		WHERE before <> was OR (was, came) NOT IN (('light', 'standard'), ('standard', 'light'), ('standard', 'intensive'), ('intensive', 'standard'))`},
+	{"a plan that was paused or closed opened a test or gave a drill", `
+		SELECT o.plan_id::text FROM plan_history o, LATERAL (
+			SELECT event FROM plan_history c WHERE c.plan_id = o.plan_id AND c.id < o.id AND c.event IN ('created', 'paused', 'resumed', 'closed') ORDER BY c.id DESC LIMIT 1) AS c
+		WHERE o.event IN ('test_opened', 'drill') AND c.event IN ('paused', 'closed')`},
+	{"a suspended or ended course gave a test", `
+		SELECT a.user_id::text FROM assignments a JOIN enrolments e ON e.user_id = a.user_id WHERE a.assigned_at::date > e.grace_period_end`},
+	{"an opened test was told other than once", mails(`type = 'plan_test_open'`, `event = 'test_opened'`, 1)},
+	{"a plan that fell behind was told other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`, 1)},
+	{"a missing paper was told other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`, 1)},
+	{"a result was told to staff other than once", mails(`type = 'plan_result'`, `event = 'test_finished'`, 1)},
+	{"a result was told to others other than once", mails(`type = 'plan_summary'`, `event = 'test_finished'`, 1)},
+	{"others got a link to a result", `SELECT id::text FROM emails WHERE type = 'plan_summary' AND params::text LIKE '%/results/%'`},
+	{"at risk was found twice in a row", `
+		SELECT plan_id::text FROM (
+			SELECT plan_id, detail ->> 'at_risk' AS now, lag(detail ->> 'at_risk') OVER (PARTITION BY plan_id ORDER BY id) AS before FROM plan_history WHERE event = 'at_risk') AS r
+		WHERE now = before`},
+	{"a plan has no test at all", `SELECT p.id::text FROM plans p WHERE NOT EXISTS (SELECT FROM plan_history h WHERE h.plan_id = p.id AND h.event = 'test_opened')
+		AND p.status = 'active'`},
+}
+
+// mails compares how many mails of a kind a student has with how many changes there were.
+func mails(which, event string, each int) string {
+	return fmt.Sprintf(`
+		SELECT p.user_id::text FROM plans p
+		WHERE (SELECT count(*) FROM emails m WHERE m.user_id = p.user_id AND %s)
+			<> %d * (SELECT count(*) FROM plan_history h WHERE h.plan_id = p.id AND %s)`, which, each, event)
+}
+
+// checkDay holds the rules of every moment; what breaks them is reported by Broken.
+func (w *World) checkDay(ctx context.Context) error {
+	for _, r := range always {
+		var args []any
+		if strings.Contains(r.query, "$1") {
+			args = append(args, w.now)
+		}
+		if err := w.check(ctx, r, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rules gives an error that names every rule that was broken, at any time, and by whom.
+func (w *World) Rules(ctx context.Context) error {
+	for _, r := range inTheEnd {
+		if err := w.check(ctx, r); err != nil {
+			return err
+		}
+	}
+	var all []error
+	for _, b := range w.broken {
+		all = append(all, errors.New(b))
+	}
+	return errors.Join(all...)
+}
+
+// EachDay is how many rules are held after each day, and Count how many altogether.
+func EachDay() int { return len(always) }
+
+// Count is how many rules are held.
+func Count() int { return len(always) + len(inTheEnd) }
+
+func (w *World) check(ctx context.Context, r rule, args ...any) error {
+	rows, err := w.db.Query(ctx, r.query, args...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.name, err)
+	}
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var which string
+		if err := rows.Scan(&which); err != nil {
+			return err
+		}
+		found = append(found, which)
+	}
+	if len(found) > 0 {
+		w.broken = append(w.broken, fmt.Sprintf("%s, %s: %d, such as %s", w.now.Format("2 January"), r.name, len(found), found[0]))
+	}
+	return rows.Err()
+}

@@ -80,20 +80,26 @@ func (s *Server) receiveRoster(r *http.Request) (id.RosterRun, error) {
 	}
 	if err != nil {
 		u.drop(r.Context())
-		return 0, unreadable(r, err)
+		return 0, err
 	}
 	return u.run, nil
 }
 
-// unreadable tells a request that broke off from our own troubles.
-func unreadable(r *http.Request, err error) error {
-	var known *fault.Error
-	broken := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, http.ErrBodyReadAfterClose) || errors.Is(err, multipart.ErrMessageTooLarge)
-	if broken && r.Context().Err() == nil && !errors.As(err, &known) {
-		return fault.New(fault.Invalid, "body_unreadable", "the body broke off; send the whole request again").Because(err)
-	}
-	return err
+// upload remembers that it was the request that broke off: connections to PostgreSQL end with
+// the same errors, and those are no fault of who sent the file.
+type upload struct {
+	io.Reader
+
+	broken bool
 }
+
+func (u *upload) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	u.broken = u.broken || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, http.ErrBodyReadAfterClose) || errors.Is(err, multipart.ErrMessageTooLarge)
+	return n, err
+}
+
+var errBroken = fault.New(fault.Invalid, "body_unreadable", "the body broke off; send the whole request again")
 
 // receipt is an upload on its way in.
 type receipt struct {
@@ -137,6 +143,8 @@ func (u *receipt) part(ctx context.Context, part *multipart.Part) error {
 	}
 	text, err := io.ReadAll(io.LimitReader(part, maxPart+1))
 	switch {
+	case err != nil && ctx.Err() == nil:
+		return errBroken.Because(err)
 	case err != nil:
 		return err
 	case len(text) > maxPart:
@@ -163,7 +171,11 @@ func (u *receipt) file(ctx context.Context, from io.Reader) error {
 	if u.run, err = roster.Begin(ctx, u.DB, u.org, u.by, u.Clock()); err != nil {
 		return err
 	}
-	u.draft.Size, err = roster.Store(ctx, u.DB, u.run, from)
+	body := &upload{Reader: from}
+	u.draft.Size, err = roster.Store(ctx, u.DB, u.run, body)
+	if body.broken && ctx.Err() == nil {
+		return errBroken.Because(err)
+	}
 	return err
 }
 

@@ -161,6 +161,22 @@ func TestTheLinterIsContent(t *testing.T) {
 	}
 }
 
+// The suites in the chart's folder tests.
+func TestUnitsByHelmUnittest(t *testing.T) {
+	unittest := filepath.Join(filepath.Dir(os.Getenv("HELM3")), "helm-unittest")
+	if _, err := os.Stat(unittest); os.Getenv("HELM3") == "" || err != nil {
+		t.Skip("NOT TESTED: no helm-unittest beside HELM3; make test prepares both")
+	}
+	out, err := run(t, unittest, "--strict", chartDir(t))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	suites, err := filepath.Glob(filepath.Join(chartDir(t), "tests", "*_test.yaml"))
+	if err != nil || len(suites) < 5 {
+		t.Errorf("%d suites, %v", len(suites), err)
+	}
+}
+
 // drawn is what each rendering draws anew.
 var drawn = regexp.MustCompile(`(?m)^  (SECRET_KEYSET|PLATFORM_KEY|ASYNQ_PASSWORD|POSTGRES_PASSWORD|VALKEY_PASSWORD|DATABASE_URL|REDIS_URL): .*$`)
 

@@ -31,12 +31,33 @@ func EnsureKube(ctx context.Context, out io.Writer) (string, error) {
 	if assets := os.Getenv("KUBEBUILDER_ASSETS"); assets != "" {
 		return assets, nil
 	}
+	return kept(ctx, "kube", func(source, made string) error { return buildKube(ctx, out, source, made) })
+}
+
+// EnsureHelm3 returns Helm 3: the program that HELM3 names where that is set; else the one of
+// hack/helm3, which has helm-unittest beside it, kept as EnsureKube's are. The first build takes
+// about two minutes.
+func EnsureHelm3(ctx context.Context, out io.Writer) (string, error) {
+	if helm := os.Getenv("HELM3"); helm != "" {
+		return helm, nil
+	}
+	bin, err := kept(ctx, "helm3", func(source, made string) error {
+		fmt.Fprintln(out, "Building Helm 3 from Go modules; this is done once and takes about two minutes.")
+		_, err := goIn(ctx, source, "build", "-trimpath", "-ldflags", "-s -w", "-o", made+"/",
+			"helm.sh/helm/v3/cmd/helm", "github.com/helm-unittest/helm-unittest/cmd/helm-unittest")
+		return err
+	})
+	return filepath.Join(bin, "helm"), err
+}
+
+// kept returns a folder in the user's cache that build has filled from hack/name, now or earlier.
+func kept(ctx context.Context, name string, build func(source, made string) error) (string, error) {
 	root, err := Root()
 	if err != nil {
 		return "", err
 	}
-	source := filepath.Join(root, "hack", "kube")
-	version, err := kubeFingerprint(source)
+	source := filepath.Join(root, "hack", name)
+	version, err := fingerprint(source)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +65,7 @@ func EnsureKube(ctx context.Context, out io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	bin := filepath.Join(cache, "registrar", "kube", version)
+	bin := filepath.Join(cache, "registrar", name, version)
 	if err := os.MkdirAll(filepath.Dir(bin), 0o755); err != nil {
 		return "", err
 	}
@@ -56,11 +77,19 @@ func EnsureKube(ctx context.Context, out io.Writer) (string, error) {
 	if _, err := os.Stat(bin); err == nil {
 		return bin, nil
 	}
-	return bin, buildKube(ctx, out, source, bin)
+	made, err := os.MkdirTemp(filepath.Dir(bin), "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made)
+	if err := errors.Join(build(source, made), os.Chmod(made, 0o755)); err != nil {
+		return "", err
+	}
+	return bin, os.Rename(made, bin)
 }
 
-// kubeFingerprint changes with the sources, their modules and Go's version.
-func kubeFingerprint(source string) (string, error) {
+// fingerprint changes with the sources, their modules and Go's version.
+func fingerprint(source string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(source, "*"))
 	if err != nil {
 		return "", err
@@ -98,7 +127,7 @@ func lockFile(ctx context.Context, name string) (release func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-func buildKube(ctx context.Context, out io.Writer, source, bin string) error {
+func buildKube(ctx context.Context, out io.Writer, source, made string) error {
 	version, err := goIn(ctx, source, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
 		return err
@@ -110,11 +139,6 @@ func buildKube(ctx context.Context, out io.Writer, source, bin string) error {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	const x = "-X k8s.io/component-base/version."
 	flags := fmt.Sprintf("-s -w %sgitVersion=%s %sgitMajor=%s %sgitMinor=%s", x, version, x, parts[0], x, parts[1])
-	made, err := os.MkdirTemp(filepath.Dir(bin), "build-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(made)
 	if _, err := goIn(ctx, source, "build", "-ldflags", flags, "-o", made+"/", ".", "./coredns", "./pause"); err != nil {
 		return err
 	}
@@ -123,10 +147,7 @@ func buildKube(ctx context.Context, out io.Writer, source, bin string) error {
 			return err
 		}
 	}
-	if err := os.Chmod(made, 0o755); err != nil {
-		return err
-	}
-	return os.Rename(made, bin)
+	return nil
 }
 
 // showPatience tells who watches, or a build service that ends what is silent, that work goes on.

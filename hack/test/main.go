@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	kube, err := kubernetes(ctx, args)
+	kube, helm3, err := kubernetes(ctx, args)
 	if err != nil {
 		return 0, err
 	}
@@ -66,19 +66,24 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		"CHROMIUM="+tools.Chromium,
 		"AXE_CORE="+axe,
 		"KUBEBUILDER_ASSETS="+kube,
+		"HELM3="+helm3,
 	))
 }
 
-// kubernetes prepares what the tests of the operator need, where they are among those to be run:
-// its first build takes minutes.
-func kubernetes(ctx context.Context, args []string) (string, error) {
+// kubernetes prepares what the tests of the operator and of the chart need, where they are among
+// those to be run: its first build takes minutes.
+func kubernetes(ctx context.Context, args []string) (kube, helm3 string, err error) {
 	wanted := len(args) == 0 || len(args) == 1 && args[0] == "--" || slices.ContainsFunc(args, func(arg string) bool {
 		return strings.Contains(arg, "...") || strings.Contains(arg, "operator") || strings.Contains(arg, "hack")
 	})
 	if !wanted {
-		return os.Getenv("KUBEBUILDER_ASSETS"), nil
+		return os.Getenv("KUBEBUILDER_ASSETS"), os.Getenv("HELM3"), nil
 	}
-	return stack.EnsureKube(ctx, os.Stderr)
+	if kube, err = stack.EnsureKube(ctx, os.Stderr); err != nil {
+		return "", "", err
+	}
+	helm3, err = stack.EnsureHelm3(ctx, os.Stderr)
+	return kube, helm3, err
 }
 
 // servers are what the tests share. Each test makes a database and a queue name of its own.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -108,7 +107,7 @@ func (s *site) startReceivers(ctx context.Context) error {
 		fmt.Fprintln(os.Stderr, "no slow network:", err)
 		s.link = nil
 	}
-	certs, err := stack.LoadCerts(filepath.Join(s.dir, "certs"), net.ParseIP(farAddress))
+	certs, err := stack.LoadCerts(filepath.Join(s.dir, "certs"), farAddress)
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,9 @@ const (
 	certMargin = 7 * 24 * time.Hour // renewed when less is left
 )
 
-// LoadCerts reads the certificates kept in dir, or makes new ones, for the further addresses too,
-// when there are none or they end soon.
-func LoadCerts(dir string, further ...net.IP) (Certs, error) {
+// LoadCerts reads the certificates kept in dir, or makes new ones, for the further addresses and
+// host names too, when there are none or they end soon.
+func LoadCerts(dir string, further ...string) (Certs, error) {
 	certs, err := readCerts(dir)
 	if err == nil && time.Until(certs.Leaf.Leaf.NotAfter) > certMargin {
 		return certs, nil
@@ -67,7 +67,7 @@ func readCerts(dir string) (Certs, error) {
 	return Certs{CAFile: caFile, CA: pool, Leaf: leaf}, nil
 }
 
-func makeCerts(dir string, further []net.IP) error {
+func makeCerts(dir string, further []string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -87,7 +87,14 @@ func makeCerts(dir string, further []net.IP) error {
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	leaf.DNSNames = []string{"localhost"}
-	leaf.IPAddresses = append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, further...)
+	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	for _, name := range further {
+		if ip := net.ParseIP(name); ip != nil {
+			leaf.IPAddresses = append(leaf.IPAddresses, ip)
+		} else {
+			leaf.DNSNames = append(leaf.DNSNames, name)
+		}
+	}
 	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, leafKey.Public(), caKey)
 	if err != nil {
 		return err

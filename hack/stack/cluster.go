@@ -24,6 +24,7 @@ type ClusterOptions struct {
 	LogDir  string
 	APIPort int
 	Etcd    [2]int // ports for clients and for peers
+	Address string // an IPv4 address of this machine that pods reach the API server at; "": there are no pods
 }
 
 // Cluster is the control plane of a Kubernetes on 127.0.0.1, without nodes: etcd, the API server
@@ -46,7 +47,7 @@ func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{options: o, keys: keys}
-	if err := errors.Join(keys.server("apiserver"), keys.signer("service-accounts")); err != nil {
+	if err := errors.Join(keys.server("apiserver"), keys.signer("service-accounts"), keys.client("apiserver-kubelet", "system:masters")); err != nil {
 		return nil, err
 	}
 	if c.admin, err = c.User("admin", "system:masters"); err != nil {
@@ -91,17 +92,21 @@ func (c *Cluster) etcdArguments() []string {
 }
 
 func (c *Cluster) apiArguments() []string {
-	return []string{
-		"--etcd-servers=" + httpURL(c.options.Etcd[0]), "--secure-port=" + strconv.Itoa(c.options.APIPort),
-		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
-		"--tls-cert-file=" + c.keys.path("apiserver.crt"), "--tls-private-key-file=" + c.keys.path("apiserver.key"),
-		"--client-ca-file=" + c.keys.path("ca.crt"), "--cert-dir=" + c.keys.dir,
+	reach := []string{"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"}
+	if c.options.Address != "" {
+		reach = []string{"--bind-address=0.0.0.0", "--advertise-address=" + c.options.Address, "--kubelet-preferred-address-types=InternalIP",
+			"--kubelet-client-certificate=" + c.keys.path("apiserver-kubelet.crt"), "--kubelet-client-key=" + c.keys.path("apiserver-kubelet.key")}
+	}
+	return append(reach,
+		"--etcd-servers="+httpURL(c.options.Etcd[0]), "--secure-port="+strconv.Itoa(c.options.APIPort),
+		"--tls-cert-file="+c.keys.path("apiserver.crt"), "--tls-private-key-file="+c.keys.path("apiserver.key"),
+		"--client-ca-file="+c.keys.path("ca.crt"), "--cert-dir="+c.keys.dir,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file=" + c.keys.path("service-accounts.pub"),
-		"--service-account-signing-key-file=" + c.keys.path("service-accounts.key"),
+		"--service-account-key-file="+c.keys.path("service-accounts.pub"),
+		"--service-account-signing-key-file="+c.keys.path("service-accounts.key"),
 		"--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC", "--allow-privileged=true",
 		"--shutdown-delay-duration=0s", "--profiling=false",
-	}
+	)
 }
 
 // start starts the parts one after the other. They may be stopped, killed and started one by one

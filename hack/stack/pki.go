@@ -94,6 +94,15 @@ func (a *authority) server(name string) error {
 	return errors.Join(a.write(name+".crt", cert), a.write(name+".key", key))
 }
 
+// client writes name.crt and name.key of somebody who calls with a certificate.
+func (a *authority) client(name string, groups ...string) error {
+	cert, key, err := a.sign(a.template(name, groups...))
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.write(name+".crt", cert), a.write(name+".key", key))
+}
+
 // signer writes a key pair that only signs: service account tokens.
 func (a *authority) signer(name string) error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

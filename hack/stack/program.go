@@ -27,6 +27,7 @@ type Command struct {
 	Stdout, Stderr *os.File // handed on unchanged
 
 	User        *User          // nil: the user of this process
+	Isolated    bool           // in surroundings of its own; see SettleIn
 	StopSignal  syscall.Signal // asks for an orderly end; default SIGTERM
 	CrashSignal syscall.Signal // ends it with no chance to tidy up; default SIGKILL
 	StopWithin  time.Duration  // how long an orderly end may take; default 30 s
@@ -80,6 +81,9 @@ func (p *Program) Start() error {
 	cmd.Env, cmd.Dir = p.Env, p.Dir
 	cmd.Stdout, cmd.Stderr = p.Stdout, p.Stderr
 	cmd.SysProcAttr = childAttributes(p.StopSignal, p.User)
+	if p.Isolated {
+		isolate(cmd.SysProcAttr)
+	}
 	if p.LogFile != "" && p.Stdout == nil {
 		log, size, err := openLog(p.LogFile)
 		if err != nil {

@@ -1,0 +1,271 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+const (
+	ofRegistrar = "--selector app.kubernetes.io/instance=registrar"
+	former      = "0.0.1"
+	current     = "0.1.0"
+)
+
+func (s *site) install() {
+	s.chart(former)
+	notes := s.documented("helm install registrar charts/registrar --set evaluation.enabled=true")
+	if !strings.Contains(notes, "THIS IS AN EVALUATION") {
+		s.t.Errorf("the notes do not say that this is an evaluation:\n%s", notes)
+	}
+	s.documented("helm test registrar")
+	s.platformKey = s.secretValue("registrar-keys", "PLATFORM_KEY")
+}
+
+// values are an evaluation's whose receivers are in the cluster.
+var values = fmt.Sprintf(`
+evaluation: {enabled: true}
+webhooks: {allowNetworks: [%q, %q], caSecret: receivers-authority}
+`, stack.PodNetwork, stack.ServiceNetwork)
+
+const endpoint = `
+apiVersion: registrar.dev/v1alpha1
+kind: WebhookEndpoint
+metadata: {name: school, namespace: default}
+spec: {organization: school, url: "https://` + receiverHost + `:8443/hook"}
+`
+
+func (s *site) provisionOne() {
+	s.write("production.yaml", values)
+	s.documented("helm upgrade registrar charts/registrar --values production.yaml --wait")
+	s.platform(http.MethodPut, "organizations/school", `{"name": "School", "language_tests_enabled": true}`, nil)
+	var made struct{ Key string }
+	s.platform(http.MethodPost, "organizations/school/api-keys", `{"name": "Tests", "access": "full"}`, &made)
+	s.key = made.Key
+	must(s.t, s.node.Apply(s.t.Context(), endpoint))
+	s.must("kubectl wait --for=condition=Ready whe/school --timeout=2m")
+	ref := strings.Fields(s.must(`kubectl get whe school --output jsonpath='{.status.secretRef.name} {.status.secretRef.key}'`))
+	s.secret = s.secretValue(ref[0], ref[1])
+	if status, err := s.provision(http.DefaultClient, "asha@north-institute.org"); status != http.StatusCreated {
+		s.t.Fatalf("%d %v", status, err)
+	}
+	s.students = append(s.students, "asha@north-institute.org")
+	s.told(s.students)
+}
+
+// runs waits until all pods of the programs run the version, and none is on its way out.
+func (s *site) runs(version string) {
+	s.t.Helper()
+	s.await("pods of version "+version, func() error {
+		out, err := s.sh(`kubectl get pod --selector registrar.dev/program --output go-template='{{range .items}}{{(index .spec.containers 0).image}} {{.metadata.deletionTimestamp}}{{"\n"}}{{end}}'`)
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		for _, line := range lines {
+			if !strings.HasSuffix(line, ":"+version+" <no value>") {
+				return errors.New(out)
+			}
+		}
+		if len(lines) != 8 {
+			return errors.New(out)
+		}
+		return nil
+	})
+}
+
+func (s *site) upgrade() {
+	s.chart("")
+	l := s.load("upgrade", 0)
+	s.documented("helm upgrade registrar charts/registrar --values production.yaml --wait")
+	s.runs(current)
+	l.end()
+}
+
+func (s *site) rollBack() {
+	l := s.load("rollback", 0)
+	s.documented("helm rollback registrar --wait")
+	s.runs(former)
+	l.end()
+}
+
+// patience is how long a caller repeats a call while pods are killed.
+const patience = 45 * time.Second
+
+func (s *site) kill() {
+	l := s.load("kill", patience)
+	s.documented("for program in ")
+	s.ready()
+	l.end()
+	s.ping("after-kill")
+}
+
+// ping has the operator send a test event, which shows that it works.
+func (s *site) ping(token string) {
+	s.t.Helper()
+	pings := func() (n int) {
+		all, err := s.received()
+		must(s.t, err)
+		return len(slices.DeleteFunc(all, func(r stack.Received) bool { return r.Headers["X-Service-Event"] != "ping" }))
+	}
+	before := pings()
+	s.must("kubectl annotate --overwrite whe/school registrar.dev/send-test=" + token)
+	s.await("a ping", func() error {
+		if pings() <= before {
+			return errors.New("none")
+		}
+		return nil
+	})
+}
+
+func (s *site) deleteRedis() {
+	l := s.load("redis", patience)
+	s.documented("kubectl delete pod registrar-valkey-0")
+	s.must("kubectl rollout status statefulset/registrar-valkey --timeout=2m")
+	l.end()
+}
+
+func (s *site) drain() {
+	l := s.load("drain", patience)
+	s.documented("kubectl drain ", "NODE=node1")
+	s.documented("kubectl uncordon ", "NODE=node1")
+	s.ready()
+	l.end()
+}
+
+func (s *site) rotate() {
+	s.write("present.json", s.secretValue("registrar-keys", "SECRET_KEYSET"))
+	s.documented("SECRET_KEYSET_FILE=present.json api-server rotate-keyset add")
+	s.documented("SECRET_KEYSET_FILE=step1.json api-server rotate-keyset promote")
+	restart := s.lookUp("kubectl rollout restart deployment --selector")
+	done := s.lookUp("kubectl rollout status deployment --selector")
+	put := s.lookUp("kubectl patch secret registrar-keys --patch \"{\\\"data\\\"")
+	l := s.load("keyset", 0)
+	for _, step := range []string{"step1.json", "step2.json"} {
+		s.must(put, "STEP="+step)
+		s.must(restart)
+		s.must(done)
+	}
+	s.runs(former)
+	l.end()
+	s.ping("after-rotation")
+
+	s.platformKey = seal.Token()
+	s.documented("kubectl patch secret registrar-keys --patch '{\"stringData\"", "PLATFORM_KEY="+s.platformKey)
+	s.documented("kubectl rollout restart deployment/registrar-api-server")
+	s.must(done)
+	s.runs(former)
+	s.ready()
+	s.platform(http.MethodPut, "organizations/school", `{"name": "School", "language_tests_enabled": true}`, nil)
+}
+
+func (s *site) look() {
+	forward := s.lookUp("kubectl port-forward service/registrar-worker-private 9090")
+	password := strings.TrimSpace(s.documented("kubectl get secret registrar-keys --output go-template='{{.data.ASYNQ_PASSWORD"))
+	script := forward + ` > forwarded & trap "kill $!" EXIT; until curl -s -o /dev/null http://localhost:9090/healthz; do sleep 0.2; done
+curl -s -o /dev/null -w '%{http_code} ' http://localhost:9090/asynq/
+curl -s -o /dev/null -w '%{http_code} ' -u "registrar:$PASSWORD" http://localhost:9090/asynq/
+curl -s -u "registrar:$PASSWORD" http://localhost:9090/asynq/api/queues | grep -o '"queue":"webhook"' | head -n 1
+curl -s -o /dev/null -w '%{http_code}' -X POST -u "registrar:$PASSWORD" http://localhost:9090/asynq/api/queues/webhook:pause`
+	out := strings.Fields(s.must(script, "PASSWORD="+password))
+	want := []string{"401", "200", `"queue":"webhook"`, "405"}
+	if len(out) < 4 || !slices.Equal(out[len(out)-4:], want) {
+		s.t.Errorf("without a password, with it, the queues, pausing one: %q, want %q", out, want)
+	}
+}
+
+func (s *site) restore() {
+	database := "DATABASE_URL=" + s.secretValue("registrar-connections", "DATABASE_URL")
+	redis := "REDIS_URL=" + s.secretValue("registrar-connections", "REDIS_URL")
+	s.documented("pg_dump ", database)
+	s.documented("kubectl get secret registrar-keys --output yaml")
+	if status, err := s.provision(http.DefaultClient, "late@north-institute.org"); status != http.StatusCreated {
+		s.t.Fatalf("%d %v", status, err)
+	}
+	s.documented("kubectl scale deployment --replicas=0")
+	s.documented("kubectl wait pod --for=delete")
+	s.documented("psql ", database)
+	s.documented("pg_restore ", database)
+	s.documented("kubectl apply -f registrar-keys.yaml")
+	s.documented("redis-cli ", redis)
+	s.documented("kubectl scale deployment --replicas=2")
+	s.ready()
+	// The one who came after the backup is not known any more, and is sent again.
+	for email, want := range map[string]int{"asha@north-institute.org": http.StatusOK, "late@north-institute.org": http.StatusCreated} {
+		if status, err := s.provision(http.DefaultClient, email); status != want {
+			s.t.Errorf("%s: %d %v, want %d", email, status, err, want)
+		}
+	}
+	s.students = append(s.students, "late@north-institute.org")
+	s.told(s.students)
+}
+
+func (s *site) uninstall() {
+	notes := s.must("helm get notes registrar")
+	s.must("kubectl delete whe/school --timeout=1m")
+	s.documented("helm uninstall registrar")
+	_, told, found := strings.Cut(notes, "kubectl --namespace default delete ")
+	if !found {
+		s.t.Fatalf("the notes do not say what is left:\n%s", notes)
+	}
+	told, _, _ = strings.Cut(told, "\n")
+	want := strings.Fields(told)
+	slices.Sort(want)
+	const kinds = "all,jobs,secrets,configmaps,serviceaccounts,persistentvolumeclaims,networkpolicies,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,leases,customresourcedefinitions"
+	s.await("what is left is what the notes say", func() error {
+		out, err := s.sh("kubectl get " + kinds + " " + ofRegistrar + " --output name --ignore-not-found")
+		if err != nil {
+			return err
+		}
+		left := strings.Fields(strings.ReplaceAll(out, ".apiextensions.k8s.io/", "/"))
+		slices.Sort(left)
+		if !slices.Equal(left, want) {
+			return fmt.Errorf("left: %v, told: %v", left, want)
+		}
+		return nil
+	})
+	s.must("kubectl delete " + told)
+	if rest := s.must("kubectl get " + kinds + " --output name | grep -i registrar || true"); strings.TrimSpace(rest) != "" {
+		s.t.Errorf("without a label of the release, these stay: %s", rest)
+	}
+}
+
+// production is an installation as the chart's README has it: every secret is its owner's, and the
+// databases are elsewhere. The evaluation's own stand for them here.
+func (s *site) production() {
+	s.must("kubectl delete persistentvolume disk --wait=false")
+	s.volume(s.dir + "/volume")
+	s.must(`helm template stores charts/registrar --set evaluation.enabled=true --show-only templates/evaluation.yaml --show-only templates/secrets.yaml | kubectl apply -f -`)
+	s.must("kubectl rollout status statefulset --timeout=2m")
+	database := strings.TrimSpace(s.secretValue("stores-registrar-connections", "DATABASE_URL"))
+	redis := strings.TrimSpace(s.secretValue("stores-registrar-connections", "REDIS_URL"))
+	s.must(`kubectl create secret generic registrar-database --from-literal=DATABASE_URL="$DATABASE_URL"`, "DATABASE_URL="+database)
+	s.must(`kubectl create secret generic registrar-redis --from-literal=REDIS_URL="$REDIS_URL"`, "REDIS_URL="+redis)
+	s.must(`kubectl create secret generic registrar-mail --from-literal=SMTP_URL=smtp://mail.invalid:25`)
+	s.must(`kubectl create secret generic registrar-own --from-literal=key=0123456789abcdef0123456789 --from-literal=page=0123456789abcdef --from-literal=keyset="$(api-server new-keyset)"`)
+	s.write("production.yaml", `
+publicUrl: https://registrar.example
+database: {existingSecret: registrar-database}
+redis: {existingSecret: registrar-redis}
+mail: {existingSecret: registrar-mail, from: no-reply@registrar.example}
+platformKey: {existingSecret: registrar-own, existingSecretKey: key}
+keyset: {existingSecret: registrar-own, existingSecretKey: keyset}
+queuesPage: {existingSecret: registrar-own, existingSecretKey: page}
+`)
+	s.documented("helm install registrar charts/registrar --values production.yaml --wait")
+	s.must("helm test registrar")
+	s.runs(current)
+	s.ready()
+	s.platformKey = "0123456789abcdef0123456789"
+	s.platform(http.MethodPut, "organizations/school", `{"name": "School"}`, nil)
+	if out, err := s.sh("kubectl get secret registrar-keys"); err == nil {
+		s.t.Errorf("secrets are generated though all are given: %s", out)
+	}
+	s.must("helm uninstall registrar --wait")
+}

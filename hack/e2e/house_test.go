@@ -17,6 +17,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/client"
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/obs/logtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -33,7 +34,8 @@ type house struct {
 
 	api, worker, sender *stack.Program
 
-	key     string // full access
+	key     string   // full access
+	secrets []string // that no log may hold, beside the keys
 	partner *client.ClientWithResponses
 }
 
@@ -63,6 +65,7 @@ func newHouseOn(t *testing.T, databaseURL string, extra ...string) *house {
 	tools, err := stack.EnsureServers(ctx, os.Stderr)
 	must(t, err)
 	h := &house{t: t, dir: dir}
+	t.Cleanup(h.checkLogs) // last, when everything has ended
 	redis, err := stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: port(t), LogFile: filepath.Join(dir, "redis.log")})
 	must(t, err)
 	h.redis = redis
@@ -123,6 +126,19 @@ func (h *house) startPrograms() {
 	}
 }
 
+// checkLogs looks for secrets in what the programs have logged.
+func (h *house) checkLogs() {
+	logs, err := filepath.Glob(filepath.Join(h.dir, "*.log"))
+	must(h.t, err)
+	keyset, err := os.ReadFile(h.settings.KeysetFile)
+	must(h.t, err)
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		must(h.t, err)
+		logtest.Check(h.t, string(text), append(h.secrets, h.settings.PlatformKey, h.key, string(keyset))...)
+	}
+}
+
 func (h *house) start(p *stack.Program, private int) {
 	h.t.Helper()
 	must(h.t, stack.StartReady(h.t.Context(), p, private))
@@ -141,6 +157,7 @@ func (h *house) seed() {
 		Secret string `json:"signing_secret"`
 	}
 	h.platform(http.MethodPost, "organizations/demo/webhook-endpoints", fmt.Sprintf(`{"url": %q}`, h.receiver.URL("/hook")), &made)
+	h.secrets = append(h.secrets, made.Secret)
 	h.receiver.Trust("/hook", made.Secret)
 }
 

@@ -67,6 +67,7 @@ func TestTheLinkInTheMailSetsAPassword(t *testing.T) {
 			t.Fatalf("the page: %d %s", status, page)
 		}
 	}
+	h.secrets = append(h.secrets, "plum-orbit-lantern-42")
 	form := map[string][]string{"password": {"plum-orbit-lantern-42"}, "again": {"plum-orbit-lantern-42"}}
 	if status, page := h.post(address, form); status >= 400 {
 		t.Fatalf("setting the password: %d %s", status, page)

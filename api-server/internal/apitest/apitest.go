@@ -49,6 +49,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/obs/logtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -80,8 +81,8 @@ type Env struct {
 // Start is the time of every Env until it is moved.
 var Start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// New starts the APIs; they end with the test. Each change may adjust the parts before
-// the routers are made.
+// New starts the APIs; they end with the test, which fails when a secret is in their log.
+// Each change may adjust the parts before the routers are made.
 func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	t.Helper()
 	e := &Env{DB: pgtest.New(t), Box: newBox(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
@@ -99,8 +100,10 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	}
 	apis := server.New(deps)
 	e.Routes = apis.Public
-	e.publicURL, e.checker = serve(t, apis.Public), newChecker(t, openapi.Partner)
-	e.Platform = newClient(serve(t, apis.Platform), "/platform/v1/", newChecker(t, openapi.Platform)).
+	var secrets logtest.Secrets
+	t.Cleanup(func() { logtest.Check(t, e.Log.String(), secrets.Seen()...) }) // after the servers' end
+	e.publicURL, e.checker = serve(t, secrets.Watch(apis.Public)), newChecker(t, openapi.Partner)
+	e.Platform = newClient(serve(t, secrets.Watch(apis.Platform)), "/platform/v1/", newChecker(t, openapi.Platform)).
 		With("Authorization", "Bearer "+PlatformKey)
 	return e
 }

@@ -28,6 +28,14 @@ kube-down: ## Stop what `make kube-up` started
 test: ## Run all tests on real servers (ARGS='-run Name ./folder' runs some)
 	@go build -o bin/ ./hack/test && exec bin/test -- $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## Fuzz what decodes foreign bytes, each target for 30 s (FUZZTIME=5m)
+	hack/fuzz
+
+.PHONY: vulncheck
+vulncheck: ## Ask the Go vulnerability database about what the programs call
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+
 .PHONY: lint
 lint: $(LINT) ## Run the linters of .golangci.yml
 	$(LINT) run

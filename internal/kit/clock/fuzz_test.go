@@ -1,0 +1,55 @@
+package clock_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// A zone that is taken has a name of its own and writes timestamps that can be read back.
+func FuzzZone(f *testing.F) {
+	for _, name := range []string{"", "UTC", "Local", "Asia/Kolkata", "America/Havana", "../etc/passwd", "/etc/localtime", "Asia\\Kolkata",
+		"asia/kolkata", "Etc/GMT+12", "posixrules", "\x00"} {
+		f.Add(name, int64(1_800_000_000))
+	}
+	f.Fuzz(func(t *testing.T, name string, seconds int64) {
+		zone, err := clock.Zone("tz", name)
+		if err != nil {
+			return
+		}
+		at := time.Unix(seconds%253402300799, 0) // up to the year 9999, as RFC 3339 goes
+		if at.Year() < 1 {
+			return
+		}
+		back, err := time.Parse(time.RFC3339, clock.Format(at, zone))
+		if offset := zoneSeconds(at, zone); offset%60 == 0 && (err != nil || !back.Equal(at)) {
+			t.Errorf("%q writes %s as %s", name, at.UTC(), clock.Format(at, zone))
+		}
+		day := clock.DateIn(at, zone)
+		if first := clock.DayStart(day, zone); first.After(at) || clock.DateIn(first, zone) != day {
+			t.Errorf("in %q the day %s begins at %s, after %s", name, day, first, at)
+		}
+	})
+}
+
+func zoneSeconds(at time.Time, zone *time.Location) int {
+	_, offset := at.In(zone).Zone()
+	return offset
+}
+
+// A date that is read is written the same, and its neighbours are a day away.
+func FuzzParseDate(f *testing.F) {
+	for _, text := range []string{"2026-11-21", "2024-02-29", "2026-02-29", "0001-01-01", "9999-12-31", "2026-1-1", "", "2026-11-21T00:00:00Z"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := clock.ParseDate(text)
+		if err != nil {
+			return
+		}
+		if d.String() != text || d.AddDays(1).DaysUntil(d) != -1 {
+			t.Errorf("%q is read as %s", text, d)
+		}
+	})
+}

@@ -70,3 +70,16 @@ func TestTheREADMEIsTrue(t *testing.T) {
 		t.Errorf("`make down` left something running: %v\n%s", err, out)
 	}
 }
+
+// The commands for contributors end well in a fresh checkout.
+func TestContributingIsTrue(t *testing.T) {
+	t.Parallel()
+	dir := checkout(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	run := exec.CommandContext(ctx, "sh", "-e", "-c", commands(t, filepath.Join(dir, "CONTRIBUTING.md")))
+	run.Dir = dir
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("a command of CONTRIBUTING.md fails: %v\n%s", err, out)
+	}
+}

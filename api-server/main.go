@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/alecthomas/kong"
 	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
@@ -19,14 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "api-server:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
-	}
-}
+func main() { os.Exit(obs.Main("api-server", run)) }
 
 // commandLine is what the program can be asked to do.
 type commandLine struct {

@@ -8,8 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -24,14 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "operator:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
-	}
-}
+func main() { os.Exit(obs.Main("operator", run)) }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 0 {

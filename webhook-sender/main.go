@@ -8,9 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
 
@@ -18,20 +16,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if len(os.Args) > 1 {
-		fmt.Print("webhook-sender delivers webhook events. It is configured by its environment:\n\n", env.Usage[config]())
-		return
-	}
-	if err := run(ctx, os.Getenv, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "webhook-sender:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
-	}
-}
+func main() { os.Exit(obs.Main("webhook-sender", run)) }
 
-func run(ctx context.Context, getenv func(string) string, stdout io.Writer) error {
+func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+	if len(args) > 0 {
+		_, err := fmt.Fprint(stdout, "webhook-sender delivers webhook events. It is configured by its environment:\n\n", env.Usage[config]())
+		return err
+	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {
 		return err

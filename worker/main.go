@@ -8,8 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the roots where an image holds none
 
@@ -22,14 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Getenv, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
-	}
-}
+func main() { os.Exit(obs.Main("worker", run)) }
 
 // relayConns is enough for the webhook relay, which does one thing after the other.
 const relayConns = 3

@@ -56,16 +56,6 @@ func Available(courseType string) bool {
 	return ok
 }
 
-// CourseTypes are the course types that accept a test plan, sorted.
-func CourseTypes() []string {
-	all := make([]string, 0, len(exams))
-	for name := range exams {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
-}
-
 func (s Scale) section(name string) (Section, bool) {
 	i := slices.IndexFunc(s.Sections, func(c Section) bool { return c.Name == name })
 	if i < 0 {

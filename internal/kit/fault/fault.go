@@ -132,9 +132,6 @@ func (l *List) Has(field string) bool {
 	return slices.ContainsFunc(l.all, func(e *Error) bool { return e.Field == field })
 }
 
-// Len counts the faults found so far.
-func (l *List) Len() int { return len(l.all) }
-
 // Err is nil when nothing was found, else the first fault with the others in Also.
 func (l *List) Err() error {
 	if len(l.all) == 0 {

@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "write the answers that are shown in doc
 var elsewhere = map[string]string{
 	"webhooks.md": "TestTheDocumentedProgramsVerifyARealDelivery", // programs that check a signature
 	"operator.md": "TestTheOperatorPageIsTrue",                    // on a Kubernetes
+	"roster.md":   "TestThePageOnRostersIsTrue",
 }
 
 // A block of a page: its language, its text, and where it is. Blocks in lists are indented.

@@ -40,6 +40,9 @@ type item struct {
 	title     string
 }
 
+// estateSettings give PostgreSQL the memory that a server with so much data would have.
+var estateSettings = []string{"shared_buffers=1GB", "max_wal_size=4GB", "min_wal_size=256MB", "checkpoint_timeout=30min"}
+
 const (
 	organizations = 50
 	yearDays      = 365

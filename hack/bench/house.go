@@ -25,6 +25,7 @@ import (
 // house is a whole Registrar with servers of its own, as in production: commits are durable.
 type house struct {
 	dir      string
+	kept     string // the folder of a kept estate's data; "" for data that goes with the house
 	certs    stack.Certs
 	postgres *stack.Postgres
 	redis    *stack.Redis
@@ -33,11 +34,15 @@ type house struct {
 	db       *pg.DB // the bench's own connections
 	keeper   webhook.Keeper
 
-	api, worker, sender *stack.Program
+	api, worker, sender *stack.Program // the last two are nil in a kept house
 }
 
 // newHouse starts everything; close ends it.
-func newHouse(ctx context.Context, r *run) (_ *house, err error) {
+func newHouse(ctx context.Context, r *run) (*house, error) { return openHouse(ctx, r, "") }
+
+// openHouse starts a house whose data is, and stays, in the folder kept; "" is newHouse. Nothing
+// but requests changes what is kept: the worker and the sender stay out.
+func openHouse(ctx context.Context, r *run, kept string) (_ *house, err error) {
 	root, err := stack.Root()
 	if err != nil {
 		return nil, err
@@ -50,7 +55,7 @@ func newHouse(ctx context.Context, r *run) (_ *house, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{}
+	h := &house{kept: kept}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
@@ -58,6 +63,12 @@ func newHouse(ctx context.Context, r *run) (_ *house, err error) {
 	}()
 	if err := h.startServers(ctx, r, tools); err != nil {
 		return nil, err
+	}
+	if kept != "" { // what an earlier measurement set does not stay
+		err := errors.Join(h.superuser(ctx, "postgres", `ALTER SYSTEM RESET ALL`), h.superuser(ctx, "postgres", `SELECT pg_reload_conf()`))
+		if err != nil {
+			return nil, err
+		}
 	}
 	if r.statements {
 		if err := h.watchStatements(ctx); err != nil {
@@ -88,9 +99,12 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if err != nil {
 		return err
 	}
-	h.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true,
-		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.logs(r), "postgres.log")})
-	if err != nil {
+	options := stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true,
+		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.logs(r), "postgres.log")}
+	if h.kept != "" {
+		options.Dir, options.Settings = filepath.Join(h.kept, "postgres"), estateSettings
+	}
+	if h.postgres, err = stack.StartPostgres(ctx, options); err != nil {
 		return err
 	}
 	h.redis, err = stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: ports[1], LogFile: filepath.Join(h.dir, "redis.log")})
@@ -107,12 +121,8 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if err != nil {
 		return err
 	}
-	keyset, err := seal.NewKeyset()
+	file, keyset, err := h.keyset()
 	if err != nil {
-		return err
-	}
-	file := filepath.Join(h.dir, "keyset.json")
-	if err := os.WriteFile(file, keyset, 0o600); err != nil {
 		return err
 	}
 	box, err := seal.New(keyset)
@@ -124,6 +134,21 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0"},
 		Ports: stack.Ports{API: ports[3], Platform: ports[4], APIPrivate: ports[5], WorkerPrivate: ports[6], SenderPrivate: ports[7]}}
 	return nil
+}
+
+// keyset makes the programs' secret keyset, or reads the one that the kept data was sealed with.
+func (h *house) keyset() (file string, keyset []byte, err error) {
+	file = filepath.Join(h.dir, "keyset.json")
+	if h.kept != "" {
+		file = filepath.Join(h.kept, "keyset.json")
+		if keyset, err = os.ReadFile(file); !errors.Is(err, os.ErrNotExist) {
+			return file, keyset, err
+		}
+	}
+	if keyset, err = seal.NewKeyset(); err != nil {
+		return file, nil, err
+	}
+	return file, keyset, os.WriteFile(file, keyset, 0o600)
 }
 
 func freePorts(ctx context.Context, n int) ([]int, error) {
@@ -142,7 +167,10 @@ func (h *house) startPrograms(ctx context.Context) error {
 	if err := stack.Run(ctx, h.settings.Migrate()); err != nil {
 		return err
 	}
-	h.api, h.worker, h.sender = h.settings.APIServer(), h.settings.Worker(), h.settings.WebhookSender()
+	h.api = h.settings.APIServer()
+	if h.kept == "" {
+		h.worker, h.sender = h.settings.Worker(), h.settings.WebhookSender()
+	}
 	for p, port := range h.privatePorts() {
 		if err := stack.StartReady(ctx, p, port); err != nil {
 			return err
@@ -157,7 +185,11 @@ func (h *house) startPrograms(ctx context.Context) error {
 }
 
 func (h *house) privatePorts() map[*stack.Program]int {
-	return map[*stack.Program]int{h.api: h.settings.Ports.APIPrivate, h.worker: h.settings.Ports.WorkerPrivate, h.sender: h.settings.Ports.SenderPrivate}
+	ports := map[*stack.Program]int{h.api: h.settings.Ports.APIPrivate}
+	if h.kept == "" {
+		ports[h.worker], ports[h.sender] = h.settings.Ports.WorkerPrivate, h.settings.Ports.SenderPrivate
+	}
+	return ports
 }
 
 // watchStatements makes PostgreSQL add up what each statement costs; printStatements shows it.
@@ -168,7 +200,7 @@ func (h *house) watchStatements(ctx context.Context) error {
 	if err := errors.Join(h.postgres.Stop(), h.postgres.Start(ctx)); err != nil {
 		return err
 	}
-	for _, statement := range []string{`CREATE EXTENSION pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
+	for _, statement := range []string{`CREATE EXTENSION IF NOT EXISTS pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
 		`ALTER SYSTEM SET auto_explain.log_min_duration = '50ms'`, `ALTER SYSTEM SET log_min_duration_statement = '50ms'`, `ALTER SYSTEM SET log_lock_waits = on`, `ALTER SYSTEM SET deadlock_timeout = '100ms'`, `SELECT pg_reload_conf()`} {
 		if err := h.superuser(ctx, "registrar", statement); err != nil {
 			return err

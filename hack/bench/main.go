@@ -5,6 +5,14 @@
 //	go run ./hack/bench                      all cases
 //	go run ./hack/bench webhook-throughput   some
 //	go run ./hack/bench -scale 0.1           a tenth of the size, for a look
+//
+// The case "reading" needs minutes to make its ten million results. A folder keeps them, so that
+// they are made once and measured often, also by hand:
+//
+//	go run ./hack/bench -estate /var/tmp/estate reading   makes what is not there; then measures
+//	go run ./hack/bench -estate /var/tmp/estate -serve    serves it until Ctrl-C: prints the address and
+//	                                                      an API key of the largest organization, and the
+//	                                                      console's address with its owner's sign-in
 package main
 
 import (
@@ -35,6 +43,8 @@ type run struct {
 	scale float64 // of the case's size; 1 is the full one
 	keep  string  // a folder for logs and profiles; "" for none
 
+	estate string // a folder that keeps the estate of "reading"; "" for none
+
 	statements bool // show what each statement cost
 }
 
@@ -61,6 +71,8 @@ func main() {
 	scale := flag.Float64("scale", 1, "size of the cases; 0.1 is a tenth")
 	keep := flag.String("keep", "", "folder for logs and CPU profiles")
 	statements := flag.Bool("statements", false, "show what each SQL statement cost, and log the plans of slow ones (with -keep)")
+	estate := flag.String("estate", "", "folder that keeps the data of reading: made when it is not there, else measured as it is")
+	serve := flag.Bool("serve", false, "serve the estate until Ctrl-C, for measurements by hand, and measure nothing")
 	list := flag.Bool("list", false, "list the cases")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -71,7 +83,12 @@ func main() {
 		}
 		return
 	}
-	if err := runAll(ctx, &run{out: os.Stdout, scale: *scale, keep: *keep, statements: *statements}, flag.Args()); err != nil {
+	r := &run{out: os.Stdout, scale: *scale, keep: *keep, estate: *estate, statements: *statements}
+	do := func() error { return runAll(ctx, r, flag.Args()) }
+	if *serve {
+		do = func() error { return serveEstate(ctx, r) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
 	}

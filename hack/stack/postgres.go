@@ -26,9 +26,10 @@ type PostgresOptions struct {
 	Dir      string // the data; made at the first start
 	Port     int
 	LogFile  string
-	Password string // of the superuser; "": whoever reaches the port is let in
-	Durable  bool   // commits survive a power cut; false trades that for speed
-	User     *User  // who owns the data and runs the server; see ServiceUser
+	Password string   // of the superuser; "": whoever reaches the port is let in
+	Durable  bool     // commits survive a power cut; false trades that for speed
+	User     *User    // who owns the data and runs the server; see ServiceUser
+	Settings []string // further "name=value", stronger than all others
 }
 
 // Postgres is a PostgreSQL server on 127.0.0.1. Stop is an orderly end; Kill is an immediate one,
@@ -74,16 +75,19 @@ func (o PostgresOptions) arguments() []string {
 		"-c", "max_connections=500",
 		"-c", "shared_buffers=256MB",
 	}
-	if o.Durable {
-		return args
+	if !o.Durable {
+		args = append(args,
+			"-c", "fsync=off",
+			"-c", "synchronous_commit=off",
+			"-c", "full_page_writes=off",
+			"-c", "wal_level=minimal", // copies of a template database are not written twice
+			"-c", "max_wal_senders=0",
+		)
 	}
-	return append(args,
-		"-c", "fsync=off",
-		"-c", "synchronous_commit=off",
-		"-c", "full_page_writes=off",
-		"-c", "wal_level=minimal", // copies of a template database are not written twice
-		"-c", "max_wal_senders=0",
-	)
+	for _, s := range o.Settings {
+		args = append(args, "-c", s)
+	}
+	return args
 }
 
 func initPostgres(ctx context.Context, o PostgresOptions) error {

@@ -18,13 +18,24 @@ func JSON(w http.ResponseWriter, status int, body any) error {
 	if err != nil {
 		return err
 	}
+	Text(w, status, append(text, '\n'))
+	return nil
+}
+
+// Text writes a whole body that is JSON already.
+func Text(w http.ResponseWriter, status int, text []byte) {
+	describe(w)
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a client that has gone is no fault
+}
+
+// describe sets the headers of every JSON answer.
+func describe(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // a client that has gone is no fault
-	return nil
 }
 
 // errorBody is the contract's error with the additive fields.

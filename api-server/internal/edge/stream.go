@@ -61,10 +61,7 @@ const standstill = 30 * time.Second
 func (p *pipe) Write(b []byte) (int, error) {
 	if !p.began {
 		p.began = true
-		h := p.w.Header()
-		h.Set("Content-Type", "application/json; charset=utf-8")
-		h.Set("Cache-Control", "no-store")
-		h.Set("X-Content-Type-Options", "nosniff")
+		describe(p.w)
 		p.w.WriteHeader(http.StatusOK)
 	}
 	_ = p.control.SetWriteDeadline(time.Now().Add(standstill)) // without one the server's own holds

@@ -2,8 +2,10 @@ package pages
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
@@ -14,10 +16,27 @@ import (
 // maxLaunch is the largest form, in bytes, that an LMS posts.
 const maxLaunch = 256 << 10
 
+// How often an LMS may send learners, whatever comes of it. A whole school may sit behind one
+// address and open the link at once; a key and an address that want more are told when.
+var (
+	launchesOfAddress = limit.Rule{Name: "launch_address", Rate: 300, Period: time.Minute, Burst: 300}
+	launchesOfKey     = limit.Rule{Name: "launch_key", Rate: 600, Period: time.Minute, Burst: 600}
+)
+
 // launch takes the form with which a learner's browser comes from an LMS, and sends the
 // browser on to the student's page.
 func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
-	v, err := s.takeLaunch(w, r)
+	if !s.mayTake(w, r, launchesOfAddress, s.Proxies.Client(r)) {
+		return showTooManyLaunches(w)
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxLaunch)
+	if err := r.ParseForm(); err != nil {
+		return showLaunchFault(w, r, fault.New(fault.Invalid, "not_a_launch", "the form could not be read"))
+	}
+	if !s.mayTake(w, r, launchesOfKey, r.PostForm.Get("oauth_consumer_key")) {
+		return showTooManyLaunches(w)
+	}
+	v, err := s.takeLaunch(r)
 	if err != nil {
 		return showLaunchFault(w, r, err)
 	}
@@ -42,11 +61,7 @@ func (s *Server) admit(r *http.Request, v launch.Visitor) error {
 	return s.Sessions.Begin(r.Context(), v.Account.ID)
 }
 
-func (s *Server) takeLaunch(w http.ResponseWriter, r *http.Request) (launch.Visitor, error) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxLaunch)
-	if err := r.ParseForm(); err != nil {
-		return launch.Visitor{}, fault.New(fault.Invalid, "not_a_launch", "the form could not be read")
-	}
+func (s *Server) takeLaunch(r *http.Request) (launch.Visitor, error) {
 	item, err := edge.IDParam[id.Item](r, "id")
 	if err != nil {
 		return launch.Visitor{}, err
@@ -56,6 +71,20 @@ func (s *Server) takeLaunch(w http.ResponseWriter, r *http.Request) (launch.Visi
 		return launch.Visitor{}, err
 	}
 	return s.Launches.Take(r.Context(), l, catalog.Kind(edge.Param(r, "kind")), item)
+}
+
+// mayTake counts one more; when it is too much, Retry-After says when the next one may come.
+func (s *Server) mayTake(w http.ResponseWriter, r *http.Request, rule limit.Rule, key string) bool {
+	v := s.Limits.Take(r.Context(), rule, key)
+	if !v.Allowed {
+		edge.RetryAfter(w, v.RetryAfter)
+	}
+	return v.Allowed
+}
+
+func showTooManyLaunches(w http.ResponseWriter) error {
+	return show(w, http.StatusTooManyRequests, "failed.html",
+		failPage{Title: "Too many people at once", Text: "So many came through this link that it has to rest for a moment. Open it in your LMS again."})
 }
 
 // showLaunchFault tells the learner, and whoever set the LMS up, what is wrong.

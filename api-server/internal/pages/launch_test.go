@@ -60,6 +60,12 @@ func (l *lms) form(email, roles string) url.Values {
 // launch opens the link in the learner's browser.
 func (l *lms) launch(t *testing.T, b *browser, form url.Values) page {
 	t.Helper()
+	return l.launchFrom(t, b, form, "")
+}
+
+// launchFrom is a launch that a proxy of ours says comes from the address.
+func (l *lms) launchFrom(t *testing.T, b *browser, form url.Values, address string) page {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, l.s.url+l.link, strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +73,7 @@ func (l *lms) launch(t *testing.T, b *browser, form url.Values) page {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Origin", "https://lms.example")
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	r.Header.Set("X-Forwarded-For", address)
 	return b.send(t, r)
 }
 

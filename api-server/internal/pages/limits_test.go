@@ -3,6 +3,7 @@ package pages_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,5 +57,32 @@ func TestSignInWorksWithoutRedis(t *testing.T) {
 	}
 	if n := s.counted(t, "registrar_rate_limit_unchecked_total"); n < 24 {
 		t.Errorf("%v tries were counted as unchecked, want one a rule and try", n)
+	}
+}
+
+// A launch counts whatever comes of it, by the address and by the consumer key.
+func TestLaunchesAreLimited(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, queuetest.New(t))
+	l, b := s.lms(t, "north", s.north), s.browser(t)
+	refused := func(key string, from func(i int) string, burst int) {
+		t.Helper()
+		form := url.Values{"oauth_consumer_key": {key}}
+		const most = 5000 // also for a slow machine, where some are allowed meanwhile
+		for i := range most {
+			p := l.launchFrom(t, b, form, from(i))
+			if p.status == 429 {
+				if p.header.Get("Retry-After") == "" || !strings.Contains(p.body, "Too many people") || i < burst {
+					t.Errorf("launch %d: Retry-After %q\n%s", i, p.header.Get("Retry-After"), p.body)
+				}
+				return
+			}
+		}
+		t.Errorf("%d launches were taken", most)
+	}
+	refused("", func(int) string { return "192.0.2.1" }, 300)
+	refused("of an LMS", func(i int) string { return "198.51.100." + strconv.Itoa(i%250) }, 600)
+	if p := l.launchFrom(t, b, l.form("lena@school.example", "Learner"), "203.0.113.9"); p.status != 303 {
+		t.Errorf("another LMS from another address: %d\n%s", p.status, p.body)
 	}
 }

@@ -76,16 +76,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 // mayTry counts a try at a password; what stops it does not depend on whether there is
 // such an account.
 func (s *Server) mayTry(w http.ResponseWriter, r *http.Request, name string) bool {
-	for _, v := range []limit.Verdict{
-		s.Limits.Take(r.Context(), triesOfAddress, s.Proxies.Client(r)),
-		s.Limits.Take(r.Context(), triesOfName, student.SignInName(name)),
-	} {
-		if !v.Allowed {
-			edge.RetryAfter(w, v.RetryAfter)
-			return false
-		}
-	}
-	return true
+	return s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) && s.mayTake(w, r, triesOfName, student.SignInName(name))
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {

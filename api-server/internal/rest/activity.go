@@ -1,25 +1,26 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"time"
 
-	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 )
 
-type activityBody struct {
-	Status      string        `json:"status"`
-	From        clock.Date    `json:"from"`
-	To          clock.Date    `json:"to"`
-	DayTimeZone string        `json:"day_timezone"`
-	Count       int           `json:"count"`
-	HasMore     bool          `json:"has_more"`
-	NextCursor  string        `json:"next_cursor"`
-	Days        []activityDay `json:"days"`
+// activityHead is what stands before the days of an answer.
+type activityHead struct {
+	Status      string     `json:"status"`
+	From        clock.Date `json:"from"`
+	To          clock.Date `json:"to"`
+	DayTimeZone string     `json:"day_timezone"`
+	Count       int        `json:"count"`
+	HasMore     bool       `json:"has_more"`
+	NextCursor  string     `json:"next_cursor"`
 }
 
 // activityDay is the contract's daily activity row.
@@ -47,47 +48,23 @@ const (
 
 // listActivity answers GET /activity/daily/.
 func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
-	ctx, q := r.Context(), readQuery(r)
+	q := readQuery(r)
 	yesterday := clock.DateIn(s.Clock(), activity.Zone).AddDays(-1)
 	f := activity.Filter{Course: q.course(), Today: s.today()}
 	f.From, f.To = q.days(yesterday, mostActivityDays)
-	limit, who := q.limit(1000, 500), q.who()
-	if err := q.err(); err != nil {
-		return err
-	}
-	at, err := s.start(ctx, q, "activity")
-	if err != nil {
-		return err
-	}
-	o := principal(ctx).Organization.ID
-	if err := s.checkCourse(ctx, o, f.Course); err != nil {
-		return err
-	}
-	if !who.Anybody() {
-		a, err := student.Resolve(ctx, s.DB, o, who)
-		if err != nil {
-			return err
-		}
-		f.User = a.ID
-	}
-	rows, err := activity.List(ctx, s.DB, o, f, activity.PlaceAt(at.At(0), at.At(1)), limit+1)
-	if err != nil {
-		return err
-	}
-	rows, more := cut(rows, limit)
-	if len(rows) > 0 {
-		last := rows[len(rows)-1]
-		at = activity.Place{Date: last.Date, User: last.User}.Numbers()
-	}
-	page, err := s.pageOf(ctx, q, "activity", len(rows), more, at)
-	if err != nil {
-		return err
-	}
-	body := activityBody{"ok", f.From, f.To, activity.Zone.String(), page.Count, page.HasMore, page.NextCursor, make([]activityDay, len(rows))}
-	for i, l := range rows {
-		body.Days[i] = activityDayOf(l, q.zone)
-	}
-	return edge.JSON(w, http.StatusOK, body)
+	return paged[activity.Listed]{
+		name: "activity", array: "days", limit: q.limit(1000, 500), course: f.Course, who: q.who(),
+		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(activity.Listed) error) error {
+			f.User, f.Few = n.user, n.few
+			found, err := activity.List(ctx, s.DB, n.org, f, activity.PlaceAt(after.At(0), after.At(1)), limit)
+			return each(found, err, do)
+		},
+		place: func(l activity.Listed) page.Position { return activity.Place{Date: l.Date, User: l.User}.Numbers() },
+		write: func(b []byte, l activity.Listed) ([]byte, error) { return asJSON(b, activityDayOf(l, q.zone)) },
+		head: func(p pageBody) any {
+			return activityHead{p.Status, f.From, f.To, activity.Zone.String(), p.Count, p.HasMore, p.NextCursor}
+		},
+	}.answer(s, w, r, q)
 }
 
 // days reads from and to, which are the last 30 days up to usualTo where they are not

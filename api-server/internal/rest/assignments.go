@@ -64,59 +64,25 @@ func readAssignment(b *edge.Body) assign.Command {
 	return c
 }
 
-type assignmentsBody struct {
-	pageBody
-	Assignments []wire.Assignment `json:"assignments"`
-}
-
-const listAssignments = "assignments"
-
+// listAssignments answers GET /assignments/.
 func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	limit := q.limit(maxLimit, usualLimit)
 	f := assignment.Filter{
 		Choice: assignment.Choice(q.choice("status", string(assignment.ChooseOpen), string(assignment.ChooseCompleted), string(assignment.ChooseOverdue))),
 		Kinds:  kindNames(q.kinds()), Course: q.course(), Since: q.since("since"), Now: s.Clock(), Today: s.today(),
 	}
-	who := q.who()
-	if err := q.err(); err != nil {
-		return err
-	}
-	ctx, o := r.Context(), principal(r.Context()).Organization.ID
-	from, err := s.start(ctx, q, listAssignments)
-	if err != nil {
-		return err
-	}
-	if err := s.checkCourse(ctx, o, f.Course); err != nil {
-		return err
-	}
-	if f.User, err = s.resolve(ctx, o, who); err != nil {
-		return err
-	}
-	found, err := assignment.List(ctx, s.DB, o, f, from.At(0), limit+1)
-	if err != nil {
-		return err
-	}
-	found, more := cut(found, limit)
-	last := page.Position{from.At(0)}
-	body := assignmentsBody{Assignments: make([]wire.Assignment, len(found))}
-	for i, a := range found {
-		body.Assignments[i] = wire.NewAssignment(a, f.Now, q.zone)
-		last = page.Position{a.Position}
-	}
-	if body.pageBody, err = s.pageOf(ctx, q, listAssignments, len(found), more, last); err != nil {
-		return err
-	}
-	return edge.JSON(w, http.StatusOK, body)
-}
-
-// resolve finds the student whom a list is narrowed to; 0 for nobody in particular.
-func (s *Server) resolve(ctx context.Context, o id.Organization, who student.Who) (id.User, error) {
-	if who.Anybody() {
-		return 0, nil
-	}
-	a, err := student.Resolve(ctx, s.DB, o, who)
-	return a.ID, err
+	return paged[assignment.Listed]{
+		name: "assignments", array: "assignments", limit: q.limit(maxLimit, usualLimit), course: f.Course, who: q.who(),
+		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(assignment.Listed) error) error {
+			f.User, f.Few = n.user, n.few
+			found, err := assignment.List(ctx, s.DB, n.org, f, after.At(0), limit)
+			return each(found, err, do)
+		},
+		place: func(l assignment.Listed) page.Position { return page.Position{l.Position} },
+		write: func(b []byte, l assignment.Listed) ([]byte, error) {
+			return asJSON(b, wire.NewAssignment(l, f.Now, q.zone))
+		},
+	}.answer(s, w, r, q)
 }
 
 func kindNames(kinds []catalog.Kind) []string {

@@ -47,27 +47,19 @@ func (s *Server) listProgress(w http.ResponseWriter, r *http.Request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
-	ctx, o := r.Context(), principal(r.Context()).Organization.ID
-	if err := s.checkCourse(ctx, o, f.Course); err != nil {
+	ctx := r.Context()
+	n, err := s.narrow(ctx, f.Course, who)
+	if err != nil {
 		return err
 	}
-	if !who.Anybody() {
-		a, err := student.Resolve(ctx, s.DB, o, who)
-		if err != nil {
-			return err
-		}
-		f.User = a.ID
-	}
+	f.User, f.Few = n.user, n.few
 	out := edge.NewStream(w)
 	return out.Fail(s.streamProgress(ctx, out, f))
 }
 
 func (s *Server) readProgress(q *query) (progress.Filter, student.Who) {
 	who := q.who()
-	f := progress.Filter{Zone: q.zone, Course: q.course(), Type: q.testType(), Today: s.today()}
-	for _, k := range q.kinds() {
-		f.Kinds = append(f.Kinds, string(k))
-	}
+	f := progress.Filter{Zone: q.zone, Kinds: kindNames(q.kinds()), Course: q.course(), Type: q.testType(), Today: s.today()}
 	most := mostProgressDays
 	if !who.Anybody() {
 		most = mostProgressDaysOne

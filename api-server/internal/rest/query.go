@@ -191,24 +191,3 @@ func (q *query) listOf(ctx context.Context, name string) page.List {
 func (s *Server) start(ctx context.Context, q *query, list string) (page.Position, error) {
 	return s.Cursors.Decode(ctx, q.listOf(ctx, list), q.text("cursor"))
 }
-
-// pageBody is what every paged answer begins with.
-type pageBody struct {
-	Status     string `json:"status"`
-	Count      int    `json:"count"` // of this page
-	HasMore    bool   `json:"has_more"`
-	NextCursor string `json:"next_cursor"` // never null
-}
-
-// pageOf describes a page of count rows that ends at last. An empty page ends where it
-// began, so a caller may always store next_cursor.
-func (s *Server) pageOf(ctx context.Context, q *query, list string, count int, more bool, last page.Position) (pageBody, error) {
-	cursor := q.text("cursor")
-	if count > 0 || cursor == "" {
-		var err error
-		if cursor, err = s.Cursors.Encode(ctx, q.listOf(ctx, list), last); err != nil {
-			return pageBody{}, err
-		}
-	}
-	return pageBody{"ok", count, more, cursor}, nil
-}

@@ -73,46 +73,24 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 	return edge.JSON(w, http.StatusOK, body)
 }
 
-type studentsBody struct {
-	pageBody
-	Students []wire.RosterStudent `json:"students"`
-}
-
-const listStudents = "students"
-
+// listStudents answers GET /students/ without an email.
 func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	limit := q.limit(maxLimit, usualLimit)
 	f := student.RosterFilter{Status: student.RosterStatus(q.choice("status", string(student.RosterActive), string(student.RosterInactive))),
 		Course: q.course(), Today: s.today()}
-	if err := q.err(); err != nil {
-		return err
-	}
-	ctx, o := r.Context(), principal(r.Context()).Organization.ID
-	from, err := s.start(ctx, q, listStudents)
-	if err != nil {
-		return err
-	}
-	if err := s.checkCourse(ctx, o, f.Course); err != nil {
-		return err
-	}
-	found, err := student.Roster(ctx, s.DB, o, f, id.User(from.At(0)), limit+1)
-	if err != nil {
-		return err
-	}
-	found, more := cut(found, limit)
-	last := page.Position{from.At(0)}
-	if len(found) > 0 {
-		last = page.Position{int64(found[len(found)-1].ID)}
-	}
-	body := studentsBody{}
-	if body.Students, err = s.showStudents(ctx, o, found, q); err != nil {
-		return err
-	}
-	if body.pageBody, err = s.pageOf(ctx, q, listStudents, len(found), more, last); err != nil {
-		return err
-	}
-	return edge.JSON(w, http.StatusOK, body)
+	return paged[wire.RosterStudent]{
+		name: "students", array: "students", limit: q.limit(maxLimit, usualLimit), course: f.Course,
+		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(wire.RosterStudent) error) error {
+			found, err := student.Roster(ctx, s.DB, n.org, f, id.User(after.At(0)), limit)
+			if err != nil {
+				return err
+			}
+			shown, err := s.showStudents(ctx, n.org, found, q)
+			return each(shown, err, do)
+		},
+		place: func(l wire.RosterStudent) page.Position { return page.Position{int64(l.UserID)} },
+		write: func(b []byte, l wire.RosterStudent) ([]byte, error) { return asJSON(b, l) },
+	}.answer(s, w, r, q)
 }
 
 // showStudents reads what the page's people have, in two queries for all of them.
@@ -134,21 +112,4 @@ func (s *Server) showStudents(ctx context.Context, o id.Organization, found []st
 		shown[i] = wire.NewRosterStudent(a, members[a.ID], held[a.ID], s.today(), q.zone)
 	}
 	return shown, nil
-}
-
-// checkCourse: another organization's course does not exist for this one.
-func (s *Server) checkCourse(ctx context.Context, o id.Organization, c id.Course) error {
-	if c == 0 {
-		return nil
-	}
-	_, err := course.Find(ctx, s.DB, o, c)
-	return err
-}
-
-// cut takes off the row that was read beyond the page to see whether there is one.
-func cut[T any](rows []T, limit int) ([]T, bool) {
-	if len(rows) > limit {
-		return rows[:limit], true
-	}
-	return rows, false
 }

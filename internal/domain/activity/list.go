@@ -13,6 +13,7 @@ type Filter struct {
 	From, To clock.Date // both inclusive
 	User     id.User    // 0: everybody
 	Course   id.Course  // enrolled in it, whatever the enrolment's status; 0: any
+	Few      []id.User  // the people of Course, where they are few (course.Few); nil: they are not
 	Today    clock.Date // the platform's: decides who is a student
 }
 

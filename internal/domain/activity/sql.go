@@ -191,13 +191,14 @@ func dropPartitions(ctx context.Context, q pg.Querier, keep clock.Date) error {
 	return err
 }
 
-// inScope is the condition on d (activity_days) for a student of organization $1 on the
-// day $2.
-const inScope = `(CASE (SELECT m.role || m.status FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id)
-	WHEN 'memberactive' THEN true
-	ELSE NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id AND m.role <> 'member')
-		AND EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = d.user_id
-			AND e.state = 'running' AND e.start_date <= $2 AND e.grace_period_end >= $2) END)`
+// inScope is the condition on d (rows with user_id) for a student of organization $1 on
+// the day $2. These are scalar subqueries: for EXISTS the planner may read all enrolments
+// into a hash table first.
+const inScope = `coalesce(
+	(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
+	 FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id),
+	(SELECT true FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = d.user_id
+		AND e.state = 'running' AND e.start_date <= $2 AND e.grace_period_end >= $2 LIMIT 1), false)`
 
 func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Place, limit int) ([]Listed, error) {
 	query, args := listQuery(org, f, after, limit)
@@ -216,12 +217,13 @@ func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filt
 // listQuery is written for the filters at hand, so that each has a plan of its own.
 func listQuery(org id.Organization, f Filter, after Place, limit int) (query string, args []any) {
 	args = []any{org, f.Today, f.From, f.To, limit}
+	where := `d.organization_id = $1 AND d.date BETWEEN $3 AND $4`
 	with := func(condition string, values ...any) {
 		for _, v := range values {
 			args = append(args, v)
 			condition = strings.Replace(condition, "?", "$"+strconv.Itoa(len(args)), 1)
 		}
-		query += " AND " + condition
+		where += " AND " + condition
 	}
 	if after.User != 0 {
 		with(`(d.date, d.user_id) > (?::date, ?::bigint)`, after.Date, after.User)
@@ -229,13 +231,20 @@ func listQuery(org id.Organization, f Filter, after Place, limit int) (query str
 	if f.User != 0 {
 		with(`d.user_id = ?`, f.User)
 	}
-	if f.Course != 0 {
-		with(`EXISTS (SELECT FROM enrolments c WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ?)`, f.Course)
+	few := f.Few != nil && f.User == 0
+	if f.Course != 0 && !few {
+		with(`(SELECT true FROM enrolments c WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ? LIMIT 1)`, f.Course)
+	}
+	source := `SELECT d.* FROM activity_days d WHERE ` + where + ` AND ` + inScope
+	if few {
+		args = append(args, f.Few)
+		source = `SELECT d.* FROM (SELECT d.user_id FROM (SELECT unnest($` + strconv.Itoa(len(args)) + `::bigint[]) AS user_id) AS d WHERE ` + inScope + `) AS u
+			CROSS JOIN LATERAL (SELECT d.* FROM activity_days d WHERE d.user_id = u.user_id AND ` + where + ` ORDER BY d.date LIMIT $5) AS d`
 	}
 	return `
 		SELECT d.date, d.user_id, d.first_seen_at, d.last_seen_at, d.visits, d.active_minutes, d.page_views,
 			d.tests_started, d.tests_completed, a.email, a.first_name, a.last_name
-		FROM activity_days d JOIN accounts a ON a.id = d.user_id
-		WHERE d.organization_id = $1 AND d.date BETWEEN $3 AND $4 AND ` + inScope + query + `
-		ORDER BY d.date, d.user_id LIMIT $5`, args
+		FROM (SELECT * FROM (` + source + `) AS found ORDER BY date, user_id LIMIT $5) AS d
+		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = d.user_id LIMIT 1) AS a
+		ORDER BY d.date, d.user_id`, args
 }

@@ -204,6 +204,7 @@ type Filter struct {
 	Kinds  []string // nil: all
 	User   id.User  // 0: everybody's
 	Course id.Course
+	Few    []id.User // the people of Course, where they are few (course.Few); nil: they are not
 	Since  time.Time // assigned then or later; zero: ever
 	Now    time.Time
 	Today  clock.Date // decides who is a student

@@ -136,8 +136,8 @@ func inScope(today int) string {
 	return fmt.Sprintf(`coalesce(
 		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 		 FROM members m WHERE m.organization_id = s.organization_id AND m.user_id = s.user_id),
-		EXISTS (SELECT FROM enrolments e WHERE e.organization_id = s.organization_id AND e.user_id = s.user_id
-			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d))`, today)
+		(SELECT true FROM enrolments e WHERE e.organization_id = s.organization_id AND e.user_id = s.user_id
+			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
 }
 
 const listedColumns = columns + `, a.email, a.first_name, a.last_name, i.title, i.type`
@@ -146,14 +146,14 @@ func (l *Listed) targets() []any {
 	return append(l.Assignment.targets(), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle, &l.ItemType)
 }
 
-// selectPage reads along the index that fits the filter and stops at the page's end.
-func selectPage(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
-	args := []any{org, after, limit, f.Today}
+// pageQuery reads along the index that fits the filter and stops at the page's end.
+func pageQuery(org id.Organization, f Filter, after int64, limit int) (query string, args []any) {
+	args = []any{org, after, limit, f.Today}
 	arg := func(v any) string {
 		args = append(args, v)
 		return fmt.Sprintf("$%d", len(args))
 	}
-	where := []string{`s.organization_id = $1 AND s.position > $2`, inScope(4)}
+	where := []string{`s.organization_id = $1 AND s.position > $2`}
 	switch f.Choice {
 	case ChooseOpen:
 		where = append(where, isOpen)
@@ -166,24 +166,38 @@ func selectPage(ctx context.Context, q pg.Querier, org id.Organization, f Filter
 	if f.User != 0 {
 		where = append(where, `s.user_id = `+arg(f.User))
 	}
-	if f.Course != 0 {
-		where = append(where, `EXISTS (SELECT FROM enrolments x WHERE x.user_id = s.user_id AND x.course_id = `+arg(f.Course)+` AND x.organization_id = $1)`)
+	few := f.Few != nil && f.User == 0
+	if f.Course != 0 && !few {
+		where = append(where, `(SELECT true FROM enrolments x WHERE x.user_id = s.user_id AND x.course_id = `+arg(f.Course)+` AND x.organization_id = $1 LIMIT 1)`)
 	}
 	if !f.Since.IsZero() {
 		// assigned_at follows the position, so the first row of the window bounds it.
 		where = append(where, `s.position >= (SELECT f.position FROM assignments f WHERE f.organization_id = $1 AND f.assigned_at >= `+arg(f.Since)+`
 			ORDER BY f.assigned_at, f.position LIMIT 1)`)
 	}
-	source := `SELECT s.* FROM assignments s WHERE ` + strings.Join(where, ` AND `)
-	if len(f.Kinds) > 0 {
-		source = `SELECT s.* FROM unnest(` + arg(f.Kinds) + `::text[]) AS k(name) CROSS JOIN LATERAL (
-			` + source + ` AND s.kind = k.name ORDER BY s.position LIMIT $3) AS s`
+	source := `SELECT s.* FROM assignments s WHERE ` + strings.Join(append(where, inScope(4)), ` AND `)
+	along := func(list, condition string) string {
+		return `SELECT s.* FROM unnest(` + list + `) AS k(one) CROSS JOIN LATERAL (` + source + ` AND ` + condition + ` ORDER BY s.position LIMIT $3) AS s`
 	}
-	rows, err := q.Query(ctx, `
-		SELECT `+listedColumns+`
-		FROM (SELECT * FROM (`+source+`) AS chosen ORDER BY position LIMIT $3) AS s
-		JOIN accounts a ON a.id = s.user_id JOIN catalog_items i ON i.id = s.item_id
-		ORDER BY s.position`, args...)
+	switch {
+	case few && len(f.Kinds) > 0:
+		source = along(arg(f.Few)+`::bigint[]`, `s.user_id = k.one AND s.kind = ANY (`+arg(f.Kinds)+`)`)
+	case few:
+		source = along(arg(f.Few)+`::bigint[]`, `s.user_id = k.one`)
+	case len(f.Kinds) > 0:
+		source = along(arg(f.Kinds)+`::text[]`, `s.kind = k.one`)
+	}
+	return `
+		SELECT ` + listedColumns + `
+		FROM (SELECT * FROM (` + source + `) AS chosen ORDER BY position LIMIT $3) AS s
+		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = s.user_id LIMIT 1) AS a
+		CROSS JOIN LATERAL (SELECT title, type FROM catalog_items WHERE id = s.item_id LIMIT 1) AS i
+		ORDER BY s.position`, args
+}
+
+func selectPage(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
+	query, args := pageQuery(org, f, after, limit)
+	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

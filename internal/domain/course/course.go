@@ -70,6 +70,20 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization, course id.Cour
 	return c, err
 }
 
+// MaxFew is the largest course whose people's rows of a list are better looked up person by
+// person; those of a larger one are common enough to be met on a walk through the list.
+const MaxFew = 500
+
+// Few are the people who are or were enrolled in the course, when they are few; nil when
+// they are more than MaxFew.
+func Few(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) ([]id.User, error) {
+	users, err := selectEnrolled(ctx, q, org, course, MaxFew+1)
+	if err != nil || len(users) > MaxFew {
+		return nil, err
+	}
+	return users, nil
+}
+
 // Counts are the figures of `GET /organization/`.
 type Counts struct {
 	Courses            int // cancelled ones left out

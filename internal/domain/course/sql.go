@@ -77,6 +77,16 @@ func selectCourse(ctx context.Context, q pg.Querier, org id.Organization, course
 		WHERE c.organization_id = $1 AND c.id = $2`, org, course))
 }
 
+// selectEnrolled gives an empty slice, which is not nil, where there is nobody.
+func selectEnrolled(ctx context.Context, q pg.Querier, org id.Organization, course id.Course, limit int) ([]id.User, error) {
+	rows, err := q.Query(ctx, `
+		SELECT user_id FROM enrolments WHERE organization_id = $1 AND course_id = $2 ORDER BY user_id LIMIT $3`, org, course, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.AppendRows([]id.User{}, rows, pgx.RowTo[id.User])
+}
+
 func lockCourse(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Course) (Course, error) {
 	return oneCourse(tx.Query(ctx, `
 		SELECT `+courseColumns+` FROM courses c JOIN course_types t ON t.name = c.course_type
@@ -235,8 +245,9 @@ func selectOfStudent(ctx context.Context, q pg.Querier, org id.Organization, use
 func selectOfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Enrolment, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+enrolmentColumns+`, `+courseColumns+`
-		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
-		WHERE e.organization_id = $1 AND e.user_id = ANY ($2) ORDER BY e.id`, org, users)
+		FROM unnest($2::bigint[]) AS u(id)
+		CROSS JOIN LATERAL (SELECT * FROM enrolments WHERE organization_id = $1 AND user_id = u.id OFFSET 0) AS e
+		JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type ORDER BY e.id`, org, users)
 	if err != nil {
 		return nil, err
 	}

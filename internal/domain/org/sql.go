@@ -214,8 +214,8 @@ func selectBelongings(ctx context.Context, q pg.Querier, user id.User) ([]Belong
 
 func selectMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
 	rows, err := q.Query(ctx, `
-		SELECT user_id, role, status, created_via, joined_at FROM members
-		WHERE organization_id = $1 AND user_id = ANY ($2)`, org, users)
+		SELECT u.id, m.role, m.status, m.created_via, m.joined_at FROM unnest($2::bigint[]) AS u(id)
+		CROSS JOIN LATERAL (SELECT role, status, created_via, joined_at FROM members WHERE organization_id = $1 AND user_id = u.id LIMIT 1) AS m`, org, users)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -65,7 +64,8 @@ func fetchResults(ctx context.Context, q pg.Querier) ([]finalResult, error) {
 	})
 }
 
-// resultsQuery is written for the filters at hand, so that each has a plan of its own.
+// resultsQuery is written for the filters at hand, so that each has a plan of its own. It
+// gives everybody's results for a large course: selectStudents leaves the others out.
 func resultsQuery(org id.Organization, f Filter, from, to time.Time) (query string, args []any) {
 	args = []any{org, from, to}
 	with := func(condition string, value any) {
@@ -75,29 +75,36 @@ func resultsQuery(org id.Organization, f Filter, from, to time.Time) (query stri
 	if f.User != 0 {
 		with(`r.user_id = ?`, f.User)
 	}
-	if f.Course != 0 {
-		with(`EXISTS (SELECT FROM enrolments c WHERE c.organization_id = $1 AND c.user_id = r.user_id AND c.course_id = ?)`, f.Course)
-	}
 	if len(f.Kinds) > 0 {
 		with(`r.kind = ANY (?)`, f.Kinds)
 	}
 	if f.Type != "" {
 		with(`r.kind = 'test' AND r.type = ?`, f.Type)
 	}
-	return `
+	query = `
 		SELECT r.completed_at, r.user_id, r.kind, r.type, r.score_e4, r.max_score_e4 FROM results r
-		WHERE r.organization_id = $1 AND r.position IS NOT NULL AND r.completed_at >= $2 AND r.completed_at < $3` + query + `
-		ORDER BY r.completed_at`, args
+		WHERE r.organization_id = $1 AND r.position IS NOT NULL AND r.completed_at >= $2 AND r.completed_at < $3` + query
+	if f.Few != nil && f.User == 0 {
+		args = append(args, f.Few)
+		query = `SELECT r.* FROM unnest($` + strconv.Itoa(len(args)) + `::bigint[]) AS u(id)
+			CROSS JOIN LATERAL (` + query + ` AND r.user_id = u.id OFFSET 0) AS r`
+	}
+	return query + ` ORDER BY r.completed_at`, args
 }
 
-// selectStudents leaves out of the users who is no student on the day today.
-func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Student, error) {
+// selectStudents leaves out of the users who is no student on the day today, or not of the
+// filter's course.
+func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, f Filter) ([]Student, error) {
 	rows, err := q.Query(ctx, `
-		SELECT a.id, a.email, a.first_name, a.last_name FROM accounts a
-		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
-		WHERE a.id = ANY ($2) AND coalesce(m.role, 'member') = 'member' AND (m.status = 'active' OR EXISTS (
-			SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id
-				AND e.state = 'running' AND e.start_date <= $3 AND e.grace_period_end >= $3))`, org, users, today)
+		SELECT u.id, a.email, a.first_name, a.last_name
+		FROM unnest($2::bigint[]) AS u(id) CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = u.id LIMIT 1) AS a
+		WHERE coalesce(
+			(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
+			 FROM members m WHERE m.organization_id = $1 AND m.user_id = u.id),
+			(SELECT true FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = u.id
+				AND e.state = 'running' AND e.start_date <= $3 AND e.grace_period_end >= $3 LIMIT 1), false)
+		AND ($4::bigint = 0 OR (SELECT true FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = u.id AND e.course_id = $4 LIMIT 1))`,
+		org, users, f.Today, f.Course)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ type Filter struct {
 	Zone     *time.Location // in which a result's day is the one of its completion
 	User     id.User        // 0: everybody
 	Course   id.Course      // enrolled in it, whatever the enrolment's status; 0: any
+	Few      []id.User      // the people of Course, where they are few (course.Few); nil: they are not
 	Kinds    []string       // none: all
 	Type     string         // a test type; "": any
 	Today    clock.Date     // the platform's: decides who is a student
@@ -99,7 +100,7 @@ func (s *stream) meet(ctx context.Context, rows []Row) error {
 	if len(unknown) == 0 {
 		return nil
 	}
-	found, err := selectStudents(ctx, s.q, s.org, unknown, s.filter.Today)
+	found, err := selectStudents(ctx, s.q, s.org, unknown, s.filter)
 	for _, who := range found {
 		s.students[who.User] = &who
 	}

@@ -15,6 +15,7 @@ type Filter struct {
 	Type   string   // of tests; "": any
 	User   id.User  // 0: everybody's
 	Course id.Course
+	Few    []id.User // the people of Course, where they are few (course.Few); nil: they are not
 	Since  time.Time // became final then or later; zero: ever
 	Until  time.Time // became final before; zero: ever
 	Today  clock.Date
@@ -33,43 +34,60 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 	return selectLatest(ctx, q, org, user, limit)
 }
 
-// List gives up to limit final results of the organization's students, as they are today,
-// whose position is above after, by position.
-func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
-	var few []id.User
-	if f.Course != 0 && f.User == 0 {
-		var err error
-		if few, err = selectFew(ctx, q, org, f.Course); err != nil {
-			return nil, err
-		}
+// List calls each with up to limit final results of the organization's students, as they
+// are today, whose position is above after, by position. What each is given changes when it
+// returns; its error ends the list.
+func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int, each func(*Listed) error) (err error) {
+	switch {
+	case f.User != 0 || f.Few != nil:
+	case f.windowed():
+		return listWindow(ctx, q, org, f, after, limit, each)
+	case f.Course != 0:
+		return listCourse(ctx, q, org, f, after, limit, each)
 	}
-	if f.windowed() && f.User == 0 && few == nil {
-		return listWindow(ctx, q, org, f, after, limit)
-	}
+	_, err = eachOf(ctx, q, newPage(org, f, after, limit), each)
+	return err
+}
+
+// walk is the number of positions that are searched for results of a large course before
+// its people are looked up after all: they may have no results for a long time.
+const walk = 16 << 10
+
+// listCourse lists those of a large course.
+func listCourse(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int, each func(*Listed) error) error {
 	p := newPage(org, f, after, limit)
-	p.few = few
-	return selectPage(ctx, q, p)
+	p.stretches = []stretch{{after + 1, after + 1 + walk}}
+	n, err := eachOf(ctx, q, p, each)
+	if err != nil || n == limit {
+		return err
+	}
+	if last, err := selectLast(ctx, q, org); err != nil || last <= after+walk {
+		return err
+	}
+	p = newPage(org, f, after+walk, limit-n)
+	p.byPerson = true
+	_, err = eachOf(ctx, q, p, each)
+	return err
 }
 
 // listWindow reads the stretches of the window one after the other, more and more of them
 // at a time, until the page is full.
-func listWindow(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
+func listWindow(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int, each func(*Listed) error) error {
 	stretches, err := selectStretches(ctx, q, org, f, after)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var found []Listed
-	for n := 1; len(stretches) > 0 && len(found) < limit; n *= 4 {
-		p := newPage(org, f, after, limit-len(found))
+	for n := 1; len(stretches) > 0 && limit > 0; n *= 4 {
+		p := newPage(org, f, after, limit)
 		p.stretches = stretches[:min(n, len(stretches))]
 		stretches = stretches[len(p.stretches):]
-		more, err := selectPage(ctx, q, p)
+		read, err := eachOf(ctx, q, p, each)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		found = append(found, more...)
+		limit -= read
 	}
-	return found, nil
+	return nil
 }
 
 // RebuildSpans makes the spans of an organization anew from its results. It is for loads

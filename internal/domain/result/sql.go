@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -154,13 +155,14 @@ func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string)
 
 // inScope is the condition on r (rows with organization_id and user_id) for an active
 // member of the student role, or somebody who has access by an enrolment on the day of
-// parameter number today and is not of the staff.
+// parameter number today and is not of the staff. These are scalar subqueries: for EXISTS
+// the planner may read all enrolments into a hash table first.
 func inScope(today int) string {
 	return fmt.Sprintf(`coalesce(
 		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 		 FROM members m WHERE m.organization_id = r.organization_id AND m.user_id = r.user_id),
-		EXISTS (SELECT FROM enrolments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
-			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d))`, today)
+		(SELECT true FROM enrolments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
+			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
 }
 
 func selectReturned(ctx context.Context, q pg.Querier, today clock.Date, limit int) ([]Student, error) {
@@ -186,34 +188,22 @@ func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users 
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Person])
 }
 
-// maxFew is the largest course whose people's results are looked up one by one; a larger
-// one is common enough for its results to be met on a walk through all of them.
-const maxFew = 200
-
-// selectFew reads the people of a small course; nil for a large one.
-func selectFew(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) ([]id.User, error) {
-	rows, err := q.Query(ctx, `SELECT user_id FROM enrolments WHERE course_id = $2 AND organization_id = $1 LIMIT $3`, org, course, maxFew+1)
-	if err != nil {
-		return nil, err
-	}
-	users, err := pgx.CollectRows(rows, pgx.RowTo[id.User])
-	if len(users) > maxFew {
-		return nil, err
-	}
-	return append([]id.User{}, users...), err
+func selectLast(ctx context.Context, q pg.Querier, org id.Organization) (last int64, err error) {
+	err = q.QueryRow(ctx, `SELECT coalesce((SELECT last FROM result_positions WHERE organization_id = $1), 0)`, org).Scan(&last)
+	return last, err
 }
 
 // page builds the statement of one page.
 type page struct {
 	Filter
-	few       []id.User // of the course, when they are few
-	stretches []stretch // of the window of time
+	byPerson  bool      // look the course's people up one by one; always so when they are few
+	stretches []stretch // where to look alone; nil: everywhere
 	args      []any
 	where     []string
 }
 
 func newPage(org id.Organization, f Filter, after int64, limit int) *page {
-	return &page{Filter: f, args: []any{org, after, limit, f.Today}}
+	return &page{Filter: f, byPerson: f.Few != nil && f.User == 0, args: []any{org, after, limit, f.Today}}
 }
 
 // stretch is positions from low to below high.
@@ -258,8 +248,9 @@ func (p *page) and(condition string) { p.where = append(p.where, condition) }
 // so that a page costs its own length wherever in the list it is.
 func (p *page) source() string {
 	p.and(`r.organization_id = $1 AND r.position > $2`)
-	p.and(inScope(4))
-	window := p.windowed()
+	if !p.byPerson {
+		p.and(inScope(4))
+	}
 	since, until := `'-infinity'::timestamptz`, `'infinity'::timestamptz`
 	if !p.Since.IsZero() {
 		since = p.arg(p.Since) + `::timestamptz`
@@ -267,7 +258,7 @@ func (p *page) source() string {
 	if !p.Until.IsZero() {
 		until = p.arg(p.Until) + `::timestamptz`
 	}
-	if window {
+	if p.windowed() {
 		p.and(`r.final_at >= ` + since + ` AND r.final_at < ` + until)
 	}
 	switch {
@@ -275,11 +266,10 @@ func (p *page) source() string {
 		p.and(`r.user_id = ` + p.arg(p.User))
 		p.ofKinds()
 		p.ofCourse()
-	case p.few != nil:
+	case p.byPerson:
 		p.ofKinds()
-		return `SELECT r.* FROM unnest(` + p.arg(p.few) + `::bigint[]) AS u(id) CROSS JOIN LATERAL (
-			SELECT r.* FROM results r WHERE r.user_id = u.id AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
-	case window:
+		return p.ofPeople()
+	case p.stretches != nil:
 		p.ofKinds()
 		p.ofCourse()
 		if len(p.stretches) == 1 { // bounds that the planner knows let it read in order
@@ -311,8 +301,24 @@ func (p *page) ofKinds() {
 
 func (p *page) ofCourse() {
 	if p.Course != 0 {
-		p.and(`EXISTS (SELECT FROM enrolments x WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1)`)
+		p.and(`(SELECT true FROM enrolments x WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1 LIMIT 1)`)
 	}
+}
+
+// ofPeople takes a page of each person's positions, from the index alone, and then the rows
+// of the first of them.
+func (p *page) ofPeople() string {
+	var people string
+	if p.Few != nil {
+		people = `SELECT unnest(` + p.arg(p.Few) + `::bigint[])`
+	} else {
+		people = `SELECT user_id FROM enrolments WHERE organization_id = $1 AND course_id = ` + p.arg(p.Course) + ` ORDER BY user_id`
+	}
+	return `SELECT r.* FROM (SELECT o.position
+			FROM (SELECT r.user_id FROM (SELECT $1::bigint AS organization_id, p.id AS user_id FROM (` + people + `) AS p(id)) AS r WHERE ` + inScope(4) + `) AS u
+			CROSS JOIN LATERAL (SELECT r.position FROM results r WHERE r.user_id = u.user_id AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS o
+			ORDER BY o.position LIMIT $3) AS w
+		CROSS JOIN LATERAL (SELECT * FROM results WHERE organization_id = $1 AND position = w.position LIMIT 1) AS r`
 }
 
 // ofTypes takes a page of each type that is asked for, along its index.
@@ -347,18 +353,28 @@ func (p *page) statement() string {
 	return `
 		SELECT ` + columns + `, a.email, a.first_name, a.last_name, i.title
 		FROM (SELECT * FROM (` + p.source() + `) AS chosen ORDER BY position LIMIT $3) AS r
-		JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = r.user_id LIMIT 1) AS a
+		CROSS JOIN LATERAL (SELECT title FROM catalog_items WHERE id = r.item_id LIMIT 1) AS i
 		ORDER BY r.position`
 }
 
-func selectPage(ctx context.Context, q pg.Querier, p *page) ([]Listed, error) {
+// eachOf calls each with every row of the page, which is valid until it returns, and
+// counts them.
+func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error) (n int, err error) {
 	statement := p.statement()
-	// Planned for its own values each time: organizations differ by thousands of times.
-	rows, err := q.Query(ctx, statement, append([]any{pgx.QueryExecModeCacheDescribe}, p.args...)...)
+	rows, err := q.Query(ctx, statement, p.args...)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return pgx.CollectRows(rows, scanListed)
+	var l Listed
+	var score, highest decimal.Number // a final result has both
+	l.Score, l.MaxScore = &score, &highest
+	// PostgreSQL's own types: one with a name of ours costs a conversion a value.
+	targets := []any{&l.Ref, &l.Kind, &l.Type, (*int64)(&l.User), (*int64)(&l.Item), (*int64)(&l.Assignment), (*string)(&l.Attempt), &l.Section,
+		(*string)(&l.State), &l.StartedAt, &l.CompletedAt, &l.ReleasedAt, (*int64)(&score), (*int64)(&highest), (*[]byte)(&l.Sections),
+		&l.FinalAt, &l.Position, &l.Parked, &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle}
+	_, err = pgx.ForEachRow(rows, targets, func() error { n++; return each(&l) })
+	return n, err
 }
 
 func rebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
@@ -386,12 +402,10 @@ func selectLatest(ctx context.Context, q pg.Querier, org id.Organization, user i
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanListed)
-}
-
-func scanListed(row pgx.CollectableRow) (l Listed, err error) {
-	var sections *string
-	err = row.Scan(append(l.targets(&sections), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle)...)
-	l.take(sections)
-	return l, err
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
+		var sections *string
+		err = row.Scan(append(l.targets(&sections), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle)...)
+		l.take(sections)
+		return l, err
+	})
 }

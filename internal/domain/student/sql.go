@@ -305,21 +305,23 @@ func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email 
 }
 
 // Conditions on p (people of the roster) for having access on the day $5, and for having
-// had it or having left.
+// had it or having left, and for what they are not. These are scalar subqueries: for EXISTS
+// the planner may read whole tables into a hash first.
 const (
-	hasAccess = `EXISTS (SELECT FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
-		AND x.state = 'running' AND x.start_date <= $5 AND x.grace_period_end >= $5)`
-	isGone = `(EXISTS (SELECT FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive')
-		OR EXISTS (SELECT FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
-			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5)))`
+	hasAccess = `coalesce((SELECT true FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
+		AND x.state = 'running' AND x.start_date <= $5 AND x.grace_period_end >= $5 LIMIT 1), false)`
+	isGone = `coalesce((SELECT true FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
+		(SELECT true FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
+			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5) LIMIT 1), false)`
+	notMember = `(SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id) IS NULL`
+	notStaff  = `coalesce((SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id), 'member') = 'member'`
 )
 
 // selectRoster walks members and enrolments by user id, each along its index, and merges
 // the two: neither list has to be read beyond the page.
 func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
 	// Every parameter has to be in the statement, used or not.
-	chosen := `($4::bigint = 0 OR EXISTS (SELECT FROM enrolments x WHERE x.course_id = $4 AND x.organization_id = $1 AND x.user_id = p.user_id))
-		AND $5::date IS NOT NULL`
+	chosen := `$4::bigint IS NOT NULL AND $5::date IS NOT NULL`
 	switch f.Status {
 	case RosterActive:
 		chosen += ` AND ` + hasAccess
@@ -327,21 +329,23 @@ func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f Rost
 		chosen += ` AND NOT ` + hasAccess + ` AND ` + isGone
 	case RosterAny:
 	}
+	// Who is enrolled and no member is rare, and looked for no further than the members go.
 	members := `SELECT p.user_id FROM members p WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
-	enrolled := `SELECT DISTINCT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.user_id > $2 AND ` + chosen + `
-		AND NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id)
+	enrolled := `SELECT DISTINCT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.user_id > $2
+		AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m) AND ` + notMember + ` AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
 	if f.Course != 0 {
-		enrolled = `SELECT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + chosen + `
-			AND NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id AND m.role <> 'member')
+		enrolled = `SELECT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + notStaff + ` AND ` + chosen + `
 			ORDER BY p.user_id LIMIT $3`
 		members = `SELECT NULL::bigint AS user_id WHERE false`
 	}
 	rows, err := q.Query(ctx, `
-		SELECT `+accountColumns+` FROM accounts a
-		JOIN (SELECT user_id FROM ((`+members+`) UNION (`+enrolled+`)) AS both_of ORDER BY user_id LIMIT $3) AS chosen ON chosen.user_id = a.id
-		ORDER BY a.id`, org, after, limit, f.Course, f.Today)
+		WITH m AS MATERIALIZED (`+members+`)
+		SELECT `+accountColumns+`
+		FROM (SELECT user_id FROM (SELECT user_id FROM m UNION (`+enrolled+`)) AS both_of ORDER BY user_id LIMIT $3) AS chosen
+		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = chosen.user_id LIMIT 1) AS a
+		ORDER BY chosen.user_id`, org, after, limit, f.Course, f.Today)
 	if err != nil {
 		return nil, err
 	}

@@ -208,7 +208,7 @@ func (b *batch) events(changes []result.Change) []webhook.Event {
 		if !c.Places || !p.InScope {
 			continue
 		}
-		shown := wire.NewFinalResult(result.Listed{Result: c.Result, Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
+		shown := wire.NewFinalResult(&result.Listed{Result: c.Result, Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
 			ItemTitle: b.items[c.Item].Title}, b.PublicURL, time.UTC)
 		events = append(events, webhook.Event{Type: webhook.ResultFinal, User: c.User, Data: shown})
 	}

@@ -85,23 +85,39 @@ func TestAReaderMissesNothing(t *testing.T) {
 	done := make(chan struct{})
 	go func() { writing.Wait(); close(done) }()
 	seen, pages := follow(t, db, org, done)
-	rows, err := result.List(t.Context(), db, org, result.Filter{Today: clock.DateIn(time.Now(), time.UTC)}, 0, 10*sessions)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := list(t, db, org, 0, 10*sessions)
 	if len(rows) != len(seen) || len(rows) < sessions/2 || pages < 10 {
 		t.Errorf("%d results, %d seen on %d pages", len(rows), len(seen), pages)
 	}
 	for _, r := range rows {
-		if seen[r.Ref] != *r.Score {
-			t.Errorf("%s is %v, and was last seen as %v", r.Ref, *r.Score, seen[r.Ref])
+		if seen[r.ref] != r.score {
+			t.Errorf("%s is %v, and was last seen as %v", r.ref, r.score, seen[r.ref])
 		}
 	}
 	var events, positions int64
-	err = db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM webhook_events), (SELECT last FROM result_positions)`).Scan(&events, &positions)
+	err := db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM webhook_events), (SELECT last FROM result_positions)`).Scan(&events, &positions)
 	if err != nil || events != positions {
 		t.Errorf("%d events of %d times that a result became final (%v)", events, positions, err)
 	}
+}
+
+// row is what the test needs of a listed result.
+type row struct {
+	ref      string
+	score    decimal.Number
+	position int64
+}
+
+func list(t *testing.T, db *pg.DB, org id.Organization, after int64, limit int) (rows []row) {
+	t.Helper()
+	err := result.List(t.Context(), db, org, result.Filter{Today: clock.DateIn(time.Now(), time.UTC)}, after, limit, func(l *result.Listed) error {
+		rows = append(rows, row{l.Ref, *l.Score, l.Position})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 // linger is a transaction that stores a result, takes the counter and commits late, or
@@ -135,15 +151,12 @@ func follow(t *testing.T, db *pg.DB, org id.Organization, done <-chan struct{}) 
 			last = true
 		default:
 		}
-		rows, err := result.List(t.Context(), db, org, result.Filter{Today: clock.DateIn(time.Now(), time.UTC)}, position, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := list(t, db, org, position, 7)
 		for _, r := range rows {
-			if r.Position <= position {
-				t.Fatalf("position %d after %d", r.Position, position)
+			if r.position <= position {
+				t.Fatalf("position %d after %d", r.position, position)
 			}
-			position, seen[r.Ref] = r.Position, *r.Score
+			position, seen[r.ref] = r.position, r.score
 		}
 		pages++
 		if last && len(rows) == 0 {

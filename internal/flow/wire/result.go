@@ -49,7 +49,7 @@ var noSections = json.RawMessage(`{}`)
 
 // NewFinalResult shows a result that is final, with its timestamps in loc; publicURL is
 // the base of its link.
-func NewFinalResult(l result.Listed, publicURL string, loc *time.Location) FinalResult {
+func NewFinalResult(l *result.Listed, publicURL string, loc *time.Location) FinalResult {
 	f := FinalResult{ID: l.Ref, Kind: catalog.Kind(l.Kind),
 		Student: Person{UserID: l.User, Email: student.Email(l.Email), FirstName: l.FirstName, LastName: l.LastName},
 		Item:    ResultItem{l.Item, l.ItemTitle, l.Type, catalog.TypeLabel(l.Type)}, Attempt: l.Attempt,
@@ -65,8 +65,8 @@ func NewFinalResult(l result.Listed, publicURL string, loc *time.Location) Final
 	return f
 }
 
-// NewResult shows a result of the list.
-func NewResult(l result.Listed, publicURL string, loc *time.Location) Result {
+// NewResult shows a result of the list; it is good as long as l is not changed.
+func NewResult(l *result.Listed, publicURL string, loc *time.Location) Result {
 	r := Result{FinalResult: NewFinalResult(l, publicURL, loc)}
 	if l.Section != "" {
 		r.SectionPracticed = &l.Section

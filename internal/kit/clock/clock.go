@@ -49,7 +49,12 @@ type Timestamp time.Time
 
 // MarshalJSON implements json.Marshaler.
 func (t Timestamp) MarshalJSON() ([]byte, error) {
-	return []byte(time.Time(t).Format(`"` + wire + `"`)), nil
+	return AppendTimestamp(nil, t), nil
+}
+
+// AppendTimestamp appends t as MarshalJSON writes it.
+func AppendTimestamp(b []byte, t Timestamp) []byte {
+	return time.Time(t).AppendFormat(b, `"`+wire+`"`)
 }
 
 // UnmarshalJSON implements json.Unmarshaler; any RFC 3339 offset is read.

@@ -41,9 +41,9 @@ type ReceiverOptions struct {
 	Addr    string // host:port
 	Certs   Certs
 	Listen  func(ctx context.Context, addr string) (net.Listener, error) // nil: on this machine's own network
-	LogFile string  // one JSON line a request is appended; "" for none
-	Respond Respond // nil: RespondByPath
-	Forget  bool    // keep no journal in memory, for a receiver that runs for days
+	LogFile string                                                       // one JSON line a request is appended; "" for none
+	Respond Respond                                                      // nil: RespondByPath
+	Forget  bool                                                         // keep no journal in memory, for a receiver that runs for days
 }
 
 // Received is one request, as the log has it.

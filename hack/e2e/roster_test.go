@@ -195,12 +195,16 @@ func (h *house) killBlocked(look, hold *pgx.Conn, phase, lock, at string) {
 	h.t.Helper()
 	tx, err := hold.Begin(h.t.Context())
 	must(h.t, err)
-	defer func() { _ = tx.Rollback(context.WithoutCancel(h.t.Context())) }()
+	defer func() {
+		_ = tx.Rollback(context.WithoutCancel(h.t.Context()))
+		eventually(h.t, look, "the killed worker's transactions are over", `SELECT NOT EXISTS (
+			SELECT FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL)`)
+	}()
 	_, err = tx.Exec(h.t.Context(), lock)
 	must(h.t, err)
 	h.start(h.worker, h.settings.Ports.WorkerPrivate)
 	eventually(h.t, look, "the worker is "+phase, `SELECT EXISTS (
-		SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`)
+		SELECT FROM pg_stat_activity WHERE `+fmt.Sprint(hold.PgConn().PID())+` = ANY (pg_blocking_pids(pid)))`)
 	must(h.t, h.worker.Kill())
 	var got string
 	must(h.t, look.QueryRow(h.t.Context(), `SELECT concat_ws(' ', state, people_done, classes_done) FROM roster_runs WHERE state <> 'uploading'`).Scan(&got))

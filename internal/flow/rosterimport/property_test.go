@@ -192,7 +192,7 @@ func (h *house) planOf(t testing.TB, r roster.Run) string {
 		t.Fatal(err)
 	}
 	p.changes = changes
-	if p.classes, err = roster.ClassChanges(t.Context(), h.DB, r.ID, 0, 1000); err != nil {
+	if p.classes, err = roster.NextClassChanges(t.Context(), h.DB, r.ID, 0, 1000); err != nil {
 		t.Fatal(err)
 	}
 	if p.issues, _, err = roster.Issues(t.Context(), h.DB, r.ID, 0, 1000); err != nil {

@@ -24,9 +24,10 @@ var update = flag.Bool("update", false, "write the answers that are shown in doc
 // elsewhere says which test runs the pages whose blocks are not commands for a Registrar that
 // runs.
 var elsewhere = map[string]string{
-	"webhooks.md": "TestTheDocumentedProgramsVerifyARealDelivery", // programs that check a signature
-	"operator.md": "TestTheOperatorPageIsTrue",                    // on a Kubernetes
-	"roster.md":   "TestThePageOnRostersIsTrue",
+	"webhooks.md":   "TestTheDocumentedProgramsVerifyARealDelivery", // programs that check a signature
+	"operator.md":   "TestTheOperatorPageIsTrue",                    // on a Kubernetes
+	"operations.md": "TestTheChartOnANode",                          // on a Kubernetes with the chart
+	"roster.md":     "TestThePageOnRostersIsTrue",
 }
 
 // A block of a page: its language, its text, and where it is. Blocks in lists are indented.

@@ -35,7 +35,7 @@ type benchCase struct {
 }
 
 // cases are run in this order.
-var cases = slices.Concat(webhookCases, provisionCases, rosterCases, readingCases, planCases)
+var cases = slices.Concat(webhookCases, provisionCases, rosterCases, readingCases, planCases, consoleCases)
 
 // run is what a case is given.
 type run struct {

@@ -61,6 +61,8 @@ type runPage struct {
 	Run     roster.Run
 	Held    bool
 	Applied bool // and can be taken back
+	Running bool
+	Total   int64 // changes that a running import carries out; 0: not known yet
 	Groups  []group
 	Issues  []roster.Issue
 }
@@ -75,11 +77,17 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	}
 	c := run.Counts
 	p := runPage{frame: f, Run: run, Held: run.State == roster.Waiting, Applied: run.State == roster.Applied && run.Undoes == 0}
+	if p.Running = !run.State.Over(); run.State == roster.Applying {
+		p.Total = max(int64(c.Create+c.Update), run.PeopleDone)
+	}
 	for _, g := range []struct {
 		title  string
 		action roster.Action
 		total  int
 	}{{"Deactivated", roster.Leave, c.Deactivate}, {"Added", roster.Create, c.Create}, {"Changed", roster.Update, c.Update - c.Deactivate}} {
+		if g.total == 0 {
+			continue
+		}
 		changes, err := roster.ChangesOf(r.Context(), s.DB, run.ID, g.action, 0, shown)
 		if err != nil {
 			return err

@@ -79,3 +79,20 @@ func TestOnlyOwnersAndAdminsReviewImports(t *testing.T) {
 		t.Errorf("after discarding:\n%s", page)
 	}
 }
+
+func TestARunningImportShowsHowFarItIs(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	path := s.hold(t)
+	b := s.signedIn(t, "adam")
+	for state, text := range map[string]string{"queued": "waits for its turn", "applying": "3 of 8 changes are carried out"} {
+		if _, err := s.DB.Exec(t.Context(), `UPDATE roster_runs SET state = $1, people_done = 3 WHERE state IN ('held', 'queued', 'applying')`, state); err != nil {
+			t.Fatal(err)
+		}
+		status, page, _ := b.get(t, path)
+		want(t, state, status, page, 200, text, "Look again")
+		if strings.Contains(page, "Approve and apply") || strings.Contains(page, "Take the import back") {
+			t.Errorf("%s: the page offers what cannot be done:\n%s", state, page)
+		}
+	}
+}

@@ -286,7 +286,11 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 }
 
 func selectChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action Action, after int64, limit int) ([]Change, error) {
-	rows, err := q.Query(ctx, selectChange+`AND action = $4 ORDER BY n LIMIT $3`, run, after, limit, action)
+	rare := ""
+	if action != Create {
+		rare = ` AND action <> 'create'` // what the index of the others is limited to
+	}
+	rows, err := q.Query(ctx, selectChange+`AND action = $4`+rare+` ORDER BY n LIMIT $3`, run, after, limit, action)
 	if err != nil {
 		return nil, err
 	}

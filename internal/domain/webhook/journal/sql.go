@@ -313,8 +313,8 @@ func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id
 			WHERE user_id = $2 AND organization_id = $1 ORDER BY id DESC LIMIT $3) AS v
 		LEFT JOIN webhook_endpoints e ON e.organization_id = $1
 		LEFT JOIN LATERAL (SELECT id, status FROM webhook_deliveries
-			WHERE endpoint_id = e.id AND event_id = v.id AND id >= uuid7_floor(uuid7_time(v.id) - interval '1 second')
-			  AND id < uuid7_floor(uuid7_time(v.id) + interval '10 seconds') LIMIT 1) AS d ON true
+			WHERE endpoint_id = e.id AND event_id = v.id AND id >= uuid7_floor(uuid7_time(v.id) - interval '100 milliseconds')
+			  AND id < uuid7_floor(uuid7_time(v.id) + interval '1 second') LIMIT 1) AS d ON true
 		ORDER BY v.id DESC, e.id`, org, user, limit)
 	if err != nil {
 		return nil, err

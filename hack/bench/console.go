@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+)
+
+var consoleCases = []benchCase{
+	{"console", "every page of the console, signed in as an owner of the estate's largest organization", consolePages},
+}
+
+// mostPage is how long a page may take at the 95th percentile, at its server.
+const mostPage = 50 * time.Millisecond
+
+// furniture is what an estate does not have: a URL with a month of deliveries, an audit log
+// and a large import that is held. Statements may run again on a kept estate.
+var furniture = []string{
+	`INSERT INTO directory (user_id, organization_id, name, surname, email)
+		SELECT a.id, m.organization_id, directory_key(a.first_name || ' ' || a.last_name), directory_key(a.last_name || ' ' || a.first_name), a.email
+		FROM members m JOIN accounts a ON a.id = m.user_id ON CONFLICT DO NOTHING`,
+	`WITH e AS (INSERT INTO webhook_endpoints (organization_id, slot, url, switched_on, created_at, updated_at)
+			SELECT id, 10, 'https://hooks.estate.school/in', false, now(), now() FROM organizations WHERE slug = 'estate-0' ON CONFLICT DO NOTHING RETURNING id, organization_id),
+		h AS (INSERT INTO webhook_health (endpoint_id) SELECT id FROM e),
+		v AS (INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data)
+			SELECT uuid7(), e.organization_id, m.user_id, 'student.joined', now(), '{}'
+			FROM e JOIN LATERAL (SELECT user_id FROM members WHERE organization_id = e.organization_id) AS m ON true CROSS JOIN generate_series(1, 10) RETURNING id, organization_id),
+		d AS (INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, attempts, due_at, finished_at)
+			SELECT v.id, v.organization_id, e.id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END, 1, now(), now() FROM v, e RETURNING id, endpoint_id)
+		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, request_headers, response_body)
+		SELECT id, 1, endpoint_id, now(), 1000, 'delivered', 'delivered', '{"X-Service-Event": "student.joined"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
+	`INSERT INTO audit_log (organization_id, actor, action, target, created_at)
+		SELECT o.id, 'owner@estate.school', 'sent test event', 'https://hooks.estate.school/in', now()
+		FROM organizations o CROSS JOIN generate_series(1, 100000) WHERE o.slug = 'estate-0' AND NOT EXISTS (SELECT FROM audit_log WHERE organization_id = o.id)`,
+	`WITH s AS (INSERT INTO roster_sources (organization_id, name, created_at, updated_at)
+			SELECT id, 'default', now(), now() FROM organizations WHERE slug = 'estate-0' ON CONFLICT DO NOTHING RETURNING id, organization_id),
+		r AS (INSERT INTO roster_runs (organization_id, source_id, mode, state, requested_by, created, updated, deactivated, issues, reasons, created_at, updated_at)
+			SELECT organization_id, id, 'authoritative_snapshot', 'held', 'Key', 0, 200000, 100, 200000, '[]', now(), now() FROM s RETURNING id, source_id, organization_id),
+		i AS (INSERT INTO roster_identities (source_id, organization_id, external_id, user_id, present)
+			SELECT r.source_id, r.organization_id, 'EXT-' || m.user_id, m.user_id, true FROM r JOIN members m ON m.organization_id = r.organization_id),
+		c AS (INSERT INTO roster_changes (run_id, n, line, action, effects, external_id, email, first_name, last_name)
+			SELECT r.id, n, n, CASE WHEN n > 199900 THEN 'deactivate' ELSE 'update' END, 0, 'EXT-' || n, n || '@estate.school', 'Student', 'No. ' || n FROM r CROSS JOIN generate_series(1, 200000) AS n)
+		INSERT INTO roster_issues (run_id, n, file, line, person_external_id, code, severity, message)
+		SELECT r.id, n, 'people.csv', n, 'EXT-' || n, 'suspicious_value', 'warning', 'begins with =' FROM r CROSS JOIN generate_series(1, 200000) AS n`,
+	`ANALYZE`,
+}
+
+// visitor is a browser without a picture: it keeps cookies.
+type visitor struct {
+	http.Client
+	base string
+}
+
+func (h *house) visitor(ctx context.Context, slug string) (*visitor, error) {
+	const password = "a long walk along the estate"
+	name := "owner@" + slug + ".school"
+	err := h.platform(ctx, http.MethodPut, "organizations/"+slug+"/staff/"+name, `{"first_name": "Olga", "role": "owner", "password": "`+password+`"}`, nil)
+	if err != nil {
+		return nil, err
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	v := &visitor{http.Client{Jar: jar}, h.settings.PublicURL()}
+	_, err = v.do(ctx, http.MethodPost, "/sign-in/", url.Values{"name": {name}, "password": {password}, "next": {"/console/" + slug + "/"}})
+	return v, err
+}
+
+// do gives the page that a request leads to.
+func (v *visitor) do(ctx context.Context, method, path string, form url.Values) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, v.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	res, err := v.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	page, err := io.ReadAll(res.Body)
+	if err == nil && (res.StatusCode != http.StatusOK || strings.Contains(res.Request.URL.Path, "sign-in")) {
+		err = fmt.Errorf("%s leads to %s: %s", path, res.Request.URL, res.Status)
+	}
+	return string(page), err
+}
+
+func consolePages(ctx context.Context, r *run) (err error) {
+	h, err := newHouse(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	e, err := h.estate(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, sql := range furniture {
+		if _, err := h.db.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	v, err := h.visitor(ctx, "estate-0")
+	if err != nil {
+		return err
+	}
+	paths, err := v.pages(ctx, e.orgs[0].firstUser+int64(e.orgs[0].students)/2)
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		all, err := repeat(100, func(int) (time.Duration, error) {
+			began := time.Now()
+			_, err := v.do(ctx, http.MethodGet, path, nil)
+			return time.Since(began), err
+		})
+		if err != nil {
+			return err
+		}
+		p95 := all.at(.95)
+		r.verdict(strings.TrimPrefix(path, "/console/estate-0"), p95 < mostPage, "p95 %v (below %v), p50 %v", p95, mostPage, all.at(.5))
+	}
+	return h.printStatements(ctx, r)
+}
+
+// pages are all of them, each with what there is most of on it.
+func (v *visitor) pages(ctx context.Context, student int64) ([]string, error) {
+	const base = "/console/estate-0/"
+	paths := []string{"", "students/", "students/?q=student", "students/?q=no.+1", "students/?q=s", "students/?q=nobody", fmt.Sprintf("students/?q=EXT-%d", student),
+		fmt.Sprintf("students/%d/", student), "api-keys/", "webhooks/", "roster-runs/", "plans/", "audit-log/", "audit-log/?before=5000"}
+	for _, follow := range []struct{ page, link string }{
+		{"students/?q=student", `students/(\?q=[^"]*after=[^"]*)|href="(\?q=[^"]*after=[^"]*)"`}, {"webhooks/", `webhooks/\d+/`}, {"roster-runs/", `roster-runs/\d+/`},
+	} {
+		page, err := v.do(ctx, http.MethodGet, base+follow.page, nil)
+		if err != nil {
+			return nil, err
+		}
+		found := regexp.MustCompile(follow.link).FindStringSubmatch(page)
+		if found == nil {
+			return nil, fmt.Errorf("%s has no link %s", follow.page, follow.link)
+		}
+		link := found[len(found)-1]
+		if strings.HasPrefix(link, "?") {
+			link = "students/" + strings.ReplaceAll(link, "&amp;", "&")
+		}
+		paths = append(paths, link)
+		if strings.HasPrefix(link, "webhooks/") {
+			more, err := v.deliveries(ctx, base, link+"deliveries/")
+			if err != nil {
+				return nil, err
+			}
+			paths = append(paths, more...)
+		}
+	}
+	for i := range paths {
+		paths[i] = base + paths[i]
+	}
+	return paths, nil
+}
+
+// deliveries are the pages of a URL's log.
+func (v *visitor) deliveries(ctx context.Context, base, list string) ([]string, error) {
+	page, err := v.do(ctx, http.MethodGet, base+list, nil)
+	if err != nil {
+		return nil, err
+	}
+	one := regexp.MustCompile(`dlv_[0-9a-f]+`).FindAllString(page, -1)
+	if len(one) == 0 {
+		return nil, errors.New("the log shows no delivery")
+	}
+	return []string{list, list + "?status=declined", list + "?status=exhausted", list + "?status=waiting", list + "?before=" + one[len(one)-1], list + one[0] + "/"}, nil
+}

@@ -95,15 +95,11 @@ func (v *visitor) do(ctx context.Context, method, path string, form url.Values) 
 }
 
 func consolePages(ctx context.Context, r *run) (err error) {
-	h, err := newHouse(ctx, r)
+	h, e, err := openEstate(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.close()) }()
-	e, err := h.estate(ctx, r)
-	if err != nil {
-		return err
-	}
 	for _, sql := range furniture {
 		if _, err := h.db.Exec(ctx, sql); err != nil {
 			return err

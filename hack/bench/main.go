@@ -5,6 +5,7 @@
 //	go run ./hack/bench                      all cases
 //	go run ./hack/bench webhook-throughput   some
 //	go run ./hack/bench -scale 0.1           a tenth of the size, for a look
+//	go run ./hack/bench -report docs/benchmarks.md
 //
 // The case "reading" needs minutes to make its ten million results. A folder keeps them, so that
 // they are made once and measured often, also by hand:
@@ -16,7 +17,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -46,6 +49,8 @@ type run struct {
 	estate string // a folder that keeps the estate of "reading"; "" for none
 
 	statements bool // show what each statement cost
+
+	figures []figure // of the case that runs
 }
 
 // size scales a number of things.
@@ -64,7 +69,9 @@ func (r *run) verdict(what string, ok bool, format string, args ...any) {
 	if !ok {
 		word = "MISSED"
 	}
-	r.printf("  %-34s %-8s %s", what, word, fmt.Sprintf(format, args...))
+	f := figure{what: what, text: fmt.Sprintf(format, args...), reached: ok}
+	r.figures = append(r.figures, f)
+	r.printf("  %-34s %-8s %s", what, word, f.text)
 }
 
 func main() {
@@ -73,6 +80,7 @@ func main() {
 	statements := flag.Bool("statements", false, "show what each SQL statement cost, and log the plans of slow ones (with -keep)")
 	estate := flag.String("estate", "", "folder that keeps the data of reading: made when it is not there, else measured as it is")
 	serve := flag.Bool("serve", false, "serve the estate until Ctrl-C, for measurements by hand, and measure nothing")
+	reportTo := flag.String("report", "", "file for a report in Markdown")
 	list := flag.Bool("list", false, "list the cases")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -84,7 +92,7 @@ func main() {
 		return
 	}
 	r := &run{out: os.Stdout, scale: *scale, keep: *keep, estate: *estate, statements: *statements}
-	do := func() error { return runAll(ctx, r, flag.Args()) }
+	do := func() error { return reported(ctx, r, flag.Args(), *reportTo) }
 	if *serve {
 		do = func() error { return serveEstate(ctx, r) }
 	}
@@ -94,21 +102,52 @@ func main() {
 	}
 }
 
-func runAll(ctx context.Context, r *run, names []string) error {
+// reported runs the cases, says how many figures were missed, and writes the report to a file.
+func reported(ctx context.Context, r *run, names []string, file string) error {
+	p, err := runAll(ctx, r, names)
+	if p == nil {
+		return err
+	}
+	r.printf("%d figures missed in %s", p.missed(), time.Since(p.began).Round(time.Second))
+	if file != "" {
+		err = errors.Join(err, os.WriteFile(file, p.markdown(context.WithoutCancel(ctx), r.scale), 0o644))
+	}
+	return err
+}
+
+// runAll runs the cases whose names begin with one of names, or all. A case that fails does not
+// keep the others from running.
+func runAll(ctx context.Context, r *run, names []string) (*report, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(cases, func(c benchCase) bool { return strings.HasPrefix(c.name, name) }) {
-			return fmt.Errorf("there is no case %q; -list shows them", name)
+			return nil, fmt.Errorf("there is no case %q; -list shows them", name)
 		}
 	}
+	p := &report{began: time.Now()}
+	var errs []error
 	for _, c := range cases {
 		chosen := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(c.name, name) })
-		if !chosen {
+		if !chosen || ctx.Err() != nil {
 			continue
 		}
-		r.printf("%s: %s", c.name, c.about)
-		if err := c.run(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+		o := r.one(ctx, c)
+		p.cases = append(p.cases, o)
+		if o.err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.name, o.err))
 		}
 	}
-	return nil
+	return p, errors.Join(append(errs, ctx.Err())...)
+}
+
+// one runs a case and keeps what it says.
+func (r *run) one(ctx context.Context, c benchCase) outcome {
+	r.printf("%s: %s", c.name, c.about)
+	var said bytes.Buffer
+	began, own := time.Now(), *r
+	own.out, own.figures = io.MultiWriter(r.out, &said), nil
+	err := c.run(ctx, &own)
+	if err != nil {
+		r.printf("  FAILED: %v", err)
+	}
+	return outcome{name: c.name, about: c.about, took: time.Since(began), figures: own.figures, said: said.String(), err: err}
 }

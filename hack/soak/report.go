@@ -53,7 +53,11 @@ func (r *report) checked(what string, n int) {
 
 // find is something lost or wrong.
 func (r *report) find(format string, args ...any) {
+	const enough = 1000 // a roster's file is longer than anyone reads
 	text := fmt.Sprintf(format, args...)
+	if len(text) > enough {
+		text = text[:enough/2] + " … " + text[len(text)-enough/2:]
+	}
 	fmt.Fprintln(os.Stderr, "FOUND:", text)
 	r.locked(func() { r.findings = append(r.findings, text) })
 }

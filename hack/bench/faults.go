@@ -15,5 +15,10 @@ func faults(ctx context.Context, r *run) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", "run", "./hack/test", "--", "-v", "-run", "TestEveryEventArrivesThroughAllFaults", "./hack/e2e", "-args", "-events", "20000", "-outage", "20s")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, r.out
-	return cmd.Run()
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	r.verdict("through all faults", true, "every event received by every healthy URL, at most 1 % twice, each signature right; off after exactly 50 failures",
+		"holds over 20,000 events: the test's own lines are below")
+	return nil
 }

@@ -35,6 +35,8 @@ type house struct {
 	keeper   webhook.Keeper
 
 	api, worker, sender *stack.Program // the last two are nil in a kept house
+
+	r *run
 }
 
 // newHouse starts everything; close ends it.
@@ -55,7 +57,7 @@ func openHouse(ctx context.Context, r *run, kept string) (_ *house, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{kept: kept}
+	h := &house{kept: kept, r: r}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
@@ -250,6 +252,7 @@ func (h *house) printStatements(ctx context.Context, r *run) error {
 
 // close ends everything and removes the data.
 func (h *house) close() error {
+	h.notePeaks()
 	var err error
 	if h.db != nil {
 		h.db.Close()
@@ -272,6 +275,18 @@ func (h *house) close() error {
 		err = errors.Join(err, os.RemoveAll(h.dir))
 	}
 	return err
+}
+
+// notePeaks notes the most memory that what runs has held.
+func (h *house) notePeaks() {
+	for name, p := range map[string]*stack.Program{"api-server": h.api, "worker": h.worker, "webhook-sender": h.sender} {
+		if p != nil {
+			h.r.peak(name, peakRSS(p.Identity().PID))
+		}
+	}
+	if h.redis != nil {
+		h.r.peak("Redis", peakRSS(h.redis.PID()))
+	}
 }
 
 // organization makes one through the platform API and returns its id.
@@ -316,27 +331,4 @@ func private(ctx context.Context, port int, path string) ([]byte, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	return io.ReadAll(resp.Body)
-}
-
-// profiles takes CPU profiles of the worker and the sender into the run's folder, when it has one,
-// and returns what waits for them.
-func (h *house) profiles(ctx context.Context, r *run, seconds int) (wait func()) {
-	if r.keep == "" {
-		return func() {}
-	}
-	done := make(chan struct{})
-	ports := h.privatePorts()
-	for p, port := range ports {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			if text, err := private(ctx, port, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)); err == nil {
-				_ = os.WriteFile(filepath.Join(r.keep, p.Name+".cpu"), text, 0o600) // a profile is a by-product
-			}
-		}()
-	}
-	return func() {
-		for range ports {
-			<-done
-		}
-	}
 }

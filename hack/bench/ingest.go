@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/registrar-dev/registrar/hack/internal/svg"
 )
 
 // ingestScene is a house with one organization of n students.
@@ -27,24 +28,8 @@ func ingestScene(ctx context.Context, r *run, students, urls int) (*scene, *esta
 	return s, e, err
 }
 
-// parallel makes calls until the time is over, two at a time, and returns how many a second.
-func parallel(ctx context.Context, lasting time.Duration, call func(ctx context.Context, n int64) error) (float64, error) {
-	var next, done atomic.Int64
-	errs := make([]error, 2)
-	began := time.Now()
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			for errs[i] == nil && time.Since(began) < lasting {
-				if errs[i] = call(ctx, next.Add(1)); errs[i] == nil {
-					done.Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return float64(done.Load()) / time.Since(began).Seconds(), errors.Join(errs...)
-}
+// callers are as many as call at once: a core each.
+const callers = 2
 
 func activityIngest(ctx context.Context, r *run) (err error) {
 	const events = 10_000
@@ -66,20 +51,24 @@ func activityIngest(ctx context.Context, r *run) (err error) {
 	bodies := []string{body(), body(), body(), body()}
 	var calls atomic.Int64
 	cpu := s.cpu()
-	rate, err := parallel(ctx, r.lasting(15*time.Second), func(ctx context.Context, n int64) error {
+	profiled := s.profiles(ctx, r, r.lasting(10*time.Second))
+	done, err := load(ctx, callers, r.lasting(15*time.Second), func(ctx context.Context) error {
 		var receipt struct{ Accepted int }
-		err := s.platform(ctx, http.MethodPost, "activity", bodies[n%int64(len(bodies))], &receipt)
+		err := s.platform(ctx, http.MethodPost, "activity", bodies[calls.Add(1)%int64(len(bodies))], &receipt)
 		if err == nil && receipt.Accepted != events {
 			err = fmt.Errorf("%d of %d events were accepted", receipt.Accepted, events)
 		}
-		calls.Store(n)
 		return err
 	})
+	profiled()
 	if err != nil {
 		return err
 	}
 	r.printf("  CPU a 1,000 events: %s", s.cpu().since(cpu, int(calls.Load())*events/1000))
-	r.verdict("events a second", rate*events >= 50_000, "%.0f (at least 50,000)", rate*events)
+	rate := done.rate() * events
+	r.step("a call with 10,000 events", done.times, done.rate())
+	r.draw(svg.Rows{Title: "Events a second", Unit: "/s", Rows: []svg.Row{bar("POST /activity", rate, 50_000, svg.Blue)}})
+	r.verdict("events a second", rate >= 50_000, "at least 50,000", "%.0f", rate)
 	return s.printStatements(ctx, r)
 }
 
@@ -98,7 +87,10 @@ func workIngest(ctx context.Context, r *run) (err error) {
 	}
 	at := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
 	cpu := s.cpu()
-	rate, err := parallel(ctx, r.lasting(20*time.Second), func(ctx context.Context, n int64) error {
+	profiled := s.profiles(ctx, r, r.lasting(15*time.Second))
+	var calls atomic.Int64
+	done, err := load(ctx, callers, r.lasting(20*time.Second), func(ctx context.Context) error {
+		n := calls.Add(1)
 		var b strings.Builder
 		for i := range records {
 			fmt.Fprintf(&b, `,{"kind":"test","id":"b%d-%d","organization":"quiet","user_id":%d,"item_id":%d,"attempt":"practice","state":"finished",
@@ -106,6 +98,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 		}
 		return s.platform(ctx, http.MethodPost, "work", `{"records":[`+b.String()[1:]+`]}`, nil)
 	})
+	profiled()
 	if err != nil {
 		return err
 	}
@@ -115,6 +108,9 @@ func workIngest(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	r.printf("  CPU a result: %s", s.cpu().since(cpu, max(1, results)))
-	r.verdict("results a second", rate*records >= 5000 && results > 0 && deliveries >= results, "%.0f (at least 5,000), %d results and %d deliveries are stored", rate*records, results, deliveries)
+	rate := done.rate() * records
+	r.step("a call with 1,000 final results", done.times, done.rate())
+	r.draw(svg.Rows{Title: "Final results a second, with their events and deliveries", Unit: "/s", Rows: []svg.Row{bar("POST /work", rate, 5000, svg.Blue)}})
+	r.verdict("results a second", rate >= 5000 && results > 0 && deliveries >= results, "at least 5,000, each with its delivery", "%.0f; %d results and %d deliveries are stored", rate, results, deliveries)
 	return s.printStatements(ctx, r)
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -13,8 +15,8 @@ import (
 // completeFile is in a kept estate's folder once the data is whole.
 const completeFile = "complete"
 
-// openEstate starts a house with the estate in it: the kept one, where the run names a folder and
-// there is one; else a new one. The caller closes the house.
+// openEstate starts a house with the estate of the run's folder in it, which is made when it is
+// not there. The caller closes the house.
 func openEstate(ctx context.Context, r *run) (h *house, e *estate, err error) {
 	whole, err := prepareFolder(r.estate)
 	if err != nil {
@@ -34,20 +36,20 @@ func openEstate(ctx context.Context, r *run) (h *house, e *estate, err error) {
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	e = &estate{house: h, conn: conn, r: r}
+	complete := filepath.Join(r.estate, completeFile)
 	if whole {
-		return h, e, e.recall(ctx)
+		made, err := os.ReadFile(complete)
+		r.printf("  the estate was made before, with %s", bytes.TrimSpace(made))
+		return h, e, errors.Join(err, e.recall(ctx))
 	}
-	if err := e.load(ctx); err != nil || r.estate == "" {
+	if err := e.load(ctx); err != nil {
 		return h, e, err
 	}
-	return h, e, os.WriteFile(filepath.Join(r.estate, completeFile), fmt.Appendf(nil, "scale %g\n", r.scale), 0o600)
+	return h, e, os.WriteFile(complete, fmt.Appendf(nil, "scale %g in %s\n", r.scale, time.Since(e.began).Round(time.Second)), 0o600)
 }
 
 // prepareFolder makes the folder of a kept estate and says whether a whole one is there.
 func prepareFolder(dir string) (whole bool, err error) {
-	if dir == "" {
-		return false, nil
-	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return false, err
 	}

@@ -5,10 +5,12 @@
 //	go run ./hack/bench                      all cases
 //	go run ./hack/bench webhook-throughput   some
 //	go run ./hack/bench -scale 0.1           a tenth of the size, for a look
+//	go run ./hack/bench -keep /tmp/bench     keeps each case's logs, chart and CPU profiles
 //	go run ./hack/bench -report docs/benchmarks.md
 //
-// The case "reading" needs minutes to make its ten million results. A folder keeps them, so that
-// they are made once and measured often, also by hand:
+// The report has a chart of each case in the folder docs/benchmarks, and says which functions
+// cost most. The cases "reading" and "console" need minutes to make their ten million results.
+// A folder keeps them, so that they are made once and measured often, also by hand:
 //
 //	go run ./hack/bench -estate /var/tmp/estate reading   makes what is not there; then measures
 //	go run ./hack/bench -estate /var/tmp/estate -serve    serves it until Ctrl-C: prints the address and
@@ -29,6 +31,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/registrar-dev/registrar/hack/stack"
 )
 
 // benchCase is one thing that is measured. Files register theirs in cases.
@@ -44,13 +48,13 @@ var cases = slices.Concat(webhookCases, provisionCases, rosterCases, readingCase
 type run struct {
 	out   io.Writer
 	scale float64 // of the case's size; 1 is the full one
-	keep  string  // a folder for logs and profiles; "" for none
+	keep  string  // a folder for logs, charts and profiles, a case its own; "" for none
 
-	estate string // a folder that keeps the estate of "reading"; "" for none
+	estate string // a folder that keeps the estate of "reading" and "console"
 
 	statements bool // show what each statement cost
 
-	figures []figure // of the case that runs
+	found *findings // of the case that runs
 }
 
 // size scales a number of things.
@@ -63,24 +67,13 @@ func (r *run) lasting(d time.Duration) time.Duration {
 
 func (r *run) printf(format string, args ...any) { fmt.Fprintf(r.out, format+"\n", args...) }
 
-// verdict prints a figure beside its bound.
-func (r *run) verdict(what string, ok bool, format string, args ...any) {
-	word := "reached"
-	if !ok {
-		word = "MISSED"
-	}
-	f := figure{what: what, text: fmt.Sprintf(format, args...), reached: ok}
-	r.figures = append(r.figures, f)
-	r.printf("  %-34s %-8s %s", what, word, f.text)
-}
-
 func main() {
 	scale := flag.Float64("scale", 1, "size of the cases; 0.1 is a tenth")
-	keep := flag.String("keep", "", "folder for logs and CPU profiles")
+	keep := flag.String("keep", "", "folder for each case's logs, chart and CPU profiles")
 	statements := flag.Bool("statements", false, "show what each SQL statement cost, and log the plans of slow ones (with -keep)")
-	estate := flag.String("estate", "", "folder that keeps the data of reading: made when it is not there, else measured as it is")
+	estate := flag.String("estate", "", "folder that keeps the data of reading and console: made when it is not there, else measured as it is")
 	serve := flag.Bool("serve", false, "serve the estate until Ctrl-C, for measurements by hand, and measure nothing")
-	reportTo := flag.String("report", "", "file for a report in Markdown")
+	reportTo := flag.String("report", "", "file for a report in Markdown; its charts come into a folder beside it")
 	list := flag.Bool("list", false, "list the cases")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -91,15 +84,37 @@ func main() {
 		}
 		return
 	}
-	r := &run{out: os.Stdout, scale: *scale, keep: *keep, estate: *estate, statements: *statements}
+	r := &run{out: os.Stdout, scale: *scale, keep: *keep, estate: *estate, statements: *statements, found: &findings{}}
 	do := func() error { return reported(ctx, r, flag.Args(), *reportTo) }
 	if *serve {
 		do = func() error { return serveEstate(ctx, r) }
 	}
-	if err := do(); err != nil {
+	if err := r.withFolders(ctx, *reportTo != "", do); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
 	}
+}
+
+// withFolders lends the run the folders that it needs and was not given: one for the estate, so
+// that it is made once, and one for the profiles of a report.
+func (r *run) withFolders(ctx context.Context, profiles bool, do func() error) (err error) {
+	user, err := stack.ServiceUser()
+	if err != nil {
+		return err
+	}
+	for _, folder := range []struct {
+		name   *string
+		needed bool
+	}{{&r.estate, true}, {&r.keep, profiles}} {
+		if *folder.name != "" || !folder.needed {
+			continue
+		}
+		if *folder.name, err = stack.TempDir(ctx, user); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(*folder.name)) }()
+	}
+	return do()
 }
 
 // reported runs the cases, says how many figures were missed, and writes the report to a file.
@@ -108,9 +123,10 @@ func reported(ctx context.Context, r *run, names []string, file string) error {
 	if p == nil {
 		return err
 	}
-	r.printf("%d figures missed in %s", p.missed(), time.Since(p.began).Round(time.Second))
+	missed, all := p.missed()
+	r.printf("%d of %d figures missed; all took %s", missed, all, p.took.Round(time.Second))
 	if file != "" {
-		err = errors.Join(err, os.WriteFile(file, p.markdown(context.WithoutCancel(ctx), r.scale), 0o644))
+		err = errors.Join(err, p.write(context.WithoutCancel(ctx), file))
 	}
 	return err
 }
@@ -123,7 +139,7 @@ func runAll(ctx context.Context, r *run, names []string) (*report, error) {
 			return nil, fmt.Errorf("there is no case %q; -list shows them", name)
 		}
 	}
-	p := &report{began: time.Now()}
+	p := &report{began: time.Now(), scale: r.scale}
 	var errs []error
 	for _, c := range cases {
 		chosen := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(c.name, name) })
@@ -136,18 +152,35 @@ func runAll(ctx context.Context, r *run, names []string) (*report, error) {
 			errs = append(errs, fmt.Errorf("%s: %w", c.name, o.err))
 		}
 	}
+	p.took = time.Since(p.began)
 	return p, errors.Join(append(errs, ctx.Err())...)
 }
 
-// one runs a case and keeps what it says.
+// caseLimit ends a case that hangs, so that the others still run.
+const caseLimit = 20 * time.Minute
+
+// one runs a case and keeps what it measures and says.
 func (r *run) one(ctx context.Context, c benchCase) outcome {
 	r.printf("%s: %s", c.name, c.about)
+	ctx, cancel := context.WithTimeout(ctx, caseLimit)
+	defer cancel()
 	var said bytes.Buffer
 	began, own := time.Now(), *r
-	own.out, own.figures = io.MultiWriter(r.out, &said), nil
-	err := c.run(ctx, &own)
-	if err != nil {
+	own.out, own.found = io.MultiWriter(r.out, &said), &findings{}
+	var err error
+	if own.keep, err = r.folder(c.name); err == nil {
+		err = c.run(ctx, &own)
+	}
+	o := outcome{findings: *own.found, name: c.name, about: c.about, took: time.Since(began), said: said.String()}
+	if own.keep != "" {
+		var later error
+		o.costs, later = costs(own.keep, mostCosts)
+		_, drawn := o.writeChart(own.keep)
+		err = errors.Join(err, later, drawn)
+	}
+	if o.err = err; err != nil {
 		r.printf("  FAILED: %v", err)
 	}
-	return outcome{name: c.name, about: c.about, took: time.Since(began), figures: own.figures, said: said.String(), err: err}
+	r.printf("  %s took %s", c.name, o.took.Round(time.Second))
+	return o
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/hack/internal/svg"
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -74,10 +75,29 @@ func planPass(ctx context.Context, r *run) (err error) {
 		return float64(p.cpu["worker"]+p.cpu["postgres"]) / float64(p.plans)
 	}
 	bound := time.Duration(float64(plansBound) * r.scale)
-	r.verdict("the pass over all", last.took < bound, "%.1f s (under %.0f)", last.took.Seconds(), bound.Seconds())
-	r.verdict("a plan's cost, many beside few", cost(last) <= 1.25*cost(first), "%.2f times (about 1: at most 1.25)", cost(last)/cost(first))
-	r.verdict("the worker's memory", last.rss <= first.rss+first.rss/2, "%d MiB with %d plans, %d MiB with %d", first.rss>>20, first.plans, last.rss>>20, last.plans)
+	drawPasses(r, all, bound)
+	r.verdict("the pass over all", last.took < bound, fmt.Sprintf("under %.0f s", bound.Seconds()), "%.1f s", last.took.Seconds())
+	r.verdict("a plan's cost, many beside few", cost(last) <= 1.25*cost(first), "about 1: at most 1.25 times", "%.2f times", cost(last)/cost(first))
+	r.verdict("the worker's memory", last.rss <= first.rss+first.rss/2, "at most 1.5 times", "%d MiB with %d plans, %d MiB with %d", first.rss>>20, first.plans, last.rss>>20, last.plans)
 	return nil
+}
+
+// drawPasses shows how a pass grows with the plans, and that a plan's cost does not.
+func drawPasses(r *run, all []passed, bound time.Duration) {
+	took := svg.Rows{Title: "Time of the pass", Unit: "s"}
+	cost := svg.Rows{Title: "CPU time of a plan", Unit: "µs"}
+	for i, p := range all {
+		name := fmt.Sprintf("%d plans", p.plans)
+		row := bar(name, p.took.Seconds(), 0, svg.Blue)
+		if i == len(all)-1 {
+			row.Bound = bound.Seconds()
+		}
+		took.Rows = append(took.Rows, row)
+		perPlan := func(of string) float64 { return float64(p.cpu[of].Microseconds()) / float64(p.plans) }
+		cost.Rows = append(cost.Rows, svg.Row{Name: name, Parts: []svg.Part{{Name: "worker", Color: svg.Blue, Value: perPlan("worker")}, {Name: "PostgreSQL", Color: svg.Green, Value: perPlan("postgres")}}})
+	}
+	r.draw(took)
+	r.draw(cost)
 }
 
 // onePass starts a worker and waits until no plan is due any more.
@@ -94,7 +114,7 @@ func (h *house) onePass(ctx context.Context, r *run, conn *pgx.Conn, n int) (p p
 		return p, err
 	}
 	defer func() { err = errors.Join(err, h.worker.Stop()) }()
-	defer h.profiles(ctx, r, 15)()
+	defer h.profiles(ctx, r, r.lasting(8*time.Second))()
 	for due := true; due; {
 		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return p, err
@@ -107,6 +127,7 @@ func (h *house) onePass(ctx context.Context, r *run, conn *pgx.Conn, n int) (p p
 		}
 	}
 	p.took, p.plans, p.rss = time.Since(began), n, peakRSS(h.worker.Identity().PID)
+	r.peak("worker", p.rss)
 	p.cpu = cpuTimes{"worker": procTime(h.worker.Identity().PID), "postgres": familyTime(h.postgres.Identity().PID) - before}
 	if err := conn.QueryRow(ctx, `SELECT sum(calls) FROM pg_stat_statements`).Scan(&p.calls); err != nil {
 		return p, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/internal/plansim"
@@ -43,20 +41,10 @@ func simulate(ctx context.Context, r *run) (err error) {
 	if err := w.Table(ctx, r.out); err != nil {
 		return err
 	}
-	picture, err := w.Picture(ctx)
-	if err != nil {
+	if r.found.picture, err = w.Picture(ctx); err != nil {
 		return err
 	}
-	folder := r.keep
-	if folder == "" {
-		folder = os.TempDir()
-	}
-	name := filepath.Join(folder, "plan-simulation.svg")
-	if err := os.WriteFile(name, []byte(picture), 0o600); err != nil {
-		return err
-	}
-	r.printf("  picture: %s", name)
-	r.verdict("rules", broken == nil, "%d rules held over %d students and %d days, of them %d after each day", plansim.Count(), o.Students, o.Days, plansim.EachDay())
+	r.verdict("rules", broken == nil, "no rule is broken", "%d rules held over %d students and %d days, of them %d after each day", plansim.Count(), o.Students, o.Days, plansim.EachDay())
 	if broken != nil {
 		return fmt.Errorf("rules were broken: %w", broken)
 	}

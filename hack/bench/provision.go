@@ -7,12 +7,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/registrar-dev/registrar/hack/internal/svg"
 )
 
 var provisionCases = []benchCase{
@@ -42,23 +43,23 @@ func provisioning(ctx context.Context, r *run) (err error) {
 	}
 	p := &partner{house: h, key: key.Key}
 	lasting := r.lasting(12 * time.Second)
-	if _, err := p.load(ctx, lasting/6, p.create); err != nil { // connections, plans and the default course
+	if _, err := load(ctx, clients, lasting/6, p.create); err != nil { // connections, plans and the default course
 		return err
 	}
-	profile := h.apiProfile(ctx, r, int(lasting.Seconds()))
+	profile := h.profiles(ctx, r, lasting)
 	before := h.cpu()
-	created, err := p.load(ctx, lasting, p.create)
+	created, err := load(ctx, clients, lasting, p.create)
 	if err != nil {
 		return err
 	}
 	profile()
-	r.printf("  %-34s %s", "CPU time of a creation", h.cpu().since(before, created.calls))
+	r.printf("  %-34s %s", "CPU time of a creation", h.cpu().since(before, len(created.times)))
 	before = h.cpu()
-	repeated, err := p.load(ctx, lasting, p.repeat)
+	repeated, err := load(ctx, clients, lasting, p.repeat)
 	if err != nil {
 		return err
 	}
-	r.printf("  %-34s %s", "CPU time of a repeat", h.cpu().since(before, repeated.calls))
+	r.printf("  %-34s %s", "CPU time of a repeat", h.cpu().since(before, len(repeated.times)))
 	rss := peakRSS(h.api.Identity().PID)
 	if err := h.printStatements(ctx, r); err != nil {
 		return err
@@ -67,15 +68,19 @@ func provisioning(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	again, err := p.load(ctx, lasting, p.create)
+	again, err := load(ctx, clients, lasting, p.create)
 	if err != nil {
 		return err
 	}
 	rate := (created.rate() + again.rate()) / 2 // around pgbench, as the data grows
-	r.verdict("creations", rate >= 0.6*bare, "%.0f/s (p99 %s), pgbench with the same SQL %.0f/s: %.0f %% (at least 60 %%)",
-		rate, created.p99().Round(100*time.Microsecond), bare, 100*rate/bare)
-	r.verdict("repeats", repeated.rate() >= 2*rate, "%.0f/s: %.1f times the creations (at least 2)", repeated.rate(), repeated.rate()/rate)
-	r.verdict("peak memory of api-server", rss < 150<<20, "%d MiB (less than 150)", rss>>20)
+	r.step("creation of a student", created.times, created.rate())
+	r.step("creation of a student, after pgbench", again.times, again.rate())
+	r.step("repeat: already provisioned", repeated.times, repeated.rate())
+	r.draw(svg.Rows{Title: "Calls a second of 16 clients", Unit: "/s", Rows: []svg.Row{bar("creations", rate, 0.6*bare, svg.Blue),
+		bar("pgbench with the same SQL", bare, 0, svg.Grey), bar("repeats", repeated.rate(), 2*rate, svg.Blue)}})
+	r.verdict("creations", rate >= 0.6*bare, "at least 60 % of pgbench's with the same SQL", "%.0f/s, pgbench %.0f/s: %.0f %%", rate, bare, 100*rate/bare)
+	r.verdict("repeats", repeated.rate() >= 2*rate, "at least twice the creations", "%.0f/s: %.1f times", repeated.rate(), repeated.rate()/rate)
+	r.verdict("peak memory of api-server", rss < 150<<20, "below 150 MiB", "%d MiB", rss>>20)
 	return nil
 }
 
@@ -110,19 +115,8 @@ func (p *partner) call(ctx context.Context, n int64, want int) error {
 	})
 }
 
-// measured is what a load came to.
-type measured struct {
-	calls int
-	took  time.Duration
-	times []time.Duration
-}
-
-func (m measured) rate() float64 { return float64(m.calls) / m.took.Seconds() }
-
-func (m measured) p99() time.Duration { return percentile(slices.Sorted(slices.Values(m.times)), .99) }
-
-// load lets every client call again as soon as it was answered.
-func (p *partner) load(ctx context.Context, lasting time.Duration, call func(context.Context) error) (measured, error) {
+// load lets each of so many clients call again as soon as it was answered, until the time is over.
+func load(ctx context.Context, clients int, lasting time.Duration, call func(context.Context) error) (measured, error) {
 	began := time.Now()
 	var mu sync.Mutex
 	var m measured
@@ -130,21 +124,22 @@ func (p *partner) load(ctx context.Context, lasting time.Duration, call func(con
 	var wg sync.WaitGroup
 	for range clients {
 		wg.Go(func() {
-			var times []time.Duration
+			var own times
 			var err error
 			for err == nil && time.Since(began) < lasting {
 				at := time.Now()
-				err = call(ctx)
-				times = append(times, time.Since(at))
+				if err = call(ctx); err == nil {
+					own = append(own, time.Since(at))
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			m.times = append(m.times, times...)
+			m.times = append(m.times, own...)
 			failed = errors.Join(failed, err)
 		})
 	}
 	wg.Wait()
-	m.calls, m.took = len(m.times), time.Since(began)
+	m.took, m.times = time.Since(began), sorted(m.times)
 	return m, failed
 }
 
@@ -157,19 +152,4 @@ func peakRSS(pid int) int64 {
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
 	kib, _ := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
 	return kib << 10
-}
-
-// apiProfile takes a CPU profile of the api-server into the run's folder, when it has one.
-func (h *house) apiProfile(ctx context.Context, r *run, seconds int) (wait func()) {
-	if r.keep == "" {
-		return func() {}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if text, err := private(ctx, h.settings.Ports.APIPrivate, fmt.Sprintf("/debug/pprof/profile?seconds=%d", seconds)); err == nil {
-			_ = os.WriteFile(filepath.Join(r.keep, "api-server.cpu"), text, 0o600) // a profile is a by-product
-		}
-	}()
-	return func() { <-done }
 }

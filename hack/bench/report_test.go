@@ -2,24 +2,85 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/registrar-dev/registrar/hack/internal/svg"
 )
 
 func TestTheReportShowsWhatWasMissed(t *testing.T) {
-	p := &report{began: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), cases: []outcome{
-		{name: "lists", about: "pages of lists", figures: []figure{{"first page", "3 ms | 4 ms", true}, {"last page", "9 ms", false}}, said: "  three lines\n"},
+	p := &report{began: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), took: 90 * time.Second, scale: 0.5, cases: []outcome{
+		{name: "lists", about: "pages of lists", said: "  three lines\n", costs: map[string][]cost{"worker": {{"internal/x.F", .25}, {elsewhere, .2}}}, findings: findings{
+			figures: []figure{{"first page", "4 ms", "3 ms | 4 ms", true}, {"last page", "4 ms", "9 ms", false}},
+			steps:   []step{{"a page", times{time.Millisecond, 3 * time.Millisecond}, 12}},
+			peaks:   map[string]int64{"worker": 5 << 20, "api-server": 7 << 20}}},
 		{name: "mails", about: "mails", err: errors.New("no mail server")},
 	}}
-	if p.missed() != 2 {
-		t.Errorf("%d were missed", p.missed())
+	if missed, all := p.missed(); missed != 2 || all != 3 {
+		t.Errorf("%d of %d were missed", missed, all)
 	}
-	text := string(p.markdown(t.Context(), 0.5))
-	for _, want := range []string{"on 2027-01-02", "| lists | first page | reached | 3 ms \\| 4 ms |", "| lists | last page | **missed** | 9 ms |",
-		"| mails | | **failed** | no mail server |", "Pages of lists.", "  three lines\n", "no results, but a look"} {
-		if !strings.Contains(text, want) {
+	file := filepath.Join(t.TempDir(), "bench.md")
+	if err := p.write(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| date | 2027-01-02 00:00 UTC |", "| scale | 0.5 |", "| duration | 1m30s |", "1 of 3 figures reached",
+		"| [lists](#lists) | first page | 4 ms | 3 ms \\| 4 ms | reached |", "| [lists](#lists) | last page | 4 ms | 9 ms | **missed** |",
+		"| [mails](#mails) | | | no mail server | **failed** |", "Pages of lists.", "  three lines\n", "no results, but a look",
+		"| a page | 2 | 12 | 3ms | 3ms | 3ms | 3ms |", "Peak memory: api-server 7 MiB, worker 5 MiB.", "![pages of lists](bench/lists.svg)",
+		"| worker | 25.0 % | `internal/x.F` |", "| worker | 20.0 % | " + elsewhere} {
+		if !strings.Contains(string(text), want) {
 			t.Errorf("the report lacks %q:\n%s", want, text)
 		}
+	}
+	drawn, err := os.ReadFile(filepath.Join(filepath.Dir(file), "bench", "lists.svg"))
+	if err != nil || !strings.Contains(string(drawn), "a page") {
+		t.Errorf("the chart: %v\n%s", err, drawn)
+	}
+	if _, err := os.Stat(filepath.Join(filepath.Dir(file), "bench", "mails.svg")); err == nil || strings.Contains(string(text), "mails.svg") {
+		t.Error("a chart of nothing")
+	}
+}
+
+func TestAChartHoldsPanelsBeforeTheSpreadOfCalls(t *testing.T) {
+	f := findings{steps: []step{{"a call", times{time.Millisecond}, 0}}, panels: []svg.Panel{svg.Rows{Title: "Rates", Rows: []svg.Row{bar("one", 3, 2, svg.Blue)}}}}
+	for range 2 { // drawing changes nothing
+		rates, calls := strings.Index(f.chart(), "Rates"), strings.Index(f.chart(), "a call")
+		if rates < 0 || calls < rates {
+			t.Error(f.chart())
+		}
+	}
+}
+
+func TestTimeCountsForTheInnermostFunctionOfTheProduct(t *testing.T) {
+	function := func(name string) *profile.Location {
+		return &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}}
+	}
+	handler, query, driver := function(own+"api-server/internal/rest.list"), function(own+"internal/domain/result.Page"), function("github.com/jackc/pgx/v5.(*Conn).Query")
+	p := &profile.Profile{Sample: []*profile.Sample{
+		{Location: []*profile.Location{driver, query, handler}, Value: []int64{60, 600}},
+		{Location: []*profile.Location{function("encoding/json.Marshal"), handler}, Value: []int64{30, 300}},
+		{Location: []*profile.Location{function("runtime.gcBgMarkWorker")}, Value: []int64{10, 100}},
+	}}
+	got := costsOf(p, 5)
+	want := []cost{{"internal/domain/result.Page", .6}, {"api-server/internal/rest.list", .3}, {elsewhere, .1}}
+	if len(got) != len(want) {
+		t.Fatal(got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%v, want %v", got[i], want[i])
+		}
+	}
+	if got := costsOf(&profile.Profile{Sample: p.Sample[2:]}, 5); got != nil {
+		t.Errorf("ten samples tell %v", got)
 	}
 }

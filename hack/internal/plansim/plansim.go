@@ -68,7 +68,7 @@ func New(ctx context.Context, db *pg.DB, o Options) (*World, error) {
 		return nil, err
 	}
 	const base = "https://registrar.example"
-	w := &World{Options: o, db: db, now: Begin, random: rand.New(rand.NewPCG(o.Seed, 1)), byUser: map[id.User]*pupil{}, //nolint:gosec // a simulation has to be repeatable
+	w := &World{Options: o, db: db, now: Begin, random: rand.New(rand.NewPCG(o.Seed, 1)), byUser: map[id.User]*pupil{},
 		agenda: map[int][]func(context.Context) error{}, sits: map[int][]finalize.Record{}, papers: map[id.Item]string{}}
 	at, mail := func() time.Time { return w.now }, email.Desk{Box: box}
 	w.plans = &testplan.Office{DB: db, Mail: mail, Clock: at, Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: base, BrowserAvailable: true}

@@ -77,12 +77,12 @@ func (w *World) Picture(ctx context.Context) (string, error) {
 	zero := make([]float64, w.Days)
 	return svg.Page(
 		svg.Chart{Title: fmt.Sprintf("Tests a day, of %d students in %d time zones", w.Students, len(slices.Compact(slices.Sorted(slices.Values(zones))))), XLabel: "day", YLabel: "tests",
-			Bars: []svg.Bars{{Name: "opened", Color: "#1f5fd0", Y: opened}}, Lines: []svg.Line{{Name: "missed", Color: "#b3261e", Y: missed}}},
+			Bars: []svg.Bars{{Name: "opened", Color: svg.Blue, Y: opened}}, Lines: []svg.Line{{Name: "missed", Color: svg.Red, Y: missed}}},
 		svg.Chart{Title: "IELTS: the latest full score, less the target", XLabel: "days since the plan began", YLabel: "bands",
-			Bands: []svg.Band{{Name: "nine of ten students", Color: "#1f5fd0", Low: gap[0], High: gap[4]}, {Name: "half of them", Color: "#1f5fd0", Low: gap[1], High: gap[3]}},
-			Lines: []svg.Line{{Name: "median", Color: "#1f5fd0", Y: gap[2]}, {Name: "the target", Color: "#17663a", Dashed: true, Y: zero}}},
+			Bands: []svg.Band{{Name: "nine of ten students", Color: svg.Blue, Low: gap[0], High: gap[4]}, {Name: "half of them", Color: svg.Blue, Low: gap[1], High: gap[3]}},
+			Lines: []svg.Line{{Name: "median", Color: svg.Blue, Y: gap[2]}, {Name: "the target", Color: svg.Green, Dashed: true, Y: zero}}},
 		svg.Chart{Title: "Active plans, and those of them at risk", XLabel: "day", YLabel: "plans",
-			Lines: []svg.Line{{Name: "active", Color: "#5b6475", Y: running}, {Name: "at risk", Color: "#b3261e", Y: risk}}},
+			Lines: []svg.Line{{Name: "active", Color: svg.Grey, Y: running}, {Name: "at risk", Color: svg.Red, Y: risk}}},
 	), nil
 }
 

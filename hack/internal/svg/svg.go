@@ -1,5 +1,6 @@
-// Package svg draws plain charts: lines, bands and bars over one horizontal axis. It has what
-// the pictures of the documentation need, and no more.
+// Package svg draws plain charts: lines, bands and bars over one horizontal axis, named bars and
+// named ranges. It has what the pictures of the documentation need, and no more. The pictures
+// follow the reader's light or dark setting.
 package svg
 
 import (
@@ -9,7 +10,36 @@ import (
 	"strings"
 )
 
-// Chart is one panel.
+// Panel is a part of a page: a Chart, Rows or Spreads.
+type Panel interface {
+	height() int
+	draw(b *strings.Builder)
+}
+
+// Color is one of those that the page's style knows, in light and in dark.
+type Color string
+
+// The colors of series.
+const (
+	Blue  Color = "blue"
+	Green Color = "green"
+	Amber Color = "amber"
+	Red   Color = "red"
+	Grey  Color = "grey"
+)
+
+// style gives every class its color; shapes take it as currentColor.
+const style = `<style>
+.paper{color:#ffffff}.ink{color:#1d2433}.dim{color:#5b6475}.grid{color:#e3e7ef}
+.blue{color:#1f5fd0}.green{color:#17663a}.amber{color:#b06a00}.red{color:#b3261e}.grey{color:#8a93a5}
+@media (prefers-color-scheme: dark){
+.paper{color:#12161f}.ink{color:#e8ecf4}.dim{color:#a3adbf}.grid{color:#2b3240}
+.blue{color:#6ea3ff}.green{color:#58c58b}.amber{color:#f0ae4b}.red{color:#ff8a80}.grey{color:#7d879a}
+}
+</style>
+`
+
+// Chart is a panel of series over one horizontal axis.
 type Chart struct {
 	Title  string
 	XLabel string
@@ -24,7 +54,7 @@ type Chart struct {
 // Line is a value for each x, from 0; NaN leaves a gap.
 type Line struct {
 	Name   string
-	Color  string
+	Color  Color
 	Dashed bool
 	Y      []float64
 }
@@ -32,14 +62,14 @@ type Line struct {
 // Band is the room between two lines.
 type Band struct {
 	Name      string
-	Color     string
+	Color     Color
 	Low, High []float64
 }
 
 // Bars are values that stand on the ones before them.
 type Bars struct {
 	Name  string
-	Color string
+	Color Color
 	Y     []float64
 }
 
@@ -50,21 +80,29 @@ const (
 	ticks         = 5
 )
 
-// Page draws charts, one below the other.
-func Page(charts ...Chart) string {
+// Page draws panels, one below the other.
+func Page(panels ...Panel) string {
 	var b strings.Builder
-	total := height * len(charts)
+	total := 0
+	for _, p := range panels {
+		total += p.height()
+	}
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="system-ui, sans-serif" font-size="12">`+"\n",
 		width, total, width, total)
-	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, total)
-	for i, c := range charts {
-		fmt.Fprintf(&b, `<g transform="translate(0 %d)">`+"\n", i*height)
-		c.draw(&b)
+	b.WriteString(style)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" class="paper" fill="currentColor"/>`+"\n", width, total)
+	y := 0
+	for _, p := range panels {
+		fmt.Fprintf(&b, `<g transform="translate(0 %d)">`+"\n", y)
+		p.draw(&b)
 		b.WriteString("</g>\n")
+		y += p.height()
 	}
 	b.WriteString("</svg>\n")
 	return b.String()
 }
+
+func (c Chart) height() int { return height }
 
 // plane turns values into pixels.
 type plane struct {
@@ -83,17 +121,17 @@ func (p plane) y(v float64) float64 {
 
 func (c Chart) draw(b *strings.Builder) {
 	p := c.plane()
-	text(b, left-40, 22, "start", "#1d2433", `font-size="15" font-weight="600"`, c.Title)
+	title(b, c.Title)
 	for v := p.low; v <= p.high+p.step/2; v += p.step {
-		fmt.Fprintf(b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#e3e7ef"/>`+"\n", left, width-right, p.y(v), p.y(v))
-		text(b, left-8, p.y(v)+4, "end", "#5b6475", "", short(v))
+		rule(b, left, width-right, p.y(v), p.y(v), "grid", "")
+		text(b, left-8, p.y(v)+4, "end", "dim", "", short(v))
 	}
 	every := tickOf(float64(p.n) / 8)
 	for i := 0.0; i < float64(p.n); i += every {
-		text(b, p.x(i), height-bottom+18, "middle", "#5b6475", "", short(i))
+		text(b, p.x(i), height-bottom+18, "middle", "dim", "", short(i))
 	}
-	text(b, (left+width-right)/2, height-8, "middle", "#5b6475", "", c.XLabel)
-	fmt.Fprintf(b, `<text transform="translate(16 %d) rotate(-90)" text-anchor="middle" fill="#5b6475">%s</text>`+"\n", (top+height-bottom)/2, html.EscapeString(c.YLabel))
+	text(b, (left+width-right)/2, height-8, "middle", "dim", "", c.XLabel)
+	fmt.Fprintf(b, `<text transform="translate(16 %d) rotate(-90)" text-anchor="middle" class="dim" fill="currentColor">%s</text>`+"\n", (top+height-bottom)/2, html.EscapeString(c.YLabel))
 	c.drawSeries(b, p)
 	c.legend(b)
 }
@@ -150,8 +188,7 @@ func (c Chart) drawSeries(b *strings.Builder, p plane) {
 	for _, s := range c.Bars {
 		for i, v := range s.Y {
 			if v > 0 {
-				fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`+"\n",
-					p.x(float64(i))-wide/2, p.y(base[i]+v), wide, p.y(base[i])-p.y(base[i]+v), s.Color)
+				bar(b, p.x(float64(i))-wide/2, p.y(base[i]+v), wide, p.y(base[i])-p.y(base[i]+v), s.Color)
 			}
 			base[i] += v
 		}
@@ -164,7 +201,7 @@ func (c Chart) drawSeries(b *strings.Builder, p plane) {
 		for i := len(d.Low) - 1; i >= 0; i-- {
 			points = append(points, p.point(i, d.Low[i])...)
 		}
-		fmt.Fprintf(b, `<polygon points="%s" fill="%s" fill-opacity="0.22"/>`+"\n", strings.Join(points, " "), d.Color)
+		fmt.Fprintf(b, `<polygon points="%s" class="%s" fill="currentColor" fill-opacity="0.22"/>`+"\n", strings.Join(points, " "), d.Color)
 	}
 	for _, l := range c.Lines {
 		dash := ""
@@ -175,7 +212,7 @@ func (c Chart) drawSeries(b *strings.Builder, p plane) {
 		for i, v := range l.Y {
 			points = append(points, p.point(i, v)...)
 		}
-		fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"%s/>`+"\n", strings.Join(points, " "), l.Color, dash)
+		fmt.Fprintf(b, `<polyline points="%s" class="%s" fill="none" stroke="currentColor" stroke-width="2"%s/>`+"\n", strings.Join(points, " "), l.Color, dash)
 	}
 }
 
@@ -187,28 +224,47 @@ func (p plane) point(i int, v float64) []string {
 }
 
 func (c Chart) legend(b *strings.Builder) {
-	x := float64(left)
-	entry := func(name, color string, opacity float64) {
-		if name == "" {
-			return
-		}
-		fmt.Fprintf(b, `<rect x="%.1f" y="33" width="14" height="8" rx="2" fill="%s" fill-opacity="%.2f"/>`+"\n", x, color, opacity)
-		text(b, x+19, 41, "start", "#1d2433", "", name)
-		x += 40 + 6.6*float64(len(name))
-	}
+	l := legend{b: b, x: left}
 	for _, s := range c.Bars {
-		entry(s.Name, s.Color, 1)
+		l.entry(s.Name, s.Color, 1)
 	}
 	for _, d := range c.Bands {
-		entry(d.Name, d.Color, 0.3)
+		l.entry(d.Name, d.Color, 0.3)
 	}
-	for _, l := range c.Lines {
-		entry(l.Name, l.Color, 1)
+	for _, s := range c.Lines {
+		l.entry(s.Name, s.Color, 1)
 	}
 }
 
-func text(b *strings.Builder, x, y float64, anchor, color, more, words string) {
-	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" fill="%s" %s>%s</text>`+"\n", x, y, anchor, color, more, html.EscapeString(words))
+// legend names colors in the line below the title.
+type legend struct {
+	b *strings.Builder
+	x float64
+}
+
+func (l *legend) entry(name string, color Color, opacity float64) {
+	if name == "" {
+		return
+	}
+	fmt.Fprintf(l.b, `<rect x="%.1f" y="33" width="14" height="8" rx="2" class="%s" fill="currentColor" fill-opacity="%.2f"/>`+"\n", l.x, color, opacity)
+	text(l.b, l.x+19, 41, "start", "ink", "", name)
+	l.x += 40 + 6.6*float64(len(name))
+}
+
+func title(b *strings.Builder, words string) {
+	text(b, left-40, 22, "start", "ink", `font-size="15" font-weight="600"`, words)
+}
+
+func text(b *strings.Builder, x, y float64, anchor string, color Color, more, words string) {
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" class="%s" fill="currentColor" %s>%s</text>`+"\n", x, y, anchor, color, more, html.EscapeString(words))
+}
+
+func rule(b *strings.Builder, x1, x2, y1, y2 float64, color Color, more string) {
+	fmt.Fprintf(b, `<line x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f" class="%s" stroke="currentColor" %s/>`+"\n", x1, x2, y1, y2, color, more)
+}
+
+func bar(b *strings.Builder, x, y, wide, high float64, color Color) {
+	fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" class="%s" fill="currentColor"/>`+"\n", x, y, wide, high, color)
 }
 
 // tickOf rounds up to 1, 2 or 5 times a power of ten.
@@ -229,5 +285,5 @@ func short(v float64) string {
 	if math.Abs(v) < 1e-9 {
 		return "0"
 	}
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", v), "0"), ".")
+	return trimmed(fmt.Sprintf("%.2f", v))
 }

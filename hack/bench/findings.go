@@ -1,0 +1,99 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/registrar-dev/registrar/hack/internal/svg"
+)
+
+// findings are what a case has measured, for the report.
+type findings struct {
+	figures []figure
+	steps   []step
+	peaks   map[string]int64 // the most memory that each program held, in bytes
+	panels  []svg.Panel
+	picture string // one that the case drew by itself
+}
+
+// figure is one measured thing beside its bound.
+type figure struct {
+	what, asked, text string
+	reached           bool
+}
+
+// step is a sort of call that a case made many times.
+type step struct {
+	name  string
+	times times
+	rate  float64 // calls a second; 0 where their number is the case's choice
+}
+
+// verdict prints a figure beside what is asked of it.
+func (r *run) verdict(what string, ok bool, asked, format string, args ...any) {
+	f := figure{what: what, asked: asked, text: fmt.Sprintf(format, args...), reached: ok}
+	r.found.figures = append(r.found.figures, f)
+	r.printf("  %-34s %-8s %s; asked: %s", what, f.word(), f.text, asked)
+}
+
+func (f figure) word() string {
+	if f.reached {
+		return "reached"
+	}
+	return "MISSED"
+}
+
+// step prints how long a sort of call took.
+func (r *run) step(name string, t times, rate float64) {
+	r.found.steps = append(r.found.steps, step{name, t, rate})
+	words := ""
+	if rate > 0 {
+		words = fmt.Sprintf(", %.0f/s", rate)
+	}
+	r.printf("  %-50s %6d calls%s, %s", name, len(t), words, t)
+}
+
+// peak notes how much memory a program held; the most counts.
+func (r *run) peak(program string, bytes int64) {
+	if bytes == 0 { // it has ended
+		return
+	}
+	if r.found.peaks == nil {
+		r.found.peaks = map[string]int64{}
+	}
+	r.found.peaks[program] = max(r.found.peaks[program], bytes)
+}
+
+// draw adds a panel to the case's chart.
+func (r *run) draw(p svg.Panel) { r.found.panels = append(r.found.panels, p) }
+
+// chart is the case's picture; "" when there is nothing to draw.
+func (f *findings) chart() string {
+	panels := f.panels
+	if len(f.steps) > 0 {
+		panels = append(panels, spreads(f.steps))
+	}
+	if f.picture != "" || len(panels) == 0 {
+		return f.picture
+	}
+	return svg.Page(panels...)
+}
+
+func spreads(steps []step) svg.Spreads {
+	s := svg.Spreads{Title: "How long it took", Unit: "ms"}
+	for _, st := range steps {
+		s.Rows = append(s.Rows, svg.Spread{Name: st.name, P50: milliseconds(st.times.at(.5)), P90: milliseconds(st.times.at(.9)), P99: milliseconds(st.times.at(.99))})
+	}
+	return s
+}
+
+// milliseconds is at least a microsecond, which a logarithmic axis can show.
+func milliseconds(d time.Duration) float64 {
+	return float64(max(d, time.Microsecond)) / float64(time.Millisecond)
+}
+
+// bar is a row of a chart with one part.
+func bar(name string, value, bound float64, color svg.Color) svg.Row {
+	return svg.Row{Name: name, Parts: []svg.Part{{Color: cmp.Or(color, svg.Blue), Value: value}}, Bound: bound}
+}

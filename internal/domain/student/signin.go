@@ -85,10 +85,11 @@ func (a Account) Owns(ctx context.Context, password string) (bool, error) {
 }
 
 // ChangePassword stores the password that a signed-in person chose; all of the person's
-// links and sessions end. The caller begins a new session for the one at the keyboard.
+// links and sessions end. The caller begins a new session for the one at the keyboard, who
+// need not be the person if the password before was not the person's alone.
 func ChangePassword(ctx context.Context, tx *pg.Tx, user id.User, passwordHash string, now time.Time) error {
 	var b pg.Batch
-	SetPassword(&b, user, passwordHash, now)
+	own(&b, user, passwordHash, unchanged, now)
 	return b.Send(ctx, tx)
 }
 

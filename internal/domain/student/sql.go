@@ -199,30 +199,31 @@ func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.
 }
 
 // takeLink locks the account first: links of one account wait for each other, and the
-// second finds that the first has deleted it.
-func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (id.User, error) {
-	var user id.User
-	err := tx.QueryRow(ctx, `
+// second finds that the first has deleted it. mailed says that the link went to the
+// person's mailbox and to no organization.
+func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (user id.User, mailed bool, err error) {
+	err = tx.QueryRow(ctx, `
 		SELECT a.id FROM accounts a JOIN set_password_tokens l ON l.user_id = a.id
 		WHERE l.hash = $1 AND `+isGood+` FOR NO KEY UPDATE OF a`, hash, now).Scan(&user)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	err = tx.QueryRow(ctx, `DELETE FROM set_password_tokens WHERE hash = $1 RETURNING user_id`, hash).Scan(&user)
-	return user, err
+	err = tx.QueryRow(ctx, `DELETE FROM set_password_tokens WHERE hash = $1 RETURNING user_id, organization_id IS NULL`, hash).Scan(&user, &mailed)
+	return user, mailed, err
 }
 
-func queueOwnPassword(b *pg.Batch, user id.User, hash string, now time.Time) {
+func queueOwnPassword(b *pg.Batch, user id.User, hash string, p proof, now time.Time) {
 	b.Queue(`
-		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false, updated_at = $3
-		WHERE id = $1`, user, hash, now)
+		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false,
+			proven_password = CASE $4 WHEN 'proven' THEN true WHEN 'unproven' THEN false ELSE proven_password END, updated_at = $3
+		WHERE id = $1`, user, hash, now, string(p))
 }
 
-// queueDropGiven leaves a password alone that the person chose.
-func queueDropGiven(b *pg.Batch, user id.User, now time.Time) {
+// queueDropUnproven leaves a password alone that no partner can know.
+func queueDropUnproven(b *pg.Batch, user id.User, now time.Time) {
 	b.Queue(`
-		UPDATE accounts SET password_hash = NULL, must_change_password = false, updated_at = $2
-		WHERE id = $1 AND NOT own_password AND password_hash IS NOT NULL`, user, now)
+		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $2
+		WHERE id = $1 AND NOT proven_password AND password_hash IS NOT NULL`, user, now)
 }
 
 func queueDeleteLinks(b *pg.Batch, user id.User) {

@@ -46,31 +46,52 @@ func FindLink(ctx context.Context, q pg.Querier, token string, now time.Time) (A
 // the used one among them, and sessions. NotFound (ErrLinkOver) when the link is no good any more, also
 // when somebody else used it a moment ago. Two uses of links at once go one by one.
 func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, now time.Time) error {
-	user, err := takeLink(ctx, tx, seal.Hash(token), now)
+	user, mailed, err := takeLink(ctx, tx, seal.Hash(token), now)
 	if pg.None(err) {
 		return ErrLinkOver
 	}
 	if err != nil {
 		return err
 	}
+	p := unproven // whoever holds the organization's key has the link, too
+	if mailed {
+		p = proven
+	}
 	var b pg.Batch
-	SetPassword(&b, user, passwordHash, now)
+	own(&b, user, passwordHash, p, now)
 	return b.Send(ctx, tx)
+}
+
+// proof says who may know a password beside the person.
+type proof string
+
+const (
+	proven    proof = "proven"    // nobody: a link to the mailbox alone set it, or the platform
+	unproven  proof = "unproven"  // perhaps a partner
+	unchanged proof = "unchanged" // who knew the one before
+)
+
+// own queues a password of the person's own: no partner may replace it, and all links and
+// sessions end.
+func own(b *pg.Batch, user id.User, passwordHash string, p proof, now time.Time) {
+	queueOwnPassword(b, user, passwordHash, p, now)
+	queueDeleteLinks(b, user)
+	queueDeleteSessions(b, user)
 }
 
 // SetPassword queues a password that the platform gives the person. It counts as the
 // person's own: no partner may replace it, and all links and sessions end.
 func SetPassword(b *pg.Batch, user id.User, passwordHash string, now time.Time) {
-	queueOwnPassword(b, user, passwordHash, now)
-	queueDeleteLinks(b, user)
-	queueDeleteSessions(b, user)
+	own(b, user, passwordHash, proven, now)
 }
 
-// Disown queues the end of all ways in that somebody else gave the person: a password
-// that a partner set or generated, links and sessions. It is for who joins a staff, whose
-// powers no partner who made the account may have; a password that the person chose stays.
+// Disown queues the end of all ways in that a partner may have: links, sessions, and a
+// password that a partner set or generated, or that was chosen over a link which a partner
+// was given, or after signing in with such a password. It is for who joins a staff, whose
+// powers no partner who made the account may have. A password of which no partner can know
+// stays; who has none asks for a link on the sign-in page.
 func Disown(b *pg.Batch, user id.User, now time.Time) {
-	queueDropGiven(b, user, now)
+	queueDropUnproven(b, user, now)
 	queueDeleteLinks(b, user)
 	queueDeleteSessions(b, user)
 }

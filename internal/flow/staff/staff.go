@@ -44,7 +44,7 @@ const maxName = 150
 // Put makes the person one of the organization's staff, or changes what the command
 // says; joined tells whether there was no membership before. A password that is sent
 // replaces the person's own and ends all set-password links; without one, who joins the
-// staff keeps a password of their own alone (student.Disown). Invalid lists every fault.
+// staff keeps a password that no partner can know (student.Disown). Invalid lists every fault.
 func Put(ctx context.Context, db *pg.DB, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
 	address, err := c.check()
 	if err != nil {

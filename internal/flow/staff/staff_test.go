@@ -118,38 +118,109 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 	}
 }
 
-// A password that a partner's key has set is known to the partner: it does not sign in a
-// member of a staff. One that the person chose does.
-func TestWhoJoinsTheStaffKeepsTheirOwnPasswordAlone(t *testing.T) {
+// Contract: rule 5. A password that a partner set, or may have chosen over a link that it was
+// given, does not sign in a member of a staff; one that was chosen over a link to the mailbox
+// alone, or that the platform gave, does.
+func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
-	north, south := organization(t, db, "north"), organization(t, db, "south")
-	const password = "Tr0ub4dor&3x"
-	hash, err := student.HashPassword(t.Context(), password)
+	const word = "Tr0ub4dor&3x"
+	hash, err := student.HashPassword(t.Context(), word)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for address, own := range map[student.Email]bool{"given@school.org": false, "own@school.org": true} {
-		err := db.InTx(t.Context(), func(tx *pg.Tx) error {
-			a, err := student.Create(t.Context(), tx, student.Draft{Email: address, FirstName: "O", PasswordHash: hash, CreatedBy: north, CreatedVia: student.ViaAPI}, now)
-			if err != nil || !own {
-				return err
+	for name, c := range map[string]struct {
+		set  func(p *pupil)
+		kept bool
+	}{
+		"set by the partner":                             {set: func(*pupil) {}},
+		"changed after signing in with the partner's":    {set: func(p *pupil) { p.change(hash) }},
+		"set over the organization's link":               {set: func(p *pupil) { p.use(p.given(), hash) }},
+		"changed after the organization's link":          {set: func(p *pupil) { p.use(p.given(), hash); p.change(hash) }},
+		"set over a link to the mailbox":                 {set: func(p *pupil) { p.use(p.mailed(), hash) }, kept: true},
+		"changed after a link to the mailbox":            {set: func(p *pupil) { p.use(p.mailed(), hash); p.change(hash) }, kept: true},
+		"a link to the mailbox, then the organization's": {set: func(p *pupil) { p.use(p.mailed(), hash); p.use(p.given(), hash) }},
+		"on the staff of another organization": {set: func(p *pupil) {
+			put(p.t, p.db, p.south, staff.Command{Email: pupilAddress, Role: org.RoleTeacher, Password: word})
+		}, kept: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPupil(t, hash)
+			c.set(p)
+			signsIn := func() bool {
+				_, err := student.SignIn(t.Context(), p.db, pupilAddress, word, now)
+				return err == nil
 			}
-			return student.ChangePassword(t.Context(), tx, a.ID, hash, now)
+			if !signsIn() {
+				t.Fatal("the student cannot sign in")
+			}
+			for _, role := range []org.Role{org.RoleTeacher, org.RoleOwner} { // joined, and then changed
+				put(t, p.db, p.north, staff.Command{Email: pupilAddress, Role: role})
+				if signsIn() != c.kept {
+					t.Errorf("as %s the password signs in: %v, want %v", role, !c.kept, c.kept)
+				}
+			}
+			if a, err := student.Find(t.Context(), p.db, p.user); err != nil || a.HasSetPassword() != c.kept {
+				t.Errorf("%+v, %v", a, err)
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := student.SignIn(t.Context(), db, string(address), password, now); err != nil {
-			t.Fatalf("%s as a student: %v", address, err)
-		}
-		for _, role := range []org.Role{org.RoleTeacher, org.RoleOwner} { // joined, and then changed
-			put(t, db, south, staff.Command{Email: string(address), Role: role})
-			if _, err := student.SignIn(t.Context(), db, string(address), password, now); (err == nil) != own {
-				t.Errorf("%s as %s: %v", address, role, err)
-			}
-		}
 	}
+}
+
+const pupilAddress = "pupil@school.org"
+
+// pupil is a student whose account a partner's key of north made, with a password.
+type pupil struct {
+	t            *testing.T
+	db           *pg.DB
+	north, south id.Organization
+	user         id.User
+}
+
+func newPupil(t *testing.T, hash string) *pupil {
+	t.Helper()
+	db := pgtest.New(t)
+	p := &pupil{t: t, db: db, north: organization(t, db, "north"), south: organization(t, db, "south")}
+	p.inTx(func(tx *pg.Tx) error {
+		a, err := student.Create(t.Context(), tx, student.Draft{Email: pupilAddress, FirstName: "P", PasswordHash: hash, CreatedBy: p.north, CreatedVia: student.ViaAPI}, now)
+		p.user = a.ID
+		return err
+	})
+	return p
+}
+
+func (p *pupil) inTx(do func(tx *pg.Tx) error) {
+	p.t.Helper()
+	if err := p.db.InTx(p.t.Context(), do); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// given is the link of an answer to the partner, mailed the one that the person asked for.
+func (p *pupil) given() (l student.Link) {
+	p.t.Helper()
+	p.inTx(func(tx *pg.Tx) error {
+		var b pg.Batch
+		l = student.IssueLink(&b, p.north, p.user, 3, now)
+		return b.Send(p.t.Context(), tx)
+	})
+	return l
+}
+
+func (p *pupil) mailed() (l student.Link) {
+	p.t.Helper()
+	p.inTx(func(tx *pg.Tx) (err error) { l, err = student.ResetLink(p.t.Context(), tx, p.user, now); return err })
+	return l
+}
+
+func (p *pupil) use(l student.Link, hash string) {
+	p.t.Helper()
+	p.inTx(func(tx *pg.Tx) error { return student.SetOwnPassword(p.t.Context(), tx, l.Token, hash, now) })
+}
+
+func (p *pupil) change(hash string) {
+	p.t.Helper()
+	p.inTx(func(tx *pg.Tx) error { return student.ChangePassword(p.t.Context(), tx, p.user, hash, now) })
 }
 
 func TestPutNamesEveryFieldAtFault(t *testing.T) {

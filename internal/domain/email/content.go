@@ -62,10 +62,11 @@ type Credentials struct {
 type AccessUpdate struct{ Student }
 
 // PasswordReset needs Secrets.SetPasswordURL. Student.Organization is whom the mail comes
-// from, which may be the site alone.
+// from: the site, for who belongs to no organization or to several.
 type PasswordReset struct {
 	Student
 	LinkExpires time.Time `json:"link_expires"`
+	OfSite      bool      `json:"of_site,omitempty"`
 }
 
 // Type implements Content.

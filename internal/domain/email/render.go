@@ -69,6 +69,7 @@ type view struct {
 	Facts  []fact
 	Button button
 	Why    string // why one gets the mail; "": because of one's access
+	OfSite bool   // Organization is the site, where nobody is one's contact
 }
 
 type courseView struct{ Name, Access string }
@@ -79,10 +80,11 @@ func newButton(url, label string) button { return button{url, label} }
 
 type fact struct {
 	Label, Value string
-	Ruled        bool
+	Ruled        bool // a line above it
+	Code         bool // to be typed exactly as it stands
 }
 
-func newFact(label, value string, ruled bool) fact { return fact{label, value, ruled} }
+func newFact(label, value string, ruled, code bool) fact { return fact{label, value, ruled, code} }
 
 // Render writes a mail as of now, with dates and times in zone.
 func Render(c Content, s Secrets, now time.Time, zone *time.Location) (Text, error) {
@@ -124,7 +126,7 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 		return v, nil
 	case PasswordReset:
 		v := c.view(today)
-		v.LinkExpires = moment(c.LinkExpires, zone)
+		v.LinkExpires, v.OfSite = moment(c.LinkExpires, zone), c.OfSite
 		v.Heading, v.Subject = "Set a new password", v.Organization+": set a new password"
 		v.Preheader = "The link that was asked for."
 		v.Why = "You get this mail because somebody asked for a new password with this address."

@@ -53,6 +53,8 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		Name: "Spoken English, evening batch", StartDate: clock.DateOf(2027, time.January, 4), EndDate: clock.DateOf(2027, time.July, 3)})
 	none := w.Student
 	none.Courses = nil
+	ofSite := none
+	ofSite.Organization = "learn.saffron.school"
 	for name, c := range map[string]struct {
 		content email.Content
 		secrets email.Secrets
@@ -63,6 +65,7 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		"access_update":           {email.AccessUpdate{Student: two}, email.Secrets{}},
 		"access_update_no_course": {email.AccessUpdate{Student: none}, email.Secrets{}},
 		"password_reset":          {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
+		"password_reset_of_site":  {email.PasswordReset{Student: ofSite, LinkExpires: w.LinkExpires, OfSite: true}, m.Secrets},
 	} {
 		got := render(t, c.content, c.secrets)
 		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)

@@ -75,12 +75,12 @@ func (o *Office) write(ctx context.Context, tx *pg.Tx, address student.Email) er
 	if err != nil || link.Token == "" {
 		return err
 	}
-	sender, err := o.sender(ctx, tx, a.ID)
+	sender, ofSite, err := o.sender(ctx, tx, a.ID)
 	if err != nil {
 		return err
 	}
 	_, err = o.Mail.Queue(ctx, tx, now, email.Message{User: a.ID, Recipient: string(address),
-		Content: email.PasswordReset{LinkExpires: link.ExpiresAt, Student: email.Student{FirstName: a.FirstName, LastName: a.LastName,
+		Content: email.PasswordReset{LinkExpires: link.ExpiresAt, OfSite: ofSite, Student: email.Student{FirstName: a.FirstName, LastName: a.LastName,
 			Organization: sender, Username: a.Username, LoginURL: o.PublicURL + "/sign-in/"}},
 		Secrets: email.Secrets{SetPasswordURL: o.PublicURL + "/set-password/" + link.Token}})
 	return err
@@ -88,17 +88,17 @@ func (o *Office) write(ctx context.Context, tx *pg.Tx, address student.Email) er
 
 // sender is who the person takes the mail to come from: the one organization that the
 // person belongs to, or else the site.
-func (o *Office) sender(ctx context.Context, tx *pg.Tx, user id.User) (string, error) {
+func (o *Office) sender(ctx context.Context, tx *pg.Tx, user id.User) (name string, ofSite bool, err error) {
 	belongings, err := org.Belongings(ctx, tx, user)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if len(belongings) == 1 {
-		return belongings[0].Name, nil
+		return belongings[0].Name, false, nil
 	}
 	site, err := url.Parse(o.PublicURL)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return site.Hostname(), nil
+	return site.Hostname(), true, nil
 }

@@ -147,15 +147,22 @@ func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {
 	h.account("roster@school.org", student.ViaRoster, north)
 	h.account("two@school.org", student.ViaAPI, north, south)
 	h.account("staff@school.org", student.ViaStaff, south)
+	h.account("left@school.org", student.ViaAPI, north)
+	if _, err := h.DB.Exec(t.Context(), `DELETE FROM members WHERE user_id = (SELECT id FROM accounts WHERE email = 'left@school.org')`); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := h.DB.Exec(t.Context(), `UPDATE members SET role = 'owner' WHERE user_id = (SELECT id FROM accounts WHERE email = 'staff@school.org')`); err != nil {
 		t.Fatal(err)
 	}
 	for address, sender := range map[student.Email]string{"api@school.org": "North Institute", "roster@school.org": "North Institute",
-		"two@school.org": "learn.test", "staff@school.org": "South Institute"} {
+		"two@school.org": "learn.test", "left@school.org": "learn.test", "staff@school.org": "South Institute"} {
 		h.ask(address)
 		got := h.mails()
 		if len(got) != 1 || !strings.Contains(got[0], "To: ") || !strings.Contains(got[0], string(address)) || !strings.Contains(got[0], "Subject: "+sender+": set a new password") {
 			t.Fatalf("%s: %q", address, got)
+		}
+		if contact := strings.Contains(got[0], "write to your contact at"); contact != (sender != "learn.test") {
+			t.Errorf("%s is told of a contact: %v\n%s", address, contact, got[0])
 		}
 		if err := h.use(got[0]); err != nil {
 			t.Errorf("%s: %v", address, err)

@@ -187,8 +187,10 @@ var functions = template.FuncMap{
 		}
 		return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 1, 64) + " ms"
 	},
-	"text":  func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
-	"words": func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
+	"text":        func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
+	"told":        told,
+	"toldOfClass": toldOfClass,
+	"words":       func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 }
 
 var templates = template.Must(template.New("").Funcs(functions).ParseFS(static, "static/*.html"))

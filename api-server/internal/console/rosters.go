@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
@@ -64,7 +65,10 @@ type runPage struct {
 	Running bool
 	Total   int64 // changes that a running import carries out; 0: not known yet
 	Groups  []group
+	Classes []roster.ClassChange // the first ones
 	Issues  []roster.Issue
+
+	ClassTotal int
 }
 
 // shown is how many changes of a kind, and issues, a page shows.
@@ -94,10 +98,54 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		}
 		p.Groups = append(p.Groups, group{g.title, g.total, changes})
 	}
+	if p.ClassTotal = c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved; p.ClassTotal > 0 {
+		if p.Classes, err = roster.NextClassChanges(r.Context(), s.DB, run.ID, 0, shown); err != nil {
+			return err
+		}
+	}
 	if p.Issues, _, err = roster.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
 		return err
 	}
 	return show(w, http.StatusOK, "run.html", p)
+}
+
+// told says in words what a change does.
+func told(c roster.Change) string {
+	var words []string
+	say := func(when bool, text string) {
+		if when {
+			words = append(words, text)
+		}
+	}
+	say(c.Effects.Has(roster.CreateAccount), "a new account")
+	say(c.Effects.Has(roster.CreateMembership) && !c.Effects.Has(roster.CreateAccount), "has an account already")
+	say(c.Effects.Has(roster.Activate), "active again")
+	say(c.Effects.Has(roster.Deactivate), "becomes inactive")
+	if c.Effects.Has(roster.ChangeProfile) {
+		say(c.BeforeEmail != c.Email, "the email was "+c.BeforeEmail)
+		say(c.BeforeFirst != c.FirstName || c.BeforeLast != c.LastName, "the name was "+strings.TrimSpace(c.BeforeFirst+" "+c.BeforeLast))
+	}
+	say(c.Effects.Has(roster.ReplaceIdentity), "the id was "+c.BeforeID)
+	say(c.Effects.Has(roster.CreateIdentity) && c.Action == roster.Update, "a student already, and known by this id from now on")
+	say(c.Effects.Has(roster.DropIdentity), "not known by this id any more")
+	say(c.Effects == roster.MarkPresent, "in the source again")
+	say(c.Effects == roster.MarkAbsent, "in the source no more")
+	return strings.Join(words, "; ")
+}
+
+// toldOfClass says in words what a change of a class does.
+func toldOfClass(c roster.ClassChange) string {
+	switch c.Action {
+	case roster.CreateClass:
+		return "a new class, " + c.Name
+	case roster.RenameClass:
+		return "is called " + c.Name + ", and was " + c.Before
+	case roster.AddSeat:
+		return c.Person + " gets a place"
+	case roster.RemoveSeat:
+		return c.Person + " loses the place"
+	}
+	return string(c.Action)
 }
 
 // run is the one that the path names.

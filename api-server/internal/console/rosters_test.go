@@ -1,7 +1,10 @@
 package console_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -53,6 +56,60 @@ func TestAHeldImportIsReviewedInABrowser(t *testing.T) {
 	b.Press("Roster imports")
 	b.AwaitText("undone")
 	b.Screenshot("roster-imports")
+}
+
+// archive is a roster of both sections.
+func archive(t *testing.T, people, seats string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for name, text := range map[string]string{"people.csv": "person_external_id,email,first_name\n" + people, "enrollments.csv": "person_external_id,class_external_id,class_name\n" + seats} {
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(f, text)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A page says of every person and class what the import changes.
+func TestAnImportSaysWhatItChanges(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.ImportRosters(t)
+	s.Platform.Put(t, "organizations/north/roster-sources/default", map[string]any{"authoritative_enabled": true}).Want(t, 200)
+	s.north.Full.Post(t, "provision/student/", `{"email": "asha@north-institute.org", "first_name": "Asha"}`).Want(t, 201)
+	adam := s.signedIn(t, "adam")
+	page := func(people, seats string) string {
+		t.Helper()
+		answer := s.north.Full.With("Content-Type", "application/zip").With("X-Roster-Mode", "authoritative_snapshot").Post(t, "roster/import/", archive(t, people, seats))
+		status, page, _ := adam.get(t, fmt.Sprintf("/console/north/roster-runs/%d/", int64(answer.Object(t)["run_id"].(float64))))
+		want(t, "the import", status, page, 200)
+		return page
+	}
+	ben, cy, dee := "s2,ben@north-institute.org,Ben\n", "s3,cy@north-institute.org,Cy\n", "s4,dee@north-institute.org,Dee\n"
+	for _, c := range []struct {
+		people, seats string
+		told          []string
+	}{
+		{"s1,asha@north-institute.org,Asha\n" + ben + cy + dee, "s1,c1,One\ns2,c1,One\n",
+			[]string{"Added: 3", "a new account", "a student already, and known by this id from now on", "Classes: 3", "a new class, One", "s2 gets a place"}},
+		{"s1,asha@north-institute.org,Asha\n" + "s2,benjamin@north-institute.org,Benjamin\n" + dee, "s1,c1,Uno\n",
+			[]string{"the email was ben@north-institute.org; the name was Ben", "becomes inactive", "is called Uno, and was One", "s2 loses the place"}},
+		{"s1,asha@north-institute.org,Asha\n" + "s9,benjamin@north-institute.org,Benjamin\n" + cy + dee, "s1,c1,Uno\n",
+			[]string{"the id was s2", "active again"}},
+	} {
+		got := page(c.people, c.seats)
+		for _, text := range c.told {
+			if !strings.Contains(got, text) {
+				t.Errorf("the page lacks %q:\n%s", text, got)
+			}
+		}
+	}
 }
 
 func TestOnlyOwnersAndAdminsReviewImports(t *testing.T) {

@@ -78,11 +78,6 @@ func ChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action Actio
 	return selectChangesOf(ctx, q, run, action, after, limit)
 }
 
-// ClassChanges reads up to limit changes of classes after the given place.
-func ClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) ([]ClassChange, error) {
-	return selectClassChanges(ctx, q, run, after, limit)
-}
-
 // Issues reads up to limit issues after the given place; last is the place of the last.
 func Issues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (told []Issue, last int64, err error) {
 	return selectIssues(ctx, q, run, after, limit)

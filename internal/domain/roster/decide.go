@@ -1,5 +1,7 @@
 package roster
 
+import "strconv"
+
 // Effects are what carrying out a change does. They are a set.
 type Effects int16
 
@@ -255,7 +257,9 @@ type Totals struct {
 	HasEnrolments   bool
 	Seats           int // places in classes that the source has
 	SeatRows        int // rows of enrollments.csv
-	Lost            int // rows whose person could not be told
+	SeatsRemoved    int // places that are not in it
+	Lost            int // rows of people.csv whose person could not be told
+	SeatRowsLost    int // rows of enrollments.csv whose place could not be told
 	Approved        bool
 	ApprovedLeavers int
 }
@@ -288,7 +292,7 @@ func Guards(t Totals) []Reason {
 	}
 	if t.Approved {
 		if t.Deactivate > t.ApprovedLeavers {
-			hold(reasonOutdated, "%d people would be deactivated by now, and %d were when the run was approved", t.Deactivate, t.ApprovedLeavers)
+			hold(reasonOutdated, "%s would be deactivated by now, and %d when the run was approved", counted(t.Deactivate, "person", "people"), t.ApprovedLeavers)
 		}
 		return reasons
 	}
@@ -296,7 +300,7 @@ func Guards(t Totals) []Reason {
 		hold(reasonEmpty, "%s has no rows, which would deactivate everybody", PeopleFile)
 	}
 	if share := t.Deactivate * percent; share > guardShare*t.Active || t.Deactivate >= guardFew && share > guardFewShare*t.Active {
-		hold(reasonShare, "%d of %d active people of the source would be deactivated", t.Deactivate, t.Active)
+		hold(reasonShare, "%d of %s of the source would be deactivated", t.Deactivate, counted(t.Active, "active person", "active people"))
 	}
 	if t.HadEnrolments && !t.HasEnrolments {
 		hold(reasonSection, "%s is missing, though the source has sent it before", EnrolmentsFile)
@@ -305,16 +309,27 @@ func Guards(t Totals) []Reason {
 		hold(reasonSection, "%s has no rows, which would empty every class", EnrolmentsFile)
 	}
 	if t.Lost > 0 && t.Deactivate > 0 {
-		hold(reasonLost, "%d rows could not be read, so that some of the %d missing people may be in them", t.Lost, t.Deactivate)
+		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Lost, "row", "rows"), PeopleFile)
+	}
+	if t.SeatRowsLost > 0 && t.SeatsRemoved > 0 {
+		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsLost, "row", "rows"), EnrolmentsFile)
 	}
 	return reasons
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 // Since is what became of a change after it was carried out.
 type Since struct {
 	AccountSame bool // nobody has written to the account
 	MemberSame  bool // nor to the membership
-	InUse       bool // the person has signed in, or chosen a password
+	Used        bool // the person has signed in, or chosen a password
 	Active      bool
 }
 
@@ -323,13 +338,13 @@ type Since struct {
 func DecideUndo(c Change, s Since) (Change, []Issue) {
 	t := issues{file: PeopleFile, line: c.Line, person: c.ExternalID}
 	kept := func(what string) {
-		t.add(NotManaged, Warning, "%s has changed since the import, or is in use, and stays", what)
+		t.add(NotManaged, Warning, "%s has changed since the import, or was used, and stays", what)
 	}
 	back := c
 	back.Action, back.Effects = Update, 0
 	switch {
 	case c.Effects.Has(CreateMembership):
-		if s.MemberSame && s.Active && !s.InUse {
+		if s.MemberSame && s.Active && !s.Used {
 			back.Action, back.Effects = Leave, Deactivate|MarkAbsent
 		} else {
 			kept("the membership")
@@ -342,7 +357,7 @@ func DecideUndo(c Change, s Since) (Change, []Issue) {
 		}
 		back.Effects = Activate | MarkPresent
 	case c.Effects.Has(Activate):
-		if !s.MemberSame || !s.Active || s.InUse {
+		if !s.MemberSame || !s.Active || s.Used {
 			kept("the membership")
 			return back, t.all
 		}
@@ -359,7 +374,7 @@ func DecideUndo(c Change, s Since) (Change, []Issue) {
 		back.ExternalID, back.BeforeID = c.BeforeID, c.ExternalID
 	}
 	if c.Effects.Has(ChangeProfile) {
-		if !s.AccountSame || s.InUse {
+		if !s.AccountSame || s.Used {
 			kept("the account")
 			return back, t.all
 		}

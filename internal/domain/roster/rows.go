@@ -167,7 +167,7 @@ type Seat struct {
 type Seats struct {
 	table *table
 	n     int64
-	Lost  int
+	Lost  int // rows that could not be used: the places that they gave cannot be told
 }
 
 // Seats begins to read enrollments.csv, which the file must have.
@@ -199,7 +199,6 @@ func (s *Seats) Next() (row Seat, told []Issue, ok bool, err error) {
 	case r.wrong != "":
 		t.person = clean(row.Person)
 		t.add(BadRow, Error, "the row was left out: %s", r.wrong)
-		s.Lost++
 	case row.Person == "":
 		t.add(MissingExternalID, Error, "person_external_id is missing")
 	case row.Class == "":
@@ -209,6 +208,7 @@ func (s *Seats) Next() (row Seat, told []Issue, ok bool, err error) {
 		t.suspicious("class_name", row.ClassName)
 		return row, t.all, true, nil
 	}
+	s.Lost++
 	return row, t.all, false, nil
 }
 

@@ -309,16 +309,6 @@ func selectNextClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun,
 	})
 }
 
-func selectClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) ([]ClassChange, error) {
-	rows, err := q.Query(ctx, `
-		SELECT n, action, class_external_id, name, before_name, person_external_id
-		FROM roster_class_changes WHERE run_id = $1 AND n > $2 ORDER BY n LIMIT $3`, run, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[ClassChange])
-}
-
 func selectIssues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (told []Issue, last int64, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT n, file, line, person_external_id, code, severity, message

@@ -153,6 +153,7 @@ type memoryPlan struct {
 	told     int // rows of enrollments.csv
 	hasSeats bool
 	lost     int
+	noSeat   int // rows of enrollments.csv that give no place
 	out      map[string]roster.Code
 }
 
@@ -191,6 +192,8 @@ func (p *memoryPlan) read(file []byte) error {
 		p.told++
 		if p.issues = append(p.issues, told...); ok {
 			p.seatRows = append(p.seatRows, row)
+		} else {
+			p.noSeat++
 		}
 	}
 	if errors.Is(err, io.EOF) {
@@ -379,7 +382,8 @@ func (p *memoryPlan) planSeats() {
 }
 
 func (p *memoryPlan) guards() {
-	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrolments: p.had, HasEnrolments: p.hasSeats, SeatRows: p.told, Lost: p.lost}
+	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrolments: p.had, HasEnrolments: p.hasSeats, SeatRows: p.told, Lost: p.lost,
+		SeatsRemoved: p.counts.SeatsRemoved, SeatRowsLost: p.noSeat}
 	for _, i := range p.identities {
 		m := p.member(i.User)
 		if i.Source == p.source && i.Present && m != nil && m.Status == "active" && m.Role == "member" {

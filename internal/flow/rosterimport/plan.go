@@ -122,7 +122,7 @@ func (p *planner) settle(ctx context.Context) error {
 			return err
 		}
 		t := p.totals
-		t.Active, t.Seats, t.Deactivate = active, seats, p.run.Counts.Deactivate
+		t.Active, t.Seats, t.Deactivate, t.SeatsRemoved = active, seats, p.run.Counts.Deactivate, p.run.Counts.SeatsRemoved
 		t.HadEnrolments = p.run.Source.HadEnrolments
 		if p.run.Approved != nil {
 			t.Approved, t.ApprovedLeavers = true, *p.run.Approved
@@ -198,7 +198,7 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 		return err
 	}
 	defer func() { _ = seats.Close() }()
-	return p.copied(ctx, func(full func() bool) (over bool, err error) {
+	err = p.copied(ctx, func(full func() bool) (over bool, err error) {
 		stored := copySeats(ctx, p.tx, func() *roster.Seat {
 			for !full() {
 				row, told, ok, failed := seats.Next()
@@ -215,6 +215,8 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 		})
 		return ended(err, stored)
 	})
+	p.totals.SeatRowsLost = seats.Lost
+	return err
 }
 
 // copied stores a section while it is read, and in between what there is to tell of it.

@@ -39,7 +39,7 @@ var meddling = []string{
 	`UPDATE members SET status = 'active', updated_at = now() WHERE organization_id = $1 AND user_id = (SELECT min(user_id) FROM members WHERE status = 'inactive')`,
 	`UPDATE members SET role = 'owner', updated_at = now() WHERE organization_id = $1 AND user_id = (SELECT max(user_id) FROM members)`,
 	`DELETE FROM members WHERE organization_id = $1 AND user_id = (SELECT max(user_id) FROM members)`,
-	`UPDATE accounts SET last_login = now(), updated_at = now() WHERE id = (SELECT min(id) FROM accounts WHERE $1 > 0)`,
+	`UPDATE accounts SET last_login = '2026-11-01', updated_at = '2026-11-01' WHERE id = (SELECT min(id) FROM accounts WHERE $1 > 0)`,
 	`WITH a AS (INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
 		VALUES ('u@x.org', 'someone', 'Una', 'Known', 'api', now(), now()) ON CONFLICT DO NOTHING RETURNING id)
 	 INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)

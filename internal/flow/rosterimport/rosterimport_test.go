@@ -212,6 +212,8 @@ func TestGuards(t *testing.T) {
 		"enrollments.csv is missing":  {people(full...).snapshot(), "missing_section", roster.Waiting},
 		"enrollments.csv has no rows": {people(full...).with().snapshot(), "missing_section", roster.Waiting},
 		"rows that cannot be read":    {people(append([]string{`"s0"x,"y`}, full[1:]...)...).with("s1,c1,One").snapshot(), "unreadable_rows", roster.Waiting},
+		"places that cannot be read":  {people(full...).with("s0,c1,One", "s1,,One").snapshot(), "unreadable_rows", roster.Waiting},
+		"a place that nobody loses":   {people(full...).with("s0,c1,One", "s1,c1,One", "s2,,One").snapshot(), "", roster.Applied},
 		"known ids of invalid rows":   {people(append([]string{"s0,,,,", "s1,no address,,,", "s2,s2@institute.org,,,,,,x"}, full[3:]...)...).with("s0,c1,One").snapshot(), "", roster.Applied},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +283,7 @@ func TestUndoTakesBackWhatHasNotChangedSince(t *testing.T) {
 	r := h.run(t, people("s1,ana@institute.org,Anna,Lopez,", "s3,cy@institute.org,Cy,Twombly,", "s4,dee@institute.org,Dee,Dee,", "s5,eve@institute.org,Eve,Arden,").
 		with("s1,c1,Uno", "s4,c1,Uno").snapshot())
 	want(t, r, roster.Applied, roster.Counts{Create: 2, Update: 2, Deactivate: 1, Skip: 1, ClassesRenamed: 1, SeatsAdded: 1, SeatsRemoved: 1})
-	h.exec(t, `UPDATE accounts SET last_login = now() WHERE email = 'eve@institute.org' AND $1 > 0`, h.org)
+	h.exec(t, `UPDATE accounts SET last_login = $2 WHERE email = 'eve@institute.org' AND $1 > 0`, h.org, h.now)
 	back := h.undo(t, r.ID)
 	want(t, back, roster.Applied, roster.Counts{Update: 3, Deactivate: 1, Skip: 1, ClassesRenamed: 1, SeatsAdded: 1, SeatsRemoved: 1})
 	if got := h.members(t); got != before+"; dee@institute.org:Dee Dee:inactive; eve@institute.org:Eve Arden:active" {
@@ -296,6 +298,24 @@ func TestUndoTakesBackWhatHasNotChangedSince(t *testing.T) {
 	err := h.DB.InTx(t.Context(), func(tx *pg.Tx) error { _, err := roster.Undo(t.Context(), tx, h.org, r.ID, "x", h.now); return err })
 	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("undone twice: %v", err)
+	}
+}
+
+// Who signed in before the import, and not since, is no reason to keep what it did.
+func TestUndoMindsOnlyWhatWasUsedSince(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.snapshots(t)
+	three := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	h.run(t, people(three...).snapshot())
+	h.exec(t, `UPDATE accounts SET last_login = $2, own_password = true, updated_at = $2 WHERE $1 > 0`, h.org, h.now)
+	h.run(t, people(three[0], three[2]).snapshot())
+	before := h.members(t)
+	back := h.run(t, people(three...).snapshot())
+	want(t, back, roster.Applied, roster.Counts{Update: 1, Skip: 2})
+	want(t, h.undo(t, back.ID), roster.Applied, roster.Counts{Update: 1, Deactivate: 1})
+	if got := h.members(t); got != before || !strings.Contains(got, "ben@institute.org:Ben Okri:inactive") {
+		t.Errorf("members: %s", got)
 	}
 }
 

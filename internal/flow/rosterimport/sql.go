@@ -265,7 +265,7 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 		SELECT c.n, c.line, c.action, c.effects, i.user_id, c.external_id, c.email, c.first_name, c.last_name,
 			coalesce(c.before_external_id, ''), coalesce(c.before_email, ''), coalesce(c.before_first_name, ''),
 			coalesce(c.before_last_name, ''),
-			a.updated_at = $4, coalesce(m.updated_at = $4, false), a.last_login IS NOT NULL OR a.own_password,
+			a.updated_at = $4, coalesce(m.updated_at = $4, false), coalesce(a.last_login >= $4, false) OR a.own_password AND a.updated_at > $4,
 			coalesce(m.status = 'active', false)
 		FROM roster_changes c
 		JOIN roster_identities i ON i.source_id = $2 AND i.external_id = c.external_id
@@ -274,7 +274,7 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 		WHERE c.run_id = $3 ORDER BY c.n`,
 		[]any{r.Organization, r.Source.ID, done.ID, done.Stamp}, func(row pgx.CollectableRow) (d doneRow, err error) {
 			return d, row.Scan(&d.N, &d.Line, &d.Action, &d.Effects, &d.User, &d.ExternalID, &d.Email, &d.FirstName, &d.LastName,
-				&d.BeforeID, &d.BeforeEmail, &d.BeforeFirst, &d.BeforeLast, &d.AccountSame, &d.MemberSame, &d.InUse, &d.Active)
+				&d.BeforeID, &d.BeforeEmail, &d.BeforeFirst, &d.BeforeLast, &d.AccountSame, &d.MemberSame, &d.Used, &d.Active)
 		}, use)
 }
 

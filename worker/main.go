@@ -16,7 +16,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
-	"github.com/registrar-dev/registrar/internal/kit/queue/monitor"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -69,14 +68,5 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err != nil {
 		return err
 	}
-	// Neither Redis nor the mail server makes a worker unready: it relays what can go on.
-	private := obs.NewPrivate(w.registry,
-		obs.Check{Name: "postgresql", Probe: db.Ping},
-		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
-		obs.Check{Name: "smtp", Optional: true, Probe: w.postman.Server.Ping})
-	page := monitor.Handler("/asynq", rdb)
-	defer func() { _ = page.Close() }()
-	private.Handle("/asynq", monitor.SignIn(c.AsynqPassword, page))
-	private.Handle("/asynq/", monitor.SignIn(c.AsynqPassword, page))
-	return obs.Run(ctx, private, c.PrivateAddr, w.pieces()...)
+	return w.run(ctx)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/queue/monitor"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/worker/internal/duty"
@@ -91,6 +92,20 @@ func mailCounter(reg prometheus.Registerer) func(email.Type, mail.Result) {
 		Help: "Attempts to send a mail, by type and result (accepted, temporary, permanent or uncertain)."}, []string{"type", "result"})
 	reg.MustRegister(attempts)
 	return func(t email.Type, r mail.Result) { attempts.WithLabelValues(string(t), string(r)).Inc() }
+}
+
+// run does all of a worker's pieces until ctx ends, beside its private port.
+func (w *worker) run(ctx context.Context) error {
+	// Neither Redis nor the mail server makes a worker unready: it relays what can go on.
+	private := obs.NewPrivate(w.registry,
+		obs.Check{Name: "postgresql", Probe: w.db.Ping},
+		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return w.rdb.Ping(ctx).Err() }},
+		obs.Check{Name: "smtp", Optional: true, Probe: w.postman.Server.Ping})
+	page := monitor.Handler("/asynq", w.rdb)
+	defer func() { _ = page.Close() }()
+	private.Handle("/asynq", monitor.SignIn(w.config.AsynqPassword, page))
+	private.Handle("/asynq/", monitor.SignIn(w.config.AsynqPassword, page))
+	return obs.Run(ctx, private, w.config.PrivateAddr, w.pieces()...)
 }
 
 // pieces is everything that runs at the same time, until its context ends.

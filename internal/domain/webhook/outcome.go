@@ -2,7 +2,9 @@ package webhook
 
 import (
 	"fmt"
+	"maps"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +40,8 @@ var causes = map[string]string{
 	"ok":                  "The receiver accepted the event.",
 	"redirect":            "The receiver answered with a redirect, which is not followed; register the address it points to.",
 	"timeout":             "The receiver did not answer within 10 seconds; answer first and work afterwards.",
+	"connect_timeout":     "The receiver's address did not take a connection within 10 seconds; check the address and its firewall.",
+	"response_timeout":    "The receiver began its response and did not end it within 10 seconds; send a short one with a correct Content-Length.",
 	"connection_refused":  "Nothing listens at the receiver's address and port; start the receiver or correct the URL.",
 	"connection_reset":    "The receiver closed the connection before it answered; look into its log or its proxy's.",
 	"unreachable":         "The receiver's network cannot be reached; check its address and firewall.",
@@ -52,7 +56,16 @@ var causes = map[string]string{
 	"response_incomplete": "The receiver broke off its response; send a short one with a correct Content-Length.",
 	"bad_response":        "What the receiver answered is not HTTP; check that the URL's port is the right one.",
 	"connection_failed":   "The connection to the receiver failed; the detail says how.",
+	"proxy_refused":       "Registrar's egress proxy did not open the connection; the receiver's address is not public or does not answer.",
+	ProxyAway:             "Registrar's egress proxy could not be reached, which is no fault of the receiver and does not count; its operator has to put it right.",
 }
+
+// ProxyAway is the cause of an attempt that did not get as far as Registrar's own egress
+// proxy. It says nothing about the receiver and does not count towards SwitchOffAfter.
+const ProxyAway = "proxy_away"
+
+// Causes lists the causes that are no HTTP status.
+func Causes() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // Explain is one plain sentence about a cause and its fix.
 func Explain(cause string) string {
@@ -128,4 +141,20 @@ func ParseRetryAfter(value string, now time.Time) time.Duration {
 		return max(0, at.Sub(now))
 	}
 	return 0
+}
+
+func micros(d time.Duration) int32 {
+	return int32(min(d.Microseconds(), 1<<31-1))
+}
+
+// cleanText is text that PostgreSQL stores: valid UTF-8 without NUL.
+func cleanText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+func orNull(t time.Time) *time.Time {
+	if t.IsZero() || t.Year() <= 1 {
+		return nil
+	}
+	return &t
 }

@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,23 @@ func TestJudge(t *testing.T) {
 		}
 		if got != webhook.Delivered && !strings.HasSuffix(webhook.Explain(cause), ".") {
 			t.Errorf("%d has no sentence: %q", status, webhook.Explain(cause))
+		}
+	}
+}
+
+func TestEveryCauseIsDocumentedWithItsSentence(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Causes")
+	table, _, _ = strings.Cut(table, "\n## ")
+	if rows := strings.Count(table, "\n| `"); rows != len(webhook.Causes()) {
+		t.Errorf("docs/webhooks.md explains %d causes, and there are %d", rows, len(webhook.Causes()))
+	}
+	for _, cause := range webhook.Causes() {
+		if row := "| `" + cause + "` | " + webhook.Explain(cause) + " |\n"; !strings.Contains(table, row) {
+			t.Errorf("docs/webhooks.md lacks the row %s", row)
 		}
 	}
 }

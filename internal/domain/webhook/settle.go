@@ -88,13 +88,13 @@ func once(outcomes []Outcome) []Outcome {
 }
 
 // fold applies fresh outcomes to the healths, and tells which URLs that switches off. A
-// ping that fails says nothing about the run of failures; one that arrives ends it. An
-// endpoint without a health row was removed.
+// ping that fails says nothing about the run of failures, nor does what our own proxy kept
+// from leaving; a ping that arrives ends it. An endpoint without a health row was removed.
 func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 	var offs []off
 	for _, o := range fresh {
 		h := healths[o.Endpoint]
-		if h == nil || (o.Ping && o.Verdict != Delivered) {
+		if h == nil || (o.Ping && o.Verdict != Delivered) || o.Cause == ProxyAway {
 			continue
 		}
 		next, isOff := h.After(o.Verdict == Delivered, o.at())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -237,15 +236,6 @@ func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[att
 	return fresh, err
 }
 
-func micros(d time.Duration) int32 {
-	return int32(min(d.Microseconds(), 1<<31-1))
-}
-
-// cleanText is text that PostgreSQL stores: valid UTF-8 without NUL.
-func cleanText(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
-
 // updateSettled writes what fresh outcomes made of their deliveries and of the healths.
 //
 // The rows are looked up by id alone, and each finds its values by its place among the
@@ -301,13 +291,6 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 		SET consecutive_failures = u.failures, allowance = u.allowance, next_probe_at = u.probe, last_success_at = u.success, last_failure_at = u.loss
 		FROM unnest($1::bigint[], $2::int[], $3::real[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[]) AS u(id, failures, allowance, probe, success, loss)
 		WHERE h.endpoint_id = u.id`, ids, failures, allowances, probes, successes, losses)
-}
-
-func orNull(t time.Time) *time.Time {
-	if t.IsZero() || t.Year() <= 1 {
-		return nil
-	}
-	return &t
 }
 
 func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {

@@ -6,10 +6,10 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -19,48 +19,71 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// events are one of each event, with every optional field that it can have.
+// day is when the events happen, at 20:00 UTC.
+var day = clock.Date{Year: 2026, Month: 11, Day: 20}
+
+// events are one of each event as it comes about, with every field that it can have filled.
 func events() map[webhook.Type]any {
 	at := func(hour int) *clock.Timestamp {
-		return clock.Stamp(time.Date(2026, 11, 20, hour, 30, 0, 0, time.UTC), time.UTC)
+		return clock.Stamp(time.Date(day.Year, day.Month, day.Day, hour, 30, 0, 0, time.UTC), time.UTC)
 	}
 	asha := wire.Person{UserID: 4711, Email: "asha@north-institute.org", FirstName: "Asha <3", LastName: "2026-11-20T10:00:00+00:00"}
 	place := wire.Place{EnrollmentID: 12, CourseID: 3, CourseName: "IELTS Academic", Status: "active", HasAccess: true, StartDate: clock.Date{Year: 2026, Month: 8, Day: 20},
 		EndDate: clock.Date{Year: 2026, Month: 11, Day: 27}, GracePeriodEnd: clock.Date{Year: 2026, Month: 12, Day: 4}}
-	student := wire.RosterStudent{Student: wire.Student{Person: asha, HasSetPassword: true, LastLogin: at(22)}, JoinedAt: at(8),
+	fresh := place // begins today
+	fresh.StartDate, fresh.EndDate, fresh.GracePeriodEnd = day, clock.Date{Year: 2027, Month: 2, Day: 20}, clock.Date{Year: 2027, Month: 2, Day: 27}
+	over := place // its days of grace ended the day before
+	over.Status, over.HasAccess, over.EndDate, over.GracePeriodEnd = "expired", false, clock.Date{Year: 2026, Month: 11, Day: 12}, day.AddDays(-1)
+	in := func(p wire.Place) []wire.Enrolment {
+		return []wire.Enrolment{{CourseType: "ielts", CourseTypeDisplay: "IELTS Academic", IsDefaultCourse: true, Place: p}}
+	}
+	student := wire.RosterStudent{Student: wire.Student{Person: asha, HasSetPassword: true, LastLogin: at(18)}, JoinedAt: at(8),
 		Membership:  &wire.Membership{Role: "member", Status: "active"},
-		Enrollments: []wire.Enrolment{{CourseType: "ielts", CourseTypeDisplay: "IELTS Academic", IsDefaultCourse: true, Place: place}}}
+		Enrollments: in(fresh)}
 	left := student
-	left.Membership, left.Enrollments = &wire.Membership{Role: "member", Status: "inactive"}, []wire.Enrolment{}
+	left.JoinedAt = clock.Stamp(time.Date(2026, 8, 20, 8, 30, 0, 0, time.UTC), time.UTC)
+	left.Membership, left.Enrollments = &wire.Membership{Role: "member", Status: "inactive"}, in(over)
 	enrolment := func(change func(*wire.EnrolmentEvent)) wire.EnrolmentEvent {
 		e := wire.EnrolmentEvent{Student: asha, Enrollment: wire.EventEnrolment{Place: place, CourseType: "ielts"}}
 		change(&e)
 		return e
 	}
-	old := course.Standing("pending")
-	end := clock.Date{Year: 2026, Month: 10, Day: 27}
-	done := "test:88"
 	band := decimal.Whole(15) / 2
 	assignment := wire.Assignment{ID: "test-assignment:5", Kind: "test", Student: asha, Item: wire.AssignedItem{ID: 99, Title: "Mock 12", Type: "ielts"},
-		Status: "completed", AssignedAt: *at(9), DueDate: at(23), CompletedAt: at(12), ResultID: &done}
+		Status: "pending", AssignedAt: *at(19), DueDate: at(23)}
 	overdue := assignment
-	overdue.Status, overdue.Overdue, overdue.CompletedAt, overdue.ResultID = "pending", true, nil, nil
+	overdue.Status, overdue.Overdue, overdue.AssignedAt, overdue.DueDate = "in_progress", true, *at(2), at(19)
 	ping := webhook.PingData{Message: "This is a test event of Registrar."}
 	ping.Endpoint.ID, ping.Endpoint.URL = 3, "https://hooks.north-institute.org/"
 	return map[webhook.Type]any{
 		webhook.ResultFinal: wire.FinalResult{ID: "test:88", Kind: "test", Student: asha, Item: wire.ResultItem{ID: 99, Title: "Mock 12", Type: "ielts", TypeLabel: "IELTS Academic"},
-			Attempt: "assigned", StartedAt: at(9), CompletedAt: at(12), ReleasedAt: at(20), Score: band, MaxScore: decimal.Whole(9), Percentage: decimal.Percent(band, decimal.Whole(9)), ScoreLabel: "7.5",
+			Attempt: "assigned", StartedAt: at(9), CompletedAt: at(12), ReleasedAt: at(19), Score: band, MaxScore: decimal.Whole(9), Percentage: decimal.Percent(band, decimal.Whole(9)), ScoreLabel: "7.5",
 			Sections:  json.RawMessage(`{"listening":8,"reading":7.5,"writing":7,"speaking":7.5}`),
 			ResultURL: "https://registrar.example/results/test:88"},
 		webhook.StudentJoined:      student,
 		webhook.StudentLeft:        left,
-		webhook.EnrollmentCreated:  enrolment(func(*wire.EnrolmentEvent) {}),
-		webhook.EnrollmentUpdated:  enrolment(func(e *wire.EnrolmentEvent) { e.Previous = &wire.Previous{Status: &old, EndDate: &end} }),
+		webhook.EnrollmentCreated:  enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Place = fresh }),
+		webhook.EnrollmentUpdated:  enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Place, e.Previous = fresh, wire.NewPrevious(over, fresh) }),
 		webhook.EnrollmentExpiring: enrolment(func(e *wire.EnrolmentEvent) { e.DaysLeft = 7 }),
-		webhook.EnrollmentEnded:    enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Status, e.PreviousStatus = "expired", "grace_period" }),
+		webhook.EnrollmentEnded:    enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Place, e.PreviousStatus = over, "grace_period" }),
 		webhook.AssignmentCreated:  assignment,
 		webhook.AssignmentOverdue:  overdue,
 		webhook.Ping:               ping,
+	}
+}
+
+func TestEveryEventIsDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/webhooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "## Events")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, kind := range append(webhook.Types(), webhook.Ping) {
+		if !strings.Contains(table, "`"+string(kind)+"`") {
+			t.Errorf("docs/webhooks.md does not tell of %s", kind)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -92,14 +93,37 @@ func (p *Policy) Through(raw string) error {
 	return nil
 }
 
+// ErrProxyAway marks a request that did not get as far as the proxy of Through, and
+// ErrProxyRefused one whose way to the receiver the proxy did not open.
+var (
+	ErrProxyAway    = errors.New("the proxy cannot be reached")
+	ErrProxyRefused = errors.New("the proxy did not open the connection")
+)
+
 // Transport is an http.Transport that only reaches what the policy allows, never through
-// a proxy of the environment.
+// a proxy of the environment. A proxy of its own has to take a connection in half of
+// dialTimeout, so that its silence is not taken for the receiver's.
 func (p *Policy) Transport(dialTimeout time.Duration) *http.Transport {
 	if p.proxy == nil {
 		return &http.Transport{Proxy: nil, DialContext: p.Dialer(dialTimeout).DialContext}
 	}
-	proxy := func(r *http.Request) (*url.URL, error) { return p.proxy, p.checkHost(r.URL.Hostname()) }
-	return &http.Transport{Proxy: proxy, DialContext: (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext}
+	dialer := &net.Dialer{Timeout: dialTimeout / 2, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		Proxy: func(r *http.Request) (*url.URL, error) { return p.proxy, p.checkHost(r.URL.Hostname()) },
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrProxyAway, err)
+			}
+			return conn, nil
+		},
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+			if answer.StatusCode != http.StatusOK {
+				return fmt.Errorf("%w: it answered %s", ErrProxyRefused, answer.Status)
+			}
+			return nil
+		},
+	}
 }
 
 // CheckURL judges what can be judged of a receiver URL without calling it: form, scheme,

@@ -230,4 +230,18 @@ func TestAProxyCarriesRequestsAndLiteralAddressesStayRefused(t *testing.T) {
 	if err := policy.Through("socks5://proxy"); err == nil {
 		t.Error("a proxy of another kind is accepted")
 	}
+	refused := func() error {
+		resp, err := client.Get("https://hooks.north-institute.org/")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	if err := refused(); !errors.Is(err, egress.ErrProxyRefused) {
+		t.Errorf("a proxy that says no: %v", err)
+	}
+	proxy.Close()
+	if err := refused(); !errors.Is(err, egress.ErrProxyAway) {
+		t.Errorf("a proxy that is away: %v", err)
+	}
 }

@@ -108,7 +108,7 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 	o.Duration = max(time.Since(began), time.Microsecond)
 	trace.into(&o)
 	if err != nil {
-		o.Verdict, o.Cause, o.Detail = webhook.Retry, causeOf(ctx, err), detail(err)
+		o.Verdict, o.Cause, o.Detail = webhook.Retry, causeOf(ctx, err, &trace, o.Status), detail(err)
 	}
 	if o.Verdict == webhook.Delivered {
 		end("")
@@ -126,6 +126,10 @@ func (c *Caller) post(ctx context.Context, m message, o *webhook.Outcome) error 
 	for name, value := range o.RequestHeaders {
 		req.Header.Set(name, value)
 	}
+	// Not sent, being empty: it tells net/http that this POST may be repeated. A receiver that
+	// ends an idle connection just as it is used again gets the event over another one now,
+	// not in a minute; should it have taken it, it knows the id.
+	req.Header["Idempotency-Key"] = nil
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +24,28 @@ func (l lateEnd) RoundTrip(r *http.Request) (*http.Response, error) {
 func (l lateEnd) Read([]byte) (int, error) {
 	<-l.ctx.Done()
 	return 0, io.EOF
+}
+
+func TestATimeoutSaysWhatItWaitedFor(t *testing.T) {
+	for want, steps := range map[string]func(*httptrace.ClientTrace) (status int){
+		"dns_failed":      func(h *httptrace.ClientTrace) int { h.DNSStart(httptrace.DNSStartInfo{}); return 0 },
+		"connect_timeout": func(h *httptrace.ClientTrace) int { h.ConnectStart("tcp", "192.0.2.1:443"); return 0 },
+		"timeout": func(h *httptrace.ClientTrace) int {
+			h.ConnectStart("tcp", "192.0.2.1:443")
+			h.TLSHandshakeStart()
+			return 0
+		},
+		"response_timeout": func(h *httptrace.ClientTrace) int { h.GotFirstResponseByte(); return http.StatusOK },
+	} {
+		var tr trace
+		status := steps(tr.hooks(time.Now()))
+		if got := causeOf(t.Context(), context.DeadlineExceeded, &tr, status); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if sentence := webhook.Explain(want); !strings.HasSuffix(sentence, ".") || strings.Contains(sentence, "answered 0") {
+			t.Errorf("%s is explained as %q", want, sentence)
+		}
+	}
 }
 
 func TestABodyThatEndsAfterTheDeadlineIsATimeout(t *testing.T) {

@@ -11,18 +11,23 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
 // causeOf names why an attempt had no complete answer; webhook.Explain has a sentence for
 // each. The order matters: a deadline shows up as many other errors.
-func causeOf(ctx context.Context, err error) string {
+func causeOf(ctx context.Context, err error, t *trace, status int) string {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, egress.ErrRefused):
 		return "address_not_public"
+	case errors.Is(err, egress.ErrProxyAway):
+		return webhook.ProxyAway
+	case errors.Is(err, egress.ErrProxyRefused):
+		return "proxy_refused"
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
+		return t.stalled(status)
 	}
 	if cause := tlsCause(err); cause != "" {
 		return cause
@@ -42,7 +47,7 @@ func causeOf(ctx context.Context, err error) string {
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF):
 		return "connection_reset"
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return "timeout"
+		return t.stalled(status)
 	case strings.Contains(err.Error(), "malformed HTTP"), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		return "bad_response" // net/http has no type for these
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -252,7 +253,7 @@ func TestWhatReceiversDoWrong(t *testing.T) {
 				_ = http.NewResponseController(w).Flush()
 				<-tick.C
 			}
-		}, "retry", "timeout", "waiting"},
+		}, "retry", "response_timeout", "waiting"},
 		"sends 100 MB": {func(w http.ResponseWriter, _ *http.Request) {
 			chunk := make([]byte, 1<<20)
 			for range 100 {
@@ -278,6 +279,38 @@ func TestWhatReceiversDoWrong(t *testing.T) {
 				t.Errorf("%d bytes of the response are kept", len(a.response))
 			}
 		})
+	}
+}
+
+func TestAnIdleConnectionThatTheReceiverEndsCostsNothing(t *testing.T) {
+	t.Parallel()
+	type connection struct{}
+	var in inbox
+	server := httptest.NewUnstartedServer(reading(func(w http.ResponseWriter, r *http.Request) {
+		used := r.Context().Value(connection{}).(*int)
+		if *used++; *used > 1 {
+			panic(http.ErrAbortHandler) // as a receiver whose patience ends when the next request comes
+		}
+		if r.Header.Get("Idempotency-Key") != "" {
+			t.Error("a header is sent that is none of the contract's")
+		}
+		in.ServeHTTP(w, r)
+	}))
+	server.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, connection{}, new(int))
+	}
+	server.Start()
+	defer server.Close()
+	h := newHouse(t, loopback, "")
+	h.addURL(t, server.URL)
+	for range 2 {
+		h.record(t, 1)
+		h.handle(t, h.lease(t, time.Second))
+	}
+	var attempts, delivered int
+	err := h.db.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE outcome = 'delivered') FROM webhook_attempts`).Scan(&attempts, &delivered)
+	if err != nil || attempts != 2 || delivered != 2 || len(in.requests) != 2 {
+		t.Errorf("%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err)
 	}
 }
 

@@ -17,6 +17,7 @@ type trace struct {
 	dns, connect, tls   time.Duration
 	firstByte           time.Duration
 	dnsAt, connAt, tlAt time.Time
+	connected           bool
 }
 
 func (t *trace) hooks(began time.Time) *httptrace.ClientTrace {
@@ -29,10 +30,26 @@ func (t *trace) hooks(began time.Time) *httptrace.ClientTrace {
 		TLSHandshakeStart: func() { locked(func() { t.tlAt = time.Now() }) },
 		TLSHandshakeDone:  func(tls.ConnectionState, error) { locked(func() { t.tls = time.Since(t.tlAt) }) },
 		GotConn: func(info httptrace.GotConnInfo) {
-			locked(func() { t.peer = info.Conn.RemoteAddr().String() })
+			locked(func() { t.peer, t.connected = info.Conn.RemoteAddr().String(), true })
 		},
 		GotFirstResponseByte: func() { locked(func() { t.firstByte = time.Since(began) }) },
 	}
+}
+
+// stalled names what an attempt waited for when its time was over; status is that of the
+// answer, 0 when there was none.
+func (t *trace) stalled(status int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case status != 0:
+		return "response_timeout"
+	case !t.connected && !t.connAt.IsZero() && t.tlAt.IsZero():
+		return "connect_timeout"
+	case !t.connected && !t.dnsAt.IsZero() && t.connAt.IsZero():
+		return "dns_failed"
+	}
+	return "timeout"
 }
 
 func (t *trace) into(o *webhook.Outcome) {

@@ -1,0 +1,47 @@
+package deliver_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+)
+
+func TestWhatAProxyDoesIsNotTakenForTheReceivers(t *testing.T) {
+	t.Parallel()
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }))
+	t.Cleanup(refusing.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, c := range map[string]struct {
+		proxy, cause, says string
+		failures           int
+	}{
+		"it refuses the receiver": {refusing.URL, "proxy_refused", "not public or does not answer", 1},
+		"it is away":              {gone.URL, webhook.ProxyAway, "no fault of the receiver", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy := egress.New(egress.Config{})
+			if err := policy.Through(c.proxy); err != nil {
+				t.Fatal(err)
+			}
+			h := newHouse(t, policy, "")
+			e, _ := h.addURL(t, "https://hooks.north-institute.org/")
+			h.record(t, 1)
+			h.handle(t, h.lease(t, time.Second))
+			a := h.firstAttempt(t)
+			if a.outcome != "retry" || a.cause != c.cause || a.deliveryStatus != "waiting" || !strings.Contains(webhook.Explain(a.cause), c.says) {
+				t.Errorf("recorded %+v, explained as %q", a, webhook.Explain(a.cause))
+			}
+			e, err := h.keeper.Find(t.Context(), h.org, e.ID)
+			if err != nil || e.ConsecutiveFailures != c.failures {
+				t.Errorf("%d failures in a row, want %d; %v", e.ConsecutiveFailures, c.failures, err)
+			}
+		})
+	}
+}

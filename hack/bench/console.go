@@ -58,10 +58,15 @@ type visitor struct {
 	base string
 }
 
+// owner makes an organization's, who may sign in to the console.
+func (h *house) owner(ctx context.Context, slug string) (name, password string, err error) {
+	name, password = "owner@"+slug+".school", "a long walk along the estate"
+	return name, password, h.platform(ctx, http.MethodPut, "organizations/"+slug+"/staff/"+name, `{"first_name": "Olga", "last_name": "Owner", "role": "owner", "password": "`+password+`"}`, nil)
+}
+
+// visitor is signed in as the organization's owner.
 func (h *house) visitor(ctx context.Context, slug string) (*visitor, error) {
-	const password = "a long walk along the estate"
-	name := "owner@" + slug + ".school"
-	err := h.platform(ctx, http.MethodPut, "organizations/"+slug+"/staff/"+name, `{"first_name": "Olga", "role": "owner", "password": "`+password+`"}`, nil)
+	name, password, err := h.owner(ctx, slug)
 	if err != nil {
 		return nil, err
 	}

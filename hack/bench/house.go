@@ -97,7 +97,7 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if h.dir, err = stack.TempDir(ctx, user); err != nil {
 		return err
 	}
-	ports, err := freePorts(ctx, 8)
+	ports, err := stack.FreePorts(ctx, 8)
 	if err != nil {
 		return err
 	}
@@ -151,18 +151,6 @@ func (h *house) keyset() (file string, keyset []byte, err error) {
 		return file, nil, err
 	}
 	return file, keyset, os.WriteFile(file, keyset, 0o600)
-}
-
-func freePorts(ctx context.Context, n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		port, err := stack.FreePort(ctx)
-		if err != nil {
-			return nil, err
-		}
-		ports[i] = port
-	}
-	return ports, nil
 }
 
 func (h *house) startPrograms(ctx context.Context) error {

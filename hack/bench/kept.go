@@ -99,9 +99,7 @@ func serveEstate(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	const email, password = "owner@estate-0.school", "a long walk along the estate"
-	err = h.platform(ctx, "PUT", "organizations/estate-0/staff/"+email,
-		`{"first_name": "Olga", "last_name": "Owner", "role": "owner", "password": "`+password+`"}`, nil)
+	email, password, err := h.owner(ctx, "estate-0")
 	if err != nil {
 		return err
 	}

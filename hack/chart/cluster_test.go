@@ -35,11 +35,11 @@ var (
 			return err
 		}
 		o := stack.ClusterOptions{Bin: os.Getenv("KUBEBUILDER_ASSETS"), Dir: filepath.Join(clusterDir, "cluster"), LogDir: filepath.Join(clusterDir, "log")}
-		for _, port := range []*int{&o.APIPort, &o.Etcd[0], &o.Etcd[1]} {
-			if *port, err = stack.FreePort(ctx); err != nil {
-				return err
-			}
+		ports, err := stack.FreePorts(ctx, 3)
+		if err != nil {
+			return err
 		}
+		o.APIPort, o.Etcd = ports[0], [2]int{ports[1], ports[2]}
 		cluster, err = stack.StartCluster(ctx, o)
 		return err
 	})

@@ -206,18 +206,6 @@ func (b *Browser) Count(selector string) int {
 	return eval[int](b, `document.querySelectorAll(`+quote(selector)+`).length`)
 }
 
-// Attribute is an attribute of the first element that the CSS selector finds, "" for none.
-func (b *Browser) Attribute(selector, name string) string {
-	b.t.Helper()
-	return eval[string](b, `document.querySelector(`+quote(selector)+`)?.getAttribute(`+quote(name)+`) ?? ""`)
-}
-
-// Links are the addresses that the page's links and forms lead to.
-func (b *Browser) Links() []string {
-	b.t.Helper()
-	return eval[[]string](b, `[...document.querySelectorAll("a[href], form")].map(e => e.href || e.action)`)
-}
-
 // WiderThanWindow says whether the page can be scrolled sideways.
 func (b *Browser) WiderThanWindow() bool {
 	b.t.Helper()

@@ -84,7 +84,7 @@ func (s *site) startServers(ctx context.Context, tools stack.Tools) error {
 		fmt.Fprintf(os.Stderr, "no disk of limited size: %s", text)
 		s.disk = ""
 	}
-	ports, err := freePorts(ctx, 3)
+	ports, err := stack.FreePorts(ctx, 3)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *site) startReceivers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ports, err := freePorts(ctx, 2)
+	ports, err := stack.FreePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *site) configure(ctx context.Context, bin string) error {
 	}
 	platformKey := seal.Token()
 	for i := range s.settings {
-		ports, err := freePorts(ctx, 5)
+		ports, err := stack.FreePorts(ctx, 5)
 		if err != nil {
 			return err
 		}
@@ -189,18 +189,6 @@ func newReplica(p *stack.Program, private int) *replica {
 func (p *replica) start(ctx context.Context, offset time.Duration) error {
 	p.Env = append(p.env[:len(p.env):len(p.env)], "CLOCK_OFFSET="+offset.String())
 	return stack.StartReady(ctx, p.Program, p.private)
-}
-
-func freePorts(ctx context.Context, n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		port, err := stack.FreePort(ctx)
-		if err != nil {
-			return nil, err
-		}
-		ports[i] = port
-	}
-	return ports, nil
 }
 
 // close ends everything and takes the disk and the network away, also when ctx is over.

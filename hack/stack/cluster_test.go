@@ -14,11 +14,10 @@ func TestAClusterKeepsItsObjectsWhenTheAPIServerIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, ports := t.TempDir(), make([]int, 3)
-	for i := range ports {
-		if ports[i], err = stack.FreePort(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	dir := t.TempDir()
+	ports, err := stack.FreePorts(t.Context(), 3)
+	if err != nil {
+		t.Fatal(err)
 	}
 	c, err := stack.StartCluster(t.Context(), stack.ClusterOptions{Bin: bin, Dir: filepath.Join(dir, "kube"), LogDir: dir,
 		APIPort: ports[0], Etcd: [2]int{ports[1], ports[2]}})

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -147,6 +148,21 @@ func FreePort(ctx context.Context) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("no free port found between %d and %d", lowest, highest)
+}
+
+// FreePorts finds n different ports as FreePort does.
+func FreePorts(ctx context.Context, n int) ([]int, error) {
+	var ports []int
+	for len(ports) < n {
+		port, err := FreePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	return ports, nil
 }
 
 // PortFree reports whether a server could listen on that port of 127.0.0.1 now.

@@ -64,15 +64,7 @@ func (s *Server) readDraft(w http.ResponseWriter, r *http.Request) (course.Draft
 	if err := b.Err(); err != nil {
 		return course.Draft{}, err
 	}
-	d := course.Draft{Name: *p.Name, Type: *courseType, OpenForEnrolment: true, StartDate: s.today()}
-	set(&d.Status, p.Status)
-	set(&d.OpenForEnrolment, p.OpenForEnrolment)
-	set(&d.IsPerpetual, p.IsPerpetual)
-	set(&d.StartDate, p.StartDate)
-	set(&d.EndDate, p.EndDate)
-	set(&d.DefaultAccessMonths, p.DefaultAccessMonths)
-	set(&d.DefaultAccessWeeks, p.DefaultAccessWeeks)
-	return d, nil
+	return p.On(course.Draft{Type: *courseType, OpenForEnrolment: true, StartDate: s.today()}), nil
 }
 
 func set[T any](to, from *T) {

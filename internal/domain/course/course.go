@@ -184,16 +184,16 @@ func Update(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Cours
 	if err != nil {
 		return Course{}, err
 	}
-	d := p.apply(c)
+	d := p.On(Draft{c.Name, c.Type, c.Status, c.OpenForEnrolment, c.IsPerpetual, c.StartDate, c.EndDate,
+		c.DefaultAccessMonths, c.DefaultAccessWeeks})
 	if err := d.check(); err != nil {
 		return Course{}, err
 	}
 	return updateCourse(ctx, tx, org, course, d, now)
 }
 
-func (p Patch) apply(c Course) Draft {
-	d := Draft{c.Name, c.Type, c.Status, c.OpenForEnrolment, c.IsPerpetual, c.StartDate, c.EndDate,
-		c.DefaultAccessMonths, c.DefaultAccessWeeks}
+// On gives the draft with the patch's settings in it.
+func (p Patch) On(d Draft) Draft {
 	if p.Name != nil {
 		d.Name = strings.TrimSpace(*p.Name)
 	}

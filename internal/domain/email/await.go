@@ -2,92 +2,38 @@ package email
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Watch lets requests wait for what becomes of a mail. One connection listens for all of
-// them; without Run, or when a notification is lost, they find out by polling.
+// Watch lets requests wait for what becomes of a mail.
 type Watch struct {
-	db *pg.DB
-
-	mu      sync.Mutex
-	waiting map[id.Email][]chan struct{}
+	db   *pg.DB
+	rows *pg.Watch
 }
-
-// pollInterval is the net under lost notifications.
-const pollInterval = time.Second
 
 // NewWatch makes a watch that nobody waits at yet.
-func NewWatch(db *pg.DB) *Watch { return &Watch{db: db, waiting: map[id.Email][]chan struct{}{}} }
+func NewWatch(db *pg.DB) *Watch { return &Watch{db, pg.NewWatch(db, Channel)} }
 
 // Run listens until ctx ends.
-func (w *Watch) Run(ctx context.Context) error {
-	pg.Listen(ctx, w.db, w.hear, Channel)
-	return nil
-}
+func (w *Watch) Run(ctx context.Context) error { return w.rows.Run(ctx) }
 
-func (w *Watch) hear(n pg.Notification) {
-	mail, err := strconv.ParseInt(n.Payload, 10, 64)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for waited, all := range w.waiting {
-		if n.Reset || err == nil && waited == id.Email(mail) {
-			for _, c := range all {
-				wake(c)
-			}
-		}
-	}
-}
-
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // it is woken already
-	}
-}
+// nameOf names the mail in notifications.
+func nameOf(mail id.Email) string { return strconv.FormatInt(int64(mail), 10) }
 
 // Final waits until the mail's status is final, for the time limit at most, and gives the
-// record as it is then.
-func (w *Watch) Final(ctx context.Context, org id.Organization, mail id.Email, limit time.Duration) (Record, error) {
-	woken := make(chan struct{}, 1)
-	w.join(mail, woken)
-	defer w.leave(mail, woken)
-	over, tick := time.NewTimer(limit), time.NewTicker(pollInterval)
-	defer over.Stop()
-	defer tick.Stop()
-	for {
-		r, err := Find(ctx, w.db, org, mail)
-		if err != nil || r.Status.Final() {
-			return r, err
-		}
-		select {
-		case <-woken:
-		case <-tick.C:
-		case <-over.C:
-			return Find(ctx, w.db, org, mail)
-		case <-ctx.Done():
-			return r, ctx.Err()
-		}
+// record as it is then: the zero Record, after the limit, where the organization has no such mail.
+func (w *Watch) Final(ctx context.Context, org id.Organization, mail id.Email, limit time.Duration) (r Record, err error) {
+	err = w.rows.Until(ctx, nameOf(mail), limit, func(ctx context.Context) (bool, error) {
+		r, err = Find(ctx, w.db, org, mail)
+		return r.Status.Final(), err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return Find(ctx, w.db, org, mail)
 	}
-}
-
-func (w *Watch) join(mail id.Email, c chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.waiting[mail] = append(w.waiting[mail], c)
-}
-
-func (w *Watch) leave(mail id.Email, c chan struct{}) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	rest := slices.DeleteFunc(w.waiting[mail], func(other chan struct{}) bool { return other == c })
-	if w.waiting[mail] = rest; len(rest) == 0 {
-		delete(w.waiting, mail)
-	}
+	return r, err
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	netmail "net/mail"
-	"strconv"
 	"strings"
 	"time"
 
@@ -151,7 +150,7 @@ func (p *Postman) settle(ctx context.Context, ref task.Outbox, r row, o mail.Out
 		if !next.status.Final() {
 			return outbox.Later(ctx, tx, ref, next.again)
 		}
-		tx.Wake(Channel, strconv.FormatInt(int64(r.ID), 10))
+		tx.Wake(Channel, nameOf(r.ID))
 		return outbox.Done(ctx, tx, ref)
 	})
 	if errors.Is(err, outbox.ErrLost) {

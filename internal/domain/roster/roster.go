@@ -60,13 +60,6 @@ const (
 	EncodingAssumed      Code = "encoding_assumed"
 )
 
-// Codes lists every issue code.
-func Codes() []Code {
-	return []Code{MissingExternalID, MissingEmail, InvalidEmail, DuplicateExternalID, DuplicateEmail, EmailChanged,
-		ExternalIDReassigned, TeacherReported, AdminRoleNotGranted, UnknownRole, NotManaged, UnknownPerson,
-		ClassNameConflict, BadRow, SuspiciousValue, EncodingAssumed}
-}
-
 // Severity says what an issue means for its row.
 type Severity string
 

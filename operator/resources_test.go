@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// tenant makes an organization and a namespace that may register its URLs, both of one name.
+func (w *world) tenant(t *testing.T, name string) org.Organization {
+	t.Helper()
+	w.namespace(t, name, name)
+	return w.organization(t, name)
+}
+
+func (w *world) organization(t *testing.T, slug string) (o org.Organization) {
+	t.Helper()
+	err := w.keeper.DB.InTx(t.Context(), func(tx *pg.Tx) (err error) {
+		o, _, err = org.Put(t.Context(), tx, slug, org.Patch{Name: &slug}, time.Now())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (w *world) namespace(t *testing.T, name, organization string) {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if organization != "" {
+		ns.Labels = map[string]string{v1alpha1.LabelOrganization: organization}
+	}
+	if err := w.client.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// endpoint is a resource that is not created yet, for the organization its namespace is named after.
+func endpoint(namespace, name string) *v1alpha1.WebhookEndpoint {
+	return &v1alpha1.WebhookEndpoint{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.WebhookEndpointSpec{Organization: namespace, URL: "https://hooks.example.com/" + namespace + "/" + name},
+	}
+}
+
+func (w *world) create(t *testing.T, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := w.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// change patches an object with what the function changes of it.
+func change[T client.Object](t *testing.T, w *world, o T, how func(T)) {
+	t.Helper()
+	before := o.DeepCopyObject().(T)
+	how(o)
+	if err := w.client.Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func annotate(t *testing.T, w *world, e *v1alpha1.WebhookEndpoint, annotation, token string) {
+	t.Helper()
+	change(t, w, e, func(e *v1alpha1.WebhookEndpoint) { metav1.SetMetaDataAnnotation(&e.ObjectMeta, annotation, token) })
+}
+
+// await watches until the object is as wanted, and leaves what was seen in it.
+func await[T client.Object](t *testing.T, w *world, list client.ObjectList, o T, what string, wanted func(T) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	began := time.Now()
+	for ctx.Err() == nil {
+		if watchUntil(ctx, w, list, o, wanted) {
+			t.Logf("%s: %s after %s", o.GetName(), what, time.Since(began).Round(time.Millisecond))
+			return
+		}
+	}
+	t.Fatalf("%s/%s: not %s within %s:\n%+v", o.GetNamespace(), o.GetName(), what, limit, o)
+}
+
+// watchUntil ends when the watch does, too: the API server may have been restarted.
+func watchUntil[T client.Object](ctx context.Context, w *world, list client.ObjectList, o T, wanted func(T) bool) bool {
+	changes, err := w.client.Watch(ctx, list, client.InNamespace(o.GetNamespace()), client.MatchingFields{"metadata.name": o.GetName()})
+	if err != nil {
+		return false
+	}
+	defer changes.Stop()
+	for e := range changes.ResultChan() {
+		seen, ok := e.Object.(T)
+		if !ok {
+			return false
+		}
+		if e.Type == watch.Deleted {
+			seen.SetResourceVersion("") // gone
+		}
+		seen.DeepCopyObject()
+		assign(o, seen)
+		if wanted(seen) {
+			return true
+		}
+	}
+	return false
+}
+
+func assign[T client.Object](to, from T) {
+	switch to := any(to).(type) {
+	case *v1alpha1.WebhookEndpoint:
+		any(from).(*v1alpha1.WebhookEndpoint).DeepCopyInto(to)
+	case *corev1.Secret:
+		any(from).(*corev1.Secret).DeepCopyInto(to)
+	}
+}
+
+func (w *world) awaitEndpoint(t *testing.T, e *v1alpha1.WebhookEndpoint, what string, wanted func(*v1alpha1.WebhookEndpoint) bool) {
+	t.Helper()
+	await(t, w, &v1alpha1.WebhookEndpointList{}, e, what, wanted)
+}
+
+// awaitReason waits for a condition's status and reason, for the current generation.
+func (w *world) awaitReason(t *testing.T, e *v1alpha1.WebhookEndpoint, kind string, status metav1.ConditionStatus, reason string) *metav1.Condition {
+	t.Helper()
+	w.awaitEndpoint(t, e, fmt.Sprintf("%s=%s (%s)", kind, status, reason), func(e *v1alpha1.WebhookEndpoint) bool {
+		c := conditionOf(e, kind)
+		return c != nil && c.Status == status && c.Reason == reason && c.ObservedGeneration == e.Generation
+	})
+	return conditionOf(e, kind)
+}
+
+func (w *world) awaitReady(t *testing.T, e *v1alpha1.WebhookEndpoint) {
+	t.Helper()
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonRegistered)
+}
+
+func (w *world) awaitGone(t *testing.T, e *v1alpha1.WebhookEndpoint) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	changes, err := w.client.Watch(ctx, &v1alpha1.WebhookEndpointList{}, client.InNamespace(e.Namespace), client.MatchingFields{"metadata.name": e.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+	if err := w.client.Get(ctx, client.ObjectKeyFromObject(e), &v1alpha1.WebhookEndpoint{}); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	} else if err != nil {
+		return
+	}
+	for c := range changes.ResultChan() {
+		if c.Type == watch.Deleted {
+			return
+		}
+	}
+	t.Fatalf("%s/%s is still there after %s", e.Namespace, e.Name, limit)
+}
+
+func conditionOf(e *v1alpha1.WebhookEndpoint, kind string) *metav1.Condition {
+	for i := range e.Status.Conditions {
+		if e.Status.Conditions[i].Type == kind {
+			return &e.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// awaitEvent waits for an Event of the resource.
+func (w *world) awaitEvent(t *testing.T, e *v1alpha1.WebhookEndpoint, kind, reason string) eventsv1.Event {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	changes, err := w.client.Watch(ctx, &eventsv1.EventList{}, client.InNamespace(e.Namespace))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer changes.Stop()
+	for c := range changes.ResultChan() {
+		if seen, ok := c.Object.(*eventsv1.Event); ok && seen.Regarding.Name == e.Name && seen.Type == kind && seen.Reason == reason {
+			return *seen
+		}
+	}
+	t.Fatalf("%s/%s: no Event %s %s within %s", e.Namespace, e.Name, kind, reason, limit)
+	return eventsv1.Event{}
+}
+
+// stored is the resource's URL as PostgreSQL has it.
+func (w *world) stored(t *testing.T, e *v1alpha1.WebhookEndpoint) webhook.Endpoint {
+	t.Helper()
+	got, err := w.keeper.FindManaged(t.Context(), "kubernetes/test/"+e.Namespace+"/"+e.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// secret reads a key of a Secret.
+func (w *world) secret(t *testing.T, namespace, name, key string) string {
+	t.Helper()
+	var s corev1.Secret
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &s); err != nil {
+		t.Fatal(err)
+	}
+	return string(s.Data[key])
+}
+
+func (w *world) signs(t *testing.T, e *v1alpha1.WebhookEndpoint, secret string) bool {
+	t.Helper()
+	stored := w.stored(t, e)
+	ok, err := w.keeper.Signs(t.Context(), stored.Organization, stored.ID, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ok
+}

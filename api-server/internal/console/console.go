@@ -2,8 +2,9 @@
 // keys, webhook URLs, roster imports and plans there, and see the record of what was done;
 // examiners and teachers look students up.
 //
-// One file a noun. Pages are plain HTML whose every action is a form's POST; the script
-// only rewrites times to the viewer's zone. A secret is shown once, on the page that
+// One file a noun. Pages are plain HTML whose every action is a form's POST; what cannot be
+// taken back is behind a question. The script only rewrites times to the viewer's zone and
+// follows what is under way. A secret is shown once, on the page that
 // answers the POST which made it.
 package console
 
@@ -50,10 +51,8 @@ var (
 
 // Routes registers the console below /console.
 func (s *Server) Routes(r chi.Router) {
-	r.Use(pages.Protect(s.PublicURL), allowScript)
-	r.Get("/console/assets/{file}", serveAsset)
 	r.Group(func(r chi.Router) {
-		r.Use(s.Sessions.Middleware, s.Sessions.Staff(staff...))
+		r.Use(pages.Protect(s.PublicURL), allowScript, s.Sessions.Middleware, s.Sessions.Staff(staff...))
 		r.Get("/console", handle(s.showStart))
 		r.Get("/console/{slug}", handle(s.showOverview))
 		r.Get("/console/{slug}/students", handle(s.showStudents))
@@ -85,11 +84,12 @@ func (s *Server) Routes(r chi.Router) {
 	})
 }
 
-// allowScript lets pages load the console's own script beside its stylesheet.
+// allowScript lets pages load the site's own script beside its stylesheet, which looks
+// again at what is under way.
 func allowScript(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy",
-			"default-src 'none'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+			"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 		next.ServeHTTP(w, r)
 	})
 }
@@ -162,7 +162,7 @@ func (s *Server) showStart(w http.ResponseWriter, r *http.Request) error {
 	return show(w, http.StatusOK, "start.html", struct {
 		frame
 		Mine []org.Belonging
-	}{frame{Title: "Your organizations", Person: p}, mine})
+	}{frame{Title: "Your organizations", Person: p, Note: s.Sessions.Flashed(r.Context())}, mine})
 }
 
 // maxForm bounds a form's body, in bytes.
@@ -173,6 +173,7 @@ var static embed.FS
 
 // functions are what templates may call.
 var functions = template.FuncMap{
+	"asset":   pages.Asset,
 	"when":    when,
 	"explain": webhook.Explain,
 	"last": func(all []journal.Attempt) *journal.Attempt {
@@ -219,20 +220,4 @@ func show(w http.ResponseWriter, status int, name string, data any) error {
 	w.WriteHeader(status)
 	_, _ = page.WriteTo(w) // the browser may be gone
 	return nil
-}
-
-// assets are the files that pages load, with their types.
-var assets = map[string]string{"console.css": "text/css; charset=utf-8", "console.js": "text/javascript; charset=utf-8"}
-
-func serveAsset(w http.ResponseWriter, r *http.Request) {
-	name := edge.Param(r, "file")
-	mediaType, known := assets[name]
-	text, err := static.ReadFile("static/" + name)
-	if !known || err != nil {
-		http.NotFound(w, r)
-		return
-	}
-	w.Header().Set("Content-Type", mediaType)
-	w.Header().Set("Cache-Control", "public, max-age=3600")
-	_, _ = w.Write(text) //nolint:gosec // an embedded file; the browser may be gone
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -24,7 +25,8 @@ type deliveriesPage struct {
 	Chosen     journal.Status   // "": all
 	Older      string           // where the next page begins; "": there is none
 	Recoveries []journal.Recovery
-	Since      string // of the form, when it comes back
+	Running    []journal.Recovery // of these; one at most
+	Since      string             // of the form, when it comes back
 	Until      string
 }
 
@@ -57,7 +59,18 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status i
 	if p.Recoveries, err = journal.Recoveries(r.Context(), s.DB, org, p.Endpoint.ID); err != nil {
 		return err
 	}
+	p.Running = runningOf(p.Recoveries)
 	return show(w, status, "deliveries.html", p)
+}
+
+// runningOf picks the recovery that is under way, if one is.
+func runningOf(all []journal.Recovery) (running []journal.Recovery) {
+	for _, r := range all {
+		if r.Status == "running" {
+			running = append(running, r)
+		}
+	}
+	return running
 }
 
 type deliveryPage struct {
@@ -119,7 +132,7 @@ func (s *Server) recoverEvents(w http.ResponseWriter, r *http.Request) error {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	p := deliveriesPage{frame: f, Endpoint: e, Since: r.PostFormValue("since"), Until: r.PostFormValue("until")}
-	since, until, text := readSpan(p.Since, p.Until, s.Clock())
+	since, until, text := readSpan(p.Since, p.Until, r.PostFormValue("zone"), s.Clock())
 	if text == "" {
 		_, err = journal.Recover(r.Context(), s.DB, f.Here.Organization, e.ID, since, until, s.Clock())
 		text, _ = typed(err)
@@ -138,17 +151,25 @@ func (s *Server) recoverEvents(w http.ResponseWriter, r *http.Request) error {
 	return s.back(w, r, f, edgePath(e)+"deliveries/", "The recovery has begun: undelivered events leave again in their order.")
 }
 
-// readSpan reads the form's two times, which are in UTC; without an end it ends now. text
-// says what is wrong, "" when nothing is.
-func readSpan(sinceText, untilText string, now time.Time) (since, until time.Time, text string) {
-	since, err := time.ParseInLocation(formTime, strings.TrimSpace(sinceText), time.UTC)
+// readSpan reads the form's two times, which are in the form's zone: the viewer's, or UTC
+// from a browser without scripts. Without an end it ends now. text says what is wrong, ""
+// when nothing is.
+func readSpan(sinceText, untilText, zone string, now time.Time) (since, until time.Time, text string) {
+	if zone == "" {
+		zone = "UTC"
+	}
+	at, err := clock.Zone("zone", zone)
 	if err != nil {
-		return since, until, "Say since when: a day and a time in UTC, such as 2026-11-21T08:00."
+		return since, until, "The time zone of your browser is not known here."
+	}
+	since, err = time.ParseInLocation(formTime, strings.TrimSpace(sinceText), at)
+	if err != nil {
+		return since, until, "Say since when: a day and a time, such as 2026-11-21T08:00."
 	}
 	if until = now; strings.TrimSpace(untilText) != "" {
-		if until, err = time.ParseInLocation(formTime, strings.TrimSpace(untilText), time.UTC); err != nil {
-			return since, until, "The end is no day and time in UTC, such as 2026-11-21T09:00. Leave it empty for now."
+		if until, err = time.ParseInLocation(formTime, strings.TrimSpace(untilText), at); err != nil {
+			return since, until, "The end is no day and time, such as 2026-11-21T09:00. Leave it empty for now."
 		}
 	}
-	return since, until.UTC(), ""
+	return since.UTC(), until.UTC(), ""
 }

@@ -14,6 +14,7 @@ import (
 type keysPage struct {
 	frame
 	Keys     []org.Key
+	Beside   int    // keys that work beside any one that does
 	Name     string // of the form, when it comes back
 	ReadOnly bool
 	Made     *org.Key // just now
@@ -32,7 +33,17 @@ func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, status int, p 
 	if p.Keys, err = org.Keys(r.Context(), s.DB, p.Here.Organization); err != nil {
 		return err
 	}
+	p.Beside = max(workingKeys(p.Keys)-1, 0)
 	return show(w, status, "keys.html", p)
+}
+
+func workingKeys(all []org.Key) (n int) {
+	for _, k := range all {
+		if k.RevokedAt.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {

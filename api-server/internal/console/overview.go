@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 )
 
@@ -13,6 +14,8 @@ type overviewPage struct {
 	WorkingKeys int
 	Endpoints   []webhook.Endpoint
 	Deeds       []org.Deed
+	Waiting     []roster.Run // for a decision, among the latest
+	Running     []runningRun
 }
 
 // recentDeeds is how many deeds the overview shows.
@@ -31,9 +34,15 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
-		if k.RevokedAt.IsZero() {
-			p.WorkingKeys++
+	p.WorkingKeys = workingKeys(keys)
+	runs, err := roster.List(r.Context(), s.DB, f.Here.Organization, 0, pageOfRuns)
+	if err != nil {
+		return err
+	}
+	p.Running = running(runs)
+	for _, run := range runs {
+		if run.State == roster.Waiting {
+			p.Waiting = append(p.Waiting, run)
 		}
 	}
 	if p.Endpoints, err = s.Webhooks.List(r.Context(), f.Here.Organization); err != nil {

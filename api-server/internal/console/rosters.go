@@ -16,8 +16,24 @@ import (
 
 type runsPage struct {
 	frame
-	Runs  []roster.Run
-	Older id.RosterRun // where the next page begins; 0: there is none
+	Runs    []roster.Run
+	Running []runningRun
+	Older   id.RosterRun // where the next page begins; 0: there is none
+}
+
+type runningRun struct {
+	ID id.RosterRun
+	progress
+}
+
+// running are those of the runs that have not come to an end.
+func running(runs []roster.Run) (all []runningRun) {
+	for _, run := range runs {
+		if !run.State.Over() {
+			all = append(all, runningRun{run.ID, progressOf(run)})
+		}
+	}
+	return all
 }
 
 // pageOfRuns is how many runs a page lists.
@@ -32,7 +48,7 @@ func (s *Server) showRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p := runsPage{frame: f, Runs: runs}
+	p := runsPage{frame: f, Runs: runs, Running: running(runs)}
 	if len(runs) == pageOfRuns {
 		p.Older = runs[len(runs)-1].ID
 	}
@@ -63,12 +79,25 @@ type runPage struct {
 	Held    bool
 	Applied bool // and can be taken back
 	Running bool
-	Total   int64 // changes that a running import carries out; 0: not known yet
+	progress
+	Changed int // neither added nor deactivated
 	Groups  []group
 	Classes []roster.ClassChange // the first ones
 	Issues  []roster.Issue
 
 	ClassTotal int
+}
+
+// progress is how far a running import is.
+type progress struct {
+	Total, Done int64 // changes to carry out, and carried out; Total 0: not known yet
+}
+
+func progressOf(run roster.Run) progress {
+	if run.State != roster.Applying {
+		return progress{}
+	}
+	return progress{max(int64(run.Counts.Create+run.Counts.Update), run.PeopleDone), run.PeopleDone}
 }
 
 // shown is how many changes of a kind, and issues, a page shows.
@@ -80,15 +109,13 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c := run.Counts
-	p := runPage{frame: f, Run: run, Held: run.State == roster.Waiting, Applied: run.State == roster.Applied && run.Undoes == 0}
-	if p.Running = !run.State.Over(); run.State == roster.Applying {
-		p.Total = max(int64(c.Create+c.Update), run.PeopleDone)
-	}
+	p := runPage{frame: f, Run: run, Held: run.State == roster.Waiting, Applied: run.State == roster.Applied && run.Undoes == 0,
+		Running: !run.State.Over(), progress: progressOf(run), Changed: c.Update - c.Deactivate}
 	for _, g := range []struct {
 		title  string
 		action roster.Action
 		total  int
-	}{{"Deactivated", roster.Leave, c.Deactivate}, {"Added", roster.Create, c.Create}, {"Changed", roster.Update, c.Update - c.Deactivate}} {
+	}{{"Deactivated", roster.Leave, c.Deactivate}, {"Added", roster.Create, c.Create}, {"Changed", roster.Update, p.Changed}} {
 		if g.total == 0 {
 			continue
 		}
@@ -190,8 +217,9 @@ func (s *Server) undoRun(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// runPatience is how long a page waits for a run that it has set going.
-const runPatience = 40 * time.Second
+// runPatience is how long a page waits for a run that it has set going: a small one is over
+// by then, of another one the run's own page shows how far it is.
+const runPatience = 2 * time.Second
 
 // decide does what the visitor decided and shows the run that it led to.
 func (s *Server) decide(w http.ResponseWriter, r *http.Request, deed string, do func(context.Context, *pg.Tx, roster.Run, string) (id.RosterRun, error)) error {
@@ -217,7 +245,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, deed string, do 
 	}
 	note := "The import is " + string(done.State) + "."
 	if !done.State.Over() {
-		note = "The import is being worked on. Load this page again in a while."
+		note = "The import has begun. This page shows how far it is."
 	}
 	return s.back(w, r, f, "/roster-runs/"+formatID(next)+"/", note)
 }

@@ -42,15 +42,24 @@ func TestAHeldImportIsReviewedInABrowser(t *testing.T) {
 	b.Type("#password", password)
 	b.Press("Sign in")
 	b.AwaitText("Why it was held")
-	for _, want := range []string{"7 of 8 active people", "Deactivated: 7", "Added: 1", "s3@north-institute.org", "suspicious_value"} {
+	for _, want := range []string{"7 of 8 active people", "add 1 and change 7", "Deactivated: 7", "Added: 1", "s3@north-institute.org", "suspicious_value"} {
 		if !strings.Contains(b.Text(), want) {
 			t.Errorf("the page lacks %q:\n%s", want, b.Text())
 		}
 	}
 	b.Screenshot("roster-held")
+	b.Press("Approve…")
+	b.Screenshot("roster-approve-asks")
+	if text := b.TextOf("details[open] form"); !strings.Contains(text, "Adds 1 and changes 7; 7 of these lose their access") {
+		t.Errorf("before approving, the page says %q", text)
+	}
 	b.Press("Approve and apply")
-	b.AwaitText("The import is applied")
+	b.Await("#undo")
 	b.Screenshot("roster-applied")
+	b.Press("Take the import back…")
+	if text := b.TextOf("details[open] form"); !strings.Contains(text, "1 added by it: inactive again. 7 deactivated by it: active again.") {
+		t.Errorf("before taking back, the page says %q", text)
+	}
 	b.Press("Take the import back")
 	b.AwaitText("Takes back import")
 	b.Press("Roster imports")

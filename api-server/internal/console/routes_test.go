@@ -25,8 +25,7 @@ const (
 // routes are all of the public port but the API's, which have documents and tests of their
 // own. A route that is not in this table fails TestEveryRouteIsForWhomItIs.
 var routes = map[string]who{
-	"GET /assets/pages.css":        anybody,
-	"GET /console/assets/{file}":   anybody,
+	"GET /assets/{file}":           anybody,
 	"GET /set-password/{token}":    anybody,
 	"POST /set-password/{token}":   anybody,
 	"GET /sign-in":                 anybody,
@@ -36,6 +35,7 @@ var routes = map[string]who{
 	"POST /forgot-password":        anybody,
 	"POST /lti/launch/{kind}/{id}": anybody, // its own signature says whether it is good
 
+	"GET /":                 signedIn,
 	"GET /my-courses":       signedIn,
 	"GET /change-password":  signedIn,
 	"POST /change-password": signedIn,
@@ -249,7 +249,7 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"},
 	}
 	return func(pattern string) string {
-		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{file}", "console.css").Replace(pattern)
+		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{file}", "registrar.css").Replace(pattern)
 		for _, of := range ids {
 			if strings.Contains(path, of.in) {
 				path = strings.Replace(path, "{id}", of.id, 1)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -111,6 +112,7 @@ type endpointPage struct {
 	frame
 	Endpoint webhook.Endpoint
 	Backlog  int
+	Running  []journal.Recovery // under way; one at most
 	Form     endpointForm
 	Secret   string // shown once
 }
@@ -120,8 +122,12 @@ func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
+	recoveries, err := journal.Recoveries(r.Context(), s.DB, f.Here.Organization, e.ID)
+	if err != nil {
+		return err
+	}
 	f.Title = e.URL
-	return show(w, status, "webhook.html", endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Secret: secret,
+	return show(w, status, "webhook.html", endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Secret: secret,
 		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}})
 }
 

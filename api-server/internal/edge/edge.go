@@ -33,15 +33,31 @@ type Options struct {
 	Metrics  *Metrics
 	Log      *slog.Logger
 	InFlight int // requests at once, above which callers are told to come back; at least 1
+
+	// Page shows a browser a page for an error that no route's handler answers. It reports
+	// false, and does nothing, where the caller is none; nil: no caller is one.
+	Page func(http.ResponseWriter, *http.Request, error) bool
+}
+
+// fail is Fail, but for browsers.
+func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if o.Page == nil || !o.Page(w, r, err) {
+		Fail(w, r, err)
+	}
 }
 
 // NewRouter makes a router on which every request has an id, an access log line,
-// metrics and a place among those in flight; whatever has no route gets a JSON error.
+// metrics and a place among those in flight; whatever has no route gets a JSON error, and a
+// browser a page.
 func NewRouter(o Options) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(withRequestID, observe(o), recoverPanic, limitInFlight(o), cleanPath, trimSlash, middleware.GetHead)
-	r.NotFound(Handle(noRoute))
-	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { noMethod(r, w, req) })
+	r.Use(withRequestID, observe(o), recoverPanic(o), limitInFlight(o), cleanPath(o), trimSlash, middleware.GetHead)
+	r.NotFound(func(w http.ResponseWriter, req *http.Request) { o.fail(w, req, errNoRoute(req)) })
+	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {
+		if o.Page == nil || !o.Page(w, req, errNoRoute(req)) { // to a browser, what is only posted to is no page
+			noMethod(r, w, req)
+		}
+	})
 	return r
 }
 
@@ -68,14 +84,17 @@ func Param(r *http.Request, name string) string {
 
 // cleanPath answers 404 where the path, decoded, is no text: nothing can have such a name,
 // and PostgreSQL takes no such parameter.
-func cleanPath(next http.Handler) http.Handler {
-	return Handle(func(w http.ResponseWriter, r *http.Request) error {
-		if !storable(r.URL.Path) {
-			return fault.New(fault.NotFound, "no_such_route", "there is nothing at this path: it is not valid UTF-8 or has the character NUL in it")
-		}
-		next.ServeHTTP(w, r)
-		return nil
-	})
+func cleanPath(o Options) func(http.Handler) http.Handler {
+	stray := fault.New(fault.NotFound, "no_such_route", "there is nothing at this path: it is not valid UTF-8 or has the character NUL in it")
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !storable(r.URL.Path) {
+				o.fail(w, r, stray)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
 // CleanQuery answers 400 where a query parameter is no text that PostgreSQL could take.
@@ -112,7 +131,7 @@ func routePath(r *http.Request) string {
 	return path
 }
 
-func noRoute(_ http.ResponseWriter, r *http.Request) error {
+func errNoRoute(r *http.Request) error {
 	return fault.New(fault.NotFound, "no_such_route", "there is nothing at %s; the API's paths are listed in its openapi.yaml", r.URL.Path)
 }
 

@@ -160,23 +160,25 @@ func methodOf(r *http.Request) string {
 }
 
 // recoverPanic answers 500 for a handler that panicked and logs where.
-func recoverPanic(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if p := recover(); p != nil {
-				failPanic(w, r, p)
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
+func recoverPanic(o Options) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer func() {
+				if p := recover(); p != nil {
+					failPanic(o, w, r, p)
+				}
+			}()
+			next.ServeHTTP(w, r)
+		})
+	}
 }
 
-func failPanic(w http.ResponseWriter, r *http.Request, p any) {
+func failPanic(o Options, w http.ResponseWriter, r *http.Request, p any) {
 	if p == http.ErrAbortHandler { //nolint:errorlint // a panic's value is compared as it is
 		panic(p)
 	}
 	Annotate(r.Context(), "stack", string(debug.Stack()))
-	Fail(w, r, fmt.Errorf("panic: %v", p))
+	o.fail(w, r, fmt.Errorf("panic: %v", p))
 }
 
 // limitInFlight refuses what would only wait: a caller that is told to come back is
@@ -192,7 +194,7 @@ func limitInFlight(o Options) func(http.Handler) http.Handler {
 				next.ServeHTTP(w, r)
 			default:
 				o.Metrics.refused.WithLabelValues(o.API).Inc()
-				Fail(w, r, busy)
+				o.fail(w, r, busy)
 			}
 		})
 	}

@@ -2,28 +2,40 @@ package pages
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// failPage may offer a way on, which is a path of this site.
+// failPage offers a way on, which is a path of this site.
 type failPage struct{ Title, Text, Way, WayOn string }
+
+// Stray answers a browser that asked for what is no page, or could not be answered at all.
+// It reports false, and does nothing, for callers of an API.
+func Stray(w http.ResponseWriter, r *http.Request, err error) bool {
+	if strings.HasPrefix(r.URL.Path, "/api/") || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return false
+	}
+	setHeaders(w.Header())
+	Fail(w, r, err)
+	return true
+}
 
 // Fail shows a page for an error; of what is internal it shows nothing.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := edge.Explain(w, r, err)
-	page := failPage{Title: "Something went wrong", Text: "Please try again in a moment."}
+	page := failPage{"Something went wrong", "Please try again in a moment.", "/", "Back to the start"}
 	switch {
 	case status == http.StatusNotFound:
-		page = failPage{Title: "There is nothing here", Text: "The page does not exist, or it is not yours to see."}
+		page.Title, page.Text = "There is nothing here", "The page does not exist, or it is not yours to see."
 	case fault.Has(err, signin.WrongRole):
 		page = failPage{"Your role does not open this page", text, "/console/", "Back to the console"}
 	case status == http.StatusForbidden:
-		page = failPage{Title: "This was not accepted", Text: "The form did not come from this site. Please open the page again and repeat what you did."}
+		page.Title, page.Text = "This was not accepted", "The form did not come from this site. Please open the page again and repeat what you did."
 	case status < http.StatusInternalServerError:
-		page.Text = text
+		page.Title, page.Text = "This was not done", text
 	}
 	_ = show(w, status, "failed.html", page) // it renders
 }

@@ -168,7 +168,7 @@ func TestAForgottenPasswordInABrowser(t *testing.T) {
 	b.Type("#name", "olive@institute.org")
 	b.Type("#password", password)
 	b.Press("Sign in")
-	b.AwaitHeading("My courses")
+	b.AwaitHeading("Console")
 	b.Visit(link)
 	b.AwaitHeading("This link cannot be used any more")
 	b.Click("main p a")

@@ -47,9 +47,10 @@ func (s *Server) ownRoutes(r chi.Router) {
 	r.Post("/set-password/{token}", handle(s.setPassword))
 	r.Get("/forgot-password", handle(s.showForgot))
 	r.Post("/forgot-password", handle(s.askReset))
-	r.Get("/assets/pages.css", serveStyle)
+	r.Get("/assets/{file}", serveAsset)
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)
+		r.With(s.Sessions.Signed).Get("/", handle(s.showHome))
 		r.Get("/sign-in", handle(s.showSignIn))
 		r.Post("/sign-in", handle(s.signIn))
 		r.Post("/sign-out", handle(s.signOut))
@@ -77,20 +78,23 @@ const policy = "default-src 'none'; style-src 'self'; form-action 'self'; base-u
 // may be a secret.
 func guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		h.Set("Content-Security-Policy", policy)
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Robots-Tag", "noindex")
-		h.Set("Cache-Control", "no-store")
+		setHeaders(w.Header())
 		next.ServeHTTP(w, r)
 	})
+}
+
+func setHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Robots-Tag", "noindex")
+	h.Set("Cache-Control", "no-store")
 }
 
 //go:embed static
 var static embed.FS
 
-var templates = template.Must(template.ParseFS(static, "static/*.html"))
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"asset": Asset}).ParseFS(static, "static/*.html"))
 
 // show renders the template called name within the page's frame.
 func show(w http.ResponseWriter, status int, name string, data any) error {
@@ -102,14 +106,4 @@ func show(w http.ResponseWriter, status int, name string, data any) error {
 	w.WriteHeader(status)
 	_, _ = page.WriteTo(w) // the browser may be gone
 	return nil
-}
-
-func serveStyle(w http.ResponseWriter, _ *http.Request) {
-	text, err := static.ReadFile("static/pages.css")
-	if err != nil {
-		panic(err) // it is embedded
-	}
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	w.Header().Set("Cache-Control", "public, max-age=3600")
-	_, _ = w.Write(text) // the browser may be gone
 }

@@ -196,10 +196,20 @@ func TestExpiredAndUnknownLinks(t *testing.T) {
 	}
 }
 
-func TestStyleIsServed(t *testing.T) {
+// A browser may keep an asset for ever: the address that pages load it from changes with it.
+func TestAssetsAreServedForEver(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	if status, text, header := s.visit(t, "/assets/pages.css", nil); status != 200 || header.Get("Content-Type") != "text/css; charset=utf-8" || len(text) == 0 {
-		t.Errorf("%d %v", status, header)
+	for name, mediaType := range map[string]string{"registrar.css": "text/css; charset=utf-8", "registrar.js": "text/javascript; charset=utf-8"} {
+		status, text, header := s.visit(t, pages.Asset(name), nil)
+		if status != 200 || header.Get("Content-Type") != mediaType || len(text) == 0 || !strings.Contains(header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %v", pages.Asset(name), status, header)
+		}
+	}
+	if _, page, _ := s.visit(t, "/forgot-password/", nil); !strings.Contains(page, pages.Asset("registrar.css")) || !strings.Contains(pages.Asset("registrar.css"), "?v=") {
+		t.Errorf("the page loads another stylesheet than %s:\n%s", pages.Asset("registrar.css"), page)
+	}
+	if status, _, _ := s.visit(t, "/assets/frame.html", nil); status != 404 {
+		t.Errorf("what is no asset: %d", status)
 	}
 }

@@ -25,8 +25,30 @@ const (
 	textWrong    = "The email address or username and the password do not match."
 )
 
-// home is where a sign-in leads.
-const home = "/my-courses/"
+// home is where a student's sign-in leads, desk where one of an organization's staff does.
+const (
+	home = "/my-courses/"
+	desk = "/console/"
+)
+
+// homeOf is where a person goes who asked for no page.
+func homeOf(p *signin.Person) string {
+	if len(p.StaffOf()) > 0 {
+		return desk
+	}
+	return home
+}
+
+// showHome leads from the site's bare address to the page that the person is here for.
+func (s *Server) showHome(w http.ResponseWriter, r *http.Request) error {
+	p := signin.Visitor(r.Context())
+	if p.MustChangePassword {
+		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
+		return nil
+	}
+	http.Redirect(w, r, homeOf(p), http.StatusSeeOther)
+	return nil
+}
 
 type signInPage struct {
 	Name, Next string
@@ -39,8 +61,11 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	next := signin.Next(r.URL.Query().Get("next"), home)
+	next := signin.Next(r.URL.Query().Get("next"), "")
 	if p != nil {
+		if next == "" {
+			next = homeOf(p)
+		}
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // signin.Next lets paths of this site pass alone
 		return nil
 	}
@@ -49,7 +74,7 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), home)}
+	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), "")}
 	if !s.mayTry(w, r, page.Name) {
 		page.Fault = textTooOften
 		return show(w, http.StatusTooManyRequests, "sign-in.html", page)
@@ -66,8 +91,15 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	edge.Annotate(r.Context(), "user", int64(a.ID))
-	if a.MustChangePassword {
+	switch {
+	case a.MustChangePassword:
 		page.Next = "/change-password/"
+	case page.Next == "":
+		p, err := s.Sessions.Person(r.Context())
+		if err != nil {
+			return err
+		}
+		page.Next = homeOf(p)
 	}
 	http.Redirect(w, r, page.Next, http.StatusSeeOther)
 	return nil
@@ -120,7 +152,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.Sessions.Flash(r.Context(), "Your new password is set.")
-	http.Redirect(w, r, home, http.StatusSeeOther)
+	http.Redirect(w, r, homeOf(page.Person), http.StatusSeeOther)
 	return nil
 }
 

@@ -103,6 +103,34 @@ func (s *site) setPassword(t *testing.T) {
 	}
 }
 
+// Staff come for the console, students for their courses; what was asked for comes first.
+func TestASignInLeadsWhereThePersonBelongs(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.setPassword(t)
+	s.Platform.Put(t, "organizations/north/staff/olive@institute.org", `{"first_name": "Olive", "role": "teacher", "password": "correct horse battery"}`).Want(t, 201)
+	for name, c := range map[string]struct{ password, home string }{
+		"ana@institute.org": {password, "/my-courses/"}, "olive@institute.org": {"correct horse battery", "/console/"},
+	} {
+		b := s.browser(t)
+		if p := b.do(t, "/", nil); p.status != 303 || p.to != "/sign-in/?next=%2F" {
+			t.Errorf("nobody at the site's bare address: %d to %q", p.status, p.to)
+		}
+		if p := b.signIn(t, name, c.password); p.status != 303 || p.to != c.home {
+			t.Errorf("%s: %d to %q", name, p.status, p.to)
+		}
+		for _, path := range []string{"/", "/sign-in/"} {
+			if p := b.do(t, path, nil); p.status != 303 || p.to != c.home {
+				t.Errorf("%s at %s: %d to %q", name, path, p.status, p.to)
+			}
+		}
+		asked := url.Values{"name": {name}, "password": {c.password}, "next": {"/change-password/"}}
+		if p := s.browser(t).do(t, "/sign-in/", asked); p.to != "/change-password/" {
+			t.Errorf("%s was asked for another page and is sent to %q", name, p.to)
+		}
+	}
+}
+
 func TestSignInShowsTheCourses(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -310,6 +338,9 @@ func TestStaffPagesAreForStaff(t *testing.T) {
 func guarded(sessions *signin.Sessions) func(chi.Router) {
 	return func(r chi.Router) {
 		r.Use(sessions.Middleware, sessions.Staff(org.RoleOwner, org.RoleAdmin))
+		r.Get("/console", func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `<!doctype html><html lang="en"><title>Console</title><h1>Console</h1></html>`)
+		})
 		r.Get("/guarded/{slug}", func(w http.ResponseWriter, r *http.Request) {
 			if _, err := signin.Visitor(r.Context()).Of(chi.URLParam(r, "slug"), org.RoleOwner, org.RoleAdmin); err != nil {
 				pages.Fail(w, r, err)

@@ -63,10 +63,10 @@ type APIs struct{ Public, Platform *chi.Mux }
 // New makes the routers.
 func New(d Deps) APIs {
 	metrics := edge.NewMetrics(d.Registry)
-	router := func(api string) *chi.Mux {
-		return edge.NewRouter(edge.Options{API: api, Metrics: metrics, Log: d.Log, InFlight: d.InFlight})
-	}
-	public, private := router("partner"), router("platform")
+	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight}
+	private := edge.NewRouter(options)
+	options.API, options.Page = "partner", pages.Stray
+	public := edge.NewRouter(options)
 	mails := email.Desk{Box: d.Box, Suppressed: d.Suppressed}
 	plans := &testplan.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
 		BrowserAvailable: d.SafeExamBrowser}

@@ -1,0 +1,43 @@
+package pages
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+)
+
+// assets are the files that pages load, with their types; the console's pages load them, too.
+var assets = map[string]string{"registrar.css": "text/css; charset=utf-8", "registrar.js": "text/javascript; charset=utf-8"}
+
+// addresses name the assets' content.
+var addresses = func() map[string]string {
+	all := map[string]string{}
+	for name := range assets {
+		text, err := static.ReadFile("static/" + name)
+		if err != nil {
+			panic(err) // it is embedded
+		}
+		sum := sha256.Sum256(text)
+		all[name] = "/assets/" + name + "?v=" + hex.EncodeToString(sum[:6])
+	}
+	return all
+}()
+
+// Asset is the address of a file that pages load. It changes with what is in the file, so
+// that browsers may keep the file for ever, and have the new one after an upgrade at once.
+func Asset(name string) string { return addresses[name] }
+
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	name := edge.Param(r, "file")
+	mediaType, known := assets[name]
+	text, err := static.ReadFile("static/" + name)
+	if !known || err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mediaType)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(text) //nolint:gosec // an embedded file; the browser may be gone
+}

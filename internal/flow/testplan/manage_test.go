@@ -1,0 +1,60 @@
+package testplan_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+func TestStaffSteerAPlan(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 9)
+	s.set(begin())
+	ctx := t.Context()
+	if l, err := s.SkipTest(ctx, 1); err != nil || l.Slots[0].State != plan.Skipped {
+		t.Fatal(l, err)
+	}
+	s.want("baseline skipped 03-01, baseline waiting 03-08")
+	if n := s.count("assignments WHERE status = 'expired'"); n != 1 {
+		t.Error("the skipped test is still open")
+	}
+	if _, err := s.OpenTest(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	s.want("baseline skipped 03-01, baseline opened 03-01")
+	if _, err := s.OpenTest(ctx, 1); !fault.Has(err, "test_is_open") {
+		t.Errorf("%v", err)
+	}
+	if l, err := s.Pause(ctx, 1); err != nil || l.Plan.Status != plan.Paused {
+		t.Error(l, err)
+	}
+	s.pass(5)
+	s.want("baseline skipped 03-01, baseline withdrawn 03-01")
+	if l, err := s.Resume(ctx, 1); err != nil || l.Plan.Status != plan.Active {
+		t.Error(l, err)
+	}
+	s.want("baseline skipped 03-01, baseline withdrawn 03-01, baseline waiting 03-08")
+	official := plan.Official{Score: num("7.5"), Sections: map[string]decimal.Number{"reading": num("8")}, On: clock.DateOf(2027, 3, 5)}
+	if l, err := s.RecordOfficial(ctx, 1, official); err != nil || l.Plan.Official.Score != num("7.5") {
+		t.Error(l, err)
+	}
+	official.Score = num("7.3")
+	if _, err := s.RecordOfficial(ctx, 1, official); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("%v", err)
+	}
+	s.set(plan.Request{TestPlan: new(false)})
+	if _, err := s.Pause(ctx, 1); !fault.Has(err, "plan_is_closed") {
+		t.Errorf("%v", err)
+	}
+	if _, err := s.SkipTest(ctx, 77); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("%v", err)
+	}
+	if got := s.events(); !slices.Contains(got, "platform paused") || !slices.Contains(got, "platform official_result") {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,144 @@
+package testplan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+func TestAPlanBeginsWithItsBaselineAndRepeatsAddNothing(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	a := s.set(begin())
+	if a.Action != plan.Created || strings.Join(a.Changes, " ") != "target_score test_plan timezone pace extra_recipients" {
+		t.Errorf("%+v", a)
+	}
+	p := a.TestPlan
+	if p == nil || p.NextTest == nil || p.NextTest.State != "waiting" || p.NextTest.Kind != plan.Baseline || p.NextTest.OpensOn != clock.DateOf(2027, 3, 1) ||
+		p.NextTest.DueOn != clock.DateOf(2027, 3, 3) || p.NextTest.Section != nil {
+		t.Errorf("%+v", p)
+	}
+	if !slices.Equal(p.StaffRecipients, []string{"owner@saffron.school"}) || !slices.Equal(p.ExtraRecipients, []string{"parent@home.in"}) {
+		t.Errorf("recipients %v %v", p.StaffRecipients, p.ExtraRecipients)
+	}
+	s.want("baseline opened 03-01")
+	if got := s.mails(); !slices.Equal(got, []string{"plan_notice ada@saffron.school", "plan_test_open ada@saffron.school"}) {
+		t.Errorf("mails %v", got)
+	}
+	if n := s.count(`assignments WHERE source = 'plan' AND status = 'pending' AND due_at = '2027-03-03 18:29:00+00'`); n != 1 {
+		t.Errorf("%d assignments", n)
+	}
+	before := s.count("plan_history") + s.count("emails") + s.count("assignments") + s.count("outbox_tasks")
+	if again := s.set(begin()); again.Action != plan.Unchanged || len(again.Changes) != 0 || again.TestPlan == nil {
+		t.Errorf("again: %+v", again)
+	}
+	if after := s.count("plan_history") + s.count("emails") + s.count("assignments") + s.count("outbox_tasks"); after != before {
+		t.Errorf("a repeat added %d rows", after-before)
+	}
+}
+
+func TestTurningOffKeepsWhatWasStarted(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	a := s.set(plan.Request{TestPlan: new(false)})
+	if a.Action != plan.Ended || a.TestPlan != nil || a.TargetScore == nil || *a.TargetScore != num("7") {
+		t.Errorf("%+v", a)
+	}
+	s.want("baseline withdrawn 03-01")
+	if n := s.count(`assignments WHERE status = 'expired'`); n != 1 {
+		t.Error("the assignment is still open")
+	}
+	a = s.set(plan.Request{TestPlan: new(true), TimeZone: new("UTC")}) // the target is on the course
+	if a.Action != plan.Created || *a.TargetScore != num("7") {
+		t.Errorf("%+v", a)
+	}
+	s.exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
+	s.set(plan.Request{TestPlan: new(false)})
+	if n := s.count(`assignments WHERE status = 'in_progress'`); n != 1 {
+		t.Error("a started test was taken back")
+	}
+}
+
+func TestRefusalsSaveNothing(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.enrol("toefl", "TOEFL batch")
+	for field, r := range map[string]plan.Request{
+		"course":           {},
+		"course ":          {Course: "sat"},
+		"staff_recipients": {Course: "ielts", StaffRecipients: []string{"tom@saffron.school"}, TestPlan: new(true), TargetScore: new(num("7")), TimeZone: new("UTC")},
+		"extra_recipients": {Course: "ielts", ExtraRecipients: []string{"nobody"}, TestPlan: new(true), TargetScore: new(num("7")), TimeZone: new("UTC")},
+		"test_plan":        {Course: "toefl", TestPlan: new(true)},
+	} {
+		_, _, err := s.try(r)
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "target_score_plan."+strings.TrimSpace(field)) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if n := s.count("plans") + s.count("plan_goals") + s.count("emails"); n != 0 {
+		t.Errorf("%d rows were saved", n)
+	}
+}
+
+func TestASecondPlanForTheExamIsRefusedAndOneForAnotherIsNot(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.enrol("ielts", "Evening batch")
+	s.enrol("sat", "SAT batch")
+	first, sat := begin(), begin()
+	first.Course, sat.Course, sat.TargetScore = "1", "sat", new(num("1400"))
+	s.set(first)
+	first.Course = "2"
+	if _, _, err := s.try(first); !fault.Has(err, "second_plan") {
+		t.Errorf("%v", err)
+	}
+	if a := s.set(sat); a.Action != plan.Created {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestHistoryNamesTheKey(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 2)
+	s.set(begin())
+	s.set(plan.Request{Pace: new(plan.Light)})
+	want := []string{"CRM created", "schedule test_planned", "schedule test_opened", "CRM updated"}
+	if got := s.events(); !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestBlocksOfALookup(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 1)
+	s.enrol("toefl", "TOEFL batch")
+	one := begin()
+	one.Course, one.SafeExamBrowser = "ielts", new(true)
+	s.set(one)
+	s.set(plan.Request{Course: "toefl", ExamDate: new(clock.DateOf(2027, 6, 1))})
+	held, err := course.OfStudent(t.Context(), s.DB, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks, err := s.Blocks(t.Context(), s.DB, 1, id.User(1), held)
+	if err != nil || len(blocks) != 2 {
+		t.Fatal(blocks, err)
+	}
+	if b := blocks[0]; b.TestPlan == nil || *b.TargetScore != num("7") || !b.SafeExamBrowser || !b.TestPlanAvailable {
+		t.Errorf("%+v", b)
+	}
+	if b := blocks[1]; b.TestPlan != nil || b.TargetScore != nil || b.ExamDate != clock.DateOf(2027, 6, 1) || !b.SafeExamBrowser || b.TestPlanAvailable {
+		t.Errorf("%+v", b)
+	}
+}

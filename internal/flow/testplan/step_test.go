@@ -1,0 +1,126 @@
+package testplan_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+)
+
+func TestTheWorkerReactsToResultsAndOpensTheNextTestAtTheDayStart(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	s.now = s.now.Add(time.Hour)
+	s.finish("6.5")
+	s.want("baseline finished 03-01, mock waiting 03-08")
+	if got := s.mails()[2:]; !slices.Equal(got, []string{"plan_summary parent@home.in", "plan_result owner@saffron.school"}) {
+		t.Errorf("mails %v", got)
+	}
+	for mail, link := range map[string]bool{"plan_summary": false, "plan_result": true} {
+		if n := s.count(`emails WHERE type = $1 AND params::text LIKE '%https://saffron.school/results/test:%'`, mail); (n == 1) != link {
+			t.Errorf("%s has a link: %v", mail, n == 1)
+		}
+	}
+	s.now = time.Date(2027, 3, 7, 18, 29, 59, 0, time.UTC) // a second before the 8th in Kolkata
+	if _, err := s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.want("baseline finished 03-01, mock waiting 03-08")
+	s.now = s.now.Add(time.Second)
+	if n, err := s.Sweep(t.Context()); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	s.want("baseline finished 03-01, mock opened 03-08")
+	if n, err := s.Sweep(t.Context()); err != nil || n != 0 {
+		t.Errorf("the pass came again: %d %v", n, err)
+	}
+	s.pass(3)
+	s.want("baseline finished 03-01, mock missed 03-08, mock waiting 03-15")
+	s.now = s.now.AddDate(0, 0, 20) // no worker for long
+	s.pass(1)
+	s.want("baseline finished 03-01, mock missed 03-08, mock opened 04-01")
+}
+
+func TestARemarkIsTakenInAndToldOnce(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	s.finish("6.5")
+	mails := len(s.mails())
+	s.exec(`UPDATE results SET score_e4 = 70000`)
+	s.touch()
+	if n := s.count(`plan_tests WHERE score_e4 = 70000`); n != 1 || len(s.mails()) != mails {
+		t.Errorf("%d re-marked, mails %v", n, s.mails())
+	}
+}
+
+func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	s.exec(`UPDATE assignments SET status = 'in_progress'`)
+	s.touch()
+	s.set(plan.Request{TestPlan: new(false)})
+	s.finish("6.5")
+	s.touch() // and once more, as nothing has changed
+	s.want("baseline finished 03-01")
+	if n := s.count("plans WHERE status = 'closed' AND look_at IS NULL"); n != 1 {
+		t.Error("the closed plan is looked at again")
+	}
+	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
+		t.Errorf("the pass decided %d plans: %v", n, err)
+	}
+}
+
+func TestDrillsAreGivenAndNotCounted(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.papers("reading", 3)
+	s.papers("listening", 3)
+	s.set(begin())
+	s.finish("6.5")
+	if n := s.count(`plan_drills d JOIN assignments a ON a.id = d.assignment_id AND a.source = 'plan' WHERE d.due_on = '2027-03-07'`); n != 2 {
+		t.Errorf("%d drills", n)
+	}
+}
+
+func TestPapersRunOutAndComeBack(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 1)
+	s.set(begin())
+	s.finish("6.5")
+	s.pass(10)
+	s.want("baseline finished 03-01, mock unfilled 03-08")
+	if n := s.count(`emails WHERE type = 'plan_alert' AND params::text LIKE '%unfilled%'`); n != 1 {
+		t.Errorf("%d alerts", n)
+	}
+	if p := s.set(plan.Request{}).TestPlan; p.NextTest == nil || p.NextTest.State != plan.Unfilled {
+		t.Errorf("%+v", p.NextTest)
+	}
+	s.papers("full", 1)
+	s.pass(1)
+	s.want("baseline finished 03-01, mock opened 03-12")
+}
+
+func TestPapersThatTheStudentHasSeenAreNotGiven(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.exec(`UPDATE catalog_items SET active = false WHERE id = 1`)
+	s.exec(`INSERT INTO starter_tests (organization_id, user_id, item_id, course_id, placed_at) VALUES (1, 1, 4, 1, now())`)
+	s.exec(`INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, updated_at) VALUES (1, 'test:x', 'test', 'ielts', 1, 2, 'practice', 'started', now())`)
+	s.exec(`INSERT INTO assignments (organization_id, user_id, item_id, kind, status, source, notify, assigned_at, position, updated_at)
+		VALUES (1, 1, 3, 'test', 'expired', 'api', true, now(), 1, now())`)
+	s.exec(`INSERT INTO assignment_positions VALUES (1, 1, now())`)
+	s.set(begin())
+	if n := s.count(`plan_tests WHERE item_id = 5`); n != 1 {
+		t.Errorf("another paper than the unseen one: %s", s.tests())
+	}
+}

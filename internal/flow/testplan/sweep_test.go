@@ -1,0 +1,102 @@
+package testplan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+func TestAPlanIsLeftAloneUntilSomethingIsToBeDone(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	s.finish("6.5")
+	for day := 2; day <= 8; day++ { // the next test opens on the 8th
+		s.now = time.Date(2027, 3, day, 12, 0, 0, 0, time.UTC)
+		n, err := s.Sweep(t.Context())
+		if err != nil || (n == 1) != (day == 8) {
+			t.Errorf("day %d: %d plans were looked at, %v", day, n, err)
+		}
+	}
+	s.want("baseline finished 03-01, mock opened 03-08")
+}
+
+func TestAPassOverManyPlansDecidesEachOnce(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 3)
+	s.set(begin())
+	const many = 1000
+	s.exec(`INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
+		SELECT 's' || i || '@saffron.school', 's' || i, 'S', 'No. ' || i, 'api', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
+	s.exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		SELECT 1, i, 'member', 'active', 'api', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
+	s.exec(`INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		SELECT 1, i, 1, '2027-02-01', '2027-08-01', '2027-08-08', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
+	s.exec(`INSERT INTO plans (organization_id, user_id, enrolment_id, exam, status, target_score_e4, time_zone, pace, practice_drills, staff_recipients, level, look_at, started_at, updated_at)
+		SELECT 1, user_id, id, 'ielts', 'active', 70000, 'Asia/Kolkata', 'standard', true, '{}', 'standard', '2027-03-01', now(), now() FROM enrolments WHERE user_id > 1`)
+	n, err := s.Sweep(t.Context())
+	if err != nil || n != many-4 {
+		t.Errorf("%d plans were decided: %v", n, err)
+	}
+	for from, want := range map[string]int{
+		"plan_tests WHERE state = 'opened'": many - 3, "plan_tests t JOIN assignments a ON a.id = t.assignment_id AND a.item_id = t.item_id AND a.status = 'pending'": many - 3,
+		"assignments": many - 3, "(SELECT DISTINCT position FROM assignments) AS p": many - 3, "emails WHERE type = 'plan_test_open'": many - 3,
+		"outbox_tasks WHERE kind = 'email.send'": many - 2, "plan_history WHERE event = 'test_opened'": many - 3, "plans WHERE failures > 0": 0,
+	} {
+		if got := s.count(from); got != want {
+			t.Errorf("%d of %s, want %d", got, from, want)
+		}
+	}
+	if last := s.count("assignment_positions p JOIN (SELECT max(position) AS most FROM assignments) a ON a.most = p.last"); last != 1 {
+		t.Error("the positions do not end with the last assignment's")
+	}
+}
+
+func TestManyWorkersDecideAPlanOnce(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 9)
+	s.set(begin())
+	s.finish("6.5")
+	s.now = s.now.AddDate(0, 0, 8)
+	errs, given := make(chan error, 16), s.given()
+	for range 8 {
+		go func() { _, err := s.Sweep(t.Context()); errs <- err }()
+		go func() {
+			errs <- s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(t.Context(), tx, 1, s.now, given...) })
+		}()
+	}
+	for range 16 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	s.work(t.Context())
+	s.want("baseline finished 03-01, mock opened 03-09")
+	if n := s.count("assignments"); n != 2 {
+		t.Errorf("%d assignments", n)
+	}
+}
+
+func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 9)
+	s.enrol("ielts_general", "General batch")
+	one, two := begin(), begin()
+	one.Course, two.Course = "ielts", "ielts_general"
+	s.set(one)
+	s.set(two)
+	s.exec(`UPDATE plans SET time_zone = 'Mars/Olympus' WHERE exam = 'ielts'`)
+	s.pass(3) // the baseline is due on the third day
+	if n := s.count(`plans WHERE exam = 'ielts' AND failures = 1 AND look_at = $1`, s.now.Add(time.Minute)); n != 1 {
+		t.Error("the broken plan was not put off")
+	}
+	if n := s.count(`plans WHERE exam = 'ielts_general' AND failures = 0 AND look_at > $1`, s.now); n != 1 {
+		t.Error("the other one was held up")
+	}
+}

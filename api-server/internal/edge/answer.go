@@ -44,7 +44,7 @@ type errorBody struct {
 	Error  string      `json:"error"`
 	Code   string      `json:"code"`
 	Field  string      `json:"field,omitempty"`
-	Errors []errorItem `json:"errors,omitempty"` // all of them, where a request has several
+	Errors []errorItem `json:"errors,omitempty"` // of a request that is refused as wrong: all of them
 }
 
 type errorItem struct {
@@ -141,7 +141,7 @@ func shown(err error) *fault.Error {
 
 func bodyOf(f *fault.Error) errorBody {
 	body := errorBody{Status: "error", Error: f.Message, Code: f.Code, Field: f.Field}
-	if len(f.Also) > 0 {
+	if f.Kind == fault.Invalid {
 		for _, e := range f.All() {
 			body.Errors = append(body.Errors, errorItem{e.Message, e.Code, e.Field})
 		}

@@ -69,7 +69,11 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 			t.Errorf("%v: %d, want %d", kind, w.Code, want[kind])
 		}
 		body := w.Body.String()
-		if shown := `{"status":"error","error":"the text","code":"the_code"}` + "\n"; kind != fault.Internal && body != shown {
+		shown := `{"status":"error","error":"the text","code":"the_code"}` + "\n"
+		if kind == fault.Invalid { // lists its faults, also a single one
+			shown = `{"status":"error","error":"the text","code":"the_code","errors":[{"error":"the text","code":"the_code"}]}` + "\n"
+		}
+		if kind != fault.Internal && body != shown {
 			t.Errorf("%v: %s", kind, body)
 		}
 		if strings.Contains(body, "the cause") || kind == fault.Internal && strings.Contains(body, "the_code") {

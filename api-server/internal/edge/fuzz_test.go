@@ -4,6 +4,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
@@ -135,5 +136,25 @@ func FuzzObject(f *testing.F) {
 func FuzzSecret(f *testing.F) {
 	fuzz(f, func(_ *testing.T, b *edge.Body, raw string) bool {
 		return b.Secret("f") != nil || strings.Trim(raw, " \n\t\r") == `""` || b.Err() == nil
+	})
+}
+
+// An instant is one that can be written in any zone with a year of four digits, and read again.
+func FuzzParseTimestamp(f *testing.F) {
+	for _, s := range []string{"", "2027-02-28T12:00:00Z", "2027-02-28T12:00:00+05:30", "2027-02-28T12:00:00.123456789-12:00", "2027-02-29T12:00:00Z", "2027-02-28T24:00:00Z",
+		"2027-02-28T12:00:00+99:99", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", "2027-02-28T12:00:00 05:30", "2027-02-28", "2016-12-31T23:59:60Z"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		at, err := edge.ParseTimestamp(text)
+		if err != nil {
+			return
+		}
+		for _, hours := range []int{-12, 0, 14} {
+			written := at.In(time.FixedZone("", hours*3600)).Format(time.RFC3339Nano)
+			if again, err := time.Parse(time.RFC3339, written); err != nil || !again.Equal(at) {
+				t.Errorf("%q is %s, which is read as %s, %v", text, written, again, err)
+			}
+		}
 	})
 }

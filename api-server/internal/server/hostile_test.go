@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -44,8 +45,9 @@ func TestHostileRequests(t *testing.T) {
 				t.Run(name+" "+method+" "+path, func(t *testing.T) {
 					a := newAttacker(method + path)
 					for range rounds {
-						target := a.target(path, slices.Concat(item.Parameters, op.Parameters))
-						answer := c.client.Do(t, method, target, a.body(op))
+						parameters := slices.Concat(item.Parameters, op.Parameters)
+						target := a.target(path, parameters)
+						answer := a.headers(c.client, parameters).Do(t, method, target, a.body(op))
 						if answer.Status >= 500 {
 							t.Errorf("%s %s: %d %s", method, target, answer.Status, answer.Body)
 						}
@@ -97,6 +99,24 @@ func (a attacker) target(path string, parameters openapi3.Parameters) string {
 		return path
 	}
 	return path + "?" + query.Encode()
+}
+
+// headers adds some of the documented ones to the client's.
+func (a attacker) headers(c *apitest.Client, parameters openapi3.Parameters) *apitest.Client {
+	for _, ref := range parameters {
+		p := ref.Value
+		if p.In != openapi3.ParameterInHeader || a.IntN(2) == 0 {
+			continue
+		}
+		value := strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1 // no HTTP client sends it
+			}
+			return r
+		}, fmt.Sprint(a.value(p.Schema, 0)))
+		c = c.With(p.Name, value)
+	}
+	return c
 }
 
 // pathValue is mostly something that exists, or else the request would end at the door.

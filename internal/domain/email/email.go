@@ -26,7 +26,7 @@ import (
 // final: what a request with Prefer: wait listens for.
 const Channel = "registrar_email"
 
-// Status is what became of a mail.
+// Status is what became of a mail (contract: Email status).
 type Status string
 
 // The statuses. All but Queued are final.

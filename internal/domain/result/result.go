@@ -1,5 +1,6 @@
 // Package result holds what students did: test sessions, quizzes and assessments, on
-// their way or final, and the list of final results in the order in which they became so.
+// their way or final, and the list of final results in the order in which they became so
+// (contract: Result, GET /results/).
 //
 // Positions make that list safe to follow. They are drawn from a counter of the
 // organization, whose row is the last lock of the transaction that finalizes and is held

@@ -211,7 +211,8 @@ type Leaver struct {
 	Elsewhere  bool // another source has the person
 }
 
-// DecideLeaver says what becomes of who is missing from a snapshot. Nobody is deleted.
+// DecideLeaver says what becomes of who is missing from a snapshot (contract: Membership).
+// Nobody is deleted.
 func DecideLeaver(l Leaver) Decision {
 	d := decision{issues: issues{file: PeopleFile, person: l.ExternalID}}
 	switch {
@@ -283,8 +284,8 @@ const (
 	reasonOutdated = "changed_since_review"
 )
 
-// Guards says why a snapshot must not be applied before a person has looked at it. An
-// approved one is held again when it would deactivate more people than were shown.
+// Guards says why a snapshot must not be applied before a person has looked at it (contract:
+// POST /roster/import/). An approved one is held again when it would deactivate more people than were shown.
 func Guards(t Totals) []Reason {
 	var reasons []Reason
 	hold := func(code, format string, args ...any) {

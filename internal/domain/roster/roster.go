@@ -1,4 +1,5 @@
-// Package roster imports an organization's whole roster from a file.
+// Package roster imports an organization's whole roster from a file (contract: POST
+// /roster/import/, Roster import files).
 //
 // The file's sections are read as streams (File, People, Enrolments), each row is decided
 // by pure rules (Decide, DecideLeaver, DecideSeat, Guards) over what is known of the person

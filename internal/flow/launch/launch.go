@@ -1,5 +1,5 @@
 // Package launch takes a learner whom an organization's LMS sends to a piece of work
-// (LTI 1.1): the learner becomes a student of the organization, and the work is assigned,
+// (LTI 1.1; contract: Catalog item, lti_link): the learner becomes a student of the organization, and the work is assigned,
 // in one transaction.
 package launch
 

@@ -1,6 +1,7 @@
 // Package standing changes what students have in an organization by other ways than a
 // partner's call: an administrator changes an enrolment or a membership, or the calendar
-// goes on. Whatever changes is told, once, in the transaction that changes it.
+// goes on (contract: Enrolment status values, Membership, Events). Whatever changes is told,
+// once, in the transaction that changes it.
 //
 // Each change holds the lock of the student's address, as a provisioning call does, so
 // that what was told and what is true are compared by one at a time.

@@ -1,0 +1,37 @@
+package egress_test
+
+import (
+	"net/netip"
+	"net/url"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+)
+
+// What is accepted is a plain https URL that is accepted again as it is, and no private address.
+func FuzzCheckURL(f *testing.F) {
+	for _, s := range []string{"", "https://hooks.example.com/a?b=c", " HTTPS://Hooks.Example.com:443/ ", "http://hooks.example.com/", "https://a:b@hooks.example.com/", "https://hooks.example.com/#x",
+		"https://127.0.0.1/", "https://[::ffff:10.0.0.1]/", "https://2130706433/", "https://0x7f.1/", "https://[fe80::1%25eth0]/", "https://localhost./", "https://hooks.example.com:022/",
+		"https://metadata.google.internal/", "https://1.1.1.1:8443/x?y#", "https://ex%61mple.com/", "https://ünïcode.example/", "//x", "https:opaque", "https://[::1"} {
+		f.Add(s)
+	}
+	p := egress.New(egress.Config{})
+	f.Fuzz(func(t *testing.T, raw string) {
+		got, err := p.CheckURL("url", raw)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(got)
+		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+			t.Fatalf("%q becomes %q: %v", raw, got, err)
+		}
+		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
+			if a = a.Unmap().WithZone(""); a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
+				t.Errorf("%q is accepted", raw)
+			}
+		}
+		if again, err := p.CheckURL("url", got); err != nil || again != got {
+			t.Errorf("%q becomes %q and then %q, %v", raw, got, again, err)
+		}
+	})
+}

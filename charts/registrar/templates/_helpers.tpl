@@ -120,6 +120,9 @@ capabilities: {drop: [ALL]}
   to:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- with $.Values.networkPolicy.extraEgress }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* Who reads the private ports. */}}

@@ -29,7 +29,7 @@ func helm(t *testing.T) string {
 	}
 	path, err := exec.LookPath("helm")
 	if err != nil {
-		t.Skip("NOT TESTED: no helm in KUBEBUILDER_ASSETS or on PATH")
+		stack.NotTested(t, "no helm in KUBEBUILDER_ASSETS or on PATH")
 	}
 	return path
 }
@@ -165,7 +165,7 @@ func TestTheLinterIsContent(t *testing.T) {
 func TestUnitsByHelmUnittest(t *testing.T) {
 	unittest := filepath.Join(filepath.Dir(os.Getenv("HELM3")), "helm-unittest")
 	if _, err := os.Stat(unittest); os.Getenv("HELM3") == "" || err != nil {
-		t.Skip("NOT TESTED: no helm-unittest beside HELM3; make test prepares both")
+		stack.NotTested(t, "no helm-unittest beside HELM3; make test prepares both")
 	}
 	out, err := run(t, unittest, "--strict", chartDir(t))
 	if err != nil {
@@ -183,7 +183,7 @@ var drawn = regexp.MustCompile(`(?m)^  (SECRET_KEYSET|PLATFORM_KEY|ASYNQ_PASSWOR
 func TestHelm3AndHelm4RenderTheSame(t *testing.T) {
 	all := helms(t)
 	if len(all) < 2 {
-		t.Skip("NOT TESTED: one Helm alone")
+		stack.NotTested(t, "one Helm alone")
 	}
 	for _, file := range valuesFiles(t) {
 		texts := map[string]string{}

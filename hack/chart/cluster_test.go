@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 func control(t *testing.T) *stack.Cluster {
 	t.Helper()
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("NOT TESTED: KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
+		stack.NotTested(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
 	}
 	if err := startCluster(); err != nil {
 		t.Fatal(err)

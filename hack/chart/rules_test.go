@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/registrar-dev/registrar/hack/stack"
 )
 
 type rule struct {
@@ -44,7 +46,7 @@ func rules(t *testing.T) []rule {
 func TestRulesByPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("NOT TESTED: no promtool on PATH; Debian's package is called prometheus")
+		stack.NotTested(t, "no promtool on PATH; Debian's package is called prometheus")
 	}
 	if out, err := run(t, promtool, "test", "rules", "testdata/rules.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, out)

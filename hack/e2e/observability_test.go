@@ -30,7 +30,7 @@ func startPrometheus(t *testing.T, h *house, rules []string, history string) *pr
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
-		t.Skip("NOT TESTED: no prometheus on PATH; Debian's package is called so")
+		stack.NotTested(t, "no prometheus on PATH; Debian's package is called so")
 	}
 	dir, listen := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", port(t))
 	job := func(name string, private int) map[string]any {

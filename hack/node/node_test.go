@@ -29,14 +29,14 @@ func TestTheChartOnANode(t *testing.T) {
 		return
 	}
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Skip("NOT TESTED: KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
+		stack.NotTested(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
 	}
 	if _, err := os.Stat(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubelet")); err != nil {
-		t.Skip("NOT TESTED: KUBEBUILDER_ASSETS has no kubelet")
+		stack.NotTested(t, "KUBEBUILDER_ASSETS has no kubelet")
 	}
 	tools, err := stack.EnsureNode(t.Context(), os.Stderr)
 	if err != nil {
-		t.Skipf("NOT TESTED: this machine cannot be a Kubernetes node: %v", err)
+		stack.NotTested(t, "this machine cannot be a Kubernetes node: %v", err)
 	}
 	dir := t.TempDir()
 	pack(t, tools, filepath.Join(dir, "images"))

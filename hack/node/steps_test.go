@@ -14,7 +14,7 @@ import (
 
 const (
 	ofRegistrar = "--selector app.kubernetes.io/instance=registrar"
-	former      = "0.0.1"
+	former      = "0.0.1" // until a version is released, this very checkout stands for one
 	current     = "0.1.0"
 )
 

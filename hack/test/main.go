@@ -59,7 +59,15 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, servers.stop()) }()
+	skipped, err := os.MkdirTemp("", "registrar-skipped-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(skipped)
+	notTested := filepath.Join(skipped, "not-tested")
+	defer tell(notTested)
 	return goTest(ctx, root, args, append(os.Environ(),
+		stack.NotTestedFile+"="+notTested,
 		"TEST_DATABASE_URL="+servers.postgres.URL("postgres"),
 		"TEST_REDIS_URL="+servers.redis.URL(),
 		"REGISTRAR_BIN="+bin,
@@ -68,6 +76,17 @@ func run(ctx context.Context, args []string) (code int, err error) {
 		"KUBEBUILDER_ASSETS="+kube,
 		"HELM3="+helm3,
 	))
+}
+
+// tell says what this machine could not test, loudly: go test says "ok" of it.
+func tell(file string) {
+	lines, err := stack.ReadNotTested(file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test:", err)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(os.Stderr, "NOT TESTED:", line)
+	}
 }
 
 // kubernetes prepares what the tests of the operator and of the chart need, where they are among

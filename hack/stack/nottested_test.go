@@ -1,0 +1,38 @@
+package stack_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+)
+
+// skipper is a test that is skipped.
+type skipper struct{ name, why string }
+
+func (s *skipper) Helper()                          {}
+func (s *skipper) Name() string                     { return s.name }
+func (s *skipper) Skipf(format string, args ...any) { s.why = fmt.Sprintf(format, args...) }
+
+func TestWhatIsNotTestedIsSaidOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "not-tested")
+	if lines, err := stack.ReadNotTested(file); len(lines) != 0 || err != nil {
+		t.Errorf("nothing was skipped: %q, %v", lines, err)
+	}
+	t.Setenv(stack.NotTestedFile, file)
+	node, rules := &skipper{name: "TestTheChartOnANode"}, &skipper{name: "TestAlerts"}
+	for range 2 {
+		stack.NotTested(node, "this machine cannot be a node: %v", errors.New("no root\nhere"))
+	}
+	stack.NotTested(rules, "no promtool on PATH")
+	if want := "NOT TESTED: no promtool on PATH"; rules.why != want {
+		t.Errorf("skipped with %q, want %q", rules.why, want)
+	}
+	want := []string{"TestAlerts: no promtool on PATH", "TestTheChartOnANode: this machine cannot be a node: no root here"}
+	if lines, err := stack.ReadNotTested(file); !slices.Equal(lines, want) || err != nil {
+		t.Errorf("%q, %v; want %q", lines, err, want)
+	}
+}

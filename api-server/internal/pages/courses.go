@@ -2,11 +2,15 @@ package pages
 
 import (
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
 // coursesPage is what a signed-in person has, by organization.
@@ -21,6 +25,14 @@ type courseGroup struct {
 	Organization string
 	Role         string // of the staff; "" for students
 	Courses      []courseLine
+	Work         []workLine
+}
+
+// workLine is a piece of work that was given to the student and is not finished.
+type workLine struct {
+	Title, Kind string
+	Due         string // a sentence; "": whenever
+	State       string
 }
 
 // courseLine is one course in the student's words.
@@ -44,11 +56,49 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		open, err := s.openWork(r, b.Organization, p.ID)
+		if err != nil {
+			return err
+		}
 		if g, ok := newGroup(b, held, today); ok {
+			g.Work = open
 			page.Groups = append(page.Groups, g)
 		}
 	}
 	return show(w, http.StatusOK, "my-courses.html", page)
+}
+
+// shownWork is how many pieces of open work the page lists.
+const shownWork = 50
+
+// openWork is what the organization's student has still to do, the longest given first.
+func (s *Server) openWork(r *http.Request, o id.Organization, user id.User) ([]workLine, error) {
+	now := s.Clock()
+	f := assignment.Filter{Choice: assignment.ChooseOpen, User: user, Now: now, Today: clock.DateIn(now, s.Zone)}
+	open, err := assignment.List(r.Context(), s.DB, o, f, 0, shownWork)
+	lines := make([]workLine, len(open))
+	for i, a := range open {
+		lines[i] = newWork(a, now, s.Zone)
+	}
+	return lines, err
+}
+
+func newWork(a assignment.Listed, now time.Time, zone *time.Location) workLine {
+	l := workLine{Title: a.ItemTitle, Kind: strings.ToUpper(a.Kind[:1]) + a.Kind[1:]}
+	if a.DueAt != nil {
+		l.Due = "Due on " + day(clock.DateIn(*a.DueAt, zone))
+	}
+	switch {
+	case a.Overdue(now):
+		l.State = "Overdue"
+	case a.Status == assignment.InProgress:
+		l.State = "Begun"
+	case a.Status == assignment.Submitted:
+		l.State = "Handed in"
+	default:
+		l.State = "To do"
+	}
+	return l
 }
 
 // newGroup leaves out an organization that the person has left with nothing to show.

@@ -49,6 +49,13 @@ func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// refuseVisit is for who opens the address of a link without an LMS.
+func (*Server) refuseVisit(w http.ResponseWriter, _ *http.Request) error {
+	w.Header().Set("Allow", http.MethodPost)
+	return show(w, http.StatusMethodNotAllowed, "failed.html",
+		failPage{Title: "Open this in your LMS", Text: "This address belongs into an LMS, as that of an external tool (LTI 1.1). Open the link there."})
+}
+
 // admit signs the learner in, or makes room for who has to sign in by password: whoever
 // used the browser before may be somebody else.
 func (s *Server) admit(r *http.Request, v launch.Visitor) error {

@@ -95,7 +95,7 @@ func TestALearnerFromAnLMS(t *testing.T) {
 		t.Fatalf("%d to %q\n%s", p.status, p.to, p.body)
 	}
 	p := b.do(t, "/my-courses/", nil)
-	for _, want := range []string{"Lena", "Institute north", "Grammar &amp; more"} {
+	for _, want := range []string{"Lena", "Institute north", "You have been given", "Your work", "Grammar &amp; more</strong>", "To do"} {
 		if p.status != 200 || !strings.Contains(p.body, want) {
 			t.Errorf("%d, the page lacks %q:\n%s", p.status, want, p.body)
 		}
@@ -187,7 +187,7 @@ func TestLaunchesThatDoNotWork(t *testing.T) {
 		"one who was made to go":  {l, l.form("ana@institute.org", "Learner"), 409, "no access"},
 		"no address":              {l, l.form("", "Learner"), 400, "email address"},
 		"no address in earnest":   {l, l.form("lena", "Learner"), 400, "email"},
-		"work that there is not":  {&elsewhere, elsewhere.form("lena@school.example", "Learner"), 404, ""},
+		"work that there is not":  {&elsewhere, elsewhere.form("lena@school.example", "Learner"), 404, "does not offer"},
 		"a link without a number": {&lms{s: s, key: l.key, secret: l.secret, link: "/lti/launch/quiz/x"}, url.Values{}, 404, ""},
 	}
 	for name, c := range cases {
@@ -197,6 +197,15 @@ func TestLaunchesThatDoNotWork(t *testing.T) {
 	}
 	if n := s.count(t, `SELECT count(*) FROM accounts WHERE created_via = 'lti'`) + s.count(t, `SELECT count(*) FROM assignments`); n != 0 {
 		t.Errorf("refused launches left %d rows", n)
+	}
+}
+
+func TestALinksAddressIsForAnLMS(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l := s.lms(t, "north", s.north)
+	if p := s.browser(t).do(t, l.link, nil); p.status != 405 || !strings.Contains(p.body, "Open this in your LMS") {
+		t.Errorf("%d\n%s", p.status, p.body)
 	}
 }
 

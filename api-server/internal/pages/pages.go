@@ -38,6 +38,7 @@ type Server struct {
 func (s *Server) Routes(r chi.Router) {
 	// The one form that another site's page posts; its signature shows where it is from.
 	r.With(guard, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", handle(s.launch))
+	r.With(guard).Get("/lti/launch/{kind}/{id}", handle(s.refuseVisit))
 	r.Group(s.ownRoutes)
 }
 

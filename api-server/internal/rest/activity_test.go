@@ -73,7 +73,7 @@ func TestActivityRefusesWhatIsWrong(t *testing.T) {
 	get("cursor=x").WantFault(t, 400, "invalid_cursor", "cursor")
 	get("email=owner@institute.org").WantFault(t, 404, "student_not_found", "")
 	get("user_id=99").WantFault(t, 404, "student_not_found", "")
-	get("course_id=99").Want(t, 404)
+	get("course_id=99").WantFault(t, 404, "not_found", "course_id")
 	for _, query := range []string{"email=ana@institute.org", "user_id=1", "course_id=1"} {
 		south.Full.Get(t, "activity/daily/?"+query).Want(t, 404)
 	}

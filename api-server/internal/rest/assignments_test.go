@@ -143,12 +143,12 @@ func TestAssignWork(t *testing.T) {
 	}
 	for _, which := range []string{fmt.Sprintf(`"kind": "test", "item_id": %d`, theirs), fmt.Sprintf(`"kind": "quiz", "item_id": %d`, test),
 		fmt.Sprintf(`"kind": "test", "item_id": %d`, off), `"kind": "assessment", "item_id": 999999`} {
-		post(`{"user_id": %d, %s}`, ana, which).WantFault(t, 404, "item_not_found", "")
+		post(`{"user_id": %d, %s}`, ana, which).WantFault(t, 404, "item_not_found", "item_id")
 	}
 	for _, who := range []int64{idle, waits} {
 		post(`{"user_id": %d, "kind": "test", "item_id": %d}`, who, test).WantFault(t, 409, "no_access", "")
 	}
-	post(`{"user_id": %d, "kind": "test", "item_id": %d}`, idle, theirs).WantFault(t, 404, "item_not_found", "") // before 409
+	post(`{"user_id": %d, "kind": "test", "item_id": %d}`, idle, theirs).WantFault(t, 404, "item_not_found", "item_id") // before 409
 	if got := events(t, e, "north", "assignment.created"); len(got) != 2 || !strings.Contains(got[0], `"id":"test-assignment:1"`) ||
 		!strings.Contains(got[0], `"due_date":"2026-11-30T23:59:59+00:00"`) {
 		t.Errorf("%v", got)

@@ -90,7 +90,7 @@ func TestProgressRefusesWhatIsWrong(t *testing.T) {
 	get("kind=essay").WantFault(t, 400, "not_a_choice", "kind")
 	get("test_type=latin").WantFault(t, 400, "not_a_choice", "test_type")
 	get("email=owner@institute.org").WantFault(t, 404, "student_not_found", "")
-	get("course_id=99").Want(t, 404)
+	get("course_id=99").WantFault(t, 404, "not_found", "course_id")
 	for _, query := range []string{"email=ana@school.example", "user_id=" + fmt.Sprint(ana), "course_id=1"} {
 		south.Full.Get(t, "progress/daily/?"+query).Want(t, 404)
 	}

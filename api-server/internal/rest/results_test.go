@@ -270,7 +270,7 @@ func TestResultFilters(t *testing.T) {
 		south.Full.Get(t, "results/?"+filter).WantFault(t, 404, "student_not_found", "")
 	}
 	south.Full.Get(t, fmt.Sprintf("results/?user_id=%d", s.ana)).WantFault(t, 404, "student_not_found", "")
-	south.Full.Get(t, "results/?course_id="+courseOf(t, s.Env, s.bo)).WantFault(t, 404, "not_found", "")
+	south.Full.Get(t, "results/?course_id="+courseOf(t, s.Env, s.bo)).WantFault(t, 404, "not_found", "course_id")
 	if got := walk(t, south.Full, "results/"); got != nil {
 		t.Errorf("%v", got)
 	}

@@ -132,7 +132,7 @@ func TestStudentList(t *testing.T) {
 			t.Errorf("%s: %v", parameters, f)
 		}
 	}
-	north.Full.Get(t, "students/?course_id="+courseOf(t, e, provision(t, south, "x@school.example", `"courses": ["sat"]`))).WantFault(t, 404, "not_found", "")
+	north.Full.Get(t, "students/?course_id="+courseOf(t, e, provision(t, south, "x@school.example", `"courses": ["sat"]`))).WantFault(t, 404, "not_found", "course_id")
 }
 
 func courseOf(t *testing.T, e *apitest.Env, user int64) (course string) {

@@ -66,7 +66,8 @@ type tenant struct {
 	apitest.Organization
 	email                                     string
 	user, course, enrolment, item, key, hooks int64
-	assignment                                string
+	run                                       int64
+	assignment, delivery                      string
 	cursors                                   map[string]string // by path
 }
 
@@ -91,10 +92,13 @@ func newTenant(t *testing.T, e *apitest.Env, slug, email string) tenant {
 	o.item = number(e.Platform.Put(t, at+"/catalog/tests/zanzibar", `{"title": "Zanzibar test", "type": "ielts"}`).Want(t, 201), "item_id")
 	o.hooks = number(e.Platform.Post(t, at+"/webhook-endpoints", `{"url": "https://zanzibar.example/"}`).Want(t, 201), "id")
 	o.key = number(e.Platform.Post(t, at+"/api-keys", `{"name": "Zanzibar key", "access": "full"}`).Want(t, 201), "id")
+	o.run = number(o.Full.With("Content-Type", "text/csv").Post(t, "roster/import/", "person_external_id,email,first_name\nz1,zanzibar1@"+slug+".example,Zanzibar\n").Want(t, 200), "run_id")
 	assigned := o.Full.Post(t, "assignments/", fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %d}`, o.user, o.item)).Want(t, 201)
 	o.assignment = assigned.Object(t)["assignment"].(map[string]any)["id"].(string)
 	e.Platform.Put(t, "test-sessions/zanzibar", fmt.Sprintf(`{"organization": %q, "user_id": %d, "item_id": %d, "assignment_id": %q, "state": "finished", "score": 6}`,
 		slug, o.user, o.item, o.assignment)).Want(t, 201)
+	told := e.Platform.Get(t, fmt.Sprintf("%s/webhook-endpoints/%d/deliveries", at, o.hooks)).Want(t, 200).Object(t)["deliveries"].([]any)
+	o.delivery = told[0].(map[string]any)["id"].(string)
 	return o
 }
 
@@ -106,6 +110,7 @@ var leak = regexp.MustCompile(`(?i)zanzibar`)
 func TestPartnersSeeNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
+	e.ImportRosters(t)
 	theirs := newTenant(t, e, "south", "zanzibar@south.example")
 	mine := e.Organization(t, "north")
 	sent := map[string]string{"email": theirs.email, "user_id": fmt.Sprint(theirs.user), "course_id": fmt.Sprint(theirs.course)}
@@ -171,10 +176,11 @@ var parameter = regexp.MustCompile(`([a-z-]+)/\{([a-z_]+)\}`)
 func TestPlatformPathsStayWithinTheirOrganization(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
+	e.ImportRosters(t)
 	theirs := newTenant(t, e, "south", "zanzibar@south.example")
 	e.Organization(t, "north")
-	ids := map[string]int64{"courses": theirs.course, "enrollments": theirs.enrolment, "members": theirs.user, "api-keys": theirs.key,
-		"webhook-endpoints": theirs.hooks}
+	ids := map[string]any{"courses": theirs.course, "enrollments": theirs.enrolment, "members": theirs.user, "api-keys": theirs.key,
+		"webhook-endpoints": theirs.hooks, "roster-runs": theirs.run, "deliveries": theirs.delivery}
 	tried := 0
 	for _, o := range operations(t, openapi.Platform) {
 		if a := e.Platform.With("Authorization", "Bearer wrong").Do(t, o.method, o.path, nil); a.Status != 401 {
@@ -194,9 +200,9 @@ func TestPlatformPathsStayWithinTheirOrganization(t *testing.T) {
 				return noun + "/x"
 			case known:
 				foreign = true
-				return fmt.Sprintf("%s/%d", noun, n)
+				return fmt.Sprintf("%s/%v", noun, n)
 			default:
-				foreign = true
+				t.Errorf("say in this test which %s another organization has", noun)
 				return noun + "/1"
 			}
 		})

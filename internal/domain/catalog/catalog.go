@@ -167,7 +167,9 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) 
 func Find(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {
 	i, err := selectItem(ctx, q, org, kind, item)
 	if pg.None(err) {
-		return Item{}, fault.New(fault.NotFound, "item_not_found", "item_id: the organization's catalog has no %s %d; send an item_id of GET /catalog/", kind, item)
+		f := fault.New(fault.NotFound, "item_not_found", "item_id: the organization's catalog has no %s %d; send an item_id of GET /catalog/", kind, item)
+		f.Field = "item_id"
+		return Item{}, f
 	}
 	return i, err
 }

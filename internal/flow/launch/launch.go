@@ -48,6 +48,9 @@ func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item i
 		return Visitor{}, err
 	}
 	work, err := catalog.Find(ctx, d.DB, l.Organization, kind, item)
+	if fault.KindOf(err) == fault.NotFound {
+		return Visitor{}, errWork
+	}
 	if err != nil {
 		return Visitor{}, err
 	}
@@ -72,6 +75,7 @@ func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item i
 var (
 	errStaff = fault.New(fault.Forbidden, "staff", "you are on the organization's staff, and the link is for its students")
 	errRole  = fault.New(fault.Forbidden, "no_learner", "the LMS did not send you as a learner, and the link is for students")
+	errWork  = fault.New(fault.NotFound, "item_not_found", "the link leads to work that your institute does not offer; please tell whoever gave you the link")
 	errGone  = fault.New(fault.Conflict, "no_access", "you have no access at present; please ask your institute")
 )
 

@@ -2,6 +2,8 @@ package rosterimport_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,16 +51,18 @@ func (h *house) state(t testing.TB) string {
 	return strings.Join(lines, "\n")
 }
 
+type issueCase struct {
+	file    upload
+	told    string
+	members string // besides Ana and Ben; "" for none
+	before  string // a statement between the two files; $1 is the organization
+}
+
 // Each issue code, and what becomes of its row.
 func TestIssues(t *testing.T) {
 	t.Parallel()
 	first := people("s1,ana@institute.org,Ana,Lopez,student", "s2,ben@institute.org,Ben,Okri,student").with("s1,c1,One")
-	for name, c := range map[string]struct {
-		file    upload
-		told    string
-		members string // besides Ana and Ben; "" for none
-		before  string // a statement between the two files; $1 is the organization
-	}{
+	cases := map[string]issueCase{
 		"missing_external_id":    {file: people(",new@institute.org,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 missing_external_id error"},
 		"missing_email":          {file: people("s3,,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 missing_email error"},
 		"invalid_email":          {file: people("s3,new@,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 invalid_email error"},
@@ -84,7 +88,15 @@ func TestIssues(t *testing.T) {
 		"bad_row":             {file: people("s3,new@institute.org,New,One,student,more", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 bad_row error"},
 		"suspicious_value":    {file: people("s3,new@institute.org,=1+1,One,"), told: "people:2 suspicious_value warning", members: "new@institute.org:=1+1 One:active"},
 		"encoding_assumed":    {file: people("s3,new@institute.org,Jos\xe9,One,"), told: "people:2 encoding_assumed warning", members: "new@institute.org:José One:active"},
-	} {
+	}
+	for _, code := range []roster.Code{roster.MissingExternalID, roster.MissingEmail, roster.InvalidEmail, roster.DuplicateExternalID, roster.DuplicateEmail,
+		roster.EmailChanged, roster.ExternalIDReassigned, roster.TeacherReported, roster.AdminRoleNotGranted, roster.UnknownRole, roster.NotManaged,
+		roster.UnknownPerson, roster.ClassNameConflict, roster.BadRow, roster.SuspiciousValue, roster.EncodingAssumed} {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(cases)), func(c issueCase) bool { return strings.Contains(c.told, " "+string(code)+" ") }) {
+			t.Errorf("no case tells of %s", code)
+		}
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t)

@@ -158,6 +158,7 @@ func Hostile() []File {
 		{"a name of 150 characters", text(header + "s1,a@b.de," + strings.Repeat("é", 150) + ",B,\n"), "1"},
 		{"an id of 256 characters", text(header + strings.Repeat("x", 256) + ",a@b.de,Ana,B,\n"), "0 2:bad_row lost=1"},
 		{"a cell of 900 KB", text(header + "s1,a@b.de," + strings.Repeat("A", 900<<10) + ",B,\ns2,b@c.de,Ben,O,\n"), "1 2:bad_row"},
+		{"a cell of 1 MB", text(header + "s1,a@b.de," + strings.Repeat("A", 1_000_000) + ",B,\ns2,b@c.de,Ben,O,\n"), "1 2:bad_row"},
 		{"a cell of 2 MB", text(header + "s1,a@b.de," + strings.Repeat("A", 2<<20) + ",B,\n"), "invalid: record_too_long"},
 		{"10,000 columns in a row", text(header + strings.Repeat("x,", 10_000) + "\ns2,b@c.de,Ben,O,\n"), "1 2:bad_row"},
 		{"a row too short", text(header + "s1,a@b.de\ns2,b@c.de,Ben,O,\n"), "1 2:bad_row"},
@@ -172,6 +173,10 @@ func Hostile() []File {
 		{"no email", text(header + "s1,,Ana,B,\n"), "0 2:missing_email"},
 		{"bad emails", text(header + "s1,nobody,Ana,B,\ns2,b@,Ana,B,\ns3,a b@c.de,Ana,B,\n"), "0 2:invalid_email 3:invalid_email 4:invalid_email"},
 		{"roles", text(header + "s1,a@b.de,A,B,TEACHER\ns2,b@c.de,A,B,Owner\ns3,c@d.ef,A,B,wizard\ns4,d@e.fg,A,B,Student\n"), "1 2:teacher_reported 3:admin_role_not_granted 4:unknown_role"},
+		{"identical rows", text(one + "s1,ana@institute.org,Ana,Lopez,student\n"), "2"}, // what rows are to each other is the planner's to tell
+		{"conflicting rows", text(one + "s1,ana@institute.org,Anna,Lopez,student\ns2,b@c.de,Ben,O,\n"), "3"},
+		{"ids that share an email", text(one + "s2,ANA@institute.org,Ana,Lopez,student\ns3,b@c.de,Ben,O,\n"), "3"},
+		{"ids that change hands", text(header + "s1,b@c.de,Ben,O,\ns2,ana@institute.org,Ana,Lopez,\ns2,ana@institute.org,Ben,O,\n"), "3"},
 		{"binary junk", text("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), "invalid: missing_column"},
 		{"HTML", text("<!doctype html>\n<html><body>502 Bad Gateway</body></html>\n"), "invalid: missing_column"},
 		{"JSON", text(`[{"person_external_id": "s1", "email": "a@b.de"}]`), "invalid: unbalanced_quotes"},

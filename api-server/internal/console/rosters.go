@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -119,18 +120,18 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		if g.total == 0 {
 			continue
 		}
-		changes, err := roster.ChangesOf(r.Context(), s.DB, run.ID, g.action, 0, shown)
+		changes, err := diff.ChangesOf(r.Context(), s.DB, run.ID, g.action, 0, shown)
 		if err != nil {
 			return err
 		}
 		p.Groups = append(p.Groups, group{g.title, g.total, changes})
 	}
 	if p.ClassTotal = c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved; p.ClassTotal > 0 {
-		if p.Classes, err = roster.NextClassChanges(r.Context(), s.DB, run.ID, 0, shown); err != nil {
+		if p.Classes, err = diff.NextClassChanges(r.Context(), s.DB, run.ID, 0, shown); err != nil {
 			return err
 		}
 	}
-	if p.Issues, _, err = roster.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
+	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
 		return err
 	}
 	return show(w, http.StatusOK, "run.html", p)
@@ -196,7 +197,7 @@ func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="roster-import-`+formatID(run.ID)+`-issues.csv"`)
-	return roster.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+	return diff.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
 }
 
 func (s *Server) approveRun(w http.ResponseWriter, r *http.Request) error {

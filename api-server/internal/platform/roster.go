@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -177,7 +178,7 @@ func (s *Server) listRosterChanges(w http.ResponseWriter, r *http.Request) error
 	if err != nil {
 		return err
 	}
-	changes, err := roster.Changes(r.Context(), s.DB, run.ID, after, listedRows)
+	changes, err := diff.Changes(r.Context(), s.DB, run.ID, after, listedRows)
 	if err != nil {
 		return err
 	}
@@ -210,7 +211,7 @@ func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="roster-run-`+strconv.FormatInt(int64(run.ID), 10)+`-issues.csv"`)
 	w.Header().Set("Cache-Control", "no-store")
-	return roster.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+	return diff.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
 }
 
 func (s *Server) approveRosterRun(w http.ResponseWriter, r *http.Request) error {

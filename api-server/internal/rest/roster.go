@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -270,7 +271,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, run roster.Ru
 	if run.State == roster.Refused {
 		return fault.New(fault.Invalid, run.FaultCode, "%s", run.Fault)
 	}
-	issues, _, err := roster.Issues(r.Context(), s.DB, run.ID, 0, shownIssues)
+	issues, _, err := diff.Issues(r.Context(), s.DB, run.ID, 0, shownIssues)
 	if err != nil {
 		return err
 	}

@@ -41,53 +41,6 @@ type ClassChange struct {
 	Person string // the external id of who is added or removed
 }
 
-// AddIssues, AddChanges and AddClassChanges store parts of a plan; first is the place of
-// the first issue.
-func AddIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, told []Issue) error {
-	return copyIssues(ctx, q, run, first, told)
-}
-
-// AddChanges stores changes.
-func AddChanges(ctx context.Context, q pg.Querier, run id.RosterRun, changes []Change) error {
-	return copyChanges(ctx, q, run, changes)
-}
-
-// AddClassChanges stores changes of classes.
-func AddClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, changes []ClassChange) error {
-	return copyClassChanges(ctx, q, run, changes)
-}
-
-// Changes reads up to limit changes after the given place.
-func Changes(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) ([]Change, error) {
-	return selectChanges(ctx, q, run, after, limit)
-}
-
-// NextChanges reads the changes of a stretch of the given length, in places, that begins
-// with the first change after the given place; none after the last.
-func NextChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]Change, error) {
-	return selectNextChanges(ctx, q, run, after, length)
-}
-
-// NextClassChanges does so for changes of classes, whose places have no gaps.
-func NextClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]ClassChange, error) {
-	return selectNextClassChanges(ctx, q, run, after, length)
-}
-
-// ChangesOf reads up to limit changes of one action after the given place.
-func ChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action Action, after int64, limit int) ([]Change, error) {
-	return selectChangesOf(ctx, q, run, action, after, limit)
-}
-
-// Issues reads up to limit issues after the given place; last is the place of the last.
-func Issues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (told []Issue, last int64, err error) {
-	return selectIssues(ctx, q, run, after, limit)
-}
-
-// ClearPlan removes an earlier plan of the run.
-func ClearPlan(ctx context.Context, q pg.Querier, run id.RosterRun) error {
-	return deletePlan(ctx, q, run)
-}
-
 // Progress notes how far the changes of a run are carried out.
 func Progress(ctx context.Context, q pg.Querier, r Run) error { return updateProgress(ctx, q, r) }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -28,7 +29,7 @@ const (
 // applyPeople carries out the changes of people that are left.
 func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
 	read := func(ctx context.Context, after int64) ([]roster.Change, int64, error) {
-		changes, err := roster.NextChanges(ctx, i.DB, run.ID, after, batchSize)
+		changes, err := diff.NextChanges(ctx, i.DB, run.ID, after, batchSize)
 		if len(changes) > 0 {
 			after = changes[len(changes)-1].N
 		}
@@ -63,7 +64,7 @@ func (i *Importer) applyBatch(ctx context.Context, ref task.Outbox, run roster.R
 
 func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
 	read := func(ctx context.Context, after int64) ([]roster.ClassChange, int64, error) {
-		changes, err := roster.NextClassChanges(ctx, i.DB, run.ID, after, seatBatch)
+		changes, err := diff.NextClassChanges(ctx, i.DB, run.ID, after, seatBatch)
 		if len(changes) > 0 {
 			after = changes[len(changes)-1].N
 		}

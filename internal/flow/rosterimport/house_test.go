@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -161,7 +162,7 @@ func (h *house) find(t testing.TB, run id.RosterRun) roster.Run {
 // told are the run's issues, as "line code severity".
 func (h *house) told(t testing.TB, r roster.Run) string {
 	t.Helper()
-	issues, _, err := roster.Issues(t.Context(), h.DB, r.ID, 0, 1000)
+	issues, _, err := diff.Issues(t.Context(), h.DB, r.ID, 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

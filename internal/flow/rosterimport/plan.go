@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -49,7 +50,7 @@ type planner struct {
 func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run) (roster.Run, error) {
 	run.Counts, run.Issues, run.Reasons, run.FaultCode, run.Fault = roster.Counts{}, 0, nil, "", ""
 	p := &planner{tx: tx, run: run}
-	if err := roster.ClearPlan(ctx, tx, run.ID); err != nil {
+	if err := diff.Clear(ctx, tx, run.ID); err != nil {
 		return run, err
 	}
 	if err := createStageTables(ctx, tx); err != nil {
@@ -389,13 +390,13 @@ func (p *planner) tell(told []roster.Issue) {
 
 // flush stores what was gathered.
 func (p *planner) flush(ctx context.Context) error {
-	if err := roster.AddIssues(ctx, p.tx, p.run.ID, int64(p.kept)+1, p.told); err != nil {
+	if err := diff.AddIssues(ctx, p.tx, p.run.ID, int64(p.kept)+1, p.told); err != nil {
 		return fmt.Errorf("storing issues: %w", err)
 	}
-	if err := roster.AddChanges(ctx, p.tx, p.run.ID, p.changes); err != nil {
+	if err := diff.AddChanges(ctx, p.tx, p.run.ID, p.changes); err != nil {
 		return fmt.Errorf("storing changes: %w", err)
 	}
-	if err := roster.AddClassChanges(ctx, p.tx, p.run.ID, p.classes); err != nil {
+	if err := diff.AddClassChanges(ctx, p.tx, p.run.ID, p.classes); err != nil {
 		return fmt.Errorf("storing changes of classes: %w", err)
 	}
 	if err := copyRefused(ctx, p.tx, p.refused); err != nil {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -187,15 +188,15 @@ func (h *house) checkUndo(t *testing.T, rt *rapid.T, r roster.Run, before string
 func (h *house) planOf(t testing.TB, r roster.Run) string {
 	t.Helper()
 	var p planned
-	changes, err := roster.Changes(t.Context(), h.DB, r.ID, 0, 1000)
+	changes, err := diff.Changes(t.Context(), h.DB, r.ID, 0, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.changes = changes
-	if p.classes, err = roster.NextClassChanges(t.Context(), h.DB, r.ID, 0, 1000); err != nil {
+	if p.classes, err = diff.NextClassChanges(t.Context(), h.DB, r.ID, 0, 1000); err != nil {
 		t.Fatal(err)
 	}
-	if p.issues, _, err = roster.Issues(t.Context(), h.DB, r.ID, 0, 1000); err != nil {
+	if p.issues, _, err = diff.Issues(t.Context(), h.DB, r.ID, 0, 1000); err != nil {
 		t.Fatal(err)
 	}
 	p.counts, p.reasons, p.fault = r.Counts, r.Reasons, r.FaultCode

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -15,7 +16,7 @@ func planUndo(ctx context.Context, tx *pg.Tx, run roster.Run) (roster.Run, error
 		return run, err
 	}
 	p := &planner{tx: tx, run: run}
-	if err := roster.ClearPlan(ctx, tx, run.ID); err != nil {
+	if err := diff.Clear(ctx, tx, run.ID); err != nil {
 		return run, err
 	}
 	err = eachDone(ctx, tx, run, done, func(rows []doneRow) error {

@@ -1,10 +1,11 @@
-package roster
+package diff
 
 import (
 	"context"
 	"encoding/csv"
 	"strconv"
 
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -24,7 +25,7 @@ func WriteIssues(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Wri
 			return err
 		}
 		for _, i := range group {
-			row := []string{i.File, strconv.Itoa(i.Line), Defuse(i.PersonExternalID), string(i.Code), string(i.Severity), Defuse(i.Message)}
+			row := []string{i.File, strconv.Itoa(i.Line), roster.Defuse(i.PersonExternalID), string(i.Code), string(i.Severity), roster.Defuse(i.Message)}
 			if err := w.Write(row); err != nil {
 				return err
 			}

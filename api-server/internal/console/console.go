@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -175,6 +176,7 @@ var static embed.FS
 var functions = template.FuncMap{
 	"asset":   pages.Asset,
 	"when":    when,
+	"timed":   timed,
 	"explain": webhook.Explain,
 	"last": func(all []journal.Attempt) *journal.Attempt {
 		if len(all) == 0 {
@@ -209,6 +211,22 @@ func when(at any) template.HTML {
 	//nolint:gosec // digits and fixed text alone
 	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05") + ` UTC">` +
 		utc.Format("2 Jan 2006, 15:04") + ` UTC</time>`)
+}
+
+// written is how sentences that are kept write an instant.
+var written = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? UTC`)
+
+// timed shows a sentence with its instants as when shows them.
+func timed(text string) template.HTML {
+	shown := written.ReplaceAllStringFunc(template.HTMLEscapeString(text), func(instant string) string {
+		for _, form := range []string{"2006-01-02 15:04:05 MST", "2006-01-02 15:04 MST"} {
+			if at, err := time.Parse(form, instant); err == nil {
+				return string(when(at))
+			}
+		}
+		return instant // no day of the calendar
+	})
+	return template.HTML(shown) //nolint:gosec // escaped before
 }
 
 func show(w http.ResponseWriter, status int, name string, data any) error {

@@ -215,7 +215,8 @@ func TestTheDeliveryLog(t *testing.T) {
 	status, page, _ = b.post(t, one+"resend", nil)
 	want(t, "resend", status, page, http.StatusSeeOther)
 	status, page, _ = b.get(t, "/console/north/audit-log/")
-	want(t, "the audit log", status, page, http.StatusOK, "recovered events", "resent event")
+	want(t, "the audit log", status, page, http.StatusOK, "recovered events", "resent event",
+		`https://hooks.north-institute.org/in, <time datetime="2026-11-21T09:00:00Z" title="2026-11-21 09:00:00 UTC">`)
 }
 
 // fail records a declined attempt of everything that is due.

@@ -144,7 +144,7 @@ func (s *Server) recoverEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	span := fmt.Sprintf("%s, %s to %s UTC", e.URL, since.Format("2006-01-02 15:04"), until.Format("2006-01-02 15:04"))
+	span := fmt.Sprintf("%s, %s UTC to %s UTC", e.URL, since.Format("2006-01-02 15:04"), until.Format("2006-01-02 15:04"))
 	if err := s.audit(r, f, "recovered events", span); err != nil {
 		return err
 	}

@@ -22,6 +22,13 @@ func (s *site) hold(t *testing.T) string {
 		rows += fmt.Sprintf("s%d,s%d@north-institute.org,Given%d,Family\n", i, i, i)
 	}
 	send.Post(t, "roster/import/", rows).Want(t, 200)
+	return s.holdAgain(t)
+}
+
+// holdAgain sends the snapshot of which most are missing, once more.
+func (s *site) holdAgain(t *testing.T) string {
+	t.Helper()
+	send := s.north.Full.With("Content-Type", "text/csv").With("X-Roster-Mode", "authoritative_snapshot")
 	held := send.Post(t, "roster/import/", "person_external_id,email,first_name,last_name\ns0,s0@north-institute.org,Given0,Family\nnew,new@north-institute.org,=New,One\n").
 		Want(t, 202).Object(t)
 	_, path, found := strings.Cut(held["review_url"].(string), "registrar.test")

@@ -157,6 +157,11 @@ func checkVisit(t *testing.T, p visitor, whom who, route string, status int, pag
 	case status != http.StatusNotFound:
 		fail("404")
 	}
+	for _, c := range header.Values("Set-Cookie") {
+		if !strings.Contains(c, "; HttpOnly") || !strings.Contains(c, "; SameSite=Lax") || !strings.Contains(c, "; Path=/;") || strings.Contains(c, "Domain=") {
+			t.Errorf("%s for the %s sets the cookie %q", route, p.is, c)
+		}
+	}
 	if strings.HasPrefix(header.Get("Content-Type"), "text/html") {
 		checkHeaders(t, route, header)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 )
@@ -39,6 +40,46 @@ func TestGuessingIsStopped(t *testing.T) {
 	if p := s.browser(t).signIn(t, "nobody@institute.org", password); p.status != 401 {
 		t.Errorf("another name: %d", p.status)
 	}
+}
+
+// Pages that refuse are for everybody, too, on a telephone as well.
+func TestRefusalsInABrowser(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	s := openWith(t, queuetest.New(t))
+	s.setPassword(t)
+	for range 11 {
+		s.browser(t).signIn(t, "ana@institute.org", "wrong")
+	}
+	for range 4 {
+		s.browser(t).do(t, "/forgot-password/", ask("ana@institute.org"))
+	}
+	b.Size(390, 844)
+	look := func(name, text string) {
+		t.Helper()
+		b.AwaitText(text)
+		if got := b.TextOf("[role=alert]"); !strings.Contains(got, text) {
+			t.Errorf("%s: %q", name, got)
+		}
+		b.Accessible(name)
+		b.Screenshot(name)
+		if b.WiderThanWindow() {
+			t.Errorf("%s scrolls sideways on a telephone", name)
+		}
+	}
+	b.Visit(s.url + "/sign-in/")
+	b.Type("#name", "ana@institute.org")
+	b.Type("#password", password)
+	b.Press("Sign in")
+	look("429-sign-in", "Too many tries")
+	b.Visit(s.url + "/forgot-password/")
+	b.Type("#email", "ana@institute.org")
+	b.Press("Send the link")
+	look("429-forgot-password", "Too many tries")
+	b.Fill("#email", "ana@localhost@")
+	b.Value(`document.querySelector("main form").noValidate = true, ""`)
+	b.Press("Send the link")
+	look("400-forgot-password", "This is no email address")
 }
 
 func TestSignInWorksWithoutRedis(t *testing.T) {

@@ -1,0 +1,165 @@
+package console_test
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/hack/chromium"
+)
+
+// plain is a browser that runs no scripts, and what was done in it.
+type plain struct {
+	*chromium.Browser
+	*site
+	done []string // routes
+}
+
+// act does something by a form of the page at path, and waits for what the next page says.
+func (p *plain) act(route, path string, by func(), says string) {
+	if path != "" {
+		p.Visit(p.URL() + path)
+	}
+	by()
+	p.AwaitText(says)
+	p.done = append(p.done, route)
+}
+
+// press opens what asks first, and presses the button behind it.
+func (p *plain) press(texts ...string) func() {
+	return func() {
+		for _, text := range texts {
+			p.Press(text)
+		}
+	}
+}
+
+// Everything that can be done on a page can be done without scripts. An action that is not
+// done here fails the test.
+func TestEveryActionWorksWithoutScripts(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	p := &plain{Browser: chromium.Open(t), site: s}
+	held := s.hold(t)
+	p.Scripts(false)
+	p.students(t)
+	p.signIn("olive", password, "/console/")
+	p.runs(t, held)
+	p.keys()
+	p.endpoints(t)
+	p.deliveries(t)
+	p.account()
+	for _, route := range walk(t, s) {
+		if strings.HasPrefix(route, "POST ") && !strings.Contains(route, "/lti/") && !slices.Contains(p.done, route) {
+			t.Errorf("%s was not done without scripts", route)
+		}
+	}
+}
+
+func (p *plain) signIn(name, password, path string) {
+	p.act("POST /sign-in", path, func() {
+		p.Type("#name", name+"@north-institute.org")
+		p.Type("#password", password)
+		p.Press("Sign in")
+	}, "Sign out")
+}
+
+// students set a first password, and ask for a link to set another one.
+func (p *plain) students(t *testing.T) {
+	t.Helper()
+	made := p.north.Full.Post(t, "provision/student/", `{"email": "asha@north-institute.org", "first_name": "Asha"}`).Want(t, 201).Object(t)
+	link, err := url.Parse(made["set_password_url"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.act("POST /set-password/{token}", link.Path, func() {
+		p.Type("#password", "lantern orbit plum 42")
+		p.Type("#again", "lantern orbit plum 42")
+		p.Press("Set password")
+	}, "Your password is set")
+	p.signIn("asha", "lantern orbit plum 42", "/sign-in/")
+	p.act("POST /sign-out", "", p.press("Sign out"), "Forgot your password")
+	p.act("POST /forgot-password", "/forgot-password/", func() {
+		p.Type("#email", "asha@north-institute.org")
+		p.Press("Send the link")
+	}, "Look into your mailbox")
+}
+
+func (p *plain) keys() {
+	const page = "/console/north/api-keys/"
+	p.act("POST /console/{slug}/api-keys", page, func() {
+		p.Type("#name", "Student system")
+		p.Press("Create the key")
+	}, "Your new key")
+	p.act("POST /console/{slug}/api-keys/{id}/revoke", "", func() {
+		p.Click("tbody tr:first-child summary")
+		p.Click("tbody tr:first-child button")
+	}, "is revoked")
+}
+
+func (p *plain) endpoints(t *testing.T) {
+	t.Helper()
+	const page, route = "/console/north/webhooks/1/", "POST /console/{slug}/webhooks/{id}"
+	p.act("POST /console/{slug}/webhooks", "/console/north/webhooks/", func() {
+		p.Type("#url", "https://hooks.north-institute.org/in")
+		p.Press("Add the URL")
+	}, "The URL is added")
+	p.act(route, page, p.press("Save"), "The settings are saved")
+	p.act(route+"/send-test", page, p.press("Send test"), "A ping is on its way")
+	p.act(route+"/rotate-secret", page, p.press("Replace the secret…", "Replace the secret"), "The new secret signs")
+	p.exec(t, `UPDATE webhook_endpoints SET switched_on = false, switched_off_reason = '50 failed attempts in a row'`)
+	p.act(route+"/turn-on", page, p.press("Turn on"), "The URL is on")
+}
+
+func (p *plain) deliveries(t *testing.T) {
+	t.Helper()
+	const page, route = "/console/north/webhooks/1/", "POST /console/{slug}/webhooks/{id}"
+	p.fail(t)
+	_, list, _ := p.signedIn(t, "adam").get(t, page+"deliveries/")
+	p.act(route+"/deliveries/{delivery}/resend", regexp.MustCompile(page+`deliveries/dlv_[0-9a-f]+/`).FindString(list), p.press("Resend"), "The event is sent again")
+	p.act(route+"/recover", page+"deliveries/", func() {
+		p.Type("#since", "11212026\t0900AM")
+		p.Press("Recover")
+	}, "The recovery has begun")
+	p.act(route+"/delete", page, p.press("Delete…", "Delete the URL"), "is deleted")
+}
+
+// runs approves a held import, takes it back, and discards it when it comes again.
+func (p *plain) runs(t *testing.T, held string) {
+	t.Helper()
+	const route = "POST /console/{slug}/roster-runs/{id}"
+	p.act(route+"/approve", held, p.press("Approve…", "Approve and apply"), "Take back")
+	p.act(route+"/undo", held, p.press("Take the import back…", "Take the import back"), "Takes back import")
+	p.act(route+"/discard", p.holdAgain(t), p.press("Discard…", "Discard the import"), "The import is discarded")
+}
+
+func (p *plain) account() {
+	p.act("POST /change-password", "/change-password/", func() {
+		p.Type("#current", password)
+		p.Type("#password", "lantern orbit plum 43")
+		p.Type("#again", "lantern orbit plum 43")
+		p.Press("Change password")
+	}, "Your new password is set")
+}
+
+// An import that is under way is followed by the page itself.
+func TestARunningImportIsFollowed(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	s := open(t)
+	path := s.hold(t)
+	s.enter(b, "olive")
+	s.exec(t, `UPDATE roster_runs SET state = 'applying', people_done = 3 WHERE state = 'held'`)
+	b.Visit(s.URL() + "/console/north/roster-runs/")
+	b.AwaitText("3 of 8 changes")
+	b.Visit(s.URL() + path)
+	b.AwaitText("3 of 8 changes")
+	b.Accessible("a running import")
+	b.Screenshot("roster-running")
+	s.exec(t, `UPDATE roster_runs SET people_done = 5 WHERE state = 'applying'`)
+	b.AwaitText("5 of 8 changes")
+	s.exec(t, `UPDATE roster_runs SET state = 'applied', people_done = 8 WHERE state = 'applying'`)
+	b.Await("#undo")
+}

@@ -34,6 +34,7 @@ var routes = map[string]who{
 	"GET /forgot-password":         anybody,
 	"POST /forgot-password":        anybody,
 	"POST /lti/launch/{kind}/{id}": anybody, // its own signature says whether it is good
+	"GET /lti/launch/{kind}/{id}":  anybody, // says that the link opens from the LMS alone
 
 	"GET /":                 signedIn,
 	"GET /my-courses":       signedIn,

@@ -363,7 +363,12 @@ func explainContentType(r *http.Request, err error) error {
 	return &c
 }
 
+// text is a string's value. Most strings have no escapes: what is between their quotes is it, as
+// the body was found to be UTF-8.
 func text(raw json.RawMessage) string {
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw[1 : len(raw)-1])
+	}
 	var s string
 	_ = json.Unmarshal(raw, &s) // raw is a valid string
 	return s

@@ -1,6 +1,7 @@
 package edge_test
 
 import (
+	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -38,6 +39,10 @@ func fuzz(f *testing.F, read func(t *testing.T, b *edge.Body, raw string) (found
 func FuzzText(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		s := b.Text("f", 20)
+		var value string
+		if json.Unmarshal([]byte(raw), &value) == nil && s != nil && *s != strings.TrimSpace(value) {
+			t.Errorf("%s reads as %q", raw, *s)
+		}
 		if s != nil && (*s != strings.TrimSpace(*s) || *s == "" || utf8.RuneCountInString(*s) > 20 || !utf8.ValidString(*s)) {
 			t.Errorf("%s reads as %q", raw, *s)
 		}

@@ -115,7 +115,7 @@ func sign(key, b []byte) []byte {
 }
 
 func decode(key []byte, l List, cursor string) (Position, error) {
-	if len(cursor) > maxText {
+	if len(cursor) > maxText || strings.ContainsAny(cursor, "\r\n") { // which base64 passes over
 		return nil, errDamaged
 	}
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)

@@ -349,14 +349,21 @@ func selectDrills(ctx context.Context, q pg.Querier, plan id.Plan) ([]Drilled, e
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Drilled])
 }
 
-func selectStaff(ctx context.Context, q pg.Querier, org id.Organization) ([]StaffMember, error) {
+func selectStaff(ctx context.Context, q pg.Querier, orgs []id.Organization) (map[id.Organization][]StaffMember, error) {
 	rows, err := q.Query(ctx, `
-		SELECT a.email, m.role FROM members m JOIN accounts a ON a.id = m.user_id
-		WHERE m.organization_id = $1 AND m.status = 'active' AND m.role IN ('owner', 'admin', 'examiner') ORDER BY a.id`, org)
+		SELECT m.organization_id, a.email, m.role FROM members m JOIN accounts a ON a.id = m.user_id
+		WHERE m.organization_id = ANY ($1) AND m.status = 'active' AND m.role IN ('owner', 'admin', 'examiner') ORDER BY a.id`, orgs)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[StaffMember])
+	staff := map[id.Organization][]StaffMember{}
+	var org id.Organization
+	var m StaffMember
+	_, err = pgx.ForEachRow(rows, []any{&org, &m.Email, &m.Role}, func() error {
+		staff[org] = append(staff[org], m)
+		return nil
+	})
+	return staff, err
 }
 
 // selectLate counts the plans of all organizations that had to be decided by now, and those that

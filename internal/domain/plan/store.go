@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -290,9 +291,21 @@ type StaffMember struct {
 	Role  string // owner, admin or examiner
 }
 
-// Staff lists the organization's active owners, admins and examiners.
-func Staff(ctx context.Context, q pg.Querier, org id.Organization) ([]StaffMember, error) {
-	return selectStaff(ctx, q, org)
+// Staff lists the organizations' active owners, admins and examiners.
+func Staff(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization][]StaffMember, error) {
+	return selectStaff(ctx, q, orgs)
+}
+
+// ActiveStaff are the recipients who are of the staff still, or the default where none is:
+// who has left is told of no student.
+func ActiveStaff(recipients []string, staff []StaffMember) []string {
+	active := slices.DeleteFunc(slices.Clone(recipients), func(address string) bool {
+		return !slices.ContainsFunc(staff, func(m StaffMember) bool { return m.Email == address })
+	})
+	if len(active) == 0 {
+		return DefaultStaff(staff)
+	}
+	return active
 }
 
 // DefaultStaff is who gets results where the call does not say: the owners, else all

@@ -40,6 +40,7 @@ type ledger struct {
 	browsers      map[plan.Student]bool
 	shelf         plan.Shelf
 	items         map[id.Item]catalog.Item
+	staff         map[id.Organization][]plan.StaffMember // where staff are told of something
 }
 
 // gift is a paper that a student gets: as a test, or as a drill after one.
@@ -107,6 +108,21 @@ func (l *ledger) readItems(ctx context.Context, jobs []*job) (err error) {
 	}
 	if len(papers) > 0 {
 		l.items, err = catalog.LoadMany(ctx, l.tx, keys(orgs), keys(papers))
+	}
+	return err
+}
+
+// readStaff loads who may be told of students, where a job has something to tell.
+func (l *ledger) readStaff(ctx context.Context, jobs []*job) (err error) {
+	orgs := map[id.Organization]bool{}
+	for _, j := range jobs {
+		alerts := func(a plan.Action) bool { return a.Do == plan.Unfill || a.Do == plan.Risk && a.AtRisk }
+		if len(j.finished) > 0 || slices.ContainsFunc(j.actions, alerts) {
+			orgs[j.plan.Organization] = true
+		}
+	}
+	if len(orgs) > 0 {
+		l.staff, err = plan.Staff(ctx, l.tx, keys(orgs)...)
 	}
 	return err
 }

@@ -95,9 +95,14 @@ func (j *job) tellResult(s plan.Slot) {
 	}
 	linked := summary
 	linked.ResultURL = j.PublicURL + "/results/" + j.done[s.Assignment].Ref
-	for _, to := range j.plan.Settings.StaffRecipients {
+	for _, to := range j.toStaff() {
 		j.mail(to, linked)
 	}
+}
+
+// toStaff are the plan's recipients who are staff today.
+func (j *job) toStaff() []string {
+	return plan.ActiveStaff(j.plan.Settings.StaffRecipients, j.staff[j.plan.Organization])
 }
 
 // alert asks the staff to look at the plan.
@@ -107,7 +112,7 @@ func (j *job) alert(reason string, t plan.Test) {
 	if reason == unfilled {
 		mail.Test = words(t)
 	}
-	for _, to := range j.plan.Settings.StaffRecipients {
+	for _, to := range j.toStaff() {
 		j.mail(to, mail)
 	}
 }

@@ -167,10 +167,10 @@ func (s *setting) read(ctx context.Context, tx *pg.Tx) error {
 		}
 	}
 	staff, err := plan.Staff(ctx, tx, o)
-	for _, m := range staff {
+	for _, m := range staff[o] {
 		s.terms.Staff = append(s.terms.Staff, m.Email)
 	}
-	s.terms.DefaultStaff = plan.DefaultStaff(staff)
+	s.terms.DefaultStaff = plan.DefaultStaff(staff[o])
 	return err
 }
 

@@ -77,6 +77,9 @@ func (o *Office) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks boo
 	if err := l.readItems(ctx, jobs); err != nil {
 		return nil, err
 	}
+	if err := l.readStaff(ctx, jobs); err != nil {
+		return nil, err
+	}
 	for _, j := range jobs {
 		if err := j.run(ctx); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package testplan_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,5 +123,45 @@ func TestPapersThatTheStudentHasSeenAreNotGiven(t *testing.T) {
 	s.set(begin())
 	if n := s.count(`plan_tests WHERE item_id = 5`); n != 1 {
 		t.Errorf("another paper than the unseen one: %s", s.tests())
+	}
+}
+
+// Who has left the staff is told of no student; where nobody is left, the default is.
+func TestResultsGoToWhoIsStaffStill(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 9)
+	r := begin()
+	r.StaffRecipients = []string{"owner@saffron.school", "eve@saffron.school"}
+	s.set(r)
+	told := func() (to []string) {
+		for _, m := range s.mails() {
+			if address, is := strings.CutPrefix(m, "plan_result "); is {
+				to = append(to, address)
+			}
+		}
+		s.exec(`DELETE FROM emails`)
+		return to
+	}
+	next := func(score string) []string {
+		s.finish(score)
+		return told()
+	}
+	if to := next("6.5"); !slices.Equal(to, r.StaffRecipients) {
+		t.Errorf("at first: %v", to)
+	}
+	s.exec(`UPDATE members SET status = 'inactive' WHERE user_id = 3`) // Eve
+	s.pass(7)
+	if to := next("6.5"); !slices.Equal(to, []string{"owner@saffron.school"}) {
+		t.Errorf("once Eve has left: %v", to)
+	}
+	s.exec(`UPDATE members SET role = 'teacher' WHERE user_id = 2`)
+	s.exec(`UPDATE members SET role = 'admin' WHERE user_id = 4`)
+	s.pass(7)
+	if to := next("6.5"); !slices.Equal(to, []string{"tom@saffron.school"}) {
+		t.Errorf("with none of them left: %v", to)
+	}
+	if got := s.set(plan.Request{}).TestPlan.StaffRecipients; !slices.Equal(got, r.StaffRecipients) {
+		t.Errorf("the setting has changed: %v", got)
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
@@ -190,6 +191,7 @@ var functions = template.FuncMap{
 		}
 		return strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', 1, 64) + " ms"
 	},
+	"exam":        func(name string) string { scale, _ := catalog.ScaleOf(name); return scale.Label }, // plans are for exams with a scale alone
 	"text":        func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
 	"told":        told,
 	"toldOfClass": toldOfClass,

@@ -76,6 +76,9 @@ func TestAPlansPageInABrowser(t *testing.T) {
 	b.Await("nav[aria-label=Console]")
 	b.Press("Test plans")
 	b.AwaitText("ana@institute.org")
+	if list := b.TextOf("table"); !strings.Contains(list, "IELTS Academic") {
+		t.Errorf("the list does not name the exam:\n%s", list)
+	}
 	b.Screenshot("plans")
 	b.Press("Paused")
 	b.AwaitText("There is no such plan")
@@ -93,6 +96,8 @@ func TestAPlansPageInABrowser(t *testing.T) {
 	b.Screenshot("plan")
 	b.Dark(true)
 	b.Screenshot("plan-dark")
+	b.Size(800, 900)
+	b.Screenshot("plan-tablet")
 	b.Size(390, 800)
 	b.Visit(s.URL() + path)
 	b.Screenshot("plan-telephone")

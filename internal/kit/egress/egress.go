@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -57,12 +58,49 @@ func (p *Policy) Loosened() bool { return p.allowHTTP || p.networks }
 // ErrRefused marks a connection that the policy did not allow.
 var ErrRefused = errors.New("the address is not public")
 
-// Dialer is a dialer whose every connection is checked after name resolution.
-func (p *Policy) Dialer(timeout time.Duration) *net.Dialer {
-	return &net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second, Control: p.control}
+// Dialer checks every address that a name resolves to, on every connection, and connects to
+// none of them unless all are allowed: a name that is half inside has no business outside.
+type Dialer struct {
+	net.Dialer
+	policy *Policy
 }
 
-func (p *Policy) control(_, address string, _ syscall.RawConn) error {
+// Dialer makes a dialer that gives up on a connection after timeout.
+func (p *Policy) Dialer(timeout time.Duration) *Dialer {
+	return &Dialer{policy: p, Dialer: net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second, ControlContext: p.control}}
+}
+
+// lookup is what a connection's name resolved to that is not allowed.
+type lookup struct{ refused error }
+
+type lookupKey struct{}
+
+// DialContext is net.Dialer's, with ErrRefused for what the policy does not allow.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	found := new(lookup)
+	ctx = httptrace.WithClientTrace(context.WithValue(ctx, lookupKey{}, found), &httptrace.ClientTrace{
+		DNSDone: func(done httptrace.DNSDoneInfo) { found.refused = d.policy.checkAll(done.Addrs) },
+	})
+	return d.Dialer.DialContext(ctx, network, address)
+}
+
+func (p *Policy) checkAll(resolved []net.IPAddr) error {
+	for _, r := range resolved {
+		a, ok := netip.AddrFromSlice(r.IP)
+		if !ok {
+			return fmt.Errorf("%w: %s", ErrRefused, r.IP)
+		}
+		if err := p.checkAddr(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Policy) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	if found, ok := ctx.Value(lookupKey{}).(*lookup); ok && found.refused != nil {
+		return found.refused
+	}
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("%w: %s", ErrRefused, address)

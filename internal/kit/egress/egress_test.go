@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -138,7 +139,7 @@ func TestEveryAllowedNetworkIsAllowed(t *testing.T) {
 }
 
 // nameServer answers every question for an address, each time with the next of answers, and
-// then with the last.
+// then with the last. An answer is one address or several.
 func nameServer(t *testing.T, answers ...string) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -160,10 +161,11 @@ func nameServer(t *testing.T, answers ...string) *net.Resolver {
 			q := m.Questions[0]
 			reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, RecursionAvailable: true}, Questions: m.Questions}
 			if q.Type == dnsmessage.TypeA {
-				a := netip.MustParseAddr(answers[min(asked, len(answers)-1)])
+				for _, a := range strings.Fields(answers[min(asked, len(answers)-1)]) {
+					reply.Answers = append(reply.Answers, dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
+						Body: &dnsmessage.AResource{A: netip.MustParseAddr(a).As4()}})
+				}
 				asked++
-				reply.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class},
-					Body: &dnsmessage.AResource{A: a.As4()}}}
 			}
 			if packed, err := reply.Pack(); err == nil {
 				_, _ = conn.WriteTo(packed, from)
@@ -243,5 +245,27 @@ func TestAProxyCarriesRequestsAndLiteralAddressesStayRefused(t *testing.T) {
 	proxy.Close()
 	if err := refused(); !errors.Is(err, egress.ErrProxyAway) {
 		t.Errorf("a proxy that is away: %v", err)
+	}
+}
+
+// The public address is one that would be connected to: only the other one is in the way.
+func TestANameWithOneAddressThatIsNotAllowedIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, AllowHTTP: true})
+	for addresses, allowed := range map[string]bool{"127.0.0.1": true, "127.0.0.1 169.254.169.254": false, "10.0.0.8 127.0.0.1": false} {
+		dialer := policy.Dialer(5 * time.Second)
+		dialer.Resolver = nameServer(t, addresses)
+		conn, err := dialer.DialContext(t.Context(), "tcp", net.JoinHostPort("half.north-institute.org", port))
+		if err == nil {
+			_ = conn.Close()
+		}
+		if (err == nil) != allowed || (err != nil && !errors.Is(err, egress.ErrRefused)) {
+			t.Errorf("%s: err = %v, want allowed: %t", addresses, err, allowed)
+		}
 	}
 }

@@ -14,7 +14,7 @@ type overviewPage struct {
 	WorkingKeys int
 	Endpoints   []webhook.Endpoint
 	Deeds       []org.Deed
-	Waiting     []roster.Run // for a decision, among the latest
+	Waiting     []roster.Run // for a decision
 	Running     []runningRun
 }
 
@@ -40,10 +40,8 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Running = running(runs)
-	for _, run := range runs {
-		if run.State == roster.Waiting {
-			p.Waiting = append(p.Waiting, run)
-		}
+	if p.Waiting, err = roster.WaitingRuns(r.Context(), s.DB, f.Here.Organization, pageOfRuns); err != nil {
+		return err
 	}
 	if p.Endpoints, err = s.Webhooks.List(r.Context(), f.Here.Organization); err != nil {
 		return err

@@ -169,3 +169,17 @@ func TestARunningImportShowsHowFarItIs(t *testing.T) {
 		}
 	}
 }
+
+func TestAnImportWaitsInSightHoweverManyComeAfterIt(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	path := s.hold(t)
+	if _, err := s.DB.Exec(t.Context(), `
+		INSERT INTO roster_runs (organization_id, source_id, state, requested_by, created_at, updated_at)
+		SELECT organization_id, source_id, 'applied', requested_by, created_at, updated_at FROM roster_runs, generate_series(1, 60) WHERE state = 'held'`); err != nil {
+		t.Fatal(err)
+	}
+	b := s.signedIn(t, "adam")
+	status, page, _ := b.get(t, "/console/north/")
+	want(t, "the overview", status, page, 200, path, "is held: 1 would be added, 7 changed, of whom 7 deactivated.")
+}

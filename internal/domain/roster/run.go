@@ -184,6 +184,11 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, below id.Roste
 	return selectRuns(ctx, q, org, below, limit)
 }
 
+// WaitingRuns reads the runs that wait for a decision, the newest first, at most so many.
+func WaitingRuns(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
+	return selectWaiting(ctx, q, org, limit)
+}
+
 // Take reads a run for whoever works on it, under a lock that keeps a second worker out.
 func Take(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun) (Run, error) {
 	return lockRun(ctx, tx, org, run)

@@ -116,6 +116,16 @@ func selectRuns(ctx context.Context, q pg.Querier, org id.Organization, below id
 	return pgx.CollectRows(rows, scanRun)
 }
 
+func selectWaiting(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+runColumns+runTables+`WHERE r.organization_id = $1 AND r.state = 'held'
+		ORDER BY r.id DESC LIMIT $2`, org, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanRun)
+}
+
 func selectNext(ctx context.Context, q pg.Querier, org id.Organization) (run id.RosterRun, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT id FROM roster_runs WHERE organization_id = $1 AND state IN ('queued', 'applying') ORDER BY id LIMIT 1`, org).Scan(&run)

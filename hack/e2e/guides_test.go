@@ -33,9 +33,9 @@ var elsewhere = map[string]string{
 // A block of a page: its language, its text, and where it is. Blocks in lists are indented.
 var blocks = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 
-// languages are those that blocks of guides may have. sh is run, and json is what the sh
-// before it prints.
-var languages = []string{"sh", "json", "", "go", "csv", "yaml"}
+// languages are those that blocks of guides may have. sh is run, json is what the sh before it
+// prints, and text is what a benchmark printed.
+var languages = []string{"sh", "json", "", "go", "csv", "yaml", "text"}
 
 // The commands of every page in docs are run, in order and in one shell, on a Registrar of
 // the page's own, and the JSON that a page shows is what they print: the same fields, and the

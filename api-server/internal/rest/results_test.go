@@ -184,6 +184,7 @@ func TestSessionsRefuseWhatIsWrong(t *testing.T) {
 		"another's assignment":   {`{"organization": "north", ` + good + fmt.Sprintf(`, "assignment_id": %q, "state": "started"}`, theirs), "assignment_not_found", "assignment_id", 404},
 		"a student's assignment": {fmt.Sprintf(`{"organization": "north", "user_id": %d, "item_id": %d, "assignment_id": %q, "state": "started"}`, s.bo, s.ielts, ref), "invalid", "assignment_id", 400},
 		"end before start":       {`{"organization": "north", ` + good + `, "state": "finished", "score": 6, "started_at": "2026-11-20T10:00:00Z", "completed_at": "2026-11-20T09:00:00Z"}`, "before_start", "completed_at", 400},
+		"end yet to come":        {`{"organization": "north", ` + good + `, "state": "finished", "score": 6, "completed_at": "2126-11-20T09:00:00Z"}`, "in_the_future", "completed_at", 400},
 		"no section":             {`{"organization": "north", ` + good + `, "state": "finished", "score": 6, "attempt": "section_practice"}`, "unknown_section", "section", 400},
 		"not JSON":               {`{`, "invalid_json", "", 400},
 	} {

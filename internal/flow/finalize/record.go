@@ -182,8 +182,19 @@ func (t target) attempt(r *result.Result, b before) error {
 	return nil
 }
 
+// skew is how far the clock of who reports work may be ahead.
+const skew = 5 * time.Minute
+
 // times takes over what was sent and fills in what a state needs.
 func (t target) times(r *result.Result, now time.Time) error {
+	for _, sent := range []struct {
+		field string
+		at    *time.Time
+	}{{"started_at", t.StartedAt}, {"completed_at", t.CompletedAt}, {"released_at", t.ReleasedAt}} {
+		if sent.at != nil && sent.at.After(now.Add(skew)) {
+			return fault.Field(sent.field, "in_the_future", "%s: it is ahead of the clock; send when it happened, with its offset", sent.field)
+		}
+	}
 	set(&r.StartedAt, t.StartedAt)
 	set(&r.CompletedAt, t.CompletedAt)
 	set(&r.ReleasedAt, t.ReleasedAt)

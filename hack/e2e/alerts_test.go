@@ -172,7 +172,7 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 
 	must(t, a.redis.Stop())
 	a.find(func() { a.provisionNext(); a.sql(`UPDATE outbox_tasks SET run_at = now() - interval '10 minutes'`)() },
-		"RegistrarRedisAway", "RegistrarRateLimitsUnchecked", "RegistrarOwedWorkLate")
+		"RegistrarRedisAway", "RegistrarRateLimitsUnchecked", "RegistrarOwedWorkLate", "RegistrarRelayStalled")
 	a.find(a.sql(`DELETE FROM goose_db_version WHERE version_id = 1`), "RegistrarSchemaBehind")
 	must(t, a.worker.Stop())
 	must(t, a.api.Stop())

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,7 +11,9 @@ import (
 )
 
 var (
-	outboxDue = prometheus.NewDesc("registrar_outbox_due",
+	outboxPass   = passDesc("outbox")
+	webhooksPass = passDesc("webhooks")
+	outboxDue    = prometheus.NewDesc("registrar_outbox_due",
 		"Owed tasks whose time has come and that are not on the run queue.", []string{"kind"}, nil)
 	outboxOldest = prometheus.NewDesc("registrar_outbox_oldest_due_seconds",
 		"How long the oldest due task has been waiting.", []string{"kind"}, nil)
@@ -18,12 +21,14 @@ var (
 
 // Describe implements prometheus.Collector.
 func (o *Outbox) Describe(out chan<- *prometheus.Desc) {
+	out <- outboxPass
 	out <- outboxDue
 	out <- outboxOldest
 }
 
 // Collect measures the outbox's lag when it is scraped; without PostgreSQL there is none.
 func (o *Outbox) Collect(out chan<- prometheus.Metric) {
+	out <- o.passes.since(outboxPass)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	lags, err := outbox.Measure(ctx, o.DB, o.Clock())
@@ -36,4 +41,36 @@ func (o *Outbox) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(outboxDue, prometheus.GaugeValue, float64(lag.Due), string(kind))
 		out <- prometheus.MustNewConstMetric(outboxOldest, prometheus.GaugeValue, lag.Oldest.Seconds(), string(kind))
 	}
+}
+
+// Describe implements prometheus.Collector.
+func (w *Webhooks) Describe(out chan<- *prometheus.Desc) { out <- webhooksPass }
+
+// Collect implements prometheus.Collector.
+func (w *Webhooks) Collect(out chan<- prometheus.Metric) { out <- w.passes.since(webhooksPass) }
+
+func passDesc(relay string) *prometheus.Desc {
+	return prometheus.NewDesc("registrar_relay_last_pass_seconds",
+		"How long ago this worker's relay last looked at what is due and handed it on. One worker relays at a time, so the least of all counts.",
+		nil, prometheus.Labels{"relay": relay})
+}
+
+// passes is when a relay last did all that it could. It goes by this process alone, which
+// no clock that is set can mislead.
+type passes struct{ last atomic.Pointer[time.Time] }
+
+var started = time.Now()
+
+func (p *passes) done() {
+	now := time.Now()
+	p.last.Store(&now)
+}
+
+// since counts from the program's start in a worker that never led.
+func (p *passes) since(desc *prometheus.Desc) prometheus.Metric {
+	last := p.last.Load()
+	if last == nil {
+		last = &started
+	}
+	return prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, time.Since(*last).Seconds())
 }

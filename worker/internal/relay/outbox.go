@@ -29,6 +29,8 @@ type Outbox struct {
 	Lease time.Duration               // of a claim until a worker begins; 0 is 20 s
 	Depth int64                       // the most tasks that wait on one queue; 0 is 200
 	Poll  time.Duration               // the longest pause between two looks; 0 is 1 s
+
+	passes passes
 }
 
 const (
@@ -111,6 +113,7 @@ func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
 		room[name] -= n
 		more = more || room[name] <= 0
 	}
+	o.passes.done()
 	return more, nil
 }
 

@@ -140,8 +140,8 @@ func TestABoundedNumberWaitsOnTheQueue(t *testing.T) {
 	if err != nil || lags[task.EmailSend].Due != 3 {
 		t.Fatalf("lag = %+v, %v", lags, err)
 	}
-	if n := testutil.CollectAndCount(o); n != 4 {
-		t.Errorf("%d metrics, want two for each kind", n)
+	if n := testutil.CollectAndCount(o); n != 5 {
+		t.Errorf("%d metrics, want the last pass and two for each kind", n)
 	}
 	if problems, err := testutil.CollectAndLint(o); err != nil || len(problems) != 0 {
 		t.Errorf("metrics: %v %v", problems, err)

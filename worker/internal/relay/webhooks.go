@@ -29,6 +29,7 @@ type Webhooks struct {
 	Term  time.Duration // of a lease; 0 is 20 s
 	Poll  time.Duration // the longest pause between two looks; 0 is 1 s
 
+	passes   passes
 	doubtful []string // leases whose tasks Redis may or may not have taken
 }
 
@@ -78,6 +79,7 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 		if err := w.enqueue(ctx, leases); err != nil {
 			return err
 		}
+		w.passes.done()
 		if obs.Tracing() {
 			w.trace(ctx, leases, began)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -270,4 +271,44 @@ func waitLeased(t *testing.T, d *desk) leased {
 	}
 	t.Fatal("nothing is leased in 20 s")
 	return leased{}
+}
+
+// A relay that cannot look at what is due says for how long, and that it is well again.
+func TestARelayTellsWhenItLastPassed(t *testing.T) {
+	t.Parallel()
+	var r *relay.Webhooks
+	d := newDesk(t, func(_ *desk, w *relay.Webhooks) { r = w })
+	if problems, err := testutil.CollectAndLint(r); err != nil || len(problems) != 0 {
+		t.Fatal(problems, err)
+	}
+	until := func(what string, reached func(seconds float64) bool) {
+		t.Helper()
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+			last := testutil.ToFloat64(r)
+			if reached(last) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: the last pass was %v s ago", what, last)
+			}
+		}
+	}
+	running := testutil.ToFloat64(r)
+	until("with nothing to do", func(s float64) bool { return s < running })
+
+	tx, err := d.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE webhook_deliveries, webhook_endpoints IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	until("behind a lock", func(s float64) bool { return s > 2 })
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until("after the lock", func(s float64) bool { return s < 1 })
 }

@@ -73,6 +73,19 @@ func handlers(h queue.Handler) map[task.Kind]queue.Handler {
 	return map[task.Kind]queue.Handler{task.EmailSend: h}
 }
 
+// lines is a log that tells of a line with the text.
+type lines struct {
+	text string
+	seen chan struct{}
+}
+
+func (l lines) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), l.text) {
+		l.seen <- struct{}{}
+	}
+	return len(line), nil
+}
+
 // collect hands each payload to a channel.
 func collect(n int) (chan string, map[task.Kind]queue.Handler) {
 	got := make(chan string, n)
@@ -186,8 +199,11 @@ func TestStoppingFinishesTheWorkInHand(t *testing.T) {
 	inside, release, finished := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
+	// Until Asynq says that it waits, it may still take a task, and finish that one, too.
+	waits := lines{text: "Waiting for all workers", seen: make(chan struct{}, 1)}
+	log := slog.New(slog.NewTextHandler(waits, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	go func() {
-		ended <- queue.Serve(ctx, rdb, queue.Options{Queue: queue.Email, Concurrency: 1, Log: quiet, Handlers: handlers(
+		ended <- queue.Serve(ctx, rdb, queue.Options{Queue: queue.Email, Concurrency: 1, Log: log, Handlers: handlers(
 			func(ctx context.Context, _ []byte) error {
 				close(inside)
 				<-release
@@ -197,6 +213,7 @@ func TestStoppingFinishesTheWorkInHand(t *testing.T) {
 	}()
 	receive(t, inside)
 	cancel()
+	receive(t, waits.seen)
 	enqueue(t, c, item("late", "late"))
 	close(release)
 	if err := receive(t, finished); err != nil {

@@ -32,7 +32,8 @@ type Body struct {
 	faults *fault.List
 }
 
-// ReadBody reads the request's body, a JSON object of at most 1 MiB.
+// ReadBody reads the request's body, a JSON object of at most 1 MiB. Invalid lists the fields that
+// it names twice.
 func ReadBody(w http.ResponseWriter, r *http.Request) (*Body, error) {
 	return ReadLargeBody(w, r, maxBody)
 }
@@ -250,10 +251,8 @@ func (b *Body) List(field string) []string {
 		b.Fault(field, "wrong_type", "send a list or comma-separated text, not %s", kindOf(raw))
 		return nil
 	}
-	var items []json.RawMessage
-	_ = json.Unmarshal(raw, &items) // it was valid when the object was read
 	list := []string{}
-	for i, item := range items {
+	for i, item := range listed(raw) {
 		switch {
 		case item[0] == '"':
 			if s := strings.TrimSpace(text(item)); s != "" {

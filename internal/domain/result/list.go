@@ -57,14 +57,17 @@ const walk = 16 << 10
 func listCourse(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int, each func(*Listed) error) error {
 	p := newPage(org, f, after, limit)
 	p.stretches = []stretch{{after + 1, after + 1 + walk}}
-	n, err := eachOf(ctx, q, p, each)
+	read := after
+	n, err := eachOf(ctx, q, p, func(l *Listed) error { read = l.Position; return each(l) })
 	if err != nil || n == limit {
 		return err
 	}
 	if last, err := selectLast(ctx, q, org); err != nil || last <= after+walk {
 		return err
 	}
-	p = newPage(org, f, after+walk, limit-n)
+	// From what was read last on, and not from the end of the walk: before that, results may
+	// have become final since.
+	p = newPage(org, f, read, limit-n)
 	p.byPerson = true
 	_, err = eachOf(ctx, q, p, each)
 	return err

@@ -28,6 +28,20 @@ func selectPlans(ctx context.Context, q pg.Querier, which string, args ...any) (
 	return pgx.CollectRows(rows, scanPlan)
 }
 
+// lockPlans takes the row locks first and reads then: a statement that waits for a lock goes
+// on with the plan as it is by then, but with the enrolment as it was when it began.
+func lockPlans(ctx context.Context, tx *pg.Tx, which string, args ...any) ([]Stored, error) {
+	rows, err := tx.Query(ctx, `SELECT p.id FROM plans p WHERE `+which, args...)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[id.Plan])
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return selectPlans(ctx, tx, `p.id = ANY ($1) ORDER BY p.id`, ids)
+}
+
 func scanPlan(row pgx.CollectableRow) (s Stored, err error) {
 	var (
 		official *decimal.Number

@@ -159,18 +159,18 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization, plan id.Plan) 
 
 // Lock reads a plan under its row lock. NotFound when there is none.
 func Lock(ctx context.Context, tx *pg.Tx, plan id.Plan) (Stored, error) {
-	return one(selectPlans(ctx, tx, `p.id = $1 FOR NO KEY UPDATE OF p`, plan))
+	return one(lockPlans(ctx, tx, `p.id = $1 FOR NO KEY UPDATE`, plan))
 }
 
 // LockDue reads, under row locks, up to limit plans that have to be decided by now; those
 // that others are deciding are left out.
 func LockDue(ctx context.Context, tx *pg.Tx, now time.Time, limit int) ([]Stored, error) {
-	return selectPlans(ctx, tx, `p.look_at <= $1 ORDER BY p.look_at, p.id LIMIT $2 FOR NO KEY UPDATE OF p SKIP LOCKED`, now, limit)
+	return lockPlans(ctx, tx, `p.look_at <= $1 ORDER BY p.look_at, p.id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, now, limit)
 }
 
 // LockRunning reads, under row locks, the student's plans that are on.
 func LockRunning(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User) ([]Stored, error) {
-	return selectPlans(ctx, tx, `p.organization_id = $1 AND p.user_id = $2 AND p.status <> 'closed' ORDER BY p.id FOR NO KEY UPDATE OF p`, org, user)
+	return lockPlans(ctx, tx, `p.organization_id = $1 AND p.user_id = $2 AND p.status <> 'closed' ORDER BY p.id FOR NO KEY UPDATE`, org, user)
 }
 
 // OfStudent lists the student's plans that are on, by id.

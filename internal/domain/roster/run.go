@@ -239,15 +239,9 @@ func Approve(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterR
 
 // Discard ends a held run without applying it. Faults as Approve's.
 func Discard(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) error {
-	if err := lock(ctx, tx, org); err != nil {
-		return err
-	}
-	r, err := lockRun(ctx, tx, org, run)
-	if err == nil {
-		err = r.want(Waiting)
-	}
+	r, err := lockIn(ctx, tx, org, run, Waiting)
 	if err != nil {
-		return missing(err, run)
+		return err
 	}
 	if err := setDiscarded(ctx, tx, r, by, now); err != nil {
 		return err
@@ -278,21 +272,34 @@ func (r Run) draft() Draft {
 
 // decide reads a run about which a person has decided something.
 func decide(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, want State) (Run, error) {
-	if err := lock(ctx, tx, org); err != nil {
-		return Run{}, err
-	}
-	r, err := lockRun(ctx, tx, org, run)
-	if err == nil {
-		err = r.want(want)
-	}
+	r, err := lockIn(ctx, tx, org, run, want)
 	if err != nil {
-		return r, missing(err, run)
+		return r, err
 	}
 	newer, err := selectNewer(ctx, tx, r)
 	if err == nil && newer != 0 {
 		err = fault.New(fault.Conflict, "run_outdated", "run %d of the same source is newer; this one can only be discarded or left as it is", newer)
 	}
 	return r, err
+}
+
+// lockIn takes the organization's lock and then the run's, which has to be in the state. One
+// that is not is found without waiting: the worker that has it in hand may keep it for long,
+// and comes for the organization's lock at its end.
+func lockIn(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, want State) (r Run, err error) {
+	if err := lock(ctx, tx, org); err != nil {
+		return Run{}, err
+	}
+	if r, err = selectRun(ctx, tx, org, run); err == nil {
+		err = r.want(want)
+	}
+	if err == nil {
+		r, err = lockRun(ctx, tx, org, run)
+	}
+	if err == nil {
+		err = r.want(want)
+	}
+	return r, missing(err, run)
 }
 
 func missing(err error, run id.RosterRun) error {

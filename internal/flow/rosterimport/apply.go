@@ -160,13 +160,20 @@ func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 	return b.record(ctx)
 }
 
-// lock takes the locks of the addresses that the batch makes or changes, as provisioning
-// does, so that no two make one account.
+// touches are the effects on accounts and memberships.
+const touches = roster.CreateAccount | roster.ChangeProfile | roster.CreateMembership | roster.Activate | roster.Deactivate
+
+// lock takes the locks of the addresses of those whose account or membership the batch
+// makes or changes, as provisioning does, so that no two make one account, and what
+// receivers are told of a person is told by one at a time.
 func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 	var addresses []string
 	for _, c := range changes {
-		if c.Effects&(roster.CreateAccount|roster.ChangeProfile) != 0 {
+		if c.Effects&touches != 0 {
 			addresses = append(addresses, c.Email)
+		}
+		if c.Effects.Has(roster.ChangeProfile) && c.BeforeEmail != c.Email {
+			addresses = append(addresses, c.BeforeEmail)
 		}
 	}
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
@@ -310,30 +317,33 @@ func (b *batch) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var events []webhook.Event
-	add := func(kind webhook.Type, users []id.User, status org.MemberStatus) {
-		for _, u := range users {
-			p := people[u]
-			if current(p.held, b.today) {
-				continue // an enrolment made, or keeps, the person a student
-			}
-			p.member.Status = status
-			events = append(events, webhook.Event{Type: kind, User: u, Data: wire.NewRosterStudent(p.account, p.member, p.held, b.today, time.UTC)})
-		}
+	var told pg.Batch
+	events := append(b.tell(&told, people, b.joined, org.MemberInactive), b.tell(&told, people, b.left, org.MemberActive)...)
+	if err := told.Send(ctx, b.tx); err != nil {
+		return fmt.Errorf("what was told of enrolments: %w", err)
 	}
-	add(webhook.StudentJoined, b.joined, org.MemberActive)
-	add(webhook.StudentLeft, b.left, org.MemberInactive)
 	return webhook.Record(ctx, b.tx, b.run.Organization, b.run.Stamp, events...)
 }
 
-// person is what an event tells of somebody.
-type person struct {
-	account student.Account
-	member  org.Member
-	held    []course.Enrolment
+// tell lists the events of people whose membership had the status before, and queues what
+// receivers know of their enrolments then: what the calendar did to them, and nobody has
+// told yet, is told here.
+func (b *batch) tell(told *pg.Batch, people map[id.User]wire.Look, users []id.User, was org.MemberStatus) (events []webhook.Event) {
+	for _, u := range users {
+		after := people[u]
+		before := after
+		before.Member.Status = was
+		events = append(events, wire.Changes(before, after, b.today)...)
+		for _, e := range after.Held {
+			if heard := e.Heard(b.today); heard.Differs(e) {
+				course.Save(told, b.run.Organization, heard, b.today, b.run.Stamp)
+			}
+		}
+	}
+	return events
 }
 
-func (b *batch) read(ctx context.Context) (map[id.User]person, error) {
+func (b *batch) read(ctx context.Context) (map[id.User]wire.Look, error) {
 	users := append(append([]id.User{}, b.joined...), b.left...)
 	accounts, err := student.FindAll(ctx, b.tx, users)
 	if err != nil {
@@ -347,18 +357,9 @@ func (b *batch) read(ctx context.Context) (map[id.User]person, error) {
 	if err != nil {
 		return nil, err
 	}
-	people := make(map[id.User]person, len(users))
+	people := make(map[id.User]wire.Look, len(users))
 	for _, u := range users {
-		people[u] = person{accounts[u], members[u], held[u]}
+		people[u] = wire.Look{Account: accounts[u], Member: members[u], Held: held[u]}
 	}
 	return people, nil
-}
-
-func current(held []course.Enrolment, today clock.Date) bool {
-	for _, e := range held {
-		if e.Current(today) {
-			return true
-		}
-	}
-	return false
 }

@@ -109,12 +109,11 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, owed outbox.Task) 
 	}
 	run.State = roster.Applied
 	return i.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if run.Undoes != 0 {
-			if err := roster.TakenBack(ctx, tx, run, i.Clock()); err != nil {
-				return err
-			}
+		// The organization's lock, which finishing takes, comes before other runs' rows.
+		if err := i.finish(ctx, tx, ref, run); err != nil || run.Undoes == 0 {
+			return err
 		}
-		return i.finish(ctx, tx, ref, run)
+		return roster.TakenBack(ctx, tx, run, i.Clock())
 	})
 }
 

@@ -9,6 +9,7 @@ package standing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -101,9 +102,26 @@ func errNoMember(user id.User) error {
 
 func (o *Office) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
 
+// errMoved means that the person got another address while the lock of the one before was
+// waited for.
+var errMoved = errors.New("the person has another address by now")
+
+// maxMoves bounds how often a change begins anew for that.
+const maxMoves = 5
+
 // change lets edit change a look at the person, under the person's lock, and then writes
 // and tells what is different. edit queues what is not about enrolments itself.
 func (o *Office) change(ctx context.Context, in id.Organization, user id.User,
+	edit func(l *wire.Look, b *pg.Batch, now time.Time) error) (after wire.Look, err error) {
+	for range maxMoves {
+		if after, err = o.changeOnce(ctx, in, user, edit); !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	return after, err
+}
+
+func (o *Office) changeOnce(ctx context.Context, in id.Organization, user id.User,
 	edit func(l *wire.Look, b *pg.Batch, now time.Time) error) (after wire.Look, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := o.Clock()
@@ -154,7 +172,13 @@ func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l w
 	var b pg.Batch
 	b.Lock(pg.LockEmail, string(a.Email))
 	load(&b, in, user, &l)
-	return l, b.Send(ctx, tx)
+	if err := b.Send(ctx, tx); err != nil {
+		return l, err
+	}
+	if l.Account.Email != a.Email {
+		return l, errMoved
+	}
+	return l, nil
 }
 
 // save queues every enrolment that differs from what is stored, as told.

@@ -91,6 +91,8 @@ func (o *Office) tell(ctx context.Context, tx *pg.Tx, batch []*found, today cloc
 	if err := read.Send(ctx, tx); err != nil {
 		return err
 	}
+	// Who got another address meanwhile has another lock now, and stays due.
+	batch = slices.DeleteFunc(batch, func(f *found) bool { return string(f.look.Account.Email) != f.Email })
 	now := o.Clock()
 	events := map[id.Organization][]webhook.Event{}
 	var order []id.Organization

@@ -64,7 +64,7 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 			call := s.renewing()
 			done := make(chan error, 1)
 			go func() { done <- decide(s) }()
-			pgtest.AwaitBlocked(t, s.DB, 1)
+			pgtest.AwaitBlocked(t, s.DB, call)
 			if err := call.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}

@@ -1,0 +1,160 @@
+package rosterimport_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+// other begins a transaction of somebody else, with these statements done.
+func (h *house) other(t *testing.T, statements ...string) pgx.Tx {
+	t.Helper()
+	tx, err := h.DB.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+	for _, sql := range statements {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tx
+}
+
+func commit(t *testing.T, tx pgx.Tx) {
+	t.Helper()
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listen gives the organization a URL for all events.
+func (h *house) listen(t *testing.T) {
+	t.Helper()
+	h.exec(t, `INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://receiver.test/', now(), now())`, h.org)
+}
+
+// told takes the types of the events so far, in their order.
+func (h *house) types(t *testing.T) string {
+	t.Helper()
+	return h.text(t, `WITH gone AS (DELETE FROM webhook_events RETURNING id, type) SELECT coalesce(string_agg(type, ', ' ORDER BY id), '') FROM gone`)
+}
+
+// enrol gives a person a course whose access ends after so many days, or before the last
+// so many; receivers were told of an active one.
+func (h *house) enrol(t *testing.T, address string, days int) {
+	t.Helper()
+	h.exec(t, `WITH c AS (INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES ($1, 'C', 'ielts', '2026-01-01', now(), now()) RETURNING id)
+		INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, told_standing, next_day, created_at, updated_at)
+		SELECT $1, a.id, c.id, '2026-01-01', $3::date + $4::integer, $3::date + $4::integer, 'active', $3::date + $4::integer + 1, now(), now() FROM c, accounts a WHERE a.email = $2`,
+		h.org, address, h.now, days)
+}
+
+// A run is worked on for as long as its file is large. Whoever decides about it meanwhile is
+// refused at once, and does not keep others from handing in theirs.
+func TestADecisionDoesNotWaitForARunUnderWay(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	run := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	h.other(t, `SELECT FROM roster_runs FOR NO KEY UPDATE`) // the worker that plans it
+	for name, decide := range map[string]func(tx *pg.Tx) error{
+		"approve": func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, run, "test", h.now) },
+		"discard": func(tx *pg.Tx) error { return roster.Discard(t.Context(), tx, h.org, run, "test", h.now) },
+		"undo": func(tx *pg.Tx) error {
+			_, err := roster.Undo(t.Context(), tx, h.org, run, "test", h.now)
+			return err
+		},
+	} {
+		done := make(chan error, 1)
+		go func() { done <- h.DB.InTx(t.Context(), decide) }()
+		select {
+		case err := <-done:
+			if !fault.Has(err, "run_state") {
+				t.Errorf("%s: %v", name, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s waits for the worker", name)
+		}
+	}
+}
+
+// The end of a run and the decision about another one take their locks in one order.
+func TestTheEndOfAnUndoingLocksTheOrganizationFirst(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	done := h.run(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	h.tx(t, func(tx *pg.Tx) error {
+		_, err := roster.Undo(t.Context(), tx, h.org, done.ID, "test", h.now)
+		return err
+	})
+	person := h.other(t, `SELECT pg_advisory_xact_lock(1050, hashtext(id::text)) FROM organizations`)
+	over := make(chan struct{})
+	go func() { defer close(over); h.work(t) }()
+	pgtest.AwaitBlocked(t, h.DB, person) // the worker has come to the end
+	if _, err := person.Exec(t.Context(), `SELECT FROM roster_runs WHERE id = $1 FOR NO KEY UPDATE NOWAIT`, done.ID); err != nil {
+		t.Errorf("the worker holds the run that is taken back while it waits for its turn: %v", err)
+	}
+	_ = person.Rollback(t.Context())
+	<-over
+	if got := h.find(t, done.ID); got.State != roster.Undone {
+		t.Errorf("the run is %s", got.State)
+	}
+}
+
+// The calendar's part is told by whoever comes first, and then nothing is left to be told.
+func TestWhoLeavesAsAccessEndsIsToldOfOnce(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	h.run(t, people(rows...).snapshot())
+	h.listen(t)
+	h.enrol(t, "ben@institute.org", -1) // the sweep has not come by yet
+	h.run(t, people(rows[0], rows[2]).snapshot())
+	if got := h.types(t); got != "enrollment.ended, student.left" {
+		t.Errorf("told: %s", got)
+	}
+	if got := h.text(t, `SELECT concat_ws(' ', told_standing, next_day) FROM enrolments`); got != "expired" {
+		t.Errorf("what receivers know of the enrolment, and when it is looked at again: %s", got)
+	}
+}
+
+// An import and a call about one person go one after the other: nobody is told to have left
+// who is being enrolled.
+func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	h.run(t, people(rows...).snapshot())
+	h.listen(t)
+	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ben@institute.org'))`)
+	done := make(chan roster.Run, 1)
+	go func() { done <- h.run(t, people(rows[0], rows[2]).snapshot()) }()
+	pgtest.AwaitBlocked(t, h.DB, call)
+	h.enrol(t, "ben@institute.org", 30)
+	commit(t, call)
+	want(t, <-done, roster.Applied, roster.Counts{Update: 1, Deactivate: 1, Skip: 2})
+	if got := h.types(t); got != "" {
+		t.Errorf("told: %s", got)
+	}
+}
+
+// Both addresses of somebody who gets a new one are the import's until it is done.
+func TestAnImportWaitsForCallsToAnAddressThatItReplaces(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,ana@institute.org,Ana,Lopez,"))
+	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ana@institute.org'))`)
+	done := make(chan roster.Run, 1)
+	go func() { done <- h.run(t, people("s1,ana.lopez@institute.org,Ana,Lopez,")) }()
+	pgtest.AwaitBlocked(t, h.DB, call)
+	commit(t, call)
+	want(t, <-done, roster.Applied, roster.Counts{Update: 1})
+}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -212,5 +213,18 @@ func TestFreePort(t *testing.T) {
 	defer l.Close()
 	if stack.PortFree(t.Context(), port) {
 		t.Error("a port with a listener counts as free")
+	}
+}
+
+// So many draws of so few ports would not all differ by chance: nobody listens on them yet.
+func TestAFreePortIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	ports, err := stack.FreePorts(t.Context(), 400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(ports)
+	if different := slices.Compact(ports); len(different) != 400 {
+		t.Errorf("%d of 400 ports differ", len(different))
 	}
 }

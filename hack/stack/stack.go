@@ -17,7 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
+	"sync"
 	"time"
 )
 
@@ -136,30 +136,47 @@ func AwaitReady(ctx context.Context, p *Program, privatePort int) error {
 	})
 }
 
-// FreePort finds a port of 127.0.0.1 that nothing listens on. It lies below the range from which
-// systems take the ports of outgoing connections: a server that is stopped for a while and started
-// again would otherwise find its port taken by one of them.
+// FreePort finds a port of 127.0.0.1 that nothing listens on, and that no process that asks here is
+// given while this one lasts: what it is for may take a while to listen. It lies below the range
+// from which systems take the ports of outgoing connections: a server that is stopped for a while
+// and started again would otherwise find its port taken by one of them.
 func FreePort(ctx context.Context) (int, error) {
 	const lowest, highest = 20000, 32000
 	for range 200 {
 		port := lowest + rand.IntN(highest-lowest)
-		if PortFree(ctx, port) {
+		if PortFree(ctx, port) && reservePort(ctx, port) {
 			return port, nil
 		}
 	}
 	return 0, fmt.Errorf("no free port found between %d and %d", lowest, highest)
 }
 
+// reserved are the UDP sockets that stand for the ports that were given. The system closes them with
+// the process, however it ends.
+var reserved struct {
+	sync.Mutex
+	sockets []net.PacketConn
+}
+
+// reservePort takes the port, unless another process, or a call before, has it.
+func reservePort(ctx context.Context, port int) bool {
+	socket, err := new(net.ListenConfig).ListenPacket(ctx, "udp", hostPort(port))
+	if err != nil {
+		return false
+	}
+	reserved.Lock()
+	defer reserved.Unlock()
+	reserved.sockets = append(reserved.sockets, socket)
+	return true
+}
+
 // FreePorts finds n different ports as FreePort does.
 func FreePorts(ctx context.Context, n int) ([]int, error) {
-	var ports []int
-	for len(ports) < n {
-		port, err := FreePort(ctx)
-		if err != nil {
+	ports := make([]int, n)
+	for i := range ports {
+		var err error
+		if ports[i], err = FreePort(ctx); err != nil {
 			return nil, err
-		}
-		if !slices.Contains(ports, port) {
-			ports = append(ports, port)
 		}
 	}
 	return ports, nil

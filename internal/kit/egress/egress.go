@@ -164,6 +164,12 @@ func (p *Policy) Transport(dialTimeout time.Duration) *http.Transport {
 	}
 }
 
+// longest is a receiver URL's length in bytes, as it was sent and as it is kept.
+const (
+	longest = 2000
+	tooLong = "longer than 2,000 characters"
+)
+
 // CheckURL judges what can be judged of a receiver URL without calling it: form, scheme,
 // port and a literal address. It returns the normalised text. Faults are Invalid, on
 // field.
@@ -175,8 +181,8 @@ func (p *Policy) CheckURL(field, raw string) (string, error) {
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "":
 		return refuse("invalid_url", "not an absolute URL; send one such as https://hooks.example.com/registrar")
-	case len(raw) > 2000:
-		return refuse("invalid_url", "longer than 2,000 characters")
+	case len(raw) > longest:
+		return refuse("invalid_url", tooLong)
 	case u.Scheme != "https" && (u.Scheme != "http" || !p.allowHTTP):
 		return refuse("https_required", "only https:// addresses are accepted")
 	case u.User != nil:
@@ -191,7 +197,11 @@ func (p *Policy) CheckURL(field, raw string) (string, error) {
 		return refuse("address_not_public", "%s is not a public address", u.Hostname())
 	}
 	u.Host = strings.ToLower(u.Host)
-	return u.String(), nil
+	text := u.String()
+	if len(text) > longest { // what is no ASCII takes up more room
+		return refuse("invalid_url", tooLong)
+	}
+	return text, nil
 }
 
 func checkPort(u *url.URL) error {

@@ -138,7 +138,7 @@ func (p *program) queue(t *testing.T) email.Record {
 		select {
 		case <-woken:
 			r, err = email.Find(t.Context(), p.db, p.org, r.ID)
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("the mail is still queued:\n%s", p.log)
 		}
 	}

@@ -45,7 +45,6 @@ func newPost(t *testing.T, script mailtest.Script) *post {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Times.Text = 300 * time.Millisecond
 	p.Postman = &email.Postman{DB: p.db, Box: newBox(t), Server: server, Zone: time.UTC,
 		From:  netmail.Address{Address: "no-reply@saffron.school"},
 		Clock: func() time.Time { return p.now }, Log: slog.New(slog.NewTextHandler(&p.log, nil))}

@@ -50,8 +50,8 @@ func (r *ring) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-r.heard:
-	case <-time.After(10 * time.Second):
-		t.Fatal("nothing heard in 10 s")
+	case <-time.After(time.Minute):
+		t.Fatal("nothing is heard")
 	}
 }
 

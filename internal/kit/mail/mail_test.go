@@ -30,9 +30,11 @@ func parse(t *testing.T, smtpURL string) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Times = Times{Connect: 300 * time.Millisecond, Session: 300 * time.Millisecond, Text: 300 * time.Millisecond}
 	return s
 }
+
+// moment is how long a test waits for a server that says nothing.
+const moment = 300 * time.Millisecond
 
 func message() Message {
 	return Message{
@@ -106,7 +108,14 @@ func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			server := mailtest.Start(t, c.script(t), mailtest.Options{})
-			got, handed := send(t, parse(t, server.URL()))
+			s := parse(t, server.URL())
+			switch c.name {
+			case "silent before the text":
+				s.Times.Session = moment
+			case "silent after the text":
+				s.Times.Text = moment
+			}
+			got, handed := send(t, s)
 			if got.Result != c.result || handed != c.handed || !strings.Contains(got.Detail, c.detail) {
 				t.Errorf("%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail)
 			}
@@ -122,6 +131,7 @@ func TestAServerThatIsAwayOrDeafIsATemporaryFault(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	s := parse(t, "smtp://"+addr+"?tls=none")
+	s.Times.Connect = moment
 	// The kernel accepts, nobody greets.
 	if got, handed := send(t, s); got.Result != Temporary || handed || !strings.Contains(got.Detail, "in time") {
 		t.Errorf("deaf: %+v %v", got, handed)
@@ -201,7 +211,6 @@ func TestEncryptionAndSignIn(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := parse(t, c.url)
-			s.Times = DefaultTimes()
 			if !c.untrusted {
 				s.tls.RootCAs = trusted
 			}

@@ -15,6 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// limit is how long anything that is waited for may take. It is no measure of speed.
+const limit = time.Minute
+
 func TestInTxRollsBackOnAFault(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
@@ -60,8 +63,8 @@ func TestWakeArrivesOnlyAfterTheCommit(t *testing.T) {
 		if n.Payload != "real" {
 			t.Fatalf("got %+v, want the committed one alone", n)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("no wake-up in 10 s")
+	case <-time.After(limit):
+		t.Fatal("no wake-up")
 	}
 }
 
@@ -85,8 +88,8 @@ func TestListenComesBackAfterTheConnectionIsLost(t *testing.T) {
 		if !n.Reset {
 			t.Fatalf("got %+v, want a reset", n)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("not listening again after 10 s")
+	case <-time.After(limit):
+		t.Fatal("not listening again")
 	}
 }
 
@@ -117,7 +120,7 @@ func TestLeadIsOneAtATimeAndIsTakenOver(t *testing.T) {
 		if got != "second" {
 			t.Fatal(got)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(limit):
 		t.Fatal("nobody took over")
 	}
 }

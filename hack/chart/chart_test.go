@@ -162,6 +162,31 @@ func TestTheLinterIsContent(t *testing.T) {
 }
 
 // The suites in the chart's folder tests.
+// The chart is packaged by itself: what its README leads to is on the web, or in the repository at
+// the address where that is.
+func TestTheREADMELeadsOutOfThePackage(t *testing.T) {
+	dir := chartDir(t)
+	readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := regexp.MustCompile(`\]\(([^)]+)\)`).FindAllSubmatch(readme, -1)
+	if len(links) == 0 {
+		t.Fatal("no link is found")
+	}
+	for _, link := range links {
+		target := string(link[1])
+		if !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "#") {
+			t.Errorf("%s leads nowhere in a packaged chart", target)
+		}
+		if file, ours := strings.CutPrefix(target, "https://github.com/registrar-dev/registrar/blob/main/"); ours {
+			if _, err := os.Stat(filepath.Join(dir, "..", "..", filepath.FromSlash(file))); err != nil {
+				t.Errorf("%s: %v", target, err)
+			}
+		}
+	}
+}
+
 func TestUnitsByHelmUnittest(t *testing.T) {
 	unittest := filepath.Join(filepath.Dir(os.Getenv("HELM3")), "helm-unittest")
 	if _, err := os.Stat(unittest); os.Getenv("HELM3") == "" || err != nil {

@@ -1,12 +1,14 @@
 package rest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +54,10 @@ func (s *Server) importRoster(w http.ResponseWriter, r *http.Request) error {
 }
 
 // asked is what a request says about its file, as texts.
-type asked struct{ mode, source, dryRun string }
+type asked struct {
+	mode, source, dryRun string
+	sent                 []string // the form's fields so far
+}
 
 // receiveRoster stores the request's file and hands it over as a run.
 func (s *Server) receiveRoster(r *http.Request) (id.RosterRun, error) {
@@ -62,7 +67,7 @@ func (s *Server) receiveRoster(r *http.Request) (id.RosterRun, error) {
 		return 0, roster.ErrTooLarge
 	}
 	u := &receipt{Server: s, org: p.Organization.ID, by: p.Key.Name}
-	u.asked = asked{r.Header.Get("X-Roster-Mode"), r.Header.Get("X-Roster-Source"), r.Header.Get("X-Roster-Dry-Run")}
+	u.asked = asked{mode: r.Header.Get("X-Roster-Mode"), source: r.Header.Get("X-Roster-Source"), dryRun: r.Header.Get("X-Roster-Dry-Run")}
 	var err error
 	switch strings.ToLower(media) {
 	case "multipart/form-data":
@@ -140,7 +145,10 @@ func (u *receipt) part(ctx context.Context, part *multipart.Part) error {
 		if u.run != 0 {
 			return fault.Field("archive", "sent_twice", "archive: send one file")
 		}
-		return u.file(ctx, part)
+		from := bufio.NewReaderSize(part, roster.NamedSize)
+		start, _ := from.Peek(roster.NamedSize) // what fails here fails again below
+		u.draft.Form = roster.FormOf(part.FileName(), start)
+		return u.file(ctx, from)
 	}
 	text, err := io.ReadAll(io.LimitReader(part, maxPart+1))
 	switch {
@@ -151,14 +159,19 @@ func (u *receipt) part(ctx context.Context, part *multipart.Part) error {
 	case len(text) > maxPart:
 		return fault.Field(name, "too_long", "%.100s: too long; send the file as archive", name)
 	}
-	switch name {
-	case "mode":
-		u.asked.mode = string(text)
-	case "source":
-		u.asked.source = string(text)
-	case "dry_run":
-		u.asked.dryRun = string(text)
+	return u.asked.take(name, string(text))
+}
+
+// take takes a form's field; what the form does not have is ignored.
+func (a *asked) take(name, text string) error {
+	into := map[string]*string{"mode": &a.mode, "source": &a.source, "dry_run": &a.dryRun}[name]
+	switch {
+	case into == nil:
+		return nil
+	case slices.Contains(a.sent, name):
+		return fault.Field(name, "sent_twice", "%s: the form names it twice; send it once", name)
 	}
+	*into, a.sent = text, append(a.sent, name)
 	return nil
 }
 

@@ -17,6 +17,12 @@ const rosterHeader = "person_external_id,email,first_name,last_name,role\n"
 // form makes a form's body with an archive, its fields before or after it.
 func form(t *testing.T, archive []byte, before, after map[string]string) (contentType, body string) {
 	t.Helper()
+	return formWith(t, "roster.zip", archive, before, after)
+}
+
+// formWith is form for an archive of another name.
+func formWith(t *testing.T, name string, archive []byte, before, after map[string]string) (contentType, body string) {
+	t.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	fields := func(all map[string]string) {
@@ -28,7 +34,7 @@ func form(t *testing.T, archive []byte, before, after map[string]string) (conten
 	}
 	fields(before)
 	if archive != nil {
-		part, err := w.CreateFormFile("archive", "roster.zip")
+		part, err := w.CreateFormFile("archive", name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -149,6 +155,65 @@ func TestRosterImportRefusals(t *testing.T) {
 	err := e.DB.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM accounts), (SELECT count(*) FROM roster_runs WHERE state = 'uploading')`).Scan(&people, &runs)
 	if err != nil || people != 0 || runs != 0 {
 		t.Errorf("%d people, %d unfinished uploads, %v", people, runs, err)
+	}
+}
+
+// Whatever is sent for a roster by mistake, the answer says what it is and what to send.
+func TestWhatIsNoRosterIsNamed(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	north := e.Organization(t, "north").Full
+	rows := rosterHeader + "s1,ana@institute.org,Ana,Lopez,student\n"
+	archive := string(zipOf(t, "people.csv", rows))
+	workbook := string(zipOf(t, "[Content_Types].xml", "<Types/>", "xl/workbook.xml", "<workbook/>"))
+	const page, pdf, gzip = "<!DOCTYPE html>\n<html><body>Sign in</body></html>", "%PDF-1.7\n1 0 obj", "\x1f\x8b\x08\x00\x00\x00\x00\x00"
+	for _, c := range []struct{ name, content, code, says string }{
+		{"x.zip", archive[4:], "not_a_zip", "beginning is lost"},
+		{"x.zip", "hello", "not_a_zip", "send an archive that holds people.csv"},
+		{"X.ZIP", page, "not_a_zip", "HTML"},
+		{"x.zip", gzip, "not_a_zip", "gzip"},
+		{"x.zip", archive[:len(archive)-20], "archive_damaged", "make it again"},
+		{"x.zip", "", "empty_file", "send a people.csv"},
+		{"people.csv", "", "empty_file", "send a people.csv"},
+		{"people.csv", "hello", "missing_column", "read as: hello"},
+		{"people.csv", page, "not_a_csv", "HTML"},
+		{"people.csv", gzip, "not_a_csv", "gzip"},
+		{"people.pdf", pdf, "not_a_csv", "PDF"},
+		{"people.xlsx", workbook, "not_a_csv", "Excel workbook"},
+		{"roster.zip", workbook, "not_a_csv", "Excel workbook"},
+		{"", pdf, "not_a_csv", "save the list as CSV"},
+	} {
+		contentType, body := formWith(t, c.name, []byte(c.content), nil, nil)
+		f := north.With("Content-Type", contentType).Post(t, "roster/import/", body).WantFault(t, 400, c.code, "")
+		if !strings.Contains(f.Error, c.says) || len(f.Errors) != 1 {
+			t.Errorf("%s, %.20q: %s", c.name, c.content, f.Error)
+		}
+	}
+	utf16 := "\xff\xfe" + strings.Join(strings.Split(rows, ""), "\x00") + "\x00"
+	for _, name := range []string{"people.csv", "people.zip"} {
+		contentType, body := formWith(t, name, []byte(utf16), nil, nil)
+		if a := send(t, north, contentType, body, 200); a.Counts["create"]+a.Counts["skip"] != 1 {
+			t.Errorf("UTF-16 as %s: %s", name, a)
+		}
+	}
+}
+
+func TestARosterFormSendsEachFieldOnce(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.ImportRosters(t)
+	north := e.Organization(t, "north").Full
+	for _, name := range []string{"mode", "source", "dry_run", "archive"} {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		for range 2 {
+			if err := w.WriteField(name, map[string]string{"mode": "additive_only", "source": "sis", "dry_run": "true", "archive": rosterHeader}[name]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = w.Close()
+		north.With("Content-Type", w.FormDataContentType()).Post(t, "roster/import/", b.String()).WantFault(t, 400, "sent_twice", name)
 	}
 }
 

@@ -41,12 +41,13 @@ type File struct {
 type section func() (io.ReadCloser, error)
 
 // Open looks into an upload of size bytes. Invalid when it is no archive with a people.csv
-// and no bare people.csv; Empty says whether it is so because nothing is in it.
+// and no bare people.csv, and then says what it is where that can be told; Empty says whether
+// it is so because nothing is in it.
 func Open(r io.ReaderAt, size int64, form Form) (*File, error) {
 	if size == 0 {
 		return nil, errEmpty("the file is empty")
 	}
-	start := make([]byte, 4)
+	start := make([]byte, foreignSize)
 	n, err := r.ReadAt(start, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
@@ -56,7 +57,7 @@ func Open(r io.ReaderAt, size int64, form Form) (*File, error) {
 	case isZip:
 		return openZip(r, size)
 	case form == ZipForm:
-		return nil, invalid("not_a_zip", "the upload is no zip archive; send one that holds people.csv, or people.csv itself as text/csv")
+		return nil, errNoZip(start[:n])
 	}
 	return &File{people: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(r, 0, size)), nil
@@ -102,6 +103,9 @@ func errDamaged(err error) error {
 
 // choose finds the sections among the entries and refuses what is not what it seems.
 func (f *File) choose(entries []*zip.File) error {
+	if kind := document(entries); kind != "" {
+		return errForeign("the file", kind)
+	}
 	if len(entries) > maxEntries {
 		return invalid("too_many_entries", "the archive has %d entries; send at most %d", len(entries), maxEntries)
 	}

@@ -44,16 +44,20 @@ type record struct {
 	lost  bool   // not even who is meant can be told
 }
 
-// newTable reads the header. Invalid when it is missing, damaged or lacks a column.
+// newTable reads the header. Invalid when it is missing, damaged or lacks a column, which says
+// what was sent instead of a CSV file where that can be told.
 func newTable(name string, open section, known, required []string) (*table, error) {
 	raw, err := open()
 	if err != nil {
 		return nil, err
 	}
 	t := &table{name: name, close: raw.Close}
-	if err := t.begin(raw, known, required); err != nil {
+	text := bufio.NewReader(raw)
+	start, _ := text.Peek(foreignSize) // what fails here fails again below
+	start = bytes.Clone(start)
+	if err := t.begin(text, known, required); err != nil {
 		_ = raw.Close()
-		return nil, err
+		return nil, explainForeign(name, start, err)
 	}
 	return t, nil
 }

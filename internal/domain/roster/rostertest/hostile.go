@@ -4,6 +4,7 @@ package rostertest
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"strings"
@@ -58,6 +59,16 @@ func latin1(text string) []byte {
 		panic(err)
 	}
 	return b
+}
+
+func gzipped(text string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = io.WriteString(w, text)
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
 }
 
 // patch is the archive with every occurrence of one signature's field changed.
@@ -177,9 +188,14 @@ func Hostile() []File {
 		{"conflicting rows", text(one + "s1,ana@institute.org,Anna,Lopez,student\ns2,b@c.de,Ben,O,\n"), "3"},
 		{"ids that share an email", text(one + "s2,ANA@institute.org,Ana,Lopez,student\ns3,b@c.de,Ben,O,\n"), "3"},
 		{"ids that change hands", text(header + "s1,b@c.de,Ben,O,\ns2,ana@institute.org,Ana,Lopez,\ns2,ana@institute.org,Ben,O,\n"), "3"},
-		{"binary junk", text("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), "invalid: missing_column"},
-		{"HTML", text("<!doctype html>\n<html><body>502 Bad Gateway</body></html>\n"), "invalid: missing_column"},
-		{"JSON", text(`[{"person_external_id": "s1", "email": "a@b.de"}]`), "invalid: unbalanced_quotes"},
+		{"binary junk", text("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), "invalid: not_a_csv"},
+		{"HTML", text("<!doctype html>\n<html><body>502 Bad Gateway</body></html>\n"), "invalid: not_a_csv"},
+		{"JSON", text(`[{"person_external_id": "s1", "email": "a@b.de"}]`), "invalid: not_a_csv"},
+		{"a PDF document", text("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<</Type/Catalog>>\n"), "invalid: not_a_csv"},
+		{"gzip", gzipped(one), "invalid: not_a_csv"},
+		{"an old Excel workbook", text("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)), "invalid: not_a_csv"},
+		{"columns in brackets", text("<shoe size>,person_external_id,email\n43,s1,ana@institute.org\n"), "1"},
+		{"UTF-16 without a needed column", utf16(unicode.LittleEndian, unicode.UseBOM, "id,email\ns1,ana@institute.org\n"), "invalid: missing_column"},
 
 		// Archives
 		{"an archive", good, "1"},
@@ -204,6 +220,10 @@ func Hostile() []File {
 		{"a path with backslashes", archive(entry{name: `..\..\people.csv`, text: one}), "invalid: unsafe_path"},
 		{"a drive", archive(entry{name: `C:\people.csv`, text: one}), "invalid: unsafe_path"},
 		{"no people.csv", archive(entry{name: "README.txt", text: "x"}), "invalid: no_people_file"},
+		{"an Excel workbook", archive(entry{name: "[Content_Types].xml", text: "<Types/>"}, entry{name: "xl/workbook.xml", text: "<workbook/>"},
+			entry{name: "xl/worksheets/sheet1.xml", text: "<worksheet/>"}), "invalid: not_a_csv"},
+		{"an OpenDocument spreadsheet", archive(entry{name: "mimetype", text: "application/vnd.oasis.opendocument.spreadsheet"}, entry{name: "content.xml", text: "<x/>"}), "invalid: not_a_csv"},
+		{"an Excel workbook called people.csv", archive(entry{name: "people.csv", text: string(archive(entry{name: "xl/workbook.xml", text: "<workbook/>"}))}), "invalid: not_a_csv"},
 		{"students.csv", archive(entry{name: "students.csv", text: one}), "invalid: unknown_section"},
 		{"enrolments.csv", archive(entry{name: "people.csv", text: one}, entry{name: "enrolments.csv", text: seatHead}), "invalid: unknown_section"},
 		{"enrollments.csv alone", archive(entry{name: "enrollments.csv", text: seatHead}), "invalid: no_people_file"},

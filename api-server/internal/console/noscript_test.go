@@ -143,23 +143,3 @@ func (p *plain) account() {
 		p.Press("Change password")
 	}, "Your new password is set")
 }
-
-// An import that is under way is followed by the page itself.
-func TestARunningImportIsFollowed(t *testing.T) {
-	t.Parallel()
-	b := chromium.Open(t)
-	s := open(t)
-	path := s.hold(t)
-	s.enter(b, "olive")
-	s.exec(t, `UPDATE roster_runs SET state = 'applying', people_done = 3 WHERE state = 'held'`)
-	b.Visit(s.URL() + "/console/north/roster-runs/")
-	b.AwaitText("3 of 8 changes")
-	b.Visit(s.URL() + path)
-	b.AwaitText("3 of 8 changes")
-	b.Accessible("a running import")
-	b.Screenshot("roster-running")
-	s.exec(t, `UPDATE roster_runs SET people_done = 5 WHERE state = 'applying'`)
-	b.AwaitText("5 of 8 changes")
-	s.exec(t, `UPDATE roster_runs SET state = 'applied', people_done = 8 WHERE state = 'applying'`)
-	b.Await("#undo")
-}

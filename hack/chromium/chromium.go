@@ -26,6 +26,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/registrar-dev/registrar/hack/stack"
 )
 
 // limit is how long one step may take; it is no measure of speed.
@@ -47,7 +49,7 @@ func Open(t testing.TB) *Browser {
 	case !set:
 		t.Fatal("CHROMIUM is not set: run `make test`, or `go run ./hack/test -- <packages>` for a part")
 	case path == "":
-		t.Skip("there is no Chromium on this machine")
+		stack.NotTested(t, "there is no Chromium on this machine")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(t.TempDir()), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
 
@@ -55,7 +56,7 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 				t.Fatal("docs/webhooks.md has no such program")
 			}
 			if _, err := exec.LookPath(how.command[0]); err != nil {
-				t.Skipf("%s is not on this machine", how.command[0])
+				stack.NotTested(t, "%s is not on this machine", how.command[0])
 			}
 			file := filepath.Join(t.TempDir(), how.file)
 			if err := os.WriteFile(file, []byte(program), 0o600); err != nil {

@@ -109,7 +109,7 @@ func addTree(w *tar.Writer, inside, here string) error {
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(path) //nolint:gosec // symbolic links are followed on purpose, in folders of this machine
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func PostgresImage(ref string, tools Tools) Image {
 	return Image{Ref: ref, Entrypoint: []string{"/entrypoint"}, User: "999:999", StopSignal: "SIGINT", Programs: programs,
 		Env:     []string{"PATH=" + tools.PostgresBin, "LC_ALL=C", "PGDATA=/var/lib/postgresql/data"},
 		Files:   map[string]string{share: share, library: library, "/usr/share/zoneinfo": "/usr/share/zoneinfo"},
-		Texts:   map[string]string{"/entrypoint": postgresEntrypoint, "/etc/passwd": "postgres:x:999:999::/:/bin/sh\n"},
+		Texts:   map[string]string{"/entrypoint": postgresEntrypoint, "/etc/passwd": "postgres:x:999:999::/:/bin/sh\n"}, //nolint:gosec // a user without a password
 		Folders: []string{"/var/run/postgresql", "/var/lib/postgresql/data"}}
 }
 

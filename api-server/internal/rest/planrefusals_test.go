@@ -112,3 +112,52 @@ func TestTheSafeExamBrowserIsRefusedWhereTheSiteHasNone(t *testing.T) {
 		t.Errorf("%v", block)
 	}
 }
+
+// A call that is refused for one field is told of all that is wrong, its target_score_plan included,
+// and of nothing that is not.
+func TestRefusalsListTheFaultsOfThePlanToo(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	north.Full.Post(t, provisionPath, `{"email": "ria@institute.org", "first_name": "Ria", "courses": "ielts",
+		"target_score_plan": {"test_plan": true, "timezone": "UTC", "target_score": 7}}`).Want(t, 201)
+	var closed struct{ ID int }
+	e.Platform.Post(t, "organizations/north/courses", `{"name": "Closed", "course_type": "ielts", "open_for_enrolment": false}`).Want(t, 201).Into(t, &closed)
+	const ana, ria = `"email": "ana@institute.org", "first_name": "Ana"`, `"email": "ria@institute.org", "first_name": "Ria"`
+	for name, c := range map[string]struct{ call, plan, want string }{
+		"a field of the wrong type": {ana + `, "courses": "ielts", "send_welcome_email": 7`, `"target_score": 12, "timezone": "Mars", "pace": "custom"`,
+			"send_welcome_email not_a_boolean, target_score off_scale, timezone unknown_time_zone, custom_interval_days missing, pace no_plan, timezone no_plan"},
+		"a setting of the wrong type": {ana + `, "courses": "ielts"`, `"test_plan": true, "timezone": 7, "target_score": 12, "extra_recipients": "nobody", "section_minimums": {"math": 5}`,
+			"timezone wrong_type, extra_recipients invalid_email, target_score off_scale, section_minimums unknown_section"},
+		"an unknown setting":                    {ana + `, "courses": "ielts"`, `"pase": 1, "target_score": 12`, "pase unknown_field, target_score off_scale"},
+		"a pace of the wrong type":              {ana + `, "courses": "ielts"`, `"test_plan": true, "timezone": "UTC", "target_score": 7, "pace": 7, "custom_interval_days": 3`, "pace not_a_choice"},
+		"a switch of the wrong type":            {ana + `, "courses": "ielts"`, `"test_plan": "perhaps", "pace": "light", "timezone": "UTC"`, "test_plan not_a_boolean"},
+		"a course of the wrong type":            {ana + `, "courses": ["ielts", "sat"]`, `"course": true, "target_score": 1400, "timezone": "Mars"`, "course wrong_type, timezone unknown_time_zone"},
+		"a course that is missing, and more":    {ana + `, "courses": ["ielts", "sat"]`, `"target_score": 1400, "timezone": "Mars"`, "course missing, timezone unknown_time_zone"},
+		"no email":                              {`"first_name": "Ana", "courses": "ielts"`, `"target_score": 12, "pace": "light"`, "email missing, target_score off_scale"},
+		"no email, and a closed course":         {fmt.Sprintf(`"first_name": "Ana", "course_ids": %d`, closed.ID), `"target_score": 12, "timezone": "Mars"`, "email missing, timezone unknown_time_zone"},
+		"no email, and no course":               {`"first_name": "Ana"`, `"target_score": 12`, "email missing, target_score_plan no_course"},
+		"an unknown course":                     {ana + `, "courses": "latin"`, `"target_score": 12, "timezone": "Mars"`, "courses unknown_course_type, timezone unknown_time_zone"},
+		"a closed course":                       {ana + fmt.Sprintf(`, "course_ids": %d`, closed.ID), `"test_plan": true, "timezone": "Mars"`, "course_ids course_closed, timezone unknown_time_zone"},
+		"a length that is wrong":                {ana + `, "courses": "ielts", "tenure_months": 0`, `"test_plan": true, "timezone": "UTC", "target_score": 7`, "tenure_months not_a_whole_number"},
+		"a length that is wrong, and an exam":   {ana + `, "courses": "ielts", "tenure_months": 0`, `"test_plan": true, "timezone": "UTC", "target_score": 7, "exam_date": "2026-11-30"`, "tenure_months not_a_whole_number"},
+		"a name that is missing, and an exam":   {`"email": "ana@institute.org", "courses": "ielts"`, `"test_plan": true, "timezone": "UTC", "target_score": 7, "exam_date": "2026-11-30"`, "first_name missing, exam_date exam_too_close"},
+		"settings that are wrong, and an exam":  {ana + `, "courses": "ielts"`, `"test_plan": true, "timezone": "UTC", "target_score": 12, "exam_date": "2026-11-30"`, "target_score off_scale, exam_date exam_too_close"},
+		"a plan that runs":                      {ria + `, "courses": "ielts", "tenure_months": 0`, `"pace": "light", "staff_recipients": "tariq@institute.org"`, "tenure_months not_a_whole_number, staff_recipients not_staff"},
+		"a plan that runs, and nothing else":    {ria + `, "courses": "ielts", "resend_welcome_email": []`, `"pace": "light"`, "resend_welcome_email not_a_boolean"},
+		"a plan where there is none for it":     {ana + `, "courses": "toefl", "external_ref": []`, `"test_plan": true, "pace": "light"`, "external_ref wrong_type, pace test_plan_unavailable, test_plan test_plan_unavailable"},
+		"a username that is taken, and a score": {ana + `, "courses": "ielts", "username": "RIA@institute.org"`, `"target_score": 12`, "username username_taken, target_score off_scale"},
+	} {
+		var got []string
+		f := north.Full.Post(t, provisionPath, `{`+c.call+`, "target_score_plan": {`+c.plan+`}}`).Want(t, 400)
+		var body apitest.Fault
+		f.Into(t, &body)
+		for _, each := range body.Errors {
+			got = append(got, strings.TrimPrefix(each.Field, "target_score_plan.")+" "+each.Code)
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %s\nwant %s", name, text, c.want)
+		}
+	}
+	north.Full.Get(t, "students/?email=ana@institute.org").Want(t, 404)
+}

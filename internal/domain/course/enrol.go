@@ -35,21 +35,12 @@ func (o *Offer) Complete(ctx context.Context, q pg.Querier, r Request) (err erro
 	return nil
 }
 
-// Unknown finds what r names and does not exist, for a call whose student is not known:
-// nil, or a fault that lists all of it.
-func Unknown(ctx context.Context, q pg.Querier, org id.Organization, r Request) (unknown, err error) {
-	var b pg.Batch
-	var p planner
-	p.Request = r
-	LoadOffer(&b, org, r, &p.offer)
-	if err := b.Send(ctx, q); err != nil {
-		return nil, fmt.Errorf("reading what the call names: %w", err)
-	}
-	if err := p.offer.Complete(ctx, q, r); err != nil {
-		return nil, err
-	}
+// Unknown finds what r names and the offer has not, for a call whose student is not known:
+// Invalid lists all of it.
+func Unknown(r Request, o Offer) error {
+	p := planner{Request: r, offer: o}
 	p.targets()
-	return p.faults.Err(), nil
+	return p.faults.Err()
 }
 
 // LoadHeld queues the reading of the student's enrolments in the organization; held is

@@ -32,6 +32,9 @@ func (s *setter) checkTarget() {
 		return
 	}
 	c := s.Scale
+	if c.Exam == "" {
+		return
+	}
 	if why := offScale(*s.TargetScore, c.Min, c.Max, c.Step); why != "" {
 		s.bad("target_score", "off_scale", "%v is no %s score; send %s", *s.TargetScore, c.Display, why)
 	}
@@ -55,7 +58,7 @@ func (s *setter) checkPace() {
 		s.bad("pace", "not_a_choice", "send one of %s", strings.Join(Paces(), ", "))
 	case custom && s.CustomIntervalDays == nil:
 		s.bad("custom_interval_days", "missing", "required with pace custom; send a whole number from 1 to %d", MaxIntervalDays)
-	case s.CustomIntervalDays != nil && !custom:
+	case s.CustomIntervalDays != nil && !custom && !s.unread("pace"):
 		s.bad("custom_interval_days", "needs_custom_pace", "goes with pace custom alone; send both or leave it out")
 	}
 	if n := s.CustomIntervalDays; n != nil && (*n < 1 || *n > MaxIntervalDays) {
@@ -96,6 +99,7 @@ func (s *setter) checkRecipients() {
 func (s *setter) checkPlan() {
 	settings := s.planSettings()
 	switch {
+	case s.Scale.Exam == "":
 	case !Available(s.Scale.Exam):
 		if s.TestPlan != nil {
 			settings = append(settings, "test_plan")
@@ -108,6 +112,7 @@ func (s *setter) checkPlan() {
 		for _, name := range settings {
 			s.bad(name, "plan_ends", "a plan that is turned off takes no settings; leave %s out, or test_plan", name)
 		}
+	case s.Doubts.Student, s.unread("test_plan"): // whether a plan runs, or is to
 	case s.starts():
 		s.checkStart()
 	case !s.before.Running():
@@ -136,6 +141,9 @@ func (s *setter) checkStart() {
 // checkDays holds the last test day against today, in the plan's zone: a plan needs days
 // to start, and a new exam date must leave the running one at least today.
 func (s *setter) checkDays(changed []string) {
+	if s.Scale.Exam == "" || s.Doubts.Student || s.Doubts.Access || s.blamed("test_plan") || s.blamed("timezone") || s.blamed("exam_date") {
+		return
+	}
 	starts := s.starts()
 	if !starts && (!s.after.Running() || !slices.Contains(changed, "exam_date")) {
 		return

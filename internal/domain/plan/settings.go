@@ -94,7 +94,7 @@ func (s Standing) Running() bool { return s.Status == Active || s.Status == Paus
 
 // Terms are what a call's settings are judged by.
 type Terms struct {
-	Scale            Scale
+	Scale            Scale // without an Exam: the course is not known
 	CourseName       string
 	Suspended        bool
 	AccessStart      clock.Date // as the call leaves them
@@ -105,6 +105,7 @@ type Terms struct {
 	DefaultStaff     []string
 	BrowserAvailable bool // the site's option
 	Now              time.Time
+	Doubts           Doubts // nothing is set while there are any
 }
 
 // BlockAction is what a call does with the settings.
@@ -140,9 +141,6 @@ func Set(before Standing, r Request, t Terms) (Change, error) {
 			Block + ": the course " + t.CourseName + " is suspended; nothing was applied. Lift the suspension in the platform first"}}, nil
 	}
 	s.checkPlan()
-	if err := s.faults.Err(); err != nil {
-		return Change{}, err
-	}
 	return s.apply()
 }
 
@@ -154,19 +152,26 @@ type setter struct {
 	warnings      []string
 }
 
+// bad tells of a fault, unless the setting could not be read: then that is its fault.
 func (s *setter) bad(field, code, format string, args ...any) {
-	name := Block
-	if field != "" {
-		name += "." + field
+	name := Block + "." + field
+	if !s.unread(field) {
+		_ = s.faults.Add(fault.Field(name, code, name+": "+format, args...))
 	}
-	_ = s.faults.Add(fault.Field(name, code, name+": "+format, args...))
+}
+
+func (s *setter) unread(field string) bool { return slices.Contains(s.Doubts.Unread, field) }
+
+// blamed says whether the setting has a fault.
+func (s *setter) blamed(field string) bool {
+	return s.unread(field) || s.faults.Has(Block+"."+field)
 }
 
 // starts and ends: what the call does to the plan itself.
 func (s *setter) starts() bool { return s.TestPlan != nil && *s.TestPlan && !s.before.Running() }
 func (s *setter) ends() bool   { return s.TestPlan != nil && !*s.TestPlan && s.before.Running() }
 
-// apply builds what the call leaves, and tells what of it is new.
+// apply builds what the call leaves, and tells what of it is new, unless there are faults.
 func (s *setter) apply() (Change, error) {
 	s.applyGoal()
 	switch {

@@ -46,6 +46,9 @@ type Office struct {
 type Plans interface {
 	Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request, quiet bool,
 		now time.Time) (*wire.PlanAnswer, []string, error)
+	// Check tells what Set would refuse of a call that is refused already.
+	Check(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r plan.Request, doubts plan.Doubts,
+		now time.Time) error
 }
 
 // maxTries bounds how often a call starts anew because the account changed under it.
@@ -88,7 +91,11 @@ func (c call) transact(ctx context.Context) (a Answer, err error) {
 			return err
 		}
 		if err := c.plan(); err != nil {
-			return err
+			var faults fault.List
+			if err := faults.Add(err); err != nil {
+				return err
+			}
+			return c.checkBlock(ctx, tx, &faults)
 		}
 		if err := c.write(ctx, tx); err != nil {
 			return err
@@ -102,24 +109,43 @@ func (c call) transact(ctx context.Context) (a Answer, err error) {
 // refuse adds to the faults of the fields what else is wrong with the call, so that its
 // sender learns everything at once.
 func (c call) refuse(ctx context.Context, faults *fault.List) error {
-	if c.address == "" {
-		unknown, err := course.Unknown(ctx, c.DB, c.who.Organization.ID, c.cmd.request())
-		if err != nil {
-			return err
-		}
-		_ = faults.Add(unknown) // it is a fault or nil
-		return faults.Err()
-	}
 	c.details.username, _ = student.ParseUsername(c.cmd.Username) // its fault was found before
-	err := c.DB.InTx(ctx, func(tx *pg.Tx) error {
+	return c.DB.InTx(ctx, func(tx *pg.Tx) error {
 		c := c
-		if err := c.read(ctx, tx); err != nil {
+		look := c.read
+		if c.address == "" {
+			look = c.readOffer
+		}
+		if err := look(ctx, tx); err != nil {
 			return err
 		}
 		_ = faults.Add(c.checkName()) // a fault or nil
-		return c.planCourses()
+		err := c.planCourses()
+		if c.address == "" { // what is open to a student who is not known cannot be told
+			err = course.Unknown(c.cmd.request(), c.offer)
+		}
+		if err := faults.Add(err); err != nil {
+			return err
+		}
+		return c.checkBlock(ctx, tx, faults)
 	})
-	if err := faults.Add(err); err != nil {
+}
+
+// checkBlock adds to the faults what is wrong with the target_score_plan, as far as it can
+// be known with them, and gives all of them.
+func (c *call) checkBlock(ctx context.Context, tx *pg.Tx, faults *fault.List) error {
+	if c.cmd.Plan == nil || c.Plans == nil {
+		return faults.Err()
+	}
+	named := len(c.cmd.Courses)+len(c.cmd.CourseIDs) > 0
+	doubts := plan.Doubts{Student: c.address == "", Courses: faults.Has("courses") || faults.Has("course_ids") || named && len(c.moves) == 0,
+		Access: faults.Has("tenure_months") || faults.Has("extend_access") || faults.Has("external_ref")}
+	for _, name := range plan.Fields {
+		if faults.Has(plan.Block + "." + name) {
+			doubts.Unread = append(doubts.Unread, name)
+		}
+	}
+	if err := faults.Add(c.Plans.Check(ctx, tx, c.who, c.account, c.moves, *c.cmd.Plan, doubts, c.now)); err != nil {
 		return err
 	}
 	return faults.Err()
@@ -189,6 +215,16 @@ func (c *call) read(ctx context.Context, tx *pg.Tx) error {
 		return fmt.Errorf("reading what the call is about: %w", err)
 	}
 	return c.offer.Complete(ctx, tx, request)
+}
+
+// readOffer is read for a call that names nobody.
+func (c *call) readOffer(ctx context.Context, tx *pg.Tx) error {
+	var b pg.Batch
+	course.LoadOffer(&b, c.who.Organization.ID, c.cmd.request(), &c.offer)
+	if err := b.Send(ctx, tx); err != nil {
+		return fmt.Errorf("reading what the call names: %w", err)
+	}
+	return c.offer.Complete(ctx, tx, c.cmd.request())
 }
 
 // plan decides without I/O. Invalid lists every fault.

@@ -2,6 +2,7 @@ package testplan
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,15 +28,8 @@ func (o *Office) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a studen
 	if err := touchMoved(ctx, tx, who.Organization.ID, moves, now); err != nil || r == nil {
 		return nil, nil, err
 	}
-	e, err := chosen(moves, r.Course)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &setting{Office: o, who: who, account: a, enrolment: e, request: parsed(*r), now: now}
-	if err := s.read(ctx, tx); err != nil {
-		return nil, nil, err
-	}
-	if err := s.decide(); err != nil {
+	s := &setting{Office: o, who: who, account: a, request: parsed(*r), now: now}
+	if err := s.judge(ctx, tx, moves, plan.Doubts{}); err != nil {
 		return nil, nil, err
 	}
 	if err := s.write(ctx, tx, quiet); err != nil {
@@ -43,6 +37,15 @@ func (o *Office) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a studen
 	}
 	answer, err := s.answer(ctx, tx)
 	return answer, s.change.Warnings, err
+}
+
+// Check tells what Set would refuse of a call that is refused for other fields already, as
+// far as the doubts leave it known. It writes nothing.
+func (o *Office) Check(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r plan.Request,
+	doubts plan.Doubts, now time.Time,
+) error {
+	s := &setting{Office: o, who: who, account: a, request: parsed(r), now: now}
+	return s.judge(ctx, tx, moves, doubts)
 }
 
 // touchMoved: access that was prolonged may move a plan's last test day.
@@ -135,6 +138,22 @@ func (r *request) addresses(field string, list []string) []string {
 		}
 	}
 	return read
+}
+
+// judge finds the course, reads what the student has and decides. Without the course, the
+// settings are judged as far as they do not depend on it.
+func (s *setting) judge(ctx context.Context, tx *pg.Tx, moves []course.Move, doubts plan.Doubts) (err error) {
+	if !doubts.Courses && !slices.Contains(doubts.Unread, "course") {
+		s.enrolment, err = chosen(moves, s.request.Course)
+		if err := s.request.faults.Add(err); err != nil {
+			return err
+		}
+	}
+	if err := s.read(ctx, tx); err != nil {
+		return err
+	}
+	s.terms.Doubts = doubts
+	return s.decide()
 }
 
 func (s *setting) read(ctx context.Context, tx *pg.Tx) error {

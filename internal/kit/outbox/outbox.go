@@ -58,6 +58,18 @@ func Release(ctx context.Context, q pg.Querier, now time.Time, lease time.Durati
 	return release(ctx, q, now, now.Add(lease), refs)
 }
 
+// Lapsed lists up to limit tasks of a kind that were claimed and are due again, the oldest
+// first: their claims have run out, or their worker gave them back.
+func Lapsed(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, limit int) ([]task.Outbox, error) {
+	return lapsed(ctx, q, kind, now, limit)
+}
+
+// Keep prolongs claims that have run out by now. One that a worker holds, or that is not
+// current any more, stays as it is.
+func Keep(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
+	return keep(ctx, q, now, until, refs)
+}
+
 // Hold is what a worker begins with: it reads the claimed task and keeps the claim until
 // the given time, however long the task has waited on the run queue. ErrLost when the
 // claim is not current any more.

@@ -37,11 +37,35 @@ func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Ti
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Task])
 }
 
-func release(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
-	ids, claims := make([]int64, len(refs)), make([]int32, len(refs))
+func lapsed(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, limit int) ([]task.Outbox, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, claims FROM outbox_tasks WHERE kind = $1 AND run_at <= $2 AND claims > 0
+		ORDER BY run_at, id LIMIT $3`, kind, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[task.Outbox])
+}
+
+func keep(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
+	ids, claims := arrays(refs)
+	_, err := q.Exec(ctx, `
+		UPDATE outbox_tasks t SET run_at = $2
+		FROM unnest($3::bigint[], $4::integer[]) AS r(id, claims)
+		WHERE t.id = r.id AND t.claims = r.claims AND t.run_at <= $1`, now, until, ids, claims)
+	return err
+}
+
+func arrays(refs []task.Outbox) (ids []int64, claims []int32) {
+	ids, claims = make([]int64, len(refs)), make([]int32, len(refs))
 	for i, r := range refs {
 		ids[i], claims[i] = int64(r.Task), int32(r.Claim)
 	}
+	return ids, claims
+}
+
+func release(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
+	ids, claims := arrays(refs)
 	_, err := q.Exec(ctx, `
 		UPDATE outbox_tasks t SET run_at = $1
 		FROM unnest($3::bigint[], $4::integer[]) AS r(id, claims)

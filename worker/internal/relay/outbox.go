@@ -17,9 +17,10 @@ import (
 // Outbox claims due rows of the outbox and puts a task for each claim on the run queue.
 //
 // A claim lasts a few seconds, within which a worker has to begin; the worker then holds
-// it for as long as its work takes. A task that Redis lost, or that waited too long, is
-// therefore soon claimed anew, and the older one finds its claim lost. What waits on a
-// queue is bounded, so that the backlog stays in PostgreSQL.
+// it for as long as its work takes. A task that Redis lost, or whose worker died, is
+// therefore soon claimed anew, and the older one finds its claim lost. One that still waits
+// on its queue keeps its claim, however long its turn takes to come: claims count beginnings.
+// What waits on a queue is bounded, so that the backlog stays in PostgreSQL.
 type Outbox struct {
 	DB    *pg.DB
 	Queue *queue.Client
@@ -96,16 +97,18 @@ func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	limit := o.Depth
-	if limit == 0 {
-		limit = defaultDepth
-	}
+	limit := o.depth()
 	room := make(map[queue.Name]int64, len(depths))
 	for name, d := range depths {
 		room[name] = limit - d.Pending
 	}
 	for kind := range o.Kinds {
 		name := queue.Of(kind)
+		if depths[name].Pending > 0 {
+			if err := o.keep(ctx, kind); err != nil {
+				return false, err
+			}
+		}
 		n, err := o.move(ctx, kind, room[name])
 		if err != nil {
 			return false, err
@@ -115,6 +118,41 @@ func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
 	}
 	o.passes.done()
 	return more, nil
+}
+
+func (o *Outbox) depth() int64 {
+	if o.Depth == 0 {
+		return defaultDepth
+	}
+	return o.Depth
+}
+
+// keep prolongs the claims that have run out of tasks that still wait on the queue. It looks
+// at as many as can wait there, and so at all that move could claim instead.
+func (o *Outbox) keep(ctx context.Context, kind task.Kind) error {
+	now := o.Clock()
+	lapsed, err := outbox.Lapsed(ctx, o.DB, kind, now, int(o.depth()))
+	if err != nil || len(lapsed) == 0 {
+		return err
+	}
+	names := make([]string, len(lapsed))
+	for i, ref := range lapsed {
+		names[i] = taskID(ref)
+	}
+	states, err := o.Queue.TaskStates(ctx, queue.Of(kind), names)
+	if err != nil {
+		return err
+	}
+	var waiting []task.Outbox
+	for i, ref := range lapsed {
+		if states[i] == queue.Pending {
+			waiting = append(waiting, ref)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return outbox.Keep(ctx, o.DB, now, now.Add(orDefault(o.Lease, defaultLease)), waiting)
 }
 
 // move claims up to room tasks of a kind and enqueues them. What could not be enqueued

@@ -171,6 +171,47 @@ func TestWorkThatRedisLostIsRunOnceAfterTheLease(t *testing.T) {
 	}
 }
 
+// Work whose turn on the queue is long in coming was not begun, and so is not begun again:
+// who counts claims, as imports do before they are given up, counts workers that died.
+func TestWorkThatWaitsForItsTurnKeepsItsClaim(t *testing.T) {
+	t.Parallel()
+	db, rdb := pgtest.New(t), queuetest.New(t)
+	o := newOutbox(db, rdb)
+	now := time.Now()
+	o.Clock = func() time.Time { return now }
+	owe(t, db, task.EmailSend, 7, 8)
+	state := func() (claims int, waiting int64) {
+		t.Helper()
+		now = now.Add(21 * time.Second) // a claim's length, and more
+		if _, err := o.Pump(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.QueryRow(t.Context(), `SELECT max(claims) FROM outbox_tasks`).Scan(&claims); err != nil {
+			t.Fatal(err)
+		}
+		depths, err := o.Queue.Depths(t.Context(), queue.Email)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return claims, depths[queue.Email].Pending
+	}
+	for range 25 {
+		if claims, waiting := state(); claims != 1 || waiting != 2 {
+			t.Fatalf("%d claims, and %d tasks on the queue", claims, waiting)
+		}
+	}
+	if err := rdb.FlushDB(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	owe(t, db, task.EmailSend, 9) // something waits there again
+	if claims, waiting := state(); claims != 2 || waiting != 3 {
+		t.Fatalf("after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting)
+	}
+	if claims, waiting := state(); claims != 2 || waiting != 3 {
+		t.Fatalf("while they wait anew: %d claims, and %d tasks on the queue", claims, waiting)
+	}
+}
+
 func TestWorkWaitsInPostgreSQLWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	db, mini := pgtest.New(t), miniredis.RunT(t)

@@ -75,8 +75,9 @@ func statusOf(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
-// statusGone is what logs and metrics show for a request whose client went away.
-const statusGone = 499
+// StatusGone is what logs and metrics show for a request that was given up because its
+// client went away.
+const StatusGone = 499
 
 var (
 	errInternal = fault.New(fault.Internal, "internal", "unexpected error; nothing is wrong with the request, and it is safe to send it again as it is")
@@ -88,7 +89,7 @@ var (
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	note(r, err)
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		w.WriteHeader(statusGone)
+		w.WriteHeader(StatusGone)
 		return
 	}
 	f := prepare(w, err)

@@ -168,7 +168,7 @@ func (k *Keeper) work(w http.ResponseWriter, r *http.Request, next http.Handler,
 		}
 	}()
 	next.ServeHTTP(copied, r)
-	if !copied.kept() || r.Context().Err() != nil {
+	if !copied.kept() {
 		return nil
 	}
 	ctx, cancel := settling(r.Context())
@@ -248,7 +248,9 @@ func (c *copier) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the writer.
 func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// kept says whether the answer is one that a repeat may get.
+// kept says whether the answer is one that a repeat may get. One that was made is, also
+// where the client was gone by then: it is the one who will ask again.
 func (c *copier) kept() bool {
-	return c.status != 0 && c.status < 500 && c.status != http.StatusTooManyRequests && !c.long
+	again := c.status >= 500 || c.status == http.StatusTooManyRequests || c.status == edge.StatusGone
+	return c.status != 0 && !again && !c.long
 }

@@ -29,6 +29,7 @@ func TestAwayIsAServerThatCannotBeAsked(t *testing.T) {
 		"refused":              {fmt.Errorf("begin: %w", refused), true},
 		"shutting down":        {&pgconn.PgError{Code: "57P01"}, true},
 		"too many connections": {&pgconn.PgError{Code: "53300"}, true},
+		"stood still":          {&pgconn.PgError{Code: "25P03"}, true},
 		"unique violation":     {&pgconn.PgError{Code: "23505"}, false},
 		"no rows":              {pgx.ErrNoRows, false},
 		"the caller left":      {context.Canceled, false},

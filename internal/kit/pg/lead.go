@@ -11,7 +11,8 @@ import (
 // Lead runs duty in one process at a time: whoever holds the session lock of name. It
 // returns when ctx ends. duty's context ends when the lock may be lost; when duty
 // returns early it is started again after a pause. Another process takes over within
-// about a second of the holder's end.
+// about a second of the holder's end, and within leaderSilence where the holder's machine
+// is lost or stands still.
 func Lead(ctx context.Context, db *DB, name string, duty func(context.Context)) {
 	for ctx.Err() == nil {
 		if err := leadOnce(ctx, db, name, duty); err != nil && ctx.Err() == nil {
@@ -24,8 +25,14 @@ func Lead(ctx context.Context, db *DB, name string, duty func(context.Context)) 
 	}
 }
 
+// leaderSilence is how long PostgreSQL keeps the session, and with it the lock, of a holder
+// that says nothing. It says something once a second.
+const leaderSilence = "10s"
+
 func leadOnce(ctx context.Context, db *DB, name string, duty func(context.Context)) error {
-	conn, err := pgx.ConnectConfig(ctx, db.Config().ConnConfig)
+	cfg := db.Config().ConnConfig
+	cfg.RuntimeParams["idle_session_timeout"] = leaderSilence
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,14 @@ type DB struct {
 // default, one a core, would make requests wait for each other on small machines.
 const defaultConns = 16
 
+// silence is how long a transaction may stand still between two statements. PostgreSQL ends
+// those of a program that has vanished with its machine, whose locks others wait for; it
+// would notice by itself after hours.
+const (
+	silence           = "1min"
+	idleInTransaction = "idle_in_transaction_session_timeout"
+)
+
 // Open connects to the database of url (a postgres:// address, whose query may hold
 // pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer.
 func Open(ctx context.Context, url string) (*DB, error) {
@@ -48,6 +56,9 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	}
 	if _, given := cfg.ConnConfig.RuntimeParams["application_name"]; !given {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "registrar"
+	}
+	if _, given := cfg.ConnConfig.RuntimeParams[idleInTransaction]; !given {
+		cfg.ConnConfig.RuntimeParams[idleInTransaction] = silence
 	}
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = max(cfg.MaxConns, defaultConns)
@@ -138,7 +149,8 @@ func Duplicate(err error) bool {
 }
 
 // Away says whether err means that PostgreSQL could not be asked: refused or lost
-// connections, a server that starts, stops or has no connection left. A repeat can help.
+// connections, a server that starts, stops or has no connection left, a transaction that
+// stood still for too long. A repeat can help.
 func Away(err error) bool {
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
@@ -146,7 +158,7 @@ func Away(err error) bool {
 	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300"
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300" || e.Code == "25P03"
 	}
 	return pgconn.SafeToRetry(err)
 }

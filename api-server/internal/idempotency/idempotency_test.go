@@ -1,0 +1,81 @@
+package idempotency_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+// A client that hangs up while it is answered will ask again, and nothing but the first
+// answer has the password that was generated.
+func TestTheAnswerToAClientThatHungUpIsKept(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	times := 0
+	ask := func(ctx context.Context, hangUp func()) *httptest.ResponseRecorder {
+		answer := httptest.NewRecorder()
+		k.Middleware(edge.Handle(func(w http.ResponseWriter, _ *http.Request) error {
+			times++
+			hangUp()
+			return edge.JSON(w, http.StatusCreated, map[string]int{"time": times})
+		})).ServeHTTP(answer, request(ctx))
+		return answer
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := ask(ctx, cancel)
+	again := ask(t.Context(), func() {})
+	if times != 1 || again.Code != http.StatusCreated || again.Body.String() != first.Body.String() {
+		t.Errorf("worked on %d times; answered %d %s, and first %s", times, again.Code, again.Body, first.Body)
+	}
+}
+
+// Work that was given up with the client has no answer that a repeat could get.
+func TestWorkThatWasGivenUpIsDoneAnew(t *testing.T) {
+	t.Parallel()
+	k := newKeeper(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	k.Middleware(edge.Handle(func(_ http.ResponseWriter, r *http.Request) error {
+		cancel()
+		return r.Context().Err()
+	})).ServeHTTP(httptest.NewRecorder(), request(ctx))
+	answer := httptest.NewRecorder()
+	k.Middleware(edge.Handle(func(w http.ResponseWriter, _ *http.Request) error {
+		return edge.JSON(w, http.StatusCreated, "done")
+	})).ServeHTTP(answer, request(t.Context()))
+	if answer.Code != http.StatusCreated || answer.Header().Get(idempotency.Replayed) != "" {
+		t.Errorf("answered %d %s", answer.Code, answer.Body)
+	}
+}
+
+func request(ctx context.Context) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{}`)).WithContext(ctx)
+	r.Header.Set(idempotency.Header, "order-7")
+	return r
+}
+
+func newKeeper(t *testing.T) *idempotency.Keeper {
+	t.Helper()
+	keyset, err := seal.NewKeyset()
+	if err != nil {
+		t.Fatal(err)
+	}
+	box, err := seal.New(keyset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := pgtest.New(t)
+	if _, err := db.Exec(t.Context(), `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
+			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
+		VALUES ('o', 'O', true, 6, 7, 2, 10, true, 7, now(), now())`); err != nil {
+		t.Fatal(err)
+	}
+	return &idempotency.Keeper{DB: db, Box: box, Organization: func(*http.Request) id.Organization { return 1 }}
+}

@@ -63,7 +63,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	obs.PoolMetrics(reg, steady.Pool)
 	pg.SchemaMetrics(reg, db)
 	now.Metrics(reg)
-	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: now.Now, Log: log, Metrics: deliver.NewMetrics(reg)}
+	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: steady.Ping},
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})

@@ -76,9 +76,8 @@ type enrolment struct {
 }
 
 type session struct {
-	score      float64
-	item       int64
-	assignment string
+	score float64
+	item  int64
 }
 
 type school struct {
@@ -86,8 +85,8 @@ type school struct {
 }
 
 type pupil struct {
-	email, first string
-	here         bool
+	email string
+	here  bool
 }
 
 func newModel() *model {
@@ -225,7 +224,6 @@ func (m *model) score(o op) {
 	}
 	held.score, held.item = o.Score, o.Item
 	if !known && o.Linked {
-		held.assignment = s.open[o.Item]
 		delete(s.open, o.Item)
 		s.finished++
 	}
@@ -250,7 +248,7 @@ func (m *model) roster(o op) string {
 		held := s.people[p.External]
 		switch {
 		case held == nil:
-			s.people[p.External] = &pupil{email: p.Email, first: p.First, here: true}
+			s.people[p.External] = &pupil{email: p.Email, here: true}
 			m.owe(o, "student.joined", "%s", p.Email)
 			c.Create++
 		case !held.here:

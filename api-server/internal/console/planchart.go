@@ -17,7 +17,7 @@ type scoreChart struct {
 	Width       int
 	Height      int
 	Left, Right float64
-	Top, Bottom float64
+	Bottom      float64
 	Levels      []chartLevel
 	Days        []chartDay
 	Target      chartLevel
@@ -51,7 +51,7 @@ const (
 
 // newScoreChart draws the plan's time from its start to its last test day.
 func newScoreChart(s plan.Stored, slots []plan.Slot, scale catalog.Scale, last, first clock.Date) *scoreChart {
-	c := &scoreChart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Top: chartTop, Bottom: chartBottom}
+	c := &scoreChart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
 	low, high := s.Goal.TargetScore, s.Goal.TargetScore
 	var full []plan.Slot
 	for _, t := range slots {

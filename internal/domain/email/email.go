@@ -100,13 +100,9 @@ func (d Desk) Write(ctx context.Context, b *pg.Batch, now time.Time, m Message, 
 	return nil
 }
 
-// Latest is the last onboarding mail (welcome, credentials or access_update) of a student
-// in an organization; the zero Record when there was none.
-func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
-	return latest(ctx, q, org, user)
-}
-
-// LoadLatest queues what Latest reads, of who has the address; into is filled when b is sent.
+// LoadLatest queues the reading of the last onboarding mail (welcome, credentials or
+// access_update) in an organization of the student who has the address by now. When b is
+// sent, into becomes it, or the zero Record when there was none.
 func LoadLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
 	queueLatest(b, org, address, into)
 }

@@ -36,18 +36,12 @@ func queueInsert(b *pg.Batch, r row, into *id.Email) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
-const (
-	latestMail    = `SELECT id, type, status, detail FROM emails WHERE organization_id = $1 AND user_id = `
-	ofOnboarding  = ` AND type IN ('welcome', 'credentials', 'access_update') ORDER BY id DESC LIMIT 1`
-	whoHasAddress = `(SELECT id FROM accounts WHERE email = $2)`
-)
-
-func latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (Record, error) {
-	return oneRecord(q.Query(ctx, latestMail+`$2`+ofOnboarding, org, user))
-}
-
 func queueLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
-	b.Queue(latestMail+whoHasAddress+ofOnboarding, org, address).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(`
+		SELECT id, type, status, detail FROM emails
+		WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email = $2)
+		  AND type IN ('welcome', 'credentials', 'access_update')
+		ORDER BY id DESC LIMIT 1`, org, address).Query(func(rows pgx.Rows) (err error) {
 		*into, err = oneRecord(rows, nil)
 		return err
 	})

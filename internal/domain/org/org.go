@@ -89,16 +89,7 @@ func Find(ctx context.Context, q pg.Querier, slug string) (Organization, error) 
 	return o, err
 }
 
-// Read reads the organization of an id. NotFound when there is none.
-func Read(ctx context.Context, q pg.Querier, org id.Organization) (Organization, error) {
-	o, err := selectByID(ctx, q, org)
-	if pg.None(err) {
-		return o, fault.New(fault.NotFound, "not_found", "there is no such organization")
-	}
-	return o, err
-}
-
-// ReadAll reads organizations by their ids.
+// ReadAll reads organizations by their ids; those that there are not are left out.
 func ReadAll(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]Organization, error) {
 	found, err := selectByIDs(ctx, q, orgs)
 	all := make(map[id.Organization]Organization, len(found))

@@ -55,11 +55,11 @@ func TestPutCreatesWithDefaultsAndThenKeepsWhatIsNotSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read, err := org.Read(t.Context(), db, o.ID)
-	if err != nil {
-		t.Fatal(err)
+	all, err := org.ReadAll(t.Context(), db, o.ID, o.ID+1)
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
 	}
-	for _, got := range []org.Organization{found, read} {
+	for _, got := range []org.Organization{found, all[o.ID]} {
 		if got.CreatedAt = got.CreatedAt.UTC(); got != want {
 			t.Fatalf("got %+v\nwant %+v", got, want)
 		}

@@ -26,11 +26,6 @@ func selectBySlug(ctx context.Context, q pg.Querier, slug string) (o Organizatio
 	return o, err
 }
 
-func selectByID(ctx context.Context, q pg.Querier, org id.Organization) (o Organization, err error) {
-	err = q.QueryRow(ctx, `SELECT `+organizationColumns+` FROM organizations o WHERE o.id = $1`, org).Scan(o.targets()...)
-	return o, err
-}
-
 func selectByIDs(ctx context.Context, q pg.Querier, orgs []id.Organization) ([]Organization, error) {
 	rows, err := q.Query(ctx, `SELECT `+organizationColumns+` FROM organizations o WHERE o.id = ANY ($1)`, orgs)
 	if err != nil {

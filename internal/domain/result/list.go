@@ -92,9 +92,3 @@ func listWindow(ctx context.Context, q pg.Querier, org id.Organization, f Filter
 	}
 	return nil
 }
-
-// RebuildSpans makes the spans of an organization anew from its results. It is for loads
-// that write results without Save, and holds the organization's counter.
-func RebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
-	return rebuildSpans(ctx, tx, org)
-}

@@ -165,7 +165,6 @@ type Student struct {
 type Person struct {
 	User                       id.User
 	Email, FirstName, LastName string
-	Staff                      bool
 	InScope                    bool // an active student, or one with access today by an enrolment; no staff
 }
 

@@ -177,8 +177,8 @@ func selectReturned(ctx context.Context, q pg.Querier, today clock.Date, limit i
 
 func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Person, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.user_id, r.email, r.first_name, r.last_name, coalesce(r.role, 'member') <> 'member', `+inScope(3)+`
-		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name, m.role
+		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope(3)+`
+		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name
 			FROM accounts a LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
 			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL OR EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
 		org, users, today)
@@ -375,23 +375,6 @@ func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error
 		&l.FinalAt, &l.Position, &l.Parked, &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle}
 	_, err = pgx.ForEachRow(rows, targets, func() error { n++; return each(&l) })
 	return n, err
-}
-
-func rebuildSpans(ctx context.Context, tx *pg.Tx, org id.Organization) error {
-	// No finalizing transaction may add to a span while it is counted.
-	_, err := tx.Exec(ctx, `
-		WITH counter AS (
-			INSERT INTO result_positions AS p (organization_id, last) VALUES ($1, 0)
-			ON CONFLICT (organization_id) DO UPDATE SET last = p.last RETURNING 1)
-		DELETE FROM result_spans WHERE organization_id = $1 AND EXISTS (SELECT FROM counter)`, org)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
-		INSERT INTO result_spans (organization_id, span, first_final, last_final)
-		SELECT organization_id, position / 1024, min(final_at), max(final_at) FROM results
-		WHERE organization_id = $1 AND position IS NOT NULL GROUP BY 1, 2`, org)
-	return err
 }
 
 func selectLatest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {

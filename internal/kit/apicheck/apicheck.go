@@ -9,8 +9,6 @@
 //   - whose answer does not match its schema. New refuses documents whose answers have
 //     an object that says nothing of further properties, so an undocumented field fails;
 //   - whose request the server took (2xx) though it does not match the document.
-//
-// It also knows which operations it has seen, so that a test can ask for the others.
 package apicheck
 
 import (
@@ -22,7 +20,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -35,9 +32,6 @@ import (
 type Checker struct {
 	doc    *openapi3.T
 	router routers.Router
-
-	mu   sync.Mutex
-	seen map[string]bool // "GET /api/v1/ping/ 200"
 }
 
 // New reads a document in YAML or JSON. It has to be valid OpenAPI 3.1, without servers
@@ -58,7 +52,7 @@ func New(document []byte) (*Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Checker{doc: doc, router: router, seen: map[string]bool{}}, nil
+	return &Checker{doc: doc, router: router}, nil
 }
 
 // Transport checks every exchange that next makes (nil: http.DefaultTransport). One that
@@ -123,11 +117,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// Check checks one exchange whose bodies have been read; the error is a *Mismatch.
-func (c *Checker) Check(r *http.Request, sent []byte, res *http.Response, received []byte) error {
-	return c.check(r, sent, res, received, false)
-}
-
+// check checks one exchange whose bodies have been read; the error is a *Mismatch.
 func (c *Checker) check(r *http.Request, sent []byte, res *http.Response, received []byte, anyRequest bool) error {
 	mismatch := func(err error) error {
 		return &Mismatch{r.Method, r.URL.Path, res.StatusCode, err.Error()}
@@ -139,7 +129,6 @@ func (c *Checker) check(r *http.Request, sent []byte, res *http.Response, receiv
 		}
 		return mismatch(err)
 	}
-	c.note(route, res.StatusCode)
 	ctx := r.Context()
 	request := r.Clone(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(sent))
@@ -185,33 +174,6 @@ func (c *Checker) route(r *http.Request) (*routers.Route, map[string]string, err
 		}
 	}
 	return nil, nil, errors.New("the document has no such path and method")
-}
-
-func (c *Checker) note(route *routers.Route, status int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen[fmt.Sprintf("%s %s %d", route.Method, route.Path, status)] = true
-}
-
-// Unseen lists the operations with no answer below 300 so far, as "GET /api/v1/ping/".
-func (c *Checker) Unseen() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var unseen []string
-	for path, item := range c.doc.Paths.Map() {
-		for method := range item.Operations() {
-			name := method + " " + path
-			taken := false
-			for status := 200; status < 300; status++ {
-				taken = taken || c.seen[fmt.Sprintf("%s %d", name, status)]
-			}
-			if !taken {
-				unseen = append(unseen, name)
-			}
-		}
-	}
-	slices.Sort(unseen)
-	return unseen
 }
 
 // Operations lists every operation of the document, as "GET /api/v1/ping/".

@@ -175,14 +175,14 @@ func TestRunEndsEverythingWhenOnePieceFails(t *testing.T) {
 	}
 }
 
-func TestServeSaysWhichAddressIsTaken(t *testing.T) {
+func TestListenSaysWhichAddressIsTaken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = l.Close() }()
 	addr := l.Addr().String()
-	if err := Serve(t.Context(), NewServer("127.0.0.1:0", nil), NewServer(addr, nil)); err == nil || !strings.Contains(err.Error(), addr) {
+	if _, err := Listen(t.Context(), NewServer("127.0.0.1:0", nil), NewServer(addr, nil)); err == nil || !strings.Contains(err.Error(), addr) {
 		t.Fatalf("err = %v", err)
 	}
 }

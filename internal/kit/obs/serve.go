@@ -79,15 +79,6 @@ func Listen(ctx context.Context, servers ...*http.Server) (serve func(context.Co
 	return func(ctx context.Context) error { return serveOn(ctx, servers, listeners) }, nil
 }
 
-// Serve listens on the address of every server and serves, as Listen says.
-func Serve(ctx context.Context, servers ...*http.Server) error {
-	serve, err := Listen(ctx, servers...)
-	if err != nil {
-		return err
-	}
-	return serve(ctx)
-}
-
 func listen(ctx context.Context, addr string) (net.Listener, error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", addr)

@@ -22,11 +22,9 @@ const Channel = "registrar_outbox"
 // Task is a claimed row.
 type Task struct {
 	ID           id.Task
-	Kind         task.Kind
 	Subject      int64 // the row it is about; see task.Kind
 	Organization id.Organization
-	Claim        int       // 1 for the first claim
-	CreatedAt    time.Time // when the work was owed first
+	Claim        int // 1 for the first claim
 }
 
 // Add owes one task, to be run from runAt on.

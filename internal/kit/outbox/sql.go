@@ -30,7 +30,7 @@ func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Ti
 		WHERE id IN (
 			SELECT id FROM outbox_tasks WHERE kind = $1 AND run_at <= $2
 			ORDER BY run_at, id LIMIT $4 FOR UPDATE SKIP LOCKED)
-		RETURNING id, kind, subject, coalesce(organization_id, 0), claims, created_at`, kind, now, until, limit)
+		RETURNING id, subject, coalesce(organization_id, 0), claims`, kind, now, until, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -76,12 +76,12 @@ func release(ctx context.Context, q pg.Querier, now, until time.Time, refs []tas
 func hold(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) (Task, error) {
 	return one(q.Query(ctx, `
 		UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2
-		RETURNING id, kind, subject, coalesce(organization_id, 0), claims, created_at`, ref.Task, ref.Claim, until))
+		RETURNING id, subject, coalesce(organization_id, 0), claims`, ref.Task, ref.Claim, until))
 }
 
 func load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {
 	return one(q.Query(ctx, `
-		SELECT id, kind, subject, coalesce(organization_id, 0), claims, created_at
+		SELECT id, subject, coalesce(organization_id, 0), claims
 		FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim))
 }
 

@@ -67,7 +67,7 @@ func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	recorder := deliver.StartRecorder(context.WithoutCancel(t.Context()), h.db, log)
 	t.Cleanup(recorder.Close)
 	h.handler = &deliver.Handler{DB: h.db, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System,
-		Log: log, Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
+		Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
 	err = h.db.QueryRow(t.Context(), `
 		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)

@@ -3,7 +3,6 @@ package deliver
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +24,6 @@ type Handler struct {
 	Caller   *Caller
 	Recorder *Recorder
 	Clock    clock.Clock
-	Log      *slog.Logger
 	Metrics  *Metrics
 }
 

@@ -34,7 +34,7 @@ const (
 // File is an upload whose sections can be read, each any number of times.
 type File struct {
 	people, enrolments section
-	inflated           int64
+	inflated           []*int64 // bytes that came out of each section as it was last read
 }
 
 // section opens a section's bytes; nil where there is none.
@@ -181,15 +181,25 @@ func (f *File) set(into *section, e *zip.File) error {
 	case e.UncompressedSize64 > maxInflated:
 		return errInflated
 	}
+	read := new(int64)
+	f.inflated = append(f.inflated, read)
 	*into = func() (io.ReadCloser, error) {
 		r, err := e.Open()
 		if err != nil {
 			return nil, errDamaged(err)
 		}
-		f.inflated = 0
-		return &inflating{ReadCloser: r, compressed: int64(e.CompressedSize64), total: &f.inflated}, nil
+		*read = 0
+		return &inflating{ReadCloser: r, file: f, compressed: int64(e.CompressedSize64), read: read}, nil
 	}
 	return nil
+}
+
+// total is how many bytes came out of all sections, each read once.
+func (f *File) total() (n int64) {
+	for _, read := range f.inflated {
+		n += *read
+	}
+	return n
 }
 
 var errInflated = invalid("archive_too_large", "the archive unpacks to more than %d MB; send fewer people at a time", maxInflated>>20)
@@ -197,18 +207,18 @@ var errInflated = invalid("archive_too_large", "the archive unpacks to more than
 // inflating counts what comes out of an archive.
 type inflating struct {
 	io.ReadCloser
-	compressed, read int64
-	total            *int64
+	file       *File
+	compressed int64
+	read       *int64
 }
 
 func (i *inflating) Read(p []byte) (int, error) {
 	n, err := i.ReadCloser.Read(p)
-	i.read += int64(n)
-	*i.total += int64(n)
+	*i.read += int64(n)
 	switch {
-	case *i.total > maxInflated:
+	case i.file.total() > maxInflated:
 		return 0, errInflated
-	case i.read > ratioFrom && i.read > maxRatio*i.compressed:
+	case *i.read > ratioFrom && *i.read > maxRatio*i.compressed:
 		return 0, invalid("compression_ratio", "the archive unpacks to more than %d times its size, which no roster does", maxRatio)
 	case err != nil && !errors.Is(err, io.EOF):
 		return n, errDamaged(err)

@@ -1,0 +1,47 @@
+package roster
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+)
+
+// The limit is on both sections together, and reading one again does not count it twice.
+func TestSectionsAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, name := range []string{PeopleFile, EnrolmentsFile} {
+		f, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(f, "twelve bytes")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	file, err := Open(bytes.NewReader(b.Bytes()), int64(b.Len()), ZipForm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain := func(s section) error {
+		r, err := s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, r)
+		return errors.Join(err, r.Close())
+	}
+	for range 2 {
+		if err := errors.Join(drain(file.people), drain(file.enrolments)); err != nil || file.total() != 24 {
+			t.Errorf("%d bytes were read; %v", file.total(), err)
+		}
+	}
+	*file.inflated[0] = maxInflated - 11 // as if so much had come out of the people
+	if err := drain(file.enrolments); !errors.Is(err, errInflated) {
+		t.Errorf("the second section ended in %v", err)
+	}
+}

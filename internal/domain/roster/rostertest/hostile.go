@@ -108,7 +108,7 @@ type File struct {
 
 func text(s string) []byte { return []byte(s) }
 
-// corpus is the hostile and broken files, and a few odd ones that are fine.
+// Hostile are hostile and broken files, and a few odd ones that are fine.
 func Hostile() []File {
 	good := archive(entry{name: "people.csv", text: one})
 	random := archive(entry{"people.csv", one, func(h *zip.FileHeader) { h.Method = zip.Store }})

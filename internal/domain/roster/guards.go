@@ -1,0 +1,80 @@
+package roster
+
+import "strconv"
+
+// Totals is what the guards look at.
+type Totals struct {
+	Rows            int // of people.csv
+	Active          int // active people of the source
+	Deactivate      int // of them
+	HadEnrolments   bool
+	HasEnrolments   bool
+	Seats           int // places in classes that the source has
+	SeatRows        int // rows of enrollments.csv
+	SeatsRemoved    int // places that are not in it
+	Lost            int // rows of people.csv whose person could not be told
+	SeatRowsLost    int // rows of enrollments.csv whose place could not be told
+	Approved        bool
+	ApprovedLeavers int
+}
+
+// Reason is why a run waits for a person to look at it.
+type Reason struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+// Shares above which leaving is not plausible.
+const (
+	guardShare     = 50 // percent, whatever the number
+	guardFew       = 5  // people at least, and then
+	guardFewShare  = 10 // percent
+	percent        = 100
+	reasonEmpty    = "empty_file"
+	reasonShare    = "implausible_share"
+	reasonSection  = "missing_section"
+	reasonLost     = "unreadable_rows"
+	reasonOutdated = "changed_since_review"
+)
+
+// Guards says why a snapshot must not be applied before a person has looked at it (contract:
+// POST /roster/import/). An approved one is held again when it would deactivate more people than were shown.
+func Guards(t Totals) []Reason {
+	var reasons []Reason
+	hold := func(code, format string, args ...any) {
+		reasons = append(reasons, Reason{code, sprintf(format, args...)})
+	}
+	if t.Approved {
+		if t.Deactivate > t.ApprovedLeavers {
+			hold(reasonOutdated, "%s would be deactivated by now, and %d when the run was approved", counted(t.Deactivate, "person", "people"), t.ApprovedLeavers)
+		}
+		return reasons
+	}
+	if t.Rows == 0 {
+		hold(reasonEmpty, "%s has no rows, which would deactivate everybody", PeopleFile)
+	}
+	if share := t.Deactivate * percent; share > guardShare*t.Active || t.Deactivate >= guardFew && share > guardFewShare*t.Active {
+		hold(reasonShare, "%d of %s of the source would be deactivated", t.Deactivate, counted(t.Active, "active person", "active people"))
+	}
+	if t.HadEnrolments && !t.HasEnrolments {
+		hold(reasonSection, "%s is missing, though the source has sent it before", EnrolmentsFile)
+	}
+	if t.HasEnrolments && t.SeatRows == 0 && t.Seats > 0 {
+		hold(reasonSection, "%s has no rows, which would empty every class", EnrolmentsFile)
+	}
+	if t.Lost > 0 && t.Deactivate > 0 {
+		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Lost, "row", "rows"), PeopleFile)
+	}
+	if t.SeatRowsLost > 0 && t.SeatsRemoved > 0 {
+		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsLost, "row", "rows"), EnrolmentsFile)
+	}
+	return reasons
+}
+
+// counted is a number with its noun.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

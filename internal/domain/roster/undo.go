@@ -1,0 +1,75 @@
+package roster
+
+// Since is what became of a change after it was carried out.
+type Since struct {
+	AccountSame bool // nobody has written to the account
+	MemberSame  bool // nor to the membership
+	Used        bool // the person has signed in, or chosen a password
+	Active      bool
+}
+
+// DecideUndo says what takes a change back, wherever nothing has changed since. Nobody is
+// deleted: who was created becomes inactive.
+func DecideUndo(c Change, s Since) (Change, []Issue) {
+	t := issues{file: PeopleFile, line: c.Line, person: c.ExternalID}
+	kept := func(what string) {
+		t.add(NotManaged, Warning, "%s has changed since the import, or was used, and stays", what)
+	}
+	back := c
+	back.Action, back.Effects = Update, 0
+	switch {
+	case c.Effects.Has(CreateMembership):
+		if s.MemberSame && s.Active && !s.Used {
+			back.Action, back.Effects = Leave, Deactivate|MarkAbsent
+		} else {
+			kept("the membership")
+		}
+		return back, t.all
+	case c.Effects.Has(Deactivate):
+		if !s.MemberSame || s.Active {
+			kept("the membership")
+			return back, t.all
+		}
+		back.Effects = Activate | MarkPresent
+	case c.Effects.Has(Activate):
+		if !s.MemberSame || !s.Active || s.Used {
+			kept("the membership")
+			return back, t.all
+		}
+		back.Action, back.Effects = Leave, Deactivate|MarkAbsent
+	case c.Effects.Has(MarkAbsent):
+		back.Effects = MarkPresent
+	case c.Effects.Has(MarkPresent):
+		back.Effects = MarkAbsent
+	case c.Effects.Has(CreateIdentity):
+		back.Effects = DropIdentity
+	}
+	if c.Effects.Has(ReplaceIdentity) {
+		back.Effects |= ReplaceIdentity
+		back.ExternalID, back.BeforeID = c.BeforeID, c.ExternalID
+	}
+	if c.Effects.Has(ChangeProfile) {
+		if !s.AccountSame || s.Used {
+			kept("the account")
+			return back, t.all
+		}
+		back.Effects |= ChangeProfile
+		back.Email, back.FirstName, back.LastName = c.BeforeEmail, c.BeforeFirst, c.BeforeLast
+		back.BeforeEmail, back.BeforeFirst, back.BeforeLast = c.Email, c.FirstName, c.LastName
+	}
+	return back, t.all
+}
+
+// Inverse takes a change of a class back; a class itself stays, empty.
+func (c ClassChange) Inverse() ClassChange {
+	switch c.Action {
+	case AddSeat:
+		c.Action = RemoveSeat
+	case RemoveSeat:
+		c.Action = AddSeat
+	case RenameClass:
+		c.Name, c.Before = c.Before, c.Name
+	case CreateClass:
+	}
+	return c
+}

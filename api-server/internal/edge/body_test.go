@@ -179,3 +179,22 @@ func FuzzReadBody(f *testing.F) {
 		}
 	})
 }
+
+// A time that cannot be stored and written again is none.
+func TestTimestampsHaveAYearThatCanBeWritten(t *testing.T) {
+	for raw, right := range map[string]bool{
+		`"2027-03-31T09:30:00+00:00"`: true,
+		`"0001-01-01T00:00:00Z"`:      true,
+		`"0001-01-01T00:00:00+01:00"`: false, // the year before, in UTC
+		`"9998-12-31T23:59:59Z"`:      true,
+		`"9999-01-01T00:00:00Z"`:      false,
+		`"2027-03-31"`:                false,
+		`7`:                           false,
+	} {
+		b := parse(t, `{"at":`+raw+`}`)
+		at := b.Timestamp("at")
+		if f := b.FirstFault(); (at != nil) != right || (f == nil) != right || !right && f.Code != "not_a_timestamp" {
+			t.Errorf("%s: %v, %v", raw, at, f)
+		}
+	}
+}

@@ -79,14 +79,14 @@ func (b *Body) FirstFault() *fault.Error {
 	return f
 }
 
-// Timestamp reads a time of day on a date, with its offset from UTC.
+// Timestamp reads a time of day on a date, with its offset from UTC; see ParseTimestamp.
 func (b *Body) Timestamp(field string) *time.Time {
 	raw := b.raw(field)
 	if raw == nil {
 		return nil
 	}
 	if raw[0] == '"' {
-		if t, err := time.Parse(time.RFC3339, strings.TrimSpace(text(raw))); err == nil {
+		if t, err := ParseTimestamp(strings.TrimSpace(text(raw))); err == nil {
 			return &t
 		}
 	}

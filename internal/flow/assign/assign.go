@@ -54,13 +54,12 @@ func (d *Desk) Assign(ctx context.Context, org id.Organization, c Command) (show
 		if err != nil {
 			return err
 		}
-		created = fresh
-		shown = wire.NewAssignment(assignment.Listed{Assignment: made, Email: string(a.Email), FirstName: a.FirstName, LastName: a.LastName,
-			ItemTitle: item.Title, ItemType: item.Type}, now, time.UTC)
-		if !created {
+		var event webhook.Event
+		shown, event = wire.Assigned(made, a, item, now)
+		if created = fresh; !created {
 			return nil
 		}
-		return webhook.Record(ctx, tx, org, now, webhook.Event{Type: webhook.AssignmentCreated, User: a.ID, Data: shown})
+		return webhook.Record(ctx, tx, org, now, event)
 	})
 	return shown, created, err
 }

@@ -173,7 +173,6 @@ func (v *visit) assign(ctx context.Context, tx *pg.Tx, item catalog.Item) error 
 	if err != nil || !created {
 		return err
 	}
-	shown := wire.NewAssignment(assignment.Listed{Assignment: made, Email: string(a.Email), FirstName: a.FirstName, LastName: a.LastName,
-		ItemTitle: item.Title, ItemType: item.Type}, v.now, time.UTC)
-	return webhook.Record(ctx, tx, o, v.now, webhook.Event{Type: webhook.AssignmentCreated, User: a.ID, Data: shown})
+	_, event := wire.Assigned(made, a, item, v.now)
+	return webhook.Record(ctx, tx, o, v.now, event)
 }

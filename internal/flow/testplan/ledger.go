@@ -69,13 +69,13 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	if len(busy) == 0 {
 		return nil
 	}
-	if l.accounts, err = student.FindAll(ctx, l.tx, keys(users)); err != nil {
+	if l.accounts, err = student.FindAll(ctx, l.tx, slices.Collect(maps.Keys(users))); err != nil {
 		return err
 	}
-	if l.organizations, err = org.ReadAll(ctx, l.tx, keys(orgs)...); err != nil {
+	if l.organizations, err = org.ReadAll(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
 		return err
 	}
-	if l.wanted, err = webhook.WantedBy(ctx, l.tx, keys(orgs)...); err != nil {
+	if l.wanted, err = webhook.WantedBy(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
 		return err
 	}
 	if l.browsers, err = plan.Browsers(ctx, l.tx, wanting...); err != nil {
@@ -83,14 +83,6 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	}
 	l.shelf, err = plan.Papers(ctx, l.tx, wanting...)
 	return err
-}
-
-func keys[K comparable, V any](set map[K]V) []K {
-	all := make([]K, 0, len(set))
-	for k := range set {
-		all = append(all, k)
-	}
-	return all
 }
 
 // readItems loads the papers that are given now, and those of the results to be told of.
@@ -107,7 +99,7 @@ func (l *ledger) readItems(ctx context.Context, jobs []*job) (err error) {
 		}
 	}
 	if len(papers) > 0 {
-		l.items, err = catalog.LoadMany(ctx, l.tx, keys(orgs), keys(papers))
+		l.items, err = catalog.LoadMany(ctx, l.tx, slices.Collect(maps.Keys(orgs)), slices.Collect(maps.Keys(papers)))
 	}
 	return err
 }
@@ -122,7 +114,7 @@ func (l *ledger) readStaff(ctx context.Context, jobs []*job) (err error) {
 		}
 	}
 	if len(orgs) > 0 {
-		l.staff, err = plan.Staff(ctx, l.tx, keys(orgs)...)
+		l.staff, err = plan.Staff(ctx, l.tx, slices.Collect(maps.Keys(orgs))...)
 	}
 	return err
 }
@@ -168,7 +160,8 @@ func (l *ledger) assign(ctx context.Context) error {
 			plan.SaveDrill(&saves, g.job.plan.ID, g.after, g.test, made[i].ID)
 		}
 		if o := drafts[i].Organization; created[i] && l.wanted[o] {
-			events[o] = append(events[o], l.assigned(made[i]))
+			_, event := wire.Assigned(made[i], l.accounts[made[i].User], l.items[made[i].Item], l.now)
+			events[o] = append(events[o], event)
 		}
 	}
 	if err := saves.Send(ctx, l.tx); err != nil {
@@ -180,13 +173,6 @@ func (l *ledger) assign(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (l *ledger) assigned(a assignment.Assignment) webhook.Event {
-	who, item := l.accounts[a.User], l.items[a.Item]
-	shown := wire.NewAssignment(assignment.Listed{Assignment: a, Email: string(who.Email), FirstName: who.FirstName, LastName: who.LastName,
-		ItemTitle: item.Title, ItemType: item.Type}, l.now, time.UTC)
-	return webhook.Event{Type: webhook.AssignmentCreated, User: who.ID, Data: shown}
 }
 
 func (l *ledger) looks(plan id.Plan, at time.Time) {

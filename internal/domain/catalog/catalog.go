@@ -174,19 +174,14 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, ite
 	return i, err
 }
 
-// LoadMany is Load for several organizations: items that everyone or one of them can see.
-func LoadMany(ctx context.Context, q pg.Querier, orgs []id.Organization, items []id.Item) (map[id.Item]Item, error) {
-	found, err := selectManyItems(ctx, q, orgs, items)
-	byID := make(map[id.Item]Item, len(found))
-	for _, i := range found {
-		byID[i.ID] = i
-	}
-	return byID, err
-}
-
 // Load reads the items of the ids that the organization may have work on, active or not.
 func Load(ctx context.Context, q pg.Querier, org id.Organization, items []id.Item) (map[id.Item]Item, error) {
-	found, err := selectItems(ctx, q, org, items)
+	return LoadMany(ctx, q, []id.Organization{org}, items)
+}
+
+// LoadMany is Load for several organizations: items that everyone or one of them can see.
+func LoadMany(ctx context.Context, q pg.Querier, orgs []id.Organization, items []id.Item) (map[id.Item]Item, error) {
+	found, err := selectItems(ctx, q, orgs, items)
 	byID := make(map[id.Item]Item, len(found))
 	for _, i := range found {
 		byID[i.ID] = i

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
@@ -42,7 +43,7 @@ func SectionNames(typ string, sections map[string]decimal.Number) []string {
 			names = append(names, x.Name)
 		}
 	}
-	for _, name := range sorted(sections) {
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (s Scale) check(m Mark) (Scored, error) {
 }
 
 func (s Scale) checkSections(sections map[string]decimal.Number) error {
-	for _, name := range sorted(sections) {
+	for _, name := range slices.Sorted(maps.Keys(sections)) {
 		section, ok := s.section(name)
 		if !ok {
 			return fault.Field("sections", "unknown_section", "sections: %s has no section %q; send %s", s.Label, name, strings.Join(s.names(), ", "))
@@ -151,7 +152,7 @@ func checkPoints(highest decimal.Number, m Mark) (Scored, error) {
 // an overall score the sections' mean is the score.
 func checkCustom(highest decimal.Number, m Mark) (Scored, error) {
 	of := make([]decimal.Number, 0, len(m.Sections))
-	for _, name := range sorted(m.Sections) {
+	for _, name := range slices.Sorted(maps.Keys(m.Sections)) {
 		if n := m.Sections[name]; n < 0 || n > highest {
 			return Scored{}, offScale("sections."+name, n, fine(highest))
 		}
@@ -167,15 +168,6 @@ func checkCustom(highest decimal.Number, m Mark) (Scored, error) {
 
 func offScale(field string, n decimal.Number, r Range) error {
 	return fault.Field(field, "off_scale", "%s: %v is off the scale; send %v to %v in steps of %v", field, n, r.Min, r.Max, r.Step)
-}
-
-func sorted(sections map[string]decimal.Number) []string {
-	names := make([]string, 0, len(sections))
-	for name := range sections {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 func (s Scale) names() []string {

@@ -65,12 +65,7 @@ func selectItem(ctx context.Context, q pg.Querier, org id.Organization, kind Kin
 		WHERE `+visible+` AND i.active AND i.kind = $2 AND i.id = $3`, org, kind, item))
 }
 
-func selectItems(ctx context.Context, q pg.Querier, org id.Organization, ids []id.Item) ([]Item, error) {
-	return items(q.Query(ctx, `
-		SELECT `+itemColumns+` FROM catalog_items i WHERE `+visible+` AND i.id = ANY ($2)`, org, ids))
-}
-
-func selectManyItems(ctx context.Context, q pg.Querier, orgs []id.Organization, ids []id.Item) ([]Item, error) {
+func selectItems(ctx context.Context, q pg.Querier, orgs []id.Organization, ids []id.Item) ([]Item, error) {
 	return items(q.Query(ctx, `
 		SELECT `+itemColumns+` FROM catalog_items i
 		WHERE (i.organization_id = ANY ($1) OR i.organization_id IS NULL) AND i.id = ANY ($2)`, orgs, ids))

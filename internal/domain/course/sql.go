@@ -220,22 +220,21 @@ const (
 	byAddress = `(SELECT id FROM accounts WHERE email = $2)`
 )
 
+// heldBy reads the enrolments in the organization $1 of whom what follows names.
+const heldBy = `
+	SELECT ` + enrolmentColumns + `, ` + courseColumns + `
+	FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
+	WHERE e.organization_id = $1 AND e.user_id = `
+
 func queueHeld(b *pg.Batch, org id.Organization, by string, who any, into *[]Enrolment) {
-	b.Queue(`
-		SELECT `+enrolmentColumns+`, `+courseColumns+`
-		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
-		WHERE e.organization_id = $1 AND e.user_id = `+by+` ORDER BY e.id`,
-		org, who).Query(func(rows pgx.Rows) (err error) {
+	b.Queue(heldBy+by+` ORDER BY e.id`, org, who).Query(func(rows pgx.Rows) (err error) {
 		*into, err = pgx.CollectRows(rows, collectEnrolment)
 		return err
 	})
 }
 
 func selectOfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrolment, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+enrolmentColumns+`, `+courseColumns+`
-		FROM enrolments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
-		WHERE e.organization_id = $1 AND e.user_id = $2 ORDER BY e.id`, org, user)
+	rows, err := q.Query(ctx, heldBy+byID+` ORDER BY e.id`, org, user)
 	if err != nil {
 		return nil, err
 	}

@@ -70,27 +70,40 @@ func haveEndpoints(ctx context.Context, q pg.Querier, orgs []id.Organization) (m
 	return have, err
 }
 
-const endpointColumns = `e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at,
-	e.switched_off_reason, e.secret_version, e.created_at, coalesce(e.managed_by, ''), h.consecutive_failures, h.last_success_at, h.last_failure_at`
+// endpointRows reads URLs; which, a condition on e that follows says.
+const endpointRows = `
+	SELECT e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at, e.switched_off_reason,
+		e.secret_version, e.created_at, coalesce(e.managed_by, ''), h.consecutive_failures, h.last_success_at, h.last_failure_at
+	FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id `
 
-func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
-	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
-		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
-		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint)
+func oneEndpoint(rows pgx.Rows, err error) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, err
 	}
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Endpoint])
 }
 
-func selectEndpoints(ctx context.Context, q pg.Querier, org id.Organization) ([]Endpoint, error) {
-	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
-		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
-		WHERE e.organization_id = $1 ORDER BY e.id`, org)
+func allEndpoints(rows pgx.Rows, err error) ([]Endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
+}
+
+func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
+	return oneEndpoint(q.Query(ctx, endpointRows+`WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint))
+}
+
+func selectEndpoints(ctx context.Context, q pg.Querier, org id.Organization) ([]Endpoint, error) {
+	return allEndpoints(q.Query(ctx, endpointRows+`WHERE e.organization_id = $1 ORDER BY e.id`, org))
+}
+
+func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoint, error) {
+	return oneEndpoint(q.Query(ctx, endpointRows+`WHERE e.managed_by = $1`, managedBy))
+}
+
+func selectManagedAs(ctx context.Context, q pg.Querier, prefix string) ([]Endpoint, error) {
+	return allEndpoints(q.Query(ctx, endpointRows+`WHERE starts_with(e.managed_by, $1) ORDER BY e.id`, prefix))
 }
 
 // insertEndpoint takes the lowest free place of the organization, whose row it locks so
@@ -363,25 +376,6 @@ func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id
 	batch.Queue(`INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at, asked) VALUES ($1, $2, $3, $4, 'waiting', $5, true)`,
 		delivery, event.id, org, endpoint, now)
 	return tx.SendBatch(ctx, &batch).Close()
-}
-
-func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoint, error) {
-	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
-		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.managed_by = $1`, managedBy)
-	if err != nil {
-		return Endpoint{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Endpoint])
-}
-
-func selectManagedAs(ctx context.Context, q pg.Querier, prefix string) ([]Endpoint, error) {
-	rows, err := q.Query(ctx, `SELECT `+endpointColumns+`
-		FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
-		WHERE starts_with(e.managed_by, $1) ORDER BY e.id`, prefix)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
 }
 
 func selectBacklogs(ctx context.Context, q pg.Querier, endpoints []int64) (map[id.Endpoint]int, error) {

@@ -42,7 +42,6 @@ type Delivery struct {
 	ID         id.Delivery
 	Event      id.Event
 	Type       webhook.Type
-	Endpoint   id.Endpoint
 	Status     Status
 	CreatedAt  time.Time  // of the event
 	DueAt      *time.Time // of the next attempt, while waiting

@@ -14,11 +14,11 @@ import (
 )
 
 // deliveryColumns follow the struct Delivery, without the attempts.
-const deliveryColumns = `d.id, d.event_id, v.type, d.endpoint_id, CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END,
+const deliveryColumns = `d.id, d.event_id, v.type, CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END,
 	v.created_at, CASE WHEN d.status = 'waiting' THEN d.due_at END, d.finished_at`
 
 func scanDelivery(row pgx.CollectableRow) (d Delivery, err error) {
-	err = row.Scan(&d.ID, &d.Event, &d.Type, &d.Endpoint, &d.Status, &d.CreatedAt, &d.DueAt, &d.FinishedAt)
+	err = row.Scan(&d.ID, &d.Event, &d.Type, &d.Status, &d.CreatedAt, &d.DueAt, &d.FinishedAt)
 	return d, err
 }
 

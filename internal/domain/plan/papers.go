@@ -2,6 +2,8 @@ package plan
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -32,7 +34,7 @@ func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (Shelf, error) {
 		exams[p.Exam] = true
 	}
 	var err error
-	if s.papers, err = selectPapers(ctx, q, orgs, keys(exams)); err != nil {
+	if s.papers, err = selectPapers(ctx, q, orgs, slices.Collect(maps.Keys(exams))); err != nil {
 		return s, err
 	}
 	return s, selectSeen(ctx, q, orgs, users, func(who Student, item int64) {
@@ -77,12 +79,4 @@ func pairs(plans []Stored) (orgs []id.Organization, users []id.User) {
 		}
 	}
 	return orgs, users
-}
-
-func keys[K comparable](set map[K]bool) []K {
-	all := make([]K, 0, len(set))
-	for k := range set {
-		all = append(all, k)
-	}
-	return all
 }

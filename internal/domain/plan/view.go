@@ -23,8 +23,8 @@ type Line struct {
 	Last      Test       // the latest one; with no state when there is none
 }
 
-// Choices of Lines, beside the statuses and "" for all.
-const ChooseAtRisk = "at_risk" // active plans alone
+// ChooseAtRisk narrows Lines to active plans that are at risk.
+const ChooseAtRisk = "at_risk"
 
 // Lines lists the organization's plans, the latest first and below an id where one is
 // given; user 0 is everyone, and which a status, ChooseAtRisk or "".

@@ -8,6 +8,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,9 @@ func Connect(redisURL string) (*redis.Client, error) {
 	quietRedis()
 	// A frozen Redis must not hold a caller longer than its context says.
 	o.ContextTimeoutEnabled = true
-	o.DialTimeout = orDuration(o.DialTimeout, 2*time.Second)
-	o.ReadTimeout = orDuration(o.ReadTimeout, 3*time.Second)
-	o.WriteTimeout = orDuration(o.WriteTimeout, 3*time.Second)
+	o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, 3*time.Second)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 3*time.Second)
 	o.DialerRetries = 1
 	if o.MaxRetries == 0 {
 		o.MaxRetries = 1
@@ -66,13 +67,6 @@ func Connect(redisURL string) (*redis.Client, error) {
 	}
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClient(o), nil
-}
-
-func orDuration(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }
 
 // quietRedis sends go-redis's own lines, which repeat what its callers log, to debug.
@@ -123,7 +117,7 @@ func NewClient(rdb *redis.Client) *Client {
 func (c *Client) Enqueue(ctx context.Context, it Item) error {
 	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
 	defer cancel()
-	timeout := orDuration(it.Timeout, defaultTimeout) + grace
+	timeout := cmp.Or(it.Timeout, defaultTimeout) + grace
 	t := asynq.NewTaskWithHeaders(string(it.Kind), it.Payload,
 		map[string]string{headerEnqueued: strconv.FormatInt(time.Now().UnixMicro(), 10)})
 	_, err := c.asynq.EnqueueContext(ctx, t, asynq.Queue(string(it.Queue)), asynq.TaskID(it.ID),

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -46,7 +47,7 @@ func Serve(ctx context.Context, rdb *redis.Client, o Options) error {
 		Queues:            map[string]int{string(o.Queue): 1},
 		TaskCheckInterval: checkInterval,
 		BaseContext:       func() context.Context { return base },
-		ShutdownTimeout:   orDuration(o.ShutdownTimeout, 25*time.Second),
+		ShutdownTimeout:   cmp.Or(o.ShutdownTimeout, 25*time.Second),
 		Logger:            asynqLog{o.Log.With("queue", string(o.Queue))},
 		LogLevel:          asynq.InfoLevel,
 	})

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -60,7 +61,7 @@ func (o *Outbox) Run(ctx context.Context) {
 		if away = o.report(ctx, away, err); ctx.Err() != nil {
 			return
 		}
-		pause := orDefault(o.Poll, time.Second)
+		pause := cmp.Or(o.Poll, time.Second)
 		if more {
 			pause = min(refill, pause)
 		}
@@ -152,7 +153,7 @@ func (o *Outbox) keep(ctx context.Context, kind task.Kind) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	return outbox.Keep(ctx, o.DB, now, now.Add(orDefault(o.Lease, defaultLease)), waiting)
+	return outbox.Keep(ctx, o.DB, now, now.Add(cmp.Or(o.Lease, defaultLease)), waiting)
 }
 
 // move claims up to room tasks of a kind and enqueues them. What could not be enqueued
@@ -161,7 +162,7 @@ func (o *Outbox) move(ctx context.Context, kind task.Kind, room int64) (int64, e
 	if room <= 0 {
 		return 0, nil
 	}
-	now, lease := o.Clock(), orDefault(o.Lease, defaultLease)
+	now, lease := o.Clock(), cmp.Or(o.Lease, defaultLease)
 	claimed, err := outbox.Claim(ctx, o.DB, kind, now, lease, int(room))
 	if err != nil || len(claimed) == 0 {
 		return 0, err

@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strconv"
@@ -42,7 +43,7 @@ func (w *Webhooks) Run(ctx context.Context) {
 	var listening sync.WaitGroup
 	listening.Go(func() { pg.Listen(ctx, w.DB, due.note, webhook.Channel) })
 	defer listening.Wait()
-	poll := time.NewTicker(orDefault(w.Poll, time.Second))
+	poll := time.NewTicker(cmp.Or(w.Poll, time.Second))
 	defer poll.Stop()
 	for {
 		select {
@@ -177,14 +178,7 @@ func (w *Webhooks) sweep(ctx context.Context) error {
 	return err
 }
 
-func (w *Webhooks) term() time.Duration { return orDefault(w.Term, defaultTerm) }
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
-}
+func (w *Webhooks) term() time.Duration { return cmp.Or(w.Term, defaultTerm) }
 
 // dueSet is which organizations may have something to lease.
 type dueSet struct {

@@ -9,7 +9,6 @@
 package console
 
 import (
-	"bytes"
 	"embed"
 	"fmt"
 	"html/template"
@@ -53,6 +52,7 @@ var (
 
 // Routes registers the console below /console.
 func (s *Server) Routes(r chi.Router) {
+	handle := pages.Handle
 	r.Group(func(r chi.Router) {
 		r.Use(pages.Protect(s.PublicURL), allowScript, s.Sessions.Middleware, s.Sessions.Staff(staff...))
 		r.Get("/console", handle(s.showStart))
@@ -94,14 +94,6 @@ func allowScript(next http.Handler) http.Handler {
 			"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 		next.ServeHTTP(w, r)
 	})
-}
-
-func handle(h edge.Handler) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := h(w, r); err != nil {
-			pages.Fail(w, r, err)
-		}
-	}
 }
 
 // frame is what every page has around its own content.
@@ -232,12 +224,5 @@ func timed(text string) template.HTML {
 }
 
 func show(w http.ResponseWriter, status int, name string, data any) error {
-	var page bytes.Buffer
-	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = page.WriteTo(w) // the browser may be gone
-	return nil
+	return pages.Render(w, templates, status, name, data)
 }

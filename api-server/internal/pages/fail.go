@@ -40,8 +40,8 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	_ = show(w, status, "failed.html", page) // it renders
 }
 
-// handle makes an http.HandlerFunc of h whose errors become pages.
-func handle(h edge.Handler) http.HandlerFunc {
+// Handle makes an http.HandlerFunc of h whose errors become pages.
+func Handle(h edge.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := h(w, r); err != nil {
 			Fail(w, r, err)

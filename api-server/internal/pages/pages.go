@@ -37,27 +37,27 @@ type Server struct {
 // Routes registers the pages below the public base address.
 func (s *Server) Routes(r chi.Router) {
 	// The one form that another site's page posts; its signature shows where it is from.
-	r.With(guard, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", handle(s.launch))
-	r.With(guard).Get("/lti/launch/{kind}/{id}", handle(s.refuseVisit))
+	r.With(guard, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", Handle(s.launch))
+	r.With(guard).Get("/lti/launch/{kind}/{id}", Handle(s.refuseVisit))
 	r.Group(s.ownRoutes)
 }
 
 func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(Protect(s.PublicURL))
-	r.Get("/set-password/{token}", handle(s.showSetPassword))
-	r.Post("/set-password/{token}", handle(s.setPassword))
-	r.Get("/forgot-password", handle(s.showForgot))
-	r.Post("/forgot-password", handle(s.askReset))
+	r.Get("/set-password/{token}", Handle(s.showSetPassword))
+	r.Post("/set-password/{token}", Handle(s.setPassword))
+	r.Get("/forgot-password", Handle(s.showForgot))
+	r.Post("/forgot-password", Handle(s.askReset))
 	r.Get("/assets/{file}", serveAsset)
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)
-		r.With(s.Sessions.Signed).Get("/", handle(s.showHome))
-		r.Get("/sign-in", handle(s.showSignIn))
-		r.Post("/sign-in", handle(s.signIn))
-		r.Post("/sign-out", handle(s.signOut))
-		r.With(s.Sessions.Signed).Get("/my-courses", handle(s.showCourses))
-		r.With(s.Sessions.Signed).Get("/change-password", handle(s.showChangePassword))
-		r.With(s.Sessions.Signed).Post("/change-password", handle(s.changePassword))
+		r.With(s.Sessions.Signed).Get("/", Handle(s.showHome))
+		r.Get("/sign-in", Handle(s.showSignIn))
+		r.Post("/sign-in", Handle(s.signIn))
+		r.Post("/sign-out", Handle(s.signOut))
+		r.With(s.Sessions.Signed).Get("/my-courses", Handle(s.showCourses))
+		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))
+		r.With(s.Sessions.Signed).Post("/change-password", Handle(s.changePassword))
 	})
 }
 
@@ -99,6 +99,12 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{"asset": A
 
 // show renders the template called name within the page's frame.
 func show(w http.ResponseWriter, status int, name string, data any) error {
+	return Render(w, templates, status, name, data)
+}
+
+// Render answers with the template called name. Its error is the template's, and then nothing has
+// gone out yet.
+func Render(w http.ResponseWriter, templates *template.Template, status int, name string, data any) error {
 	var page bytes.Buffer
 	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
 		return err

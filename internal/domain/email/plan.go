@@ -67,7 +67,6 @@ type PlanAlert struct {
 	Student string `json:"student"`
 	Reason  string `json:"reason"` // AlertAtRisk or AlertUnfilled
 	Test    string `json:"test,omitempty"`
-	URL     string `json:"url,omitempty"`
 }
 
 // The reasons of an alert.
@@ -153,9 +152,6 @@ func (a PlanAlert) view() view {
 	}
 	v.Preheader = a.Student
 	v.Facts = []fact{{Label: "Student", Value: a.Student}, {Label: "Course", Value: a.Course}, {Label: "Target", Value: a.Target}}
-	if a.URL != "" {
-		v.Button = button{a.URL, "Open the console"}
-	}
 	v.Why = fmt.Sprintf("You get this mail because %s named this address to be told of the plan.", a.Organization)
 	return v
 }

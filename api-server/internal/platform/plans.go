@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
@@ -66,7 +68,7 @@ func (s *Server) showPlan(r *http.Request, l testplan.Listed) (planBody, error) 
 	for i, t := range l.Slots {
 		b.Tests[i] = planTestBody{t.Slot, t.Kind, t.Section, t.State, t.OpensOn, t.DueOn, nil, t.Score}
 		if t.Assignment != 0 {
-			b.Tests[i].AssignmentID = new("test-assignment:" + strconv.FormatInt(int64(t.Assignment), 10))
+			b.Tests[i].AssignmentID = new(assignment.Assignment{ID: t.Assignment, Kind: string(catalog.Test)}.Ref())
 		}
 	}
 	history, err := plan.History(r.Context(), s.DB, p.ID, historyShown)

@@ -6,14 +6,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
-	"github.com/registrar-dev/registrar/internal/flow/wire"
 )
-
-type staffBody struct {
-	Status string `json:"status"`
-	wire.Person
-	Membership wire.Membership `json:"membership"`
-}
 
 func (s *Server) putStaff(w http.ResponseWriter, r *http.Request) error {
 	command, err := readStaff(w, r)
@@ -32,7 +25,7 @@ func (s *Server) putStaff(w http.ResponseWriter, r *http.Request) error {
 	if joined {
 		status = http.StatusCreated
 	}
-	return edge.JSON(w, status, staffBody{"ok", person.Person, person.Membership})
+	return edge.JSON(w, status, memberBody{"ok", person.Person, person.Membership})
 }
 
 func readStaff(w http.ResponseWriter, r *http.Request) (staff.Command, error) {

@@ -67,6 +67,7 @@ func readChange(w http.ResponseWriter, r *http.Request) (c course.Change, err er
 	return c, b.Err()
 }
 
+// memberBody is a person with their membership, of whatever role.
 type memberBody struct {
 	Status string `json:"status"`
 	wire.Person

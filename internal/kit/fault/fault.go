@@ -57,11 +57,11 @@ func (k Kind) String() string {
 // Error is a fault that the caller may read.
 type Error struct {
 	Kind    Kind
-	Code    string // stable and documented, e.g. "unknown_course_type"
-	Field   string // the request field at fault, "" when none is
-	Message string // names the field and the fix; safe to show
-	Err     error  // the cause, for logs alone
-	Also    []*Error
+	Code    string   // stable and documented, e.g. "unknown_course_type"
+	Field   string   // the request field at fault, "" when none is
+	Message string   // names the field and the fix; safe to show
+	Err     error    // the cause, for logs alone
+	Also    []*Error // found beside it, in the order of the request
 }
 
 // Error implements error. It is the message alone: the cause stays inside.

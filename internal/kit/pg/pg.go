@@ -36,7 +36,8 @@ type DB struct {
 }
 
 // defaultConns is the pool's size where the address does not set pool_max_conns. pgx's own
-// default, one a core, would make requests wait for each other on small machines.
+// default, one a core, would make requests wait for each other on small machines, and on
+// large ones open more than an operator reckoned with.
 const defaultConns = 16
 
 // silence is how long a transaction may stand still between two statements. PostgreSQL ends
@@ -61,7 +62,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		cfg.ConnConfig.RuntimeParams[idleInTransaction] = silence
 	}
 	if !strings.Contains(url, "pool_max_conns") {
-		cfg.MaxConns = max(cfg.MaxConns, defaultConns)
+		cfg.MaxConns = defaultConns
 	}
 	// Days are reckoned in Go; timestamps travel as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"testing"
 	"time"
 
@@ -34,6 +35,31 @@ func TestInTxRollsBackOnAFault(t *testing.T) {
 	var active int
 	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM course_types WHERE active`).Scan(&active); err != nil || active != 14 {
 		t.Fatalf("%d course types are active, want all 14 (%v)", active, err)
+	}
+}
+
+// The size of a pool is what its address says, and on a machine of any size what the manual says.
+func TestThePoolIsOfTheSizeThatIsDocumented(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(pgtest.New(t).Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]int32{"": 16, "3": 3} {
+		query := address.Query()
+		query.Del("pool_max_conns")
+		if given != "" {
+			query.Set("pool_max_conns", given)
+		}
+		address.RawQuery = query.Encode()
+		db, err := pg.Open(t.Context(), address.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := db.Config().MaxConns; got != want {
+			t.Errorf("with %q the pool holds %d", address.RawQuery, got)
+		}
+		db.Close()
 	}
 }
 

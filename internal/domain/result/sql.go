@@ -333,14 +333,15 @@ func (p *page) ofTypes() string {
 		SELECT r.* FROM results r WHERE r.type = t.name AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
 }
 
-// testTypes are the types of tests; quizzes and assessments have their kind's name.
-var testTypes = []string{"ielts", "ielts_general", "toefl", "pte_academic", "pte_core", "oet", "gre", "gmat", "sat", "duolingo", "celpip",
+// TestTypes are the types of tests, as the catalog has them; quizzes and assessments have
+// their kind's name.
+var TestTypes = []string{"ielts", "ielts_general", "toefl", "pte_academic", "pte_core", "oet", "gre", "gmat", "sat", "duolingo", "celpip",
 	"adaptive_language", "dmat", "custom"}
 
 func typesOf(kinds []string) (types []string) {
 	for _, k := range kinds {
 		if k == "test" {
-			types = append(types, testTypes...)
+			types = append(types, TestTypes...)
 		} else {
 			types = append(types, k)
 		}

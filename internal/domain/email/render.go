@@ -8,9 +8,9 @@ import (
 	texttemplate "text/template"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
 )
 
 // Text is a rendered mail.
@@ -167,10 +167,5 @@ func initial(name string) string {
 
 // line keeps a value from breaking the lines of a plain text.
 func line(s string) string {
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "\uFFFD")
-	}
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
-	}), " ")
+	return mail.OneLine(strings.ToValidUTF8(s, "\uFFFD"))
 }

@@ -280,7 +280,7 @@ func TestNamesCannotForgeHeaders(t *testing.T) {
 		}
 	}
 	subject, err := new(mime.WordDecoder).DecodeHeader(parsed.Header.Get("Subject"))
-	if err != nil || subject != oneLine(evil) {
+	if err != nil || subject != OneLine(evil) {
 		t.Errorf("subject = %q, %v", subject, err)
 	}
 }

@@ -30,10 +30,10 @@ type Message struct {
 // it cannot begin a header line of its own.
 func compose(m Message) ([]byte, error) {
 	msg := gomail.NewMsg(gomail.WithCharset(gomail.CharsetUTF8), gomail.WithEncoding(gomail.EncodingQP))
-	msg.FromMailAddress(&netmail.Address{Name: oneLine(m.From.Name), Address: m.From.Address})
-	msg.ToMailAddress(&netmail.Address{Name: oneLine(m.To.Name), Address: m.To.Address})
-	msg.Subject(oneLine(m.Subject))
-	msg.SetMessageIDWithValue(oneLine(m.ID))
+	msg.FromMailAddress(&netmail.Address{Name: OneLine(m.From.Name), Address: m.From.Address})
+	msg.ToMailAddress(&netmail.Address{Name: OneLine(m.To.Name), Address: m.To.Address})
+	msg.Subject(OneLine(m.Subject))
+	msg.SetMessageIDWithValue(OneLine(m.ID))
 	msg.SetDateWithValue(m.Date)
 	msg.SetUserAgent("Registrar")
 	// Out-of-office assistants must not answer.
@@ -48,8 +48,8 @@ func compose(m Message) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// oneLine replaces every run of control characters and spaces by one space.
-func oneLine(s string) string {
+// OneLine replaces every run of control characters and spaces by one space.
+func OneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || r == '\u2028' || r == '\u2029'
 	}), " ")

@@ -210,7 +210,7 @@ func (s *Server) describe(err error) string {
 	case errors.As(err, &network) && network.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		text = "the mail server did not answer in time"
 	}
-	if text = oneLine(text); len(text) > 200 {
+	if text = OneLine(text); len(text) > 200 {
 		text = strings.ToValidUTF8(text[:197], "") + "..."
 	}
 	return text

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -119,10 +121,7 @@ func TestEnvelopeWritesTimestampsInTheURLsZone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event, err := id.ParseEvent("evt_0192f0c0000070008000000000000001")
-	if err != nil {
-		t.Fatal(err)
-	}
+	event := id.Event(uuid.MustParse("0192f0c0000070008000000000000001"))
 	stored := webhook.Stored{ID: event, Type: webhook.StudentJoined,
 		CreatedAt: time.Date(2026, 11, 21, 18, 45, 0, 0, time.UTC),
 		Data: []byte(`{"user_id":9007199254740993,"first_name":"2026-01-01T00:00:00+00:00","joined_at":"2026-11-21T18:45:00+00:00",` +

@@ -49,7 +49,10 @@ func NewEvent() Event { return Event(uuid.Must(uuid.NewV7())) }
 // NewDelivery draws a delivery id.
 func NewDelivery() Delivery { return Delivery(uuid.Must(uuid.NewV7())) }
 
-func (e Event) String() string    { return eventPrefix + hex.EncodeToString(e[:]) }
+// String is the wire form: evt_ and 32 hexadecimal digits.
+func (e Event) String() string { return eventPrefix + hex.EncodeToString(e[:]) }
+
+// String is the wire form: dlv_ and 32 hexadecimal digits.
 func (d Delivery) String() string { return deliveryPrefix + hex.EncodeToString(d[:]) }
 
 // MarshalText writes the wire form.
@@ -78,22 +81,11 @@ func (d *Delivery) ScanUUID(v pgtype.UUID) error { *d = v.Bytes; return nil }
 
 // ParseDelivery reads the wire form; anything else is NotFound, as no such row can exist.
 func ParseDelivery(s string) (Delivery, error) {
-	u, err := parse(deliveryPrefix, s)
-	return Delivery(u), err
-}
-
-// ParseEvent reads the wire form; anything else is NotFound.
-func ParseEvent(s string) (Event, error) {
-	u, err := parse(eventPrefix, s)
-	return Event(u), err
-}
-
-func parse(prefix, s string) (uuid.UUID, error) {
-	digits, ok := strings.CutPrefix(s, prefix)
+	digits, ok := strings.CutPrefix(s, deliveryPrefix)
 	if ok && len(digits) == 32 {
 		if u, err := uuid.Parse(digits); err == nil {
-			return u, nil
+			return Delivery(u), nil
 		}
 	}
-	return uuid.Nil, fault.New(fault.NotFound, "not_found", "there is nothing with the id %q", s)
+	return Delivery{}, fault.New(fault.NotFound, "not_found", "there is nothing with the id %q", s)
 }

@@ -101,13 +101,18 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if err != nil {
 		return err
 	}
-	options := stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true,
+	options := stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true, Settings: logSettings,
 		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.logs(r), "postgres.log")}
 	if h.kept != "" {
 		options.Dir, options.Settings = filepath.Join(h.kept, "postgres"), estateSettings
 	}
 	if h.postgres, err = stack.StartPostgres(ctx, options); err != nil {
 		return err
+	}
+	if h.kept == "" {
+		if err := fillLog(ctx, h.postgres.URL("postgres")); err != nil {
+			return err
+		}
 	}
 	h.redis, err = stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: ports[1], LogFile: filepath.Join(h.dir, "redis.log")})
 	if err != nil {

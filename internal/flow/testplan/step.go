@@ -3,6 +3,7 @@ package testplan
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -21,8 +22,17 @@ type work struct {
 	entries []plan.Entry // of its history, likewise
 }
 
-// Step decides the plan that an owed task is about.
+// Step decides the plan that an owed task is about. One that cannot be decided is tried
+// again later, and later each time.
 func (o *Office) Step(ctx context.Context, ref task.Outbox) error {
+	err := o.stepOwed(ctx, ref)
+	if err == nil || errors.Is(err, outbox.ErrLost) || ctx.Err() != nil || pg.Away(err) {
+		return err
+	}
+	return errors.Join(err, outbox.Later(ctx, o.DB, ref, o.Clock().Add(backoff(ref.Claim-1))))
+}
+
+func (o *Office) stepOwed(ctx context.Context, ref task.Outbox) error {
 	return o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		owed, err := outbox.Load(ctx, tx, ref)
 		if err != nil {

@@ -77,3 +77,46 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// A plan that cannot be decided does not keep a worker busy, and is decided once it can be.
+func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 5)
+	s.set(begin())
+	s.exec(`UPDATE plans SET time_zone = 'Mars/Olympus'`)
+	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrolments(t.Context(), tx, 1, s.now, 1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(after time.Duration) (tried bool, err error) {
+		t.Helper()
+		s.now = s.now.Add(after)
+		owed, err := outbox.Claim(t.Context(), s.DB, task.PlanStep, s.now, 20*time.Second, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(owed) == 0 {
+			return false, nil
+		}
+		return true, s.Step(t.Context(), task.Outbox{Task: owed[0].ID, Claim: owed[0].Claim})
+	}
+	for n, pause := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		if n > 0 {
+			if tried, err := try(pause - time.Second); tried {
+				t.Fatalf("it is tried after %s again: %v", pause-time.Second, err)
+			}
+			pause = time.Second
+		}
+		if tried, err := try(pause); !tried || err == nil {
+			t.Fatalf("try %d: %v, %v", n, tried, err)
+		}
+	}
+	s.exec(`UPDATE plans SET time_zone = 'Asia/Kolkata'`)
+	if tried, err := try(8 * time.Minute); !tried || err != nil {
+		t.Fatal(tried, err)
+	}
+	if n := s.count("outbox_tasks WHERE kind = 'plan.step'"); n != 0 {
+		t.Errorf("%d steps are owed still", n)
+	}
+}

@@ -49,4 +49,9 @@ func TestStaffSteerPlansOverThePlatformAPI(t *testing.T) {
 	e.Platform.Post(t, which+"official-result", `{"score": 7.5, "date": "2026-11-20"}`).Want(t, 200)
 	e.Platform.Post(t, which+"official-result", `{"score": 7.4, "date": "2026-11-20"}`).WantFault(t, 400, "off_scale", "score")
 	e.Platform.Post(t, "plans/99999/pause", ``).Want(t, 404)
+	north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts", "target_score_plan": {"test_plan": false}}`).Want(t, 200)
+	for _, action := range []string{"pause", "resume", "skip-test", "open-test"} {
+		e.Platform.Post(t, which+action, ``).WantFault(t, 409, "plan_is_closed", "")
+	}
+	e.Platform.Post(t, which+"official-result", `{"score": 8, "date": "2026-11-21"}`).Want(t, 200) // the one thing that a closed plan takes
 }

@@ -2,14 +2,17 @@ package rest_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 )
@@ -139,6 +142,34 @@ func TestAKeyIsLimitedInItsRate(t *testing.T) {
 		t.Errorf("header = %v", a.Header)
 	}
 	north.ReadOnly.Get(t, "ping/").Want(t, 200) // another key
+}
+
+func TestEveryOperationIsLimitedInItsRate(t *testing.T) {
+	t.Parallel()
+	rdb := queuetest.New(t)
+	e := apitest.New(t, func(d *server.Deps) { d.Redis, d.Rate = rdb, rest.Rate{PerSecond: 1, Burst: 1} })
+	north := e.Organization(t, "north")
+	north.Full.Get(t, "ping/").Want(t, 200)
+	keys, err := rdb.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	// The next call may come in an hour.
+	if err := errors.Join(rdb.IncrByFloat(t.Context(), keys[0], 3600).Err(), rdb.Persist(t.Context(), keys[0]).Err()); err != nil {
+		t.Fatal(err)
+	}
+	document, err := apicheck.New(openapi.Partner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, operation := range document.Operations() {
+		method, path, _ := strings.Cut(operation, " ")
+		var body any
+		if method == "POST" {
+			body = `{}`
+		}
+		north.Full.Do(t, method, path, body).WantFault(t, 429, "rate_limited", "")
+	}
 }
 
 func TestWithoutRedisNothingIsLimited(t *testing.T) {

@@ -270,6 +270,9 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	if got := e.Platform.Get(t, one).Want(t, 200).Object(t)["state"]; got != "undone" {
 		t.Error(got)
 	}
+	before := send(t, snapshot, "text/csv", three, 202)
+	send(t, snapshot, "text/csv", full, 200)
+	e.Platform.Post(t, fmt.Sprintf("%s/%d/approve", runs, before.RunID), nil).WantFault(t, 409, "run_outdated", "")
 	again := send(t, snapshot, "text/csv", three, 202)
 	if got := e.Platform.Post(t, fmt.Sprintf("%s/%d/discard", runs, again.RunID), nil).Want(t, 200).Object(t); got["state"] != "discarded" {
 		t.Fatal(got)
@@ -309,5 +312,22 @@ func TestHostileRosters(t *testing.T) {
 		default:
 			t.Run(f.Name, func(t *testing.T) { answer.Want(t, 200) })
 		}
+	}
+}
+
+func TestRosterImportsAreBounded(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	fields := map[string]string{}
+	for i := range 21 {
+		fields[fmt.Sprintf("field%d", i)] = "x"
+	}
+	contentType, body := form(t, []byte(rosterHeader), fields, nil)
+	north.Full.With("Content-Type", contentType).Post(t, "roster/import/", body).WantFault(t, 400, "too_many_parts", "")
+	sql(t, e, `INSERT INTO roster_runs (organization_id, state, requested_by, created_at, updated_at) SELECT $1, 'queued', 'tests', now(), now() FROM generate_series(1, 8)`, north.ID)
+	busy := north.Full.With("Content-Type", "text/csv").Post(t, "roster/import/", rosterHeader)
+	if busy.WantFault(t, 503, "too_many_runs", ""); busy.Header.Get("Retry-After") == "" {
+		t.Error("it does not say when to send it again")
 	}
 }

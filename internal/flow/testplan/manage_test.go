@@ -1,13 +1,16 @@
 package testplan_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
 func TestStaffSteerAPlan(t *testing.T) {
@@ -57,4 +60,29 @@ func TestStaffSteerAPlan(t *testing.T) {
 	if got := s.events(); !slices.Contains(got, "platform paused") || !slices.Contains(got, "platform official_result") {
 		t.Errorf("%v", got)
 	}
+}
+
+func TestWhatStaffCannotDoToATest(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 9)
+	s.set(begin())
+	type action func(context.Context, id.Plan) (testplan.Listed, error)
+	want := func(code string, actions ...action) {
+		t.Helper()
+		for _, do := range actions {
+			if _, err := do(t.Context(), 1); code == "" && err != nil || code != "" && !fault.Has(err, code) {
+				t.Fatalf("%v, want %q", err, code)
+			}
+		}
+	}
+	want("", s.SkipTest, s.Pause) // the next one waits
+	want("plan_is_paused", s.OpenTest)
+	want("", s.Resume, s.OpenTest, s.Pause)
+	s.pass(5) // what was open is withdrawn
+	want("no_test", s.SkipTest, s.OpenTest)
+	want("", s.Resume, s.OpenTest)
+	s.exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
+	s.touch()
+	want("test_was_started", s.SkipTest, s.OpenTest)
 }

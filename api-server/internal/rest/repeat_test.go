@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
@@ -129,19 +130,27 @@ func TestAKeyIsLimitedInItsRate(t *testing.T) {
 	e := apitest.New(t, func(d *server.Deps) {
 		d.Redis, d.Rate = queuetest.New(t), rest.Rate{PerSecond: 1, Burst: 3}
 	})
-	north := e.Organization(t, "north")
-	for left := 2; left >= 0; left-- {
-		h := north.Full.Get(t, "ping/").Want(t, 200).Header
-		if h.Get("RateLimit-Limit") != "3" || h.Get("RateLimit-Remaining") != fmt.Sprint(left) || h.Get("RateLimit-Reset") == "" {
-			t.Errorf("header = %v", h)
+	for n := 0; ; n++ {
+		north := e.Organization(t, fmt.Sprint("north-", n))
+		began := time.Now()
+		calls := []*apitest.Answer{north.Full.Get(t, "ping/"), north.Full.Get(t, "ping/"), north.Full.Get(t, "ping/"), north.Full.Post(t, provisionPath, `{}`)}
+		if time.Since(began) >= time.Second { // one more is allowed already
+			continue
 		}
+		for i, a := range calls[:3] {
+			h := a.Want(t, 200).Header
+			if h.Get("RateLimit-Limit") != "3" || h.Get("RateLimit-Remaining") != fmt.Sprint(2-i) || h.Get("RateLimit-Reset") == "" {
+				t.Errorf("header = %v", h)
+			}
+		}
+		refused := calls[3]
+		refused.WantFault(t, 429, "rate_limited", "")
+		if refused.Header.Get("Retry-After") == "" || refused.Header.Get("RateLimit-Remaining") != "0" {
+			t.Errorf("header = %v", refused.Header)
+		}
+		north.ReadOnly.Get(t, "ping/").Want(t, 200) // another key
+		return
 	}
-	a := north.Full.Post(t, provisionPath, `{}`)
-	a.WantFault(t, 429, "rate_limited", "")
-	if a.Header.Get("Retry-After") == "" || a.Header.Get("RateLimit-Remaining") != "0" {
-		t.Errorf("header = %v", a.Header)
-	}
-	north.ReadOnly.Get(t, "ping/").Want(t, 200) // another key
 }
 
 func TestEveryOperationIsLimitedInItsRate(t *testing.T) {

@@ -40,24 +40,26 @@ type Verdict struct {
 // Limiter applies rules. The nil Limiter allows everything.
 type Limiter struct {
 	redis   *redis_rate.Limiter
+	wait    time.Duration // for an answer
 	log     *slog.Logger
 	refused *prometheus.CounterVec
 	open    *prometheus.CounterVec
 	blind   atomic.Int64 // until then Redis is not asked; Unix nanoseconds
 }
 
-// patience is how long an answer is waited for, blindness how long Redis is then left alone.
+// Patience is how long a program waits for an answer, blindness how long Redis is then left alone.
 const (
-	patience  = 250 * time.Millisecond
+	Patience  = 250 * time.Millisecond
 	blindness = time.Second
 )
 
-// New makes a limiter over Redis; without one (nil) there are no limits.
-func New(rdb *redis.Client, reg prometheus.Registerer, log *slog.Logger) *Limiter {
+// New makes a limiter over Redis, which may take that long to answer; without one (nil) there are
+// no limits.
+func New(rdb *redis.Client, wait time.Duration, reg prometheus.Registerer, log *slog.Logger) *Limiter {
 	if rdb == nil {
 		return nil
 	}
-	l := &Limiter{redis: redis_rate.NewLimiter(rdb), log: log,
+	l := &Limiter{redis: redis_rate.NewLimiter(rdb), wait: wait, log: log,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_rate_limit_refusals_total",
 			Help: "What was refused because it came too often, by rule."}, []string{"rule"}),
 		open: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_rate_limit_unchecked_total",
@@ -75,7 +77,7 @@ func (l *Limiter) Take(ctx context.Context, r Rule, key string) Verdict {
 		l.open.WithLabelValues(r.Name).Inc()
 		return Verdict{Allowed: true}
 	}
-	asking, cancel := context.WithTimeout(ctx, patience)
+	asking, cancel := context.WithTimeout(ctx, l.wait)
 	defer cancel()
 	res, err := l.redis.Allow(asking, r.Name+":"+hex.EncodeToString(seal.Hash(key)[:16]),
 		redis_rate.Limit{Rate: r.Rate, Period: r.Period, Burst: r.Burst})

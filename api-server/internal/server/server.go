@@ -3,6 +3,7 @@
 package server
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -53,8 +54,9 @@ type Deps struct {
 	Suppressed      email.Domains // not mailed
 	Proxies         limit.Proxies // our own, in front of the partner API and the pages
 	SafeExamBrowser bool
-	InFlight        int       // requests at once, of each API
-	Rate            rest.Rate // of each API key; counted in Redis
+	InFlight        int           // requests at once, of each API
+	Rate            rest.Rate     // of each API key; counted in Redis
+	RedisPatience   time.Duration // how long Redis may take to count; 0 is limit.Patience
 }
 
 // APIs are the two routers, each for a port of its own.
@@ -71,7 +73,7 @@ func New(d Deps) APIs {
 	plans := &testplan.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
 		BrowserAvailable: d.SafeExamBrowser}
 	office := &provision.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
-	limits := limit.New(d.Redis, d.Registry, d.Log)
+	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
 		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,

@@ -109,14 +109,14 @@ func StartReady(ctx context.Context, p *Program, privatePort int) error {
 	if err := p.Start(); err != nil {
 		return err
 	}
-	if err := AwaitReady(ctx, p, privatePort); err != nil {
+	if err := awaitReady(ctx, p, privatePort); err != nil {
 		return errors.Join(err, p.Stop())
 	}
 	return nil
 }
 
-// AwaitReady waits, for a minute at most, until a started program is ready.
-func AwaitReady(ctx context.Context, p *Program, privatePort int) error {
+// awaitReady waits, for a minute at most, until a started program is ready.
+func awaitReady(ctx context.Context, p *Program, privatePort int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return p.Await(ctx, func(ctx context.Context) error {

@@ -145,9 +145,6 @@ func grade(n decimal.Number) string {
 	return "E"
 }
 
-// Scales lists the scales in the order of the contract's course types.
-func Scales() []Scale { return slices.Clone(scales) }
-
 // ScaleOf finds the scale of a test type.
 func ScaleOf(name string) (Scale, bool) {
 	i := slices.IndexFunc(scales, func(s Scale) bool { return s.Type == name })
@@ -157,7 +154,7 @@ func ScaleOf(name string) (Scale, bool) {
 	return scales[i], true
 }
 
-// TestTypes lists the types of tests.
+// TestTypes lists the types of tests, in the order of the contract's course types.
 func TestTypes() []string {
 	names := make([]string, len(scales))
 	for i, s := range scales {

@@ -2,9 +2,7 @@ package webhook
 
 import (
 	"fmt"
-	"maps"
 	"net/textproto"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -63,9 +61,6 @@ var causes = map[string]string{
 // ProxyAway is the cause of an attempt that did not get as far as Registrar's own egress
 // proxy. It says nothing about the receiver and does not count towards SwitchOffAfter.
 const ProxyAway = "proxy_away"
-
-// Causes lists the causes that are no HTTP status.
-func Causes() []string { return slices.Sorted(maps.Keys(causes)) }
 
 // Explain is one plain sentence about a cause and its fix.
 func Explain(cause string) string {

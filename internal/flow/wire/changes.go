@@ -49,7 +49,7 @@ func Changes(before, after Look, today clock.Date) []webhook.Event {
 	for _, e := range after.Held {
 		i := slices.IndexFunc(before.Held, func(b course.Enrolment) bool { return b.ID == e.ID })
 		if i < 0 {
-			n.add(webhook.EnrollmentCreated, after.Account, NewEnrolmentEvent(after.Account, e, today))
+			n.add(webhook.EnrollmentCreated, after.Account, newEnrolmentEvent(after.Account, e, today))
 			continue
 		}
 		n.change(after.Account, newPlace(before.Held[i], today), e)
@@ -66,7 +66,7 @@ func Expiring(l Look, today clock.Date) []webhook.Event {
 	n := news{today: today}
 	for _, e := range l.Held {
 		if left := e.DaysLeft(today); left > 0 && !l.Member.Role.Staff() {
-			data := NewEnrolmentEvent(l.Account, e, today)
+			data := newEnrolmentEvent(l.Account, e, today)
 			data.DaysLeft = left
 			n.add(webhook.EnrollmentExpiring, l.Account, data)
 		}
@@ -99,7 +99,7 @@ func (n *news) byCalendar(l Look) {
 // change adds the one event of an enrolment that was as then says: a move into an ended
 // standing is enrollment.ended alone, whatever else changed with it.
 func (n *news) change(a student.Account, then Place, e course.Enrolment) {
-	data := NewEnrolmentEvent(a, e, n.today)
+	data := newEnrolmentEvent(a, e, n.today)
 	now := data.Enrollment.Place
 	switch {
 	case now == then:

@@ -31,8 +31,8 @@ type Previous struct {
 	HasAccess      *bool            `json:"has_access,omitempty"`
 }
 
-// NewEnrolmentEvent shows an enrolment and its student.
-func NewEnrolmentEvent(a student.Account, e course.Enrolment, today clock.Date) EnrolmentEvent {
+// newEnrolmentEvent shows an enrolment and its student.
+func newEnrolmentEvent(a student.Account, e course.Enrolment, today clock.Date) EnrolmentEvent {
 	return EnrolmentEvent{Student: NewPerson(a),
 		Enrollment: EventEnrolment{Place: newPlace(e, today), CourseType: e.Course.Type}}
 }

@@ -14,7 +14,7 @@ import (
 // Sign is the signature, in base64, of a request to address (without its query) with the
 // parameters of query and form together. An oauth_signature among them is left out.
 func Sign(method, address string, params url.Values, consumerSecret, tokenSecret string) string {
-	mac := hmac.New(sha1.New, []byte(Escape(consumerSecret)+"&"+Escape(tokenSecret)))
+	mac := hmac.New(sha1.New, []byte(escape(consumerSecret)+"&"+escape(tokenSecret)))
 	mac.Write([]byte(base(method, address, params)))
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
@@ -28,7 +28,7 @@ func Verify(signature, method, address string, params url.Values, consumerSecret
 
 // base is the signature base string.
 func base(method, address string, params url.Values) string {
-	return strings.ToUpper(method) + "&" + Escape(baseAddress(address)) + "&" + Escape(normalize(params))
+	return strings.ToUpper(method) + "&" + escape(baseAddress(address)) + "&" + escape(normalize(params))
 }
 
 // baseAddress has scheme and host in lower case and no port that goes without saying.
@@ -57,7 +57,7 @@ func normalize(params url.Values) string {
 			continue
 		}
 		for _, v := range values {
-			pairs = append(pairs, pair{Escape(name), Escape(v)})
+			pairs = append(pairs, pair{escape(name), escape(v)})
 		}
 	}
 	slices.SortFunc(pairs, func(a, b pair) int {
@@ -73,9 +73,9 @@ func normalize(params url.Values) string {
 	return strings.Join(texts, "&")
 }
 
-// Escape is the percent-encoding of RFC 5849, section 3.6: all but letters, digits and
+// escape is the percent-encoding of RFC 5849, section 3.6: all but letters, digits and
 // "-", ".", "_", "~", with hexadecimal digits in upper case.
-func Escape(s string) string {
+func escape(s string) string {
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
 	for i := range len(s) {

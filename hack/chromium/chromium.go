@@ -71,10 +71,20 @@ func (b *Browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
+	err := chromedp.Do(ctx, actions...)
+	for replaced(err) && ctx.Err() == nil {
+		err = chromedp.Do(ctx, actions...)
+	}
+	if err != nil {
 		b.Screenshot("failed")
 		b.t.Fatal(err)
 	}
+}
+
+// replaced says whether a step found its element, and then another page, or another look of this
+// one, took its place before anything was done to it.
+func replaced(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Could not find node with given id")
 }
 
 // eval runs a script in the page, as a developer would in its console, and gives what it

@@ -291,7 +291,19 @@ func (b *Body) Object(field string) *Body {
 	return &Body{fields: fields, path: b.path + field + ".", faults: b.faults}
 }
 
+// Unencoded is Invalid for a body that is sent compressed or in another encoding.
+func Unencoded(r *http.Request) error {
+	encoding := strings.TrimSpace(r.Header.Get("Content-Encoding"))
+	if encoding == "" || strings.EqualFold(encoding, "identity") {
+		return nil
+	}
+	return fault.New(fault.Invalid, "unsupported_content_encoding", "Content-Encoding: %.40q is not taken; send the body as it is, without the header", encoding)
+}
+
 func readUpTo(w http.ResponseWriter, r *http.Request, maxMiB int) ([]byte, error) {
+	if err := Unencoded(r); err != nil {
+		return nil, err
+	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(maxMiB)<<20))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -304,7 +316,7 @@ func readUpTo(w http.ResponseWriter, r *http.Request, maxMiB int) ([]byte, error
 	case len(bytes.TrimSpace(text)) == 0:
 		return nil, fault.New(fault.Invalid, "body_missing", "the body is empty; send a JSON object")
 	}
-	return text, nil
+	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil // some editors begin UTF-8 so
 }
 
 // parseObject checks what encoding/json lets pass and PostgreSQL does not: broken UTF-8

@@ -58,6 +58,16 @@ func TestBodiesThatAreNoJSONObject(t *testing.T) {
 	if _, err := readBody(t, "a=1", "application/x-www-form-urlencoded"); err == nil || !strings.Contains(err.Error(), "Content-Type is application/x-www-form-urlencoded") {
 		t.Errorf("a form: %v", err)
 	}
+	if b, err := readBody(t, "\xef\xbb\xbf{\"a\": 1}", "application/json"); err != nil || !b.Has("a") {
+		t.Errorf("behind a byte order mark: %v", err)
+	}
+	for encoding, taken := range map[string]bool{"": true, "identity": true, "gzip": false, "br": false, "gzip, identity": false} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader("{}"))
+		r.Header.Set("Content-Encoding", encoding)
+		if _, err := ReadBody(httptest.NewRecorder(), r); (err == nil) != taken || err != nil && !fault.Has(err, "unsupported_content_encoding") {
+			t.Errorf("Content-Encoding %q: %v", encoding, err)
+		}
+	}
 	if _, err := readBody(t, "{}", ""); err != nil {
 		t.Errorf("without Content-Type: %v", err)
 	}

@@ -30,7 +30,9 @@ type query struct {
 
 // readQuery also reads tz, in which timestamps are written and dates are meant.
 func readQuery(r *http.Request) *query {
-	q := &query{values: r.URL.Query(), zone: time.UTC}
+	values, err := edge.Query(r)
+	q := &query{values: values, zone: time.UTC}
+	_ = q.faults.Add(err) // a fault or nil
 	if name := q.text("tz"); name != "" {
 		if zone, err := clock.Zone("tz", name); err != nil {
 			_ = q.faults.Add(err)
@@ -43,7 +45,15 @@ func readQuery(r *http.Request) *query {
 
 func (q *query) err() error { return q.faults.Err() }
 
-func (q *query) text(name string) string { return strings.TrimSpace(q.values.Get(name)) }
+func (q *query) text(name string) string { return strings.TrimSpace(q.get(name)) }
+
+// get is what was sent for name; of several values none is the one that is meant.
+func (q *query) get(name string) string {
+	if len(q.values[name]) > 1 && !q.faults.Has(name) {
+		q.bad(name, "sent_twice", "the query names it twice; send it once")
+	}
+	return q.values.Get(name)
+}
 
 func (q *query) bad(name, code, format string, args ...any) {
 	_ = q.faults.Add(fault.Field(name, code, name+": "+format, args...))
@@ -91,7 +101,7 @@ func (q *query) email() student.Email {
 	if !q.values.Has("email") {
 		return ""
 	}
-	address, err := student.ParseEmail(q.values.Get("email"))
+	address, err := student.ParseEmail(q.get("email"))
 	if err != nil {
 		_ = q.faults.Add(err) // a fault always
 		return ""
@@ -119,8 +129,11 @@ func (q *query) choice(name string, words ...string) string {
 
 // kinds reads one kind or several with commas between them; nil means all of them.
 func (q *query) kinds() []catalog.Kind {
+	if len(q.values["kind"]) > 1 {
+		q.bad("kind", "sent_twice", "the query names it twice; send several kinds with commas between them")
+	}
 	var kinds []catalog.Kind
-	for word := range strings.SplitSeq(q.values.Get("kind"), ",") {
+	for word := range strings.SplitSeq(q.get("kind"), ",") {
 		k := catalog.Kind(strings.ToLower(strings.TrimSpace(word)))
 		switch {
 		case k == "":
@@ -189,5 +202,9 @@ func (q *query) listOf(ctx context.Context, name string) page.List {
 
 // start reads the cursor, after all filters were read.
 func (s *Server) start(ctx context.Context, q *query, list string) (page.Position, error) {
-	return s.Cursors.Decode(ctx, q.listOf(ctx, list), q.text("cursor"))
+	cursor := q.text("cursor")
+	if err := q.err(); err != nil {
+		return page.Position{}, err
+	}
+	return s.Cursors.Decode(ctx, q.listOf(ctx, list), cursor)
 }

@@ -122,3 +122,43 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		t.Errorf("Allow = %q", got)
 	}
 }
+
+// A parameter that cannot be read, or that is sent twice, must not quietly choose nothing.
+func TestQueriesThatCannotBeMeant(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	all := north.Full.Freely()
+	for _, query := range []string{"email=ana%zz@institute.org", "email=ana%", "limit=1;status=active", "email=ana@institute.org;x"} {
+		for _, path := range []string{"students/", "results/", "assignments/", "catalog/", "activity/daily/", "progress/daily/"} {
+			all.Get(t, path+"?"+query).WantFault(t, 400, "invalid_query", "")
+		}
+	}
+	e.Platform.Freely().Get(t, "plans?organization=north&user_id=%zz").WantFault(t, 400, "invalid_query", "")
+	e.Partner("").Freely().Get(t, "students/?email=%zz").WantFault(t, 401, "missing_api_key", "")
+	for path, field := range map[string]string{
+		"students/?limit=1&limit=2": "limit", "students/?email=a@institute.org&email=b@institute.org": "email", "students/?status=active&status=": "status",
+		"students/?course_id=1&course_id=2": "course_id", "results/?kind=test&kind=quiz": "kind", "results/?cursor=&cursor=": "cursor",
+		"results/?since=2026-11-01&since=2026-11-02": "since", "progress/daily/?tz=UTC&tz=Asia/Kolkata": "tz", "activity/daily/?from=2026-11-01&from=2026-11-02": "from",
+	} {
+		if f := all.Get(t, path).WantFault(t, 400, "sent_twice", field); len(f.Errors) != 1 {
+			t.Errorf("%s: %+v", path, f.Errors)
+		}
+	}
+	all.Get(t, "students/?unknown=1&unknown=2").Want(t, 200)
+	all.Get(t, "courses/?unknown=%zz").Want(t, 200) // it has no parameters
+}
+
+// What is wrong a hundred thousand times is told a hundred times.
+func TestAnswersToHostileListsStaySmall(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	for _, lists := range []string{`"courses": [` + strings.Repeat(`{},`, 100_000) + `{}]`, `"course_ids": "` + strings.Repeat("a,", 100_000) + `"`,
+		`"courses": "ielts", "target_score_plan": {"extra_recipients": "` + strings.Repeat("a,", 100_000) + `"}`} {
+		a := north.Full.Post(t, provisionPath, `{"email": "ana@institute.org", "first_name": "Ana", `+lists+`}`).Want(t, 400)
+		if len(a.Body) > 100_000 {
+			t.Errorf("%.60s: an answer of %d bytes", lists, len(a.Body))
+		}
+	}
+}

@@ -61,6 +61,9 @@ type asked struct {
 
 // receiveRoster stores the request's file and hands it over as a run.
 func (s *Server) receiveRoster(r *http.Request) (id.RosterRun, error) {
+	if err := edge.Unencoded(r); err != nil {
+		return 0, err
+	}
 	p := principal(r.Context())
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if r.ContentLength > roster.MaxUpload+maxPart*maxParts {

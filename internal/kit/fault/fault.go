@@ -109,8 +109,12 @@ func Has(err error, code string) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// List gathers the faults of one request, so that a caller learns all of them at once.
-// The zero value is ready.
+// Most is how many faults a List keeps: a request with very many entries that are wrong
+// must not become an answer of many times its size.
+const Most = 100
+
+// List gathers the faults of one request, so that a caller learns all of them at once;
+// beyond the first Most they are dropped. The zero value is ready.
 type List struct{ all []*Error }
 
 // Add takes a fault; nil and errors that are no faults are told apart by the result:
@@ -123,7 +127,10 @@ func (l *List) Add(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	l.all = append(l.all, e.All()...)
+	if room := Most - len(l.all); room > 0 {
+		all := e.All()
+		l.all = append(l.all, all[:min(len(all), room)]...)
+	}
 	return nil
 }
 

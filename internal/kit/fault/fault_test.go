@@ -49,6 +49,19 @@ func TestListKeepsOrderAndReturnsStrangers(t *testing.T) {
 	}
 }
 
+func TestListKeepsTheFirstFaultsAlone(t *testing.T) {
+	var many, l fault.List
+	for i := range 3 * fault.Most {
+		_ = many.Add(fault.Field(fmt.Sprint(i), "one", "%d is wrong", i))
+	}
+	_ = l.Add(fault.Field("first", "one", "first is wrong"))
+	_ = l.Add(many.Err())
+	var e *fault.Error
+	if !errors.As(l.Err(), &e) || len(e.All()) != fault.Most || e.Field != "first" || e.All()[fault.Most-1].Field != fmt.Sprint(fault.Most-2) || l.Has(fmt.Sprint(fault.Most)) {
+		t.Fatalf("%d faults", len(e.All()))
+	}
+}
+
 func TestEveryKindHasItsOwnName(t *testing.T) {
 	seen := map[string]bool{}
 	for _, k := range fault.Kinds() {

@@ -26,8 +26,7 @@ func main() { os.Exit(obs.Main("operator", run)) }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 0 {
-		_, err := fmt.Fprint(stdout, "operator keeps WebhookEndpoints. It is configured by its environment, and KUBECONFIG:\n\n", env.Usage[config]())
-		return err
+		return env.Explain[config](stdout, "operator keeps WebhookEndpoints. It is configured by its environment, and KUBECONFIG:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -20,8 +19,7 @@ func main() { os.Exit(obs.Main("webhook-sender", run)) }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 0 {
-		_, err := fmt.Fprint(stdout, "webhook-sender delivers webhook events. It is configured by its environment:\n\n", env.Usage[config]())
-		return err
+		return env.Explain[config](stdout, "webhook-sender delivers webhook events. It is configured by its environment:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {

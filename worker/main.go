@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -26,8 +25,7 @@ const relayConns = 3
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 0 {
-		_, err := fmt.Fprint(stdout, "worker relays owed work and sends mails. It is configured by its environment:\n\n", env.Usage[config]())
-		return err
+		return env.Explain[config](stdout, "worker relays owed work and sends mails. It is configured by its environment:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {

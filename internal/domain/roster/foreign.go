@@ -66,7 +66,7 @@ func document(entries []*zip.File) string {
 }
 
 func errForeign(name, kind string) error {
-	return invalid("not_a_csv", "%s is %s; save the list as CSV and send that as people.csv, or a zip archive that holds it", name, kind)
+	return invalid("not_a_csv", "%s cannot be read as CSV, as it is %s; save the list as CSV and send that as people.csv, or a zip archive that holds it", name, kind)
 }
 
 // headerFaults are what reading the header of something else than CSV comes to.

@@ -12,7 +12,9 @@ package env
 import (
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/caarlos0/env/v11"
@@ -57,6 +59,16 @@ func Usage[T any]() string {
 		fmt.Fprintf(&b, "\n    %s\n", v.help)
 	}
 	return b.String()
+}
+
+// Explain is what a program that takes no arguments makes of some: for -h, --help or help
+// it writes about and Usage, and everything else is an error.
+func Explain[T any](w io.Writer, about string, args []string) error {
+	if len(args) > 1 || !slices.Contains([]string{"-h", "-help", "--help", "help"}, args[0]) {
+		return fmt.Errorf("unexpected argument %.100q: the environment configures this program; -h lists the variables", args[0])
+	}
+	_, err := fmt.Fprintf(w, "%s\n\n%s", about, Usage[T]())
+	return err
 }
 
 type variable struct {

@@ -78,3 +78,13 @@ NAMES
 		t.Fatalf("got:\n%s", got)
 	}
 }
+
+func TestExplain(t *testing.T) {
+	for args, right := range map[string]bool{"-h": true, "--help": true, "help": true, "-help": true, "serve": false, "--version": false, "-h more": false} {
+		var out strings.Builder
+		err := env.Explain[config](&out, "worker works.", strings.Fields(args))
+		if explained := out.String() == "worker works.\n\n"+env.Usage[config](); explained != right || (err == nil) != right {
+			t.Errorf("%s: %v, %q", args, err, out.String())
+		}
+	}
+}

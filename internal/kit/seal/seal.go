@@ -37,7 +37,15 @@ func Open(c Config) (*Box, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(text)
+	box, err := New(text)
+	if err != nil {
+		name := "SECRET_KEYSET"
+		if c.KeysetFile != "" {
+			name = "SECRET_KEYSET_FILE"
+		}
+		return nil, fmt.Errorf("%s: it is no Tink keyset in JSON, such as `api-server new-keyset` prints (%w)", name, err)
+	}
+	return box, nil
 }
 
 // Read gives the keyset that c names, in Tink's JSON form.

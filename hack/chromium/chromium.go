@@ -16,7 +16,9 @@
 package chromium
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +33,11 @@ import (
 )
 
 // limit is how long one step may take; it is no measure of speed.
-const limit = time.Minute
+const limit = 2 * time.Minute
+
+// look is how long a page is waited for before it is asked again: one that is about to be
+// replaced may never answer.
+const look = 30 * time.Second
 
 // Browser is one with a profile of its own.
 type Browser struct {
@@ -71,33 +77,91 @@ func (b *Browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
-	err := chromedp.Do(ctx, actions...)
-	for replaced(err) && ctx.Err() == nil {
-		err = chromedp.Do(ctx, actions...)
-	}
-	if err != nil {
-		b.Screenshot("failed")
-		b.t.Fatal(err)
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		b.fail(err)
 	}
 }
 
-// replaced says whether a step found its element, and then another page, or another look of this
-// one, took its place before anything was done to it.
-func replaced(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "Could not find node with given id")
+// fail stops the test with a picture and the words of the page where it happened.
+func (b *Browser) fail(why any) {
+	b.t.Helper()
+	b.Screenshot("failed")
+	ctx, cancel := context.WithTimeout(b.ctx, look)
+	defer cancel()
+	page, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`)) // as far as there is one
+	b.t.Fatalf("%v; on the page %s", why, page)
 }
 
 // eval runs a script in the page, as a developer would in its console, and gives what it
-// comes to.
+// comes to. A page that takes the place of the one that was asked is asked again.
 func eval[T any](b *Browser, script string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
-	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.t.Fatal(err)
+	for {
+		value, err := try[T](ctx, script)
+		if err == nil {
+			return value
+		}
+		if ctx.Err() != nil {
+			b.fail(err)
+		}
+		b.pause(ctx)
 	}
-	return value
+}
+
+func try[T any](ctx context.Context, script string) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, look)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+}
+
+// until looks at the page, or at whichever has taken its place, until the script is true.
+// It finds and does in one step, so that nothing changes between.
+func (b *Browser) until(what, script string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	for {
+		done, err := try[bool](ctx, script)
+		if done && err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			b.fail(fmt.Errorf("%s: not within %v (%w)", what, limit, cmp.Or(err, ctx.Err())))
+		}
+		b.pause(ctx)
+	}
+}
+
+func (b *Browser) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(20 * time.Millisecond):
+	}
+}
+
+// The scripts' own functions: what can be seen of what is found, and a click on it as a pointer
+// would make it, which something in front of it would catch.
+const functions = `
+	const seen = e => e.checkVisibility({visibilityProperty: true}) && e.getClientRects().length > 0;
+	const css = selector => [...document.querySelectorAll(selector)].filter(seen);
+	const xpath = path => {
+		const found = document.evaluate(path, document, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
+		return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(seen);
+	};
+	const click = e => {
+		if (!e || e.disabled) return false;
+		e.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
+		const box = e.getClientRects()[0], hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+		if (!hit || !(e.contains(hit) || hit.contains(e) && getComputedStyle(e).pointerEvents !== "none")) return false;
+		e.click();
+		return true;
+	};
+`
+
+func script(expression string) string {
+	return "(() => {" + functions + "return " + expression + ";})()"
 }
 
 // Visit opens the address; from then on, pages may also ask its host for things.
@@ -128,32 +192,32 @@ func (b *Browser) Fill(selector, text string) {
 // Press clicks the button, link or summary that says exactly text.
 func (b *Browser) Press(text string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.Search(`//*[self::a or self::button or self::summary][normalize-space()="`+text+`"]`), chromedp.NodeVisible))
+	b.until("press "+text, script("click(xpath("+quote(`//*[self::a or self::button or self::summary][normalize-space()="`+text+`"]`)+")[0])"))
 }
 
 // Click clicks what the CSS selector finds, once it can be seen.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
-	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	b.until("click "+selector, script("click(css("+quote(selector)+")[0])"))
 }
 
 // Await waits until what the CSS selector finds can be seen.
 func (b *Browser) Await(selector string) {
 	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
+	b.until("see "+selector, script("css("+quote(selector)+").length > 0"))
 }
 
 // AwaitText waits until the page shows text; after a press that leads to another page of
 // the same shape, it tells the two apart.
 func (b *Browser) AwaitText(text string) {
 	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.Search(`//body//*[contains(normalize-space(), "` + text + `")]`)))
+	b.until("read "+text, script("xpath("+quote(`//body//*[contains(normalize-space(), "`+text+`")]`)+").length > 0"))
 }
 
 // AwaitHeading waits until the page's heading is text.
 func (b *Browser) AwaitHeading(text string) {
 	b.t.Helper()
-	b.do(chromedp.WaitVisible(chromedp.Search(`//h1[normalize-space()="` + text + `"]`)))
+	b.until("read the heading "+text, script("xpath("+quote(`//h1[normalize-space()="`+text+`"]`)+").length > 0"))
 }
 
 // Size makes the window as large as a desktop's or a telephone's.
@@ -200,13 +264,8 @@ func (b *Browser) Text() string { b.t.Helper(); return b.TextOf("body") }
 // TextOf is what the element that the CSS selector finds shows.
 func (b *Browser) TextOf(selector string) string {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, limit)
-	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return text
+	b.Await(selector)
+	return eval[string](b, script("css("+quote(selector)+")[0].innerText"))
 }
 
 // Value is what the JavaScript expression gives, as a text.

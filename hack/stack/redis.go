@@ -102,9 +102,16 @@ func (r *Redis) end(how func(*Program) error) error {
 	if r.program != nil {
 		return how(r.program)
 	}
-	if r.inside != nil {
-		r.inside.Close()
-		r.inside = nil
+	if r.inside == nil {
+		return nil
+	}
+	r.inside.Close()
+	r.inside = nil
+	// A program that this process is just starting holds the listener, too, until it begins.
+	for deadline := time.Now().Add(redisStartsWithin); !PortFree(context.Background(), r.options.Port); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("port %d is still in use", r.options.Port)
+		}
 	}
 	return nil
 }

@@ -16,9 +16,7 @@
 package chromium
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,9 +33,9 @@ import (
 // limit is how long one step may take; it is no measure of speed.
 const limit = 2 * time.Minute
 
-// look is how long a page is waited for before it is asked again: one that is about to be
-// replaced may never answer.
-const look = 30 * time.Second
+// patience is how long a step may take before it is begun anew: one that waits for an element of
+// a page that was replaced meanwhile would wait for ever.
+const patience = 30 * time.Second
 
 // Browser is one with a profile of its own.
 type Browser struct {
@@ -77,91 +75,44 @@ func (b *Browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.fail(err)
+	var err error
+	for again := true; again; {
+		look, done := context.WithTimeout(ctx, patience)
+		err = chromedp.Do(look, actions...)
+		again = err != nil && ctx.Err() == nil && (replaced(err) || look.Err() != nil)
+		done()
+	}
+	if err != nil {
+		b.Screenshot("failed")
+		b.t.Fatalf("%v; on the page %s", err, b.shown())
 	}
 }
 
-// fail stops the test with a picture and the words of the page where it happened.
-func (b *Browser) fail(why any) {
-	b.t.Helper()
-	b.Screenshot("failed")
-	ctx, cancel := context.WithTimeout(b.ctx, look)
+// replaced says whether a step found its element, and then another page, or another look of this
+// one, took its place before anything was done to it.
+func replaced(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Could not find node with given id")
+}
+
+// shown is the address and the text of the page, as far as there is one.
+func (b *Browser) shown() string {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	page, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`)) // as far as there is one
-	b.t.Fatalf("%v; on the page %s", why, page)
+	text, _ := chromedp.Run(ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText`))
+	return text
 }
 
 // eval runs a script in the page, as a developer would in its console, and gives what it
-// comes to. A page that takes the place of the one that was asked is asked again.
+// comes to.
 func eval[T any](b *Browser, script string) T {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, limit)
 	defer cancel()
-	for {
-		value, err := try[T](ctx, script)
-		if err == nil {
-			return value
-		}
-		if ctx.Err() != nil {
-			b.fail(err)
-		}
-		b.pause(ctx)
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatal(err)
 	}
-}
-
-func try[T any](ctx context.Context, script string) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, look)
-	defer cancel()
-	return chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
-}
-
-// until looks at the page, or at whichever has taken its place, until the script is true.
-// It finds and does in one step, so that nothing changes between.
-func (b *Browser) until(what, script string) {
-	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, limit)
-	defer cancel()
-	for {
-		done, err := try[bool](ctx, script)
-		if done && err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			b.fail(fmt.Errorf("%s: not within %v (%w)", what, limit, cmp.Or(err, ctx.Err())))
-		}
-		b.pause(ctx)
-	}
-}
-
-func (b *Browser) pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(20 * time.Millisecond):
-	}
-}
-
-// The scripts' own functions: what can be seen of what is found, and a click on it as a pointer
-// would make it, which something in front of it would catch.
-const functions = `
-	const seen = e => e.checkVisibility({visibilityProperty: true}) && e.getClientRects().length > 0;
-	const css = selector => [...document.querySelectorAll(selector)].filter(seen);
-	const xpath = path => {
-		const found = document.evaluate(path, document, null, XPathResult.ORDERED_NODE_SNAPSHOT_TYPE, null);
-		return Array.from({length: found.snapshotLength}, (_, i) => found.snapshotItem(i)).filter(seen);
-	};
-	const click = e => {
-		if (!e || e.disabled) return false;
-		e.scrollIntoView({block: "center", inline: "center", behavior: "instant"});
-		const box = e.getClientRects()[0], hit = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-		if (!hit || !(e.contains(hit) || hit.contains(e) && getComputedStyle(e).pointerEvents !== "none")) return false;
-		e.click();
-		return true;
-	};
-`
-
-func script(expression string) string {
-	return "(() => {" + functions + "return " + expression + ";})()"
+	return value
 }
 
 // Visit opens the address; from then on, pages may also ask its host for things.
@@ -192,32 +143,32 @@ func (b *Browser) Fill(selector, text string) {
 // Press clicks the button, link or summary that says exactly text.
 func (b *Browser) Press(text string) {
 	b.t.Helper()
-	b.until("press "+text, script("click(xpath("+quote(`//*[self::a or self::button or self::summary][normalize-space()="`+text+`"]`)+")[0])"))
+	b.do(chromedp.Click(chromedp.Search(`//*[self::a or self::button or self::summary][normalize-space()="`+text+`"]`), chromedp.NodeVisible))
 }
 
 // Click clicks what the CSS selector finds, once it can be seen.
 func (b *Browser) Click(selector string) {
 	b.t.Helper()
-	b.until("click "+selector, script("click(css("+quote(selector)+")[0])"))
+	b.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
 // Await waits until what the CSS selector finds can be seen.
 func (b *Browser) Await(selector string) {
 	b.t.Helper()
-	b.until("see "+selector, script("css("+quote(selector)+").length > 0"))
+	b.do(chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
 // AwaitText waits until the page shows text; after a press that leads to another page of
 // the same shape, it tells the two apart.
 func (b *Browser) AwaitText(text string) {
 	b.t.Helper()
-	b.until("read "+text, script("xpath("+quote(`//body//*[contains(normalize-space(), "`+text+`")]`)+").length > 0"))
+	b.do(chromedp.WaitVisible(chromedp.Search(`//body//*[contains(normalize-space(), "` + text + `")]`)))
 }
 
 // AwaitHeading waits until the page's heading is text.
 func (b *Browser) AwaitHeading(text string) {
 	b.t.Helper()
-	b.until("read the heading "+text, script("xpath("+quote(`//h1[normalize-space()="`+text+`"]`)+").length > 0"))
+	b.do(chromedp.WaitVisible(chromedp.Search(`//h1[normalize-space()="` + text + `"]`)))
 }
 
 // Size makes the window as large as a desktop's or a telephone's.
@@ -264,8 +215,13 @@ func (b *Browser) Text() string { b.t.Helper(); return b.TextOf("body") }
 // TextOf is what the element that the CSS selector finds shows.
 func (b *Browser) TextOf(selector string) string {
 	b.t.Helper()
-	b.Await(selector)
-	return eval[string](b, script("css("+quote(selector)+")[0].innerText"))
+	ctx, cancel := context.WithTimeout(b.ctx, limit)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Text(chromedp.CSS(selector)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return text
 }
 
 // Value is what the JavaScript expression gives, as a text.

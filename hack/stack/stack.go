@@ -144,7 +144,7 @@ func FreePort(ctx context.Context) (int, error) {
 	const lowest, highest = 20000, 32000
 	for range 200 {
 		port := lowest + rand.IntN(highest-lowest)
-		if PortFree(ctx, port) && reservePort(ctx, port) {
+		if ReservePort(ctx, port) {
 			return port, nil
 		}
 	}
@@ -158,8 +158,12 @@ var reserved struct {
 	sockets []net.PacketConn
 }
 
-// reservePort takes the port, unless another process, or a call before, has it.
-func reservePort(ctx context.Context, port int) bool {
+// ReservePort takes a port for this process, as FreePort does, unless something listens on it or
+// another process, or a call before, has it.
+func ReservePort(ctx context.Context, port int) bool {
+	if !PortFree(ctx, port) {
+		return false
+	}
 	socket, err := new(net.ListenConfig).ListenPacket(ctx, "udp", hostPort(port))
 	if err != nil {
 		return false

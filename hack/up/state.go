@@ -133,7 +133,7 @@ func (st *state) choosePort(ctx context.Context, name string, taken map[int]stri
 		return port, nil
 	}
 	for _, port := range []int{st.Ports[name], preferred[name]} {
-		if port != 0 && taken[port] == "" && stack.PortFree(ctx, port) {
+		if port != 0 && taken[port] == "" && stack.ReservePort(ctx, port) {
 			return port, nil
 		}
 	}

@@ -55,6 +55,9 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 // Start starts a stopped or killed server again, empty, on the same port.
 func (r *Redis) Start(ctx context.Context) error {
 	if r.program == nil {
+		if err := awaitPort(ctx, r.options.Port); err != nil {
+			return err
+		}
 		r.inside = miniredis.NewMiniRedis()
 		r.inside.ClockTTL(true)
 		return r.inside.StartAddr(r.addr())
@@ -66,6 +69,23 @@ func (r *Redis) Start(ctx context.Context) error {
 	defer cancel()
 	if err := r.program.Await(ctx, r.ping); err != nil {
 		return errors.Join(err, r.program.Stop())
+	}
+	return nil
+}
+
+// awaitPort waits until a listener of this process has let its port go: a program that is just
+// being started holds it, too, until it begins.
+func awaitPort(ctx context.Context, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, redisStartsWithin)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !PortFree(ctx, port) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("port %d is in use: %w", port, ctx.Err())
+		case <-tick.C:
+		}
 	}
 	return nil
 }
@@ -107,12 +127,6 @@ func (r *Redis) end(how func(*Program) error) error {
 	}
 	r.inside.Close()
 	r.inside = nil
-	// A program that this process is just starting holds the listener, too, until it begins.
-	for deadline := time.Now().Add(redisStartsWithin); !PortFree(context.Background(), r.options.Port); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("port %d is still in use", r.options.Port)
-		}
-	}
 	return nil
 }
 

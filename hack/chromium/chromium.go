@@ -91,7 +91,7 @@ func (b *Browser) do(actions ...chromedp.Action[chromedp.Void]) {
 // replaced says whether a step found its element, and then another page, or another look of this
 // one, took its place before anything was done to it.
 func replaced(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "Could not find node with given id")
+	return strings.Contains(err.Error(), "Could not find node with given id")
 }
 
 // shown is the address and the text of the page, as far as there is one.

@@ -122,11 +122,10 @@ func (r *Redis) end(how func(*Program) error) error {
 	if r.program != nil {
 		return how(r.program)
 	}
-	if r.inside == nil {
-		return nil
+	if r.inside != nil {
+		r.inside.Close()
+		r.inside = nil
 	}
-	r.inside.Close()
-	r.inside = nil
 	return nil
 }
 

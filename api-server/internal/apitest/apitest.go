@@ -53,6 +53,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
 // PlatformKey is the platform API's key in tests, PublicURL the base of links.
@@ -85,7 +86,7 @@ var Start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // Each change may adjust the parts before the routers are made.
 func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	t.Helper()
-	e := &Env{DB: pgtest.New(t), Box: newBox(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
+	e := &Env{DB: pgtest.New(t), Box: sealtest.New(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
 	e.Keys = org.NewKeyring(e.DB)
 	mails := email.NewWatch(e.DB)
 	run(t, e.Keys.Run)
@@ -120,19 +121,6 @@ func run(t testing.TB, part func(context.Context) error) {
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-}
-
-func newBox(t testing.TB) *seal.Box {
-	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return box
 }
 
 func serve(t testing.TB, h http.Handler) string {

@@ -11,7 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
 // A client that hangs up while it is answered will ask again, and nothing but the first
@@ -63,14 +63,7 @@ func request(ctx context.Context) *http.Request {
 
 func newKeeper(t *testing.T) *idempotency.Keeper {
 	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	db := pgtest.New(t)
 	if _, err := db.Exec(t.Context(), `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)

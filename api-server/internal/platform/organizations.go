@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -17,17 +18,8 @@ type organizationBody struct {
 	Slug                 string           `json:"slug"`
 	Name                 string           `json:"name"`
 	LanguageTestsEnabled bool             `json:"language_tests_enabled"`
-	Defaults             defaultsBody     `json:"provisioning_defaults"`
+	Defaults             wire.Defaults    `json:"provisioning_defaults"`
 	CreatedAt            *clock.Timestamp `json:"created_at"`
-}
-
-type defaultsBody struct {
-	AccessMonths             int  `json:"default_access_months"`
-	GracePeriodDays          int  `json:"grace_period_days"`
-	StarterTestsPerCourse    int  `json:"starter_tests_per_course"`
-	VisibleTestsLimit        int  `json:"visible_tests_limit"`
-	SendWelcomeEmail         bool `json:"send_welcome_email_default"`
-	SetPasswordLinkValidDays int  `json:"set_password_link_valid_days"`
 }
 
 func (s *Server) putOrganization(w http.ResponseWriter, r *http.Request) error {
@@ -50,7 +42,7 @@ func (s *Server) putOrganization(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 	}
 	return edge.JSON(w, status, organizationBody{Status: "ok", ID: o.ID, Slug: o.Slug, Name: o.Name,
-		LanguageTestsEnabled: o.LanguageTestsEnabled, Defaults: defaultsBody(o.Defaults), CreatedAt: clock.Stamp(o.CreatedAt, time.UTC)})
+		LanguageTestsEnabled: o.LanguageTestsEnabled, Defaults: wire.Defaults(o.Defaults), CreatedAt: clock.Stamp(o.CreatedAt, time.UTC)})
 }
 
 func readOrganization(w http.ResponseWriter, r *http.Request) (org.Patch, error) {

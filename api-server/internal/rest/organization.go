@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
@@ -32,7 +33,7 @@ type organizationBody struct {
 		Prefix    string           `json:"prefix"`
 		CreatedAt *clock.Timestamp `json:"created_at"`
 	} `json:"api_key"`
-	Defaults defaultsBody `json:"provisioning_defaults"`
+	Defaults wire.Defaults `json:"provisioning_defaults"`
 	Counts   struct {
 		Courses            int `json:"courses"`
 		StudentsWithAccess int `json:"students_with_access"`
@@ -42,16 +43,6 @@ type organizationBody struct {
 		TestPlanCourseTypes      []string `json:"test_plan_course_types"`
 		SafeExamBrowserAvailable bool     `json:"safe_exam_browser_available"`
 	} `json:"target_score_plans"`
-}
-
-// defaultsBody has the fields of org.Defaults.
-type defaultsBody struct {
-	AccessMonths             int  `json:"default_access_months"`
-	GracePeriodDays          int  `json:"grace_period_days"`
-	StarterTestsPerCourse    int  `json:"starter_tests_per_course"`
-	VisibleTestsLimit        int  `json:"visible_tests_limit"`
-	SendWelcomeEmail         bool `json:"send_welcome_email_default"`
-	SetPasswordLinkValidDays int  `json:"set_password_link_valid_days"`
 }
 
 func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error {
@@ -68,7 +59,7 @@ func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error 
 	o := p.Organization
 	body.Organization.Name, body.Organization.Slug, body.Organization.LanguageTestsEnabled = o.Name, o.Slug, o.LanguageTestsEnabled
 	body.APIKey.Name, body.APIKey.Prefix, body.APIKey.CreatedAt = p.Key.Name, p.Key.Prefix, clock.Stamp(p.Key.CreatedAt, time.UTC)
-	body.Defaults = defaultsBody(o.Defaults)
+	body.Defaults = wire.Defaults(o.Defaults)
 	body.Counts.Courses, body.Counts.StudentsWithAccess = counts.Courses, counts.StudentsWithAccess
 	body.TargetScorePlans.TestPlanCourseTypes = planTypes(types)
 	body.TargetScorePlans.SafeExamBrowserAvailable = s.SafeExamBrowser

@@ -20,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -45,7 +46,7 @@ func newPost(t *testing.T, script mailtest.Script) *post {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Postman = &email.Postman{DB: p.db, Box: newBox(t), Server: server, Zone: time.UTC,
+	p.Postman = &email.Postman{DB: p.db, Box: sealtest.New(t), Server: server, Zone: time.UTC,
 		From:  netmail.Address{Address: "no-reply@saffron.school"},
 		Clock: func() time.Time { return p.now }, Log: slog.New(slog.NewTextHandler(&p.log, nil))}
 	return p
@@ -281,7 +282,7 @@ func TestAMailThatCannotBeWrittenWaits(t *testing.T) {
 	p := newPost(t, mailtest.Script{})
 	m := p.queue(welcome(p.org, p.user, "ada@saffron.school"))
 	right := p.Box
-	p.Box = newBox(t)
+	p.Box = sealtest.New(t)
 	p.deliver()
 	if r, _, sealed, owed := p.stored(m.ID); r.Status != email.Queued || !sealed || !owed || strings.Contains(r.Detail, "keyset") {
 		t.Fatalf("%+v, secrets %v, owed %v", r, sealed, owed)

@@ -14,24 +14,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
 var noon = time.Date(2026, 11, 5, 12, 0, 0, 0, time.UTC)
-
-func newBox(t *testing.T) *seal.Box {
-	t.Helper()
-	text, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return box
-}
 
 // newStudent stores an organization and an account.
 func newStudent(t *testing.T, db *pg.DB, address string) (id.Organization, id.User) {
@@ -86,7 +73,7 @@ func TestQueueStoresTheMailAndOwesItsSending(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	org, user := newStudent(t, db, "ada@saffron.school")
-	got := queue(t, db, email.Desk{Box: newBox(t)}, welcome(org, user, "ada@saffron.school"))
+	got := queue(t, db, email.Desk{Box: sealtest.New(t)}, welcome(org, user, "ada@saffron.school"))
 	if got.Status != email.Queued || got.Type != email.TypeWelcome || got.Detail == "" {
 		t.Fatalf("queued = %+v", got)
 	}
@@ -126,7 +113,7 @@ func latest(t *testing.T, db *pg.DB, org id.Organization, address string) (r ema
 func TestQueueSuppressesAddressesThatAreNotMailed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	desk := email.Desk{Box: newBox(t), Suppressed: email.Domains{"Demo.School ", ".sandbox.io", ""}}
+	desk := email.Desk{Box: sealtest.New(t), Suppressed: email.Domains{"Demo.School ", ".sandbox.io", ""}}
 	org, user := newStudent(t, db, "ada@saffron.school")
 	for address, want := range map[string]email.Status{
 		"a@example":               email.Suppressed,

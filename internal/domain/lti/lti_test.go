@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/oauth1"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -24,16 +24,9 @@ const address = "https://registrar.test/lti/launch/quiz/7"
 // office is a keeper with the organizations 1 (north) and 2 (south); north has a consumer.
 func office(t *testing.T) (k lti.Keeper, key, secret string) {
 	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	k = lti.Keeper{DB: pgtest.New(t), Box: box}
-	_, err = k.DB.Exec(t.Context(), `
+	_, err := k.DB.Exec(t.Context(), `
 		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
 			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
 		SELECT s, s, true, 6, 7, 2, 10, true, 7, now(), now() FROM unnest(ARRAY['north', 'south']) AS s`)

@@ -15,7 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
 // now is past the default clock of PostgreSQL's own columns by nothing: the rules take it
@@ -24,14 +24,7 @@ var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
 func newKeeper(t *testing.T) webhook.Keeper {
 	t.Helper()
-	text, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	policy := egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
 	return webhook.Keeper{DB: pgtest.New(t), Box: box, Policy: policy}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
 var (
@@ -41,14 +41,7 @@ func open(t testing.TB) *desk {
 
 func openOn(t testing.TB, db *pg.DB) *desk {
 	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	d := &desk{t: t, Office: &provision.Office{DB: db, Mail: email.Desk{Box: box}, Clock: clock.At(now), Zone: time.UTC,
 		PublicURL: "https://learn.test"}}
 	d.who = d.organization("north")

@@ -21,7 +21,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -37,14 +37,7 @@ type house struct {
 
 func open(t *testing.T) *house {
 	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	db, server := pgtest.New(t), mailtest.Start(t, mailtest.Script{}, mailtest.Options{})
 	to, err := mail.ParseServer(server.URL())
 	if err != nil {

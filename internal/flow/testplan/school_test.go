@@ -20,7 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -37,14 +37,7 @@ type school struct {
 
 func newSchool(t *testing.T) *school {
 	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	s := &school{t: t, now: start}
 	s.Office = &testplan.Office{DB: pgtest.New(t), Mail: email.Desk{Box: box}, Clock: func() time.Time { return s.now },
 		Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: "https://saffron.school", BrowserAvailable: true}
@@ -59,6 +52,7 @@ func newSchool(t *testing.T) *school {
 		s.exec(`INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at) VALUES ($1, $1, $2, 'Lovelace', 'api', now(), now())`, p.email, p.name)
 		s.exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at) VALUES (1, $1, $2, 'active', 'api', now(), now())`, i+1, p.role)
 	}
+	var err error
 	if s.student, err = student.Find(t.Context(), s.DB, 1); err != nil {
 		t.Fatal(err)
 	}

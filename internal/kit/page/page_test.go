@@ -13,24 +13,12 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
-
-func newBox(t *testing.T) *seal.Box {
-	t.Helper()
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return box
-}
 
 func newCursors(t *testing.T) (*page.Cursors, *pg.DB, *seal.Box) {
 	t.Helper()
-	db, box := pgtest.New(t), newBox(t)
+	db, box := pgtest.New(t), sealtest.New(t)
 	return page.New(db, box), db, box
 }
 
@@ -95,7 +83,7 @@ func TestAnotherKeysetDoesNotOpenTheKey(t *testing.T) {
 	if _, err := c.Encode(t.Context(), page.List{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := page.New(db, newBox(t)).Encode(t.Context(), page.List{}, nil); err == nil || fault.KindOf(err) != fault.Internal {
+	if _, err := page.New(db, sealtest.New(t)).Encode(t.Context(), page.List{}, nil); err == nil || fault.KindOf(err) != fault.Internal {
 		t.Errorf("%v", err)
 	}
 }

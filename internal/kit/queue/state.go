@@ -31,14 +31,11 @@ const (
 
 // TaskState says where the task is; Absent when the queue does not know it (any more).
 func (c *Client) TaskState(ctx context.Context, q Name, id string) (State, error) {
-	s, err := c.rdb.HGet(ctx, key(q, "t:"+id), "state").Result()
-	if errors.Is(err, redis.Nil) {
-		return Absent, nil
-	}
+	states, err := c.TaskStates(ctx, q, []string{id})
 	if err != nil {
-		return "", fmt.Errorf("state of task %s: %w", id, err)
+		return "", err
 	}
-	return State(s), nil
+	return states[0], nil
 }
 
 // TaskStates is TaskState for many, in their order and in one round trip.
@@ -52,13 +49,13 @@ func (c *Client) TaskStates(ctx context.Context, q Name, ids []string) ([]State,
 		return nil, fmt.Errorf("states of %d tasks: %w", len(ids), err)
 	}
 	states := make([]State, len(ids))
-	for i, answer := range answers {
-		s, err := answer.Result()
+	for i, id := range ids {
+		s, err := answers[i].Result()
 		switch {
 		case errors.Is(err, redis.Nil):
 			s = string(Absent)
 		case err != nil:
-			return nil, fmt.Errorf("state of task %s: %w", ids[i], err)
+			return nil, fmt.Errorf("state of task %s: %w", id, err)
 		}
 		states[i] = State(s)
 	}

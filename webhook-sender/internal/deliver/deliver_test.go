@@ -31,7 +31,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/webhook-sender/internal/deliver"
 )
@@ -48,14 +48,7 @@ type house struct {
 
 func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	t.Helper()
-	text, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	h := &house{db: pgtest.New(t)}
 	h.keeper = webhook.Keeper{DB: h.db, Box: box, Policy: loopback}
 	caller, err := deliver.NewCaller(policy, caFile, clock.System)

@@ -121,12 +121,7 @@ func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
 	return more, nil
 }
 
-func (o *Outbox) depth() int64 {
-	if o.Depth == 0 {
-		return defaultDepth
-	}
-	return o.Depth
-}
+func (o *Outbox) depth() int64 { return cmp.Or(o.Depth, defaultDepth) }
 
 // keep prolongs the claims that have run out of tasks that still wait on the queue. It looks
 // at as many as can wait there, and so at all that move could claim instead.

@@ -127,13 +127,13 @@ func (w *Webhooks) resolve(ctx context.Context) error {
 	if len(w.doubtful) == 0 {
 		return nil
 	}
+	states, err := w.Queue.TaskStates(ctx, queue.Webhook, w.doubtful)
+	if err != nil {
+		return err
+	}
 	var lost []string
-	for _, lease := range w.doubtful {
-		state, err := w.Queue.TaskState(ctx, queue.Webhook, lease)
-		if err != nil {
-			return err
-		}
-		if state == queue.Absent {
+	for i, lease := range w.doubtful {
+		if states[i] == queue.Absent {
 			lost = append(lost, lease)
 		}
 	}
@@ -156,15 +156,15 @@ func (w *Webhooks) sweep(ctx context.Context) error {
 	if err != nil || len(leases) == 0 {
 		return err
 	}
+	states, err := w.Queue.TaskStates(ctx, queue.Webhook, leases)
+	if err != nil {
+		return err // Redis is away: nothing is known, nothing is lost
+	}
 	var keep, lost []string
-	for _, lease := range leases {
-		state, err := w.Queue.TaskState(ctx, queue.Webhook, lease)
-		switch {
-		case err != nil:
-			return err // Redis is away: nothing is known, nothing is lost
-		case state == queue.Pending:
+	for i, lease := range leases {
+		if states[i] == queue.Pending {
 			keep = append(keep, lease)
-		default:
+		} else {
 			lost = append(lost, lease)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/worker/internal/relay"
 )
@@ -42,14 +42,7 @@ func newDesk(t *testing.T, change func(*desk, *relay.Webhooks)) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		t.Fatal(err)
-	}
-	box, err := seal.New(keyset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	box := sealtest.New(t)
 	url := "https://hooks.north-institute.org/"
 	keeper := webhook.Keeper{DB: d.db, Box: box, Policy: egress.New(egress.Config{})}
 	if _, _, err := keeper.Add(t.Context(), d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -32,10 +32,7 @@ type place struct {
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	text, err := seal.NewKeyset()
-	must(t, err)
-	box, err := seal.New(text)
-	must(t, err)
+	box := sealtest.New(t)
 	p := &place{t: t, db: pgtest.New(t), now: time.Now()}
 	p.keeper = webhook.Keeper{DB: p.db, Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}
 	must(t, p.db.QueryRow(t.Context(), `
@@ -43,6 +40,7 @@ func newPlace(t *testing.T) *place {
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
 		VALUES ('one', 'One', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&p.org))
 	address := "https://hooks.north-institute.org/"
+	var err error
 	p.url, _, err = p.keeper.Add(t.Context(), p.org, webhook.Settings{URL: &address}, p.now)
 	must(t, err)
 	return p

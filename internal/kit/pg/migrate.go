@@ -4,11 +4,16 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
+	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
@@ -16,27 +21,46 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
+const (
+	// lockPatience is how long a migration waits for a lock: as long as it waits, PostgreSQL
+	// lets nobody else at the table either.
+	lockPatience = "2s"
+	lockTimeout  = "lock_timeout"
+
+	// lockTries bounds how often a migration is tried whose locks others hold, with pauses of
+	// 1 to 10 s: some ten minutes.
+	lockTries = 55
+)
+
 // Migrate brings the schema of url to this program's version, one process at a time,
 // and reports each step to log. Migrations only go forward and are safe while the
-// previous program version is serving.
+// previous program version is serving, which waits no longer than lockPatience for one. A
+// migration without a transaction that was broken off is done again.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
-	db, err := sql.Open("pgx", url)
+	cfg, err := pgxpool.ParseConfig(url) // the programs' address may hold settings of their pools
 	if err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
-	defer func() { _ = db.Close() }()
-	provider, err := newProvider(db)
-	if err != nil {
+	cfg.ConnConfig.RuntimeParams["idle_session_timeout"] = "0" // who holds the lock says nothing for long
+	m := &migrator{db: stdlib.OpenDB(*cfg.ConnConfig), log: log}
+	defer func() { _ = m.db.Close() }()
+	hasty := cfg.ConnConfig.Copy()
+	if _, given := hasty.RuntimeParams[lockTimeout]; !given {
+		hasty.RuntimeParams[lockTimeout] = lockPatience
+	}
+	hastyDB := stdlib.OpenDB(*hasty)
+	defer func() { _ = hastyDB.Close() }()
+	if m.patient, err = newProvider(m.db); err != nil {
 		return err
 	}
-	results, err := provider.Up(ctx)
-	for _, r := range results {
-		log.InfoContext(ctx, "migrated", "version", r.Source.Version, "file", r.Source.Path, "duration", r.Duration.String())
+	if m.hasty, err = newProvider(hastyDB); err != nil {
+		return err
 	}
+	applied, err := m.alone(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
-	log.InfoContext(ctx, "schema is current", "version", RequiredVersion(), "applied", len(results))
+	log.InfoContext(ctx, "schema is current", "version", RequiredVersion(), "applied", applied)
 	return nil
 }
 
@@ -45,14 +69,130 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	locker, err := lock.NewPostgresSessionLocker()
+	return goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))
+}
+
+// migrator applies migrations: hastily those that keep others from a table, patiently those
+// that do not, but have to wait for every transaction that is older.
+type migrator struct {
+	db             *sql.DB
+	hasty, patient *goose.Provider
+	log            *slog.Logger
+}
+
+// alone applies what is pending while no other process does, and says how many those were.
+func (m *migrator) alone(ctx context.Context) (applied int, err error) {
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300)) // asks each second for five minutes
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return goose.NewProvider(goose.DialectPostgres, db, files,
-		goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true),
-		// Areas number their migrations in ranges of their own, so a later area may land first.
-		goose.WithAllowOutofOrder(true))
+	conn, err := m.db.Conn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := locker.SessionLock(ctx, conn); err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, locker.SessionUnlock(context.WithoutCancel(ctx), conn)) }()
+	// Areas number their migrations in ranges of their own, so any may be pending.
+	all, err := m.patient.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, migration := range all {
+		if migration.State != goose.StatePending {
+			continue
+		}
+		if err := m.apply(ctx, conn, migration.Source); err != nil {
+			return applied, err
+		}
+		applied++
+	}
+	return applied, nil
+}
+
+func (m *migrator) apply(ctx context.Context, conn *sql.Conn, source *goose.Source) error {
+	text, err := embedded.ReadFile("migrations/" + source.Path)
+	if err != nil {
+		return err
+	}
+	provider, tries := m.hasty, lockTries
+	if strings.Contains(string(text), "+goose NO TRANSACTION") {
+		if err := dropInvalid(ctx, conn, string(text)); err != nil {
+			return err
+		}
+		provider, tries = m.patient, 1
+	}
+	for pause := time.Second; ; pause = min(2*pause, 10*time.Second) {
+		result, err := provider.ApplyVersion(ctx, source.Version, true)
+		if err == nil {
+			m.log.InfoContext(ctx, "migrated", "version", source.Version, "file", source.Path, "duration", result.Duration.String())
+			return nil
+		}
+		if tries--; tries == 0 || !lockNotAvailable(err) {
+			return err
+		}
+		m.log.WarnContext(ctx, "others hold a lock that the migration needs; trying again", "version", source.Version, "file", source.Path,
+			"pause", pause.String(), "tries_left", tries, "oldest_transaction", oldestTransaction(ctx, conn))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+func lockNotAvailable(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "55P03"
+}
+
+// oldestTransaction is for a log: whom a migration probably waits for.
+func oldestTransaction(ctx context.Context, conn *sql.Conn) string {
+	var pid int
+	var name, began string
+	err := conn.QueryRowContext(ctx, `
+		SELECT pid, application_name, to_char(xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+		FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+		ORDER BY xact_start LIMIT 1`).Scan(&pid, &name, &began)
+	if err != nil {
+		return "unknown: " + err.Error()
+	}
+	return fmt.Sprintf("pid %d of %q, since %s", pid, name, began)
+}
+
+// dropInvalid drops what is left of indexes that a migration began to build beside the
+// work of others, and did not finish. Built with IF NOT EXISTS, they would stay so.
+func dropInvalid(ctx context.Context, conn *sql.Conn, migration string) error {
+	rows, err := conn.QueryContext(ctx, `
+		SELECT c.relname, i.indexrelid::regclass::text
+		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+		WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace`)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	var broken []string
+	for rows.Next() {
+		var name, quoted string
+		if err := rows.Scan(&name, &quoted); err != nil {
+			return err
+		}
+		if strings.Contains(migration, " "+name+" ON ") {
+			broken = append(broken, quoted)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for _, index := range broken {
+		if _, err := conn.ExecContext(ctx, "DROP INDEX CONCURRENTLY IF EXISTS "+index); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // RequiredVersion is the schema version that this program was built for: the highest

@@ -64,6 +64,10 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = defaultConns
 	}
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	cfg.ConnConfig.DialFunc = dialer(cfg.ConnConfig.ConnectTimeout)
 	// Days are reckoned in Go; timestamps travel as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// Short statements on many partitions look expensive enough to be compiled, and are not.

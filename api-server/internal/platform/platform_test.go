@@ -28,6 +28,21 @@ func TestWhoMayCall(t *testing.T) {
 	e.Platform.With("X-API-Key", "wrong").Get(t, "organizations/north/api-keys").Want(t, 200)
 }
 
+func TestQueriesThatSayTwoThings(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	c := e.Platform.Freely()
+	for _, path := range []string{"plans", "organizations/north/roster-runs", "organizations/north/webhook-endpoints/1/deliveries"} {
+		c.Get(t, path+"?limit=1;cursor=x").WantFault(t, 400, "invalid_query", "")
+		c.Get(t, path+"?status=%zz").WantFault(t, 400, "invalid_query", "")
+		f := c.Get(t, path+"?status=failed&limit=1&organization=south&status=pending&limit=2").WantFault(t, 400, "sent_twice", "limit")
+		if len(f.Errors) != 2 || f.Errors[1].Field != "status" {
+			t.Errorf("%s: %+v", path, f.Errors)
+		}
+	}
+}
+
 func TestPutOrganization(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -99,6 +99,30 @@ func TestASecondActivePlanForTheExamIsRefused(t *testing.T) {
 	}
 }
 
+// A type names a course only where the call has one of it; its id always does.
+func TestACourseTypeThatMeansSeveralCoursesIsRefused(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	var evening struct{ ID int }
+	e.Platform.Post(t, "organizations/north/courses", `{"name": "Evening", "course_type": "ielts"}`).Want(t, 201).Into(t, &evening)
+	call := func(course any) *apitest.Answer {
+		return north.Full.Post(t, provisionPath, fmt.Sprintf(`{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts, toefl", "course_ids": [%d],
+			"target_score_plan": {"course": "%v", "target_score": 7}}`, evening.ID, course))
+	}
+	for _, name := range []string{"ielts", "IELTS Academic"} {
+		f := call(name).WantFault(t, 400, "ambiguous_course", "target_score_plan.course")
+		if !strings.Contains(f.Error, "2 courses") || !strings.Contains(f.Error, "course id") {
+			t.Errorf("%s", f.Error)
+		}
+	}
+	north.Full.Get(t, "students/?email=ana@institute.org").Want(t, 404)
+	block := call(evening.ID).Want(t, 201).Object(t)["target_score_plan"].(map[string]any)
+	if fmt.Sprint(block["course_id"]) != fmt.Sprint(evening.ID) {
+		t.Errorf("%v", block)
+	}
+}
+
 func TestTheSafeExamBrowserIsRefusedWhereTheSiteHasNone(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, func(d *server.Deps) { d.SafeExamBrowser = false })

@@ -3,6 +3,8 @@ package rosterimport
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
@@ -19,11 +21,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// A batch is short, so that calls about the same people wait for a moment only, and the
-// locks that it holds leave room for those of others.
+// A batch is short, so that calls about the same people wait for a moment only. It locks up to
+// two addresses a person, and PostgreSQL as it comes has room for some 12,000 locks in all: six
+// batches at once, of as many workers, would leave none to others.
 const (
-	batchSize = 1000
-	seatBatch = 4000
+	batchSize     = 1000
+	seatBatch     = 4000
+	batchesAtOnce = 2
 )
 
 // applyPeople carries out the changes of people that are left.
@@ -175,6 +179,9 @@ func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 		if c.Effects.Has(roster.ChangeProfile) && c.BeforeEmail != c.Email {
 			addresses = append(addresses, c.BeforeEmail)
 		}
+	}
+	if err := pg.Lock(ctx, b.tx, pg.LockBatch, strconv.Itoa(rand.N(batchesAtOnce))); err != nil {
+		return err
 	}
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
 }

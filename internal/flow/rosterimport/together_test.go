@@ -158,3 +158,19 @@ func TestAnImportWaitsForCallsToAnAddressThatItReplaces(t *testing.T) {
 	commit(t, call)
 	want(t, <-done, roster.Applied, roster.Counts{Update: 1})
 }
+
+// However many workers import, PostgreSQL's room for locks is not filled with theirs.
+func TestTwoBatchesAtOnceTakeTheLocksOfTheirPeople(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	others := h.other(t, `SELECT pg_advisory_xact_lock(1051, hashtext(place)) FROM unnest(ARRAY['0', '1']) AS place`)
+	done := make(chan roster.Run, 1)
+	go func() { done <- h.run(t, people("s1,ana@institute.org,Ana,Lopez,")) }()
+	pgtest.AwaitBlocked(t, h.DB, others)
+	if held := h.text(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1001
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`); held != "0" {
+		t.Errorf("a third batch holds %s locks of addresses", held)
+	}
+	commit(t, others)
+	want(t, <-done, roster.Applied, roster.Counts{Create: 1})
+}

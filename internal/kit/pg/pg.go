@@ -201,6 +201,7 @@ const (
 
 	LockOrganization LockSpace = 1003 // one upsert an organization's slug
 	LockRoster       LockSpace = 1050 // whose turn it is among an organization's roster runs
+	LockBatch        LockSpace = 1051 // one batch of people's changes a place, of all organizations
 
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code

@@ -8,9 +8,9 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -77,7 +77,7 @@ func Hold(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) (
 
 // ErrLost means that the claim is no longer the task's current one: somebody else has
 // it, or it is done. Whatever was computed under it must not be saved.
-var ErrLost = fault.New(fault.Conflict, "claim_lost", "the task was handed to another worker")
+var ErrLost = errors.New("the task was handed to another worker")
 
 // Load reads the claimed task; ErrLost when the claim is not current any more.
 func Load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {

@@ -41,12 +41,15 @@ type workBody struct {
 	Score        *decimal.Number  `json:"score"`
 	MaxScore     *decimal.Number  `json:"max_score"`
 	Sections     json.RawMessage  `json:"sections"`
+	// SafeExamBrowser holds for the whole session of an assigned test (contract: safe_exam_browser).
+	SafeExamBrowser bool `json:"safe_exam_browser"`
 }
 
-func workOf(r result.Result) workBody {
+func workOf(o finalize.Outcome) workBody {
+	r := o.Result
 	b := workBody{Status: "ok", ResultID: r.Ref, Kind: r.Kind, UserID: r.User, ItemID: r.Item, Attempt: r.Attempt, State: r.State,
 		Final: r.State.Final(), StartedAt: stampOf(r.StartedAt), CompletedAt: stampOf(r.CompletedAt), ReleasedAt: stampOf(r.ReleasedAt),
-		Score: r.Score, MaxScore: r.MaxScore, Sections: r.Sections}
+		Score: r.Score, MaxScore: r.MaxScore, Sections: r.Sections, SafeExamBrowser: o.SafeExamBrowser}
 	if r.Assignment != 0 {
 		b.AssignmentID = new(assignment.Assignment{ID: r.Assignment, Kind: r.Kind}.Ref())
 	}
@@ -104,7 +107,7 @@ func (s *Server) putWork(w http.ResponseWriter, r *http.Request, read func(*edge
 	if o.New {
 		status = http.StatusCreated
 	}
-	return edge.JSON(w, status, workOf(o.Result))
+	return edge.JSON(w, status, workOf(o))
 }
 
 // states are the words for states, of each kind of work. A quiz is final when it is

@@ -316,6 +316,29 @@ func queueBrowser(b *pg.Batch, org id.Organization, user id.User, on bool, now t
 	b.Queue(`DELETE FROM plan_browsers WHERE organization_id = $1 AND user_id = $2`, org, user)
 }
 
+func settleSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
+	refs, users, begin := make([]string, len(sessions)), make([]id.User, len(sessions)), make([]bool, len(sessions))
+	for i, s := range sessions {
+		refs[i], users[i], begin[i] = s.Ref, s.User, s.Begins
+	}
+	rows, err := tx.Query(ctx, `
+		WITH begun AS (
+			INSERT INTO plan_browser_sessions (organization_id, ref)
+			SELECT b.organization_id, s.ref FROM unnest($2::text[], $3::bigint[], $4::bool[]) AS s(ref, usr, begins)
+			JOIN plan_browsers b ON b.organization_id = $1 AND b.user_id = s.usr
+			WHERE s.begins
+			ON CONFLICT DO NOTHING RETURNING ref
+		)
+		SELECT ref FROM begun UNION SELECT ref FROM plan_browser_sessions WHERE organization_id = $1 AND ref = ANY ($2)`, org, refs, users, begin)
+	if err != nil {
+		return nil, err
+	}
+	only := map[string]bool{}
+	var ref string
+	_, err = pgx.ForEachRow(rows, []any{&ref}, func() error { only[ref] = true; return nil })
+	return only, err
+}
+
 func queueEntry(b *pg.Batch, plan id.Plan, e Entry) {
 	if e.Detail == nil {
 		e.Detail = map[string]any{}

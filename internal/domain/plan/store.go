@@ -285,6 +285,22 @@ func SetSafeExamBrowser(b *pg.Batch, org id.Organization, user id.User, on bool,
 	queueBrowser(b, org, user, on, now)
 }
 
+// Session is the session of an assigned test, by the ref of its result.
+type Session struct {
+	Ref    string
+	User   id.User
+	Begins bool // now: whether its browser is free is settled here
+}
+
+// BrowserSessions says which sessions run only in the secure exam browser, and settles it
+// for those that begin (contract: safe_exam_browser; started tests are never changed).
+func BrowserSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
+	if len(sessions) == 0 {
+		return nil, nil //nolint:nilnil // of no sessions, none
+	}
+	return settleSessions(ctx, tx, org, sessions)
+}
+
 // StaffMember is somebody who may get results and alerts.
 type StaffMember struct {
 	Email string

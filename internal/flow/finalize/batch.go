@@ -183,6 +183,9 @@ func (b *batch) write(ctx context.Context, tx *pg.Tx) error {
 	if err := b.touchPlans(ctx, tx, changes); err != nil {
 		return err
 	}
+	if err := b.settleBrowsers(ctx, tx); err != nil {
+		return err
+	}
 	return result.Save(ctx, tx, b.org, changes, b.now)
 }
 
@@ -198,6 +201,21 @@ func (b *batch) touchPlans(ctx context.Context, tx *pg.Tx, changes []result.Chan
 		return nil
 	}
 	return plan.TouchTests(ctx, tx, b.org, b.now, tests...)
+}
+
+// settleBrowsers tells of sessions of assigned tests whether they need the secure exam browser.
+func (b *batch) settleBrowsers(ctx context.Context, tx *pg.Tx) error {
+	var sessions []plan.Session
+	for _, t := range b.targets {
+		if o := b.outcomes[t.index]; o.Err == nil && o.Result.Kind == string(catalog.Test) && o.Result.Assignment != 0 {
+			sessions = append(sessions, plan.Session{Ref: t.ref, User: o.Result.User, Begins: o.New})
+		}
+	}
+	only, err := plan.BrowserSessions(ctx, tx, b.org, sessions)
+	for _, t := range b.targets {
+		b.outcomes[t.index].SafeExamBrowser = only[t.ref]
+	}
+	return err
 }
 
 // events tells of what became final, of students in scope alone.

@@ -40,7 +40,10 @@ type Outcome struct {
 	Status Status
 	Result result.Result // as it is now; zero when rejected
 	New    bool
-	Err    error // a fault; of rejected ones
+	// SafeExamBrowser says that the session of an assigned test runs only in the secure exam
+	// browser, as was settled when it began.
+	SafeExamBrowser bool
+	Err             error // a fault; of rejected ones
 }
 
 // Status is what was done with a record.

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -42,7 +43,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
+	began, read := time.Now(), h.Clock()
 	target, dues, until, err := dispatch.Load(ctx, h.DB, lease)
 	loaded := time.Now()
 	if err != nil {
@@ -64,7 +65,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		obs.Past(due.Event.Traceparent, "webhook queue", queuedSince(ctx, began), began)
 		obs.Past(due.Event.Traceparent, "webhook load", began, loaded, "db.system.name", "postgresql")
 	}
-	outcomes := h.attempt(ctx, lease, target, messages)
+	outcomes, stopped := h.attempt(ctx, lease, target, read, messages)
 	left := len(messages) - len(outcomes)
 	if ctx.Err() != nil {
 		// Attempts that our own end cut off say nothing about the receiver; their lease
@@ -73,16 +74,25 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	}
 	attempted := time.Now()
 	if err := h.Recorder.Record(outcomes); err != nil {
-		return fmt.Errorf("recording lease %s: %w", lease.Lease, err)
+		return errors.Join(fmt.Errorf("recording lease %s: %w", lease.Lease, err), stopped)
 	}
 	for _, due := range dues[:min(len(dues), len(outcomes))] {
 		obs.Past(due.Event.Traceparent, "webhook record", attempted, time.Now(), "db.system.name", "postgresql")
 	}
 	h.Metrics.observe(outcomes)
 	if left > 0 {
-		_, err = dispatch.Release(ctx, h.DB, []string{lease.Lease})
+		err = h.giveBack(ctx, lease)
 	}
-	return err
+	return errors.Join(stopped, err)
+}
+
+// giveBack makes due again what was not attempted. Of a URL that is off by now nothing is
+// due: whoever switched it off may have skipped what waits before this was among it.
+func (h *Handler) giveBack(ctx context.Context, lease task.Deliver) error {
+	if _, err := dispatch.Release(ctx, h.DB, []string{lease.Lease}); err != nil {
+		return err
+	}
+	return webhook.Skip(ctx, h.DB, lease.Endpoint, h.Clock())
 }
 
 // queuedSince is when the handler's task was put in, or otherwise where that is not known.
@@ -93,8 +103,13 @@ func queuedSince(ctx context.Context, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []dispatch.Due) ([]message, error) {
+func (h *Handler) secretOf(ctx context.Context, target dispatch.Target) (string, error) {
 	secret, err := h.Box.Open(ctx, target.Secret, target.Place)
+	return string(secret), err
+}
+
+func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []dispatch.Due) ([]message, error) {
+	secret, err := h.secretOf(ctx, target)
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +123,16 @@ func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []di
 		if err != nil {
 			return nil, err
 		}
-		messages[i] = message{url: target.URL, secret: string(secret), due: due, body: body}
+		messages[i] = message{url: target.URL, secret: secret, due: due, body: body}
 	}
 	return messages, nil
 }
 
-func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, messages []message) []webhook.Outcome {
+// attempt attempts the messages to the target, which was read at the given time. An error
+// says why some were left; what was attempted before it has an outcome.
+func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, read time.Time, messages []message) ([]webhook.Outcome, error) {
 	if lease.InOrder {
-		return h.inOrder(ctx, lease, target, messages)
+		return h.inOrder(ctx, lease, target, read, messages)
 	}
 	outcomes := make([]webhook.Outcome, len(messages))
 	var wg sync.WaitGroup
@@ -123,25 +140,40 @@ func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispat
 		wg.Go(func() { outcomes[i] = h.one(ctx, lease, target, m) })
 	}
 	wg.Wait()
-	return outcomes
+	return outcomes, nil
 }
 
-// inOrder attempts one after the other until one fails or the lease, which was just
-// renewed, has no time left for another; what follows is given back.
-func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispatch.Target, messages []message) []webhook.Outcome {
-	var outcomes []webhook.Outcome
-	began := h.Clock()
+// lookAgain is how old what is known of a URL may be when an attempt begins: a new secret
+// or address holds from the very next one on, and quick receivers cost no statement each.
+const lookAgain = 50 * time.Millisecond
+
+// inOrder attempts one after the other until one fails, the URL is switched off or removed,
+// or the lease, which was just renewed, has no time left for another; what follows is given
+// back.
+func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispatch.Target, read time.Time, messages []message) (outcomes []webhook.Outcome, err error) {
+	began, secret := h.Clock(), messages[0].secret
 	for _, m := range messages {
-		if h.Clock().Sub(began) > renewTerm-startMargin {
+		now := h.Clock()
+		if now.Sub(began) > renewTerm-startMargin {
 			break
 		}
+		if now.Sub(read) > lookAgain {
+			if target, err = dispatch.Look(ctx, h.DB, lease.Endpoint); err != nil || !target.SwitchedOn {
+				return outcomes, err
+			}
+			if secret, err = h.secretOf(ctx, target); err != nil {
+				return outcomes, err
+			}
+			read = now
+		}
+		m.url, m.secret = target.URL, secret
 		o := h.one(ctx, lease, target, m)
 		outcomes = append(outcomes, o)
 		if o.Verdict != webhook.Delivered {
 			break
 		}
 	}
-	return outcomes
+	return outcomes, nil
 }
 
 func (h *Handler) one(ctx context.Context, lease task.Deliver, target dispatch.Target, m message) webhook.Outcome {

@@ -140,23 +140,32 @@ func renew(ctx context.Context, q pg.Querier, leases []string, until time.Time) 
 	return tag.RowsAffected(), err
 }
 
+const targetRow = `
+	SELECT e.url, e.time_zone, e.switched_on, e.secret_version, s.sealed, o.id, o.slug, o.name
+	FROM webhook_endpoints e
+	JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
+	JOIN organizations o ON o.id = e.organization_id
+	WHERE e.id = $1`
+
+func scanTarget(row pgx.Row, endpoint id.Endpoint) (t Target, err error) {
+	var version int
+	err = row.Scan(&t.URL, &t.Zone, &t.SwitchedOn, &version, &t.Secret, &t.From.ID, &t.From.Slug, &t.From.Name)
+	t.Place = webhook.SecretPlace(endpoint, version)
+	return t, err
+}
+
 // load reads target and deliveries in one round trip. The bounds on id let PostgreSQL
 // leave out the partitions of other days.
 func load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, time.Time, error) {
 	var (
-		target  Target
-		version int
-		dues    []Due
-		until   time.Time
-		batch   pgx.Batch
+		target Target
+		dues   []Due
+		until  time.Time
+		batch  pgx.Batch
 	)
-	batch.Queue(`
-		SELECT e.url, e.time_zone, e.secret_version, s.sealed, o.id, o.slug, o.name
-		FROM webhook_endpoints e
-		JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
-		JOIN organizations o ON o.id = e.organization_id
-		WHERE e.id = $1`, d.Endpoint).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&target.URL, &target.Zone, &version, &target.Secret, &target.From.ID, &target.From.Slug, &target.From.Name)
+	batch.Queue(targetRow, d.Endpoint).QueryRow(func(row pgx.Row) (err error) {
+		target, err = scanTarget(row, d.Endpoint)
+		return err
 	})
 	ids, least, most := bounds(d.Deliveries)
 	batch.Queue(`
@@ -177,7 +186,6 @@ func load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	if pg.None(err) {
 		return Target{}, nil, time.Time{}, nil // the URL was removed
 	}
-	target.Place = webhook.SecretPlace(d.Endpoint, version)
 	return target, dues, until, err
 }
 

@@ -1,0 +1,102 @@
+package deliver_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/webhook-sender/verify"
+)
+
+// What is done to a URL while the first of several messages is on its way holds for the
+// second, though both are of one lease.
+func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do func(ctx context.Context, h *house, e webhook.Endpoint, elsewhere string) (secret string, err error)
+
+		here, there int // requests
+		statuses    string
+	}{
+		"nothing": {func(context.Context, *house, webhook.Endpoint, string) (string, error) { return "", nil },
+			3, 0, "delivered delivered delivered"},
+		"a new secret": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
+			_, secret, err := h.keeper.Rotate(ctx, h.org, e.ID, "", time.Now())
+			return secret, err
+		}, 3, 0, "delivered delivered delivered"},
+		"another address": {func(ctx context.Context, h *house, e webhook.Endpoint, elsewhere string) (string, error) {
+			_, err := h.keeper.Change(ctx, h.org, e.ID, webhook.Settings{URL: &elsewhere}, time.Now())
+			return "", err
+		}, 1, 2, "delivered delivered delivered"},
+		"switched off": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
+			_, err := h.keeper.SwitchOff(ctx, h.org, e.ID, "Not now.", time.Now())
+			return "", err
+		}, 1, 0, "delivered skipped skipped"},
+		"removed": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
+			return "", h.keeper.Remove(ctx, h.org, e.ID, time.Now())
+		}, 1, 0, "delivered cancelled cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var in, other inbox
+			arrived, answer := make(chan struct{}), make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				in.ServeHTTP(w, r)
+				if len(in.requests) == 1 {
+					close(arrived)
+					<-answer
+				}
+			}))
+			t.Cleanup(server.Close)
+			elsewhere := httptest.NewServer(&other)
+			t.Cleanup(elsewhere.Close)
+			h := newHouse(t, loopback, "")
+			var later atomic.Int64
+			h.handler.Clock = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+			e, before := h.addURL(t, server.URL)
+			h.record(t, 3)
+			if _, err := h.db.Exec(t.Context(), `UPDATE webhook_deliveries SET in_order = true`); err != nil {
+				t.Fatal(err)
+			}
+			leases := h.lease(t, time.Second)
+			if len(leases) != 1 || !leases[0].InOrder {
+				t.Fatalf("leased %+v", leases)
+			}
+			handled := make(chan error, 1)
+			go func() { handled <- h.handler.Handle(t.Context(), task.Encode(leases[0].Deliver)) }()
+			<-arrived
+			after, err := c.do(t.Context(), h, e, elsewhere.URL)
+			later.Store(int64(time.Second)) // the answer takes so long
+			close(answer)
+			if err := errors.Join(err, <-handled); err != nil {
+				t.Fatal(err)
+			}
+			if len(in.requests) != c.here || len(other.requests) != c.there {
+				t.Fatalf("%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
+			}
+			if after == "" {
+				after = before
+			}
+			for i, r := range in.requests {
+				secret := after
+				if i == 0 {
+					secret = before
+				}
+				if err := verify.Signature(r.Header.Get("X-Service-Signature"), in.bodies[i], time.Now(), secret); err != nil {
+					t.Errorf("request %d: %v", i+1, err)
+				}
+			}
+			var statuses string
+			err = h.db.QueryRow(t.Context(), `SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_deliveries`).Scan(&statuses)
+			if err != nil || statuses != c.statuses {
+				t.Errorf("the deliveries are %s, want %s; %v", statuses, c.statuses, err)
+			}
+		})
+	}
+}

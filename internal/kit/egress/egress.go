@@ -78,10 +78,26 @@ type lookupKey struct{}
 // DialContext is net.Dialer's, with ErrRefused for what the policy does not allow.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	found := new(lookup)
+	if !d.policy.networks {
+		address = rooted(address)
+	}
 	ctx = httptrace.WithClientTrace(context.WithValue(ctx, lookupKey{}, found), &httptrace.ClientTrace{
 		DNSDone: func(done httptrace.DNSDoneInfo) { found.refused = d.policy.checkAll(done.Addrs) },
 	})
 	return d.Dialer.DialContext(ctx, network, address)
+}
+
+// rooted keeps the resolver from trying a name with the search domains of the network that
+// we are in, which turn customers' names into those of its services.
+func rooted(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.HasSuffix(host, ".") {
+		return address
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return address
+	}
+	return net.JoinHostPort(host+".", port)
 }
 
 func (p *Policy) checkAll(resolved []net.IPAddr) error {
@@ -130,6 +146,9 @@ func (p *Policy) Through(raw string) error {
 	p.proxy = u
 	return nil
 }
+
+// Proxied says whether transports call receivers over a proxy.
+func (p *Policy) Proxied() bool { return p.proxy != nil }
 
 // ErrProxyAway marks a request that did not get as far as the proxy of Through, and
 // ErrProxyRefused one whose way to the receiver the proxy did not open.
@@ -194,7 +213,7 @@ func (p *Policy) CheckURL(field, raw string) (string, error) {
 		return refuse("port_not_allowed", "%v", err)
 	}
 	if err := p.checkHost(u.Hostname()); err != nil {
-		return refuse("address_not_public", "%s is not a public address", u.Hostname())
+		return refuse("address_not_public", "%s is not a public address; use one such as hooks.example.com", u.Hostname())
 	}
 	u.Host = strings.ToLower(u.Host)
 	text := u.String()
@@ -229,7 +248,8 @@ func (p *Policy) checkHost(host string) error {
 	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return ErrRefused // 2130706433, 0x7f.1, 127.1: numbers in disguise
 	}
-	if (!p.networks || p.proxy != nil) && (strings.HasSuffix(name, ".internal") || strings.HasSuffix(name, ".local")) {
+	local := !strings.Contains(name, ".") || strings.HasSuffix(name, ".internal") || strings.HasSuffix(name, ".local")
+	if local && (!p.networks || p.proxy != nil) {
 		return ErrRefused
 	}
 	return nil

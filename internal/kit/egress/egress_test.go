@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"strings"
 	"testing"
@@ -80,6 +81,8 @@ func TestCheckURLRefusals(t *testing.T) {
 		"https://localhost/":                "address_not_public",
 		"https://x.localhost./":             "address_not_public",
 		"https://metadata.google.internal/": "address_not_public",
+		"https://redis/":                    "address_not_public",
+		"https://redis.:8443/":              "address_not_public",
 	} {
 		_, err := p.CheckURL("url", raw)
 		if !fault.Has(err, code) {
@@ -89,21 +92,42 @@ func TestCheckURLRefusals(t *testing.T) {
 }
 
 func TestNamesOfAClusterLeadIntoAllowedNetworks(t *testing.T) {
-	const receiver = "https://hooks.school.svc.cluster.local:8443/"
-	if _, err := egress.New(egress.Config{}).CheckURL("url", receiver); !fault.Has(err, "address_not_public") {
-		t.Errorf("no network is allowed: %v", err)
-	}
 	loose := egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
-	if _, err := egress.New(loose).CheckURL("url", receiver); err != nil {
-		t.Error(err)
-	}
 	// A proxy is not told which addresses are allowed.
 	behind := egress.New(loose)
 	if err := behind.Through("http://proxy.example:3128"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := behind.CheckURL("url", receiver); !fault.Has(err, "address_not_public") {
-		t.Errorf("through a proxy: %v", err)
+	for _, receiver := range []string{"https://hooks.school.svc.cluster.local:8443/", "https://hooks:8443/"} {
+		if _, err := egress.New(egress.Config{}).CheckURL("url", receiver); !fault.Has(err, "address_not_public") {
+			t.Errorf("no network is allowed: %v", err)
+		}
+		if _, err := egress.New(loose).CheckURL("url", receiver); err != nil {
+			t.Error(err)
+		}
+		if _, err := behind.CheckURL("url", receiver); !fault.Has(err, "address_not_public") {
+			t.Errorf("through a proxy: %v", err)
+		}
+	}
+}
+
+// The names of a cluster's Services come of its search domains: postgres.data is one of them.
+func TestNamesAreLookedUpAsTheyStandUnlessNetworksAreAllowed(t *testing.T) {
+	for want, config := range map[string]egress.Config{
+		"hooks.north-institute.org.": {},
+		"hooks.north-institute.org":  {AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}},
+	} {
+		var asked string
+		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{DNSStart: func(i httptrace.DNSStartInfo) { asked = i.Host }})
+		dialer := egress.New(config).Dialer(time.Minute)
+		dialer.Resolver = nameServer(t, "192.168.7.7")
+		conn, err := dialer.DialContext(ctx, "tcp", "hooks.north-institute.org:443")
+		if err == nil {
+			_ = conn.Close()
+		}
+		if asked != want || !errors.Is(err, egress.ErrRefused) {
+			t.Errorf("looked up %q, want %q; %v", asked, want, err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptrace"
 	"os"
@@ -33,8 +34,9 @@ const (
 
 // Caller is the only outbound HTTP client.
 type Caller struct {
-	client *http.Client
-	clock  clock.Clock
+	client  *http.Client
+	clock   clock.Clock
+	proxied bool
 }
 
 // NewCaller makes the client. caFile names a PEM file with roots to trust beside the
@@ -53,7 +55,7 @@ func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Caller, 
 	transport.IdleConnTimeout = 90 * time.Second
 	transport.DisableCompression = true
 	transport.MaxResponseHeaderBytes = 32 << 10
-	return &Caller{clock: now, client: &http.Client{Transport: transport,
+	return &Caller{clock: now, proxied: policy.Proxied(), client: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -107,8 +109,11 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 	err := c.post(httptrace.WithClientTrace(ctx, trace.hooks(began)), m, &o)
 	o.Duration = max(time.Since(began), time.Microsecond)
 	trace.into(&o)
+	if c.proxied {
+		o.Peer = "" // the proxy's address, which is not the receiver's business
+	}
 	if err != nil {
-		o.Verdict, o.Cause, o.Detail = webhook.Retry, causeOf(ctx, err, &trace, o.Status), detail(err)
+		c.failed(ctx, err, &trace, &o)
 	}
 	if o.Verdict == webhook.Delivered {
 		end("")
@@ -116,6 +121,20 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 		end(o.Cause)
 	}
 	return o
+}
+
+// failed notes what kept an attempt from its end. A receiver that declined has said so with
+// its status, however its answer ends (contract, Delivery and retries).
+func (c *Caller) failed(ctx context.Context, err error, trace *trace, o *webhook.Outcome) {
+	cause := causeOf(ctx, err, trace, o.Status)
+	if o.Verdict != webhook.Declined {
+		o.Verdict, o.Cause = webhook.Retry, cause
+	}
+	o.Detail = detail(err)
+	if cause == addressNotPublic {
+		o.Peer = "" // nor is what names of the network that we are in lead to
+	}
+	slog.DebugContext(ctx, "attempt failed", "delivery", o.Delivery.String(), "cause", cause, "error", withoutURL(err))
 }
 
 func (c *Caller) post(ctx context.Context, m message, o *webhook.Outcome) error {

@@ -2,16 +2,23 @@ package deliver
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
 // lateEnd is a receiver whose body comes to its proper end when the time is over, and no earlier.
@@ -44,6 +51,25 @@ func TestATimeoutSaysWhatItWaitedFor(t *testing.T) {
 		}
 		if sentence := webhook.Explain(want); !strings.HasSuffix(sentence, ".") || strings.Contains(sentence, "answered 0") {
 			t.Errorf("%s is explained as %q", want, sentence)
+		}
+	}
+}
+
+func TestDetailsTellOfNoAddress(t *testing.T) {
+	resolver := &net.DNSError{Err: "read udp 10.244.0.5:4242->10.96.0.10:53: i/o timeout", Name: "hooks.example.com", Server: "10.96.0.10:53", IsTimeout: true}
+	unknown := &net.DNSError{Err: "no such host", Name: "hooks.example.com", Server: "10.96.0.10:53", IsNotFound: true}
+	here, there := &net.TCPAddr{IP: net.IPv4(10, 244, 0, 5), Port: 4242}, &net.TCPAddr{IP: net.IPv4(93, 184, 216, 34), Port: 443}
+	for want, err := range map[string]error{
+		"the lookup timed out":              &net.OpError{Op: "dial", Net: "tcp", Err: resolver},
+		"no such host":                      &net.OpError{Op: "dial", Net: "tcp", Err: unknown},
+		"the address is not public":         &net.OpError{Op: "dial", Net: "tcp", Addr: here, Err: fmt.Errorf("%w: 10.0.0.8", egress.ErrRefused)},
+		"the proxy cannot be reached":       fmt.Errorf("%w: %w", egress.ErrProxyAway, &net.OpError{Op: "dial", Net: "tcp", Addr: here, Err: syscall.ECONNREFUSED}),
+		"read: connection reset by peer":    fmt.Errorf("readLoop: %w", &net.OpError{Op: "read", Net: "tcp", Source: here, Addr: there, Err: os.NewSyscallError("read", syscall.ECONNRESET)}),
+		"remote error: tls: internal error": &net.OpError{Op: "remote error", Err: tls.AlertError(80)},
+		"unexpected EOF":                    io.ErrUnexpectedEOF,
+	} {
+		if got := detail(&url.Error{Op: "Post", URL: "https://hooks.example.com/?key=hush", Err: err}); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

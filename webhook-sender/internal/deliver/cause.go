@@ -15,13 +15,16 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
+// addressNotPublic is the cause of an attempt that the policy did not allow.
+const addressNotPublic = "address_not_public"
+
 // causeOf names why an attempt had no complete answer; webhook.Explain has a sentence for
 // each. The order matters: a deadline shows up as many other errors.
 func causeOf(ctx context.Context, err error, t *trace, status int) string {
 	var timeout interface{ Timeout() bool }
 	switch {
 	case errors.Is(err, egress.ErrRefused):
-		return "address_not_public"
+		return addressNotPublic
 	case errors.Is(err, egress.ErrProxyAway):
 		return webhook.ProxyAway
 	case errors.Is(err, egress.ErrProxyRefused):
@@ -80,12 +83,40 @@ func tlsCause(err error) string {
 	return ""
 }
 
-// detail is the error's text without the URL, which the delivery's page shows anyway.
+// detail is the error's text for the receiver's people, who know their own address: without
+// the URL, and without any address, as those on our side would tell of the network that we
+// are in, of its resolver, and of what its names lead to. The log has all of it.
 func detail(err error) string {
+	text := withoutAddress(err).Error()
+	return text[:min(len(text), 500)]
+}
+
+func withoutAddress(err error) error {
+	var dns *net.DNSError
+	var network *net.OpError
+	switch {
+	case errors.Is(err, egress.ErrRefused):
+		return egress.ErrRefused
+	case errors.Is(err, egress.ErrProxyAway):
+		return egress.ErrProxyAway
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return errors.New("no such host")
+	case errors.As(err, &dns) && dns.IsTimeout:
+		return errors.New("the lookup timed out")
+	case errors.As(err, &dns):
+		return errors.New("the lookup failed")
+	case errors.As(err, &network) && network.Net != "": // crypto/tls's have no addresses
+		return network.Err
+	}
+	return withoutURL(err)
+}
+
+// withoutURL takes off the URL, which the delivery's page shows anyway and which may hold a
+// secret of the receiver's.
+func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
-		err = u.Err
+		return u.Err
 	}
-	text := err.Error()
-	return text[:min(len(text), 500)]
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -123,7 +124,7 @@ type attempt struct {
 	outcome, cause string
 	status         *int
 	response       []byte
-	peer           string
+	peer, detail   string
 	deliveryStatus string
 }
 
@@ -131,9 +132,9 @@ func (h *house) firstAttempt(t *testing.T) attempt {
 	t.Helper()
 	var a attempt
 	err := h.db.QueryRow(t.Context(), `
-		SELECT a.outcome, a.cause, a.response_status, a.response_body, a.peer, d.status
+		SELECT a.outcome, a.cause, a.response_status, a.response_body, a.peer, a.detail, d.status
 		FROM webhook_attempts a JOIN webhook_deliveries d ON d.id = a.delivery_id ORDER BY a.started_at LIMIT 1`).
-		Scan(&a.outcome, &a.cause, &a.status, &a.response, &a.peer, &a.deliveryStatus)
+		Scan(&a.outcome, &a.cause, &a.status, &a.response, &a.peer, &a.detail, &a.deliveryStatus)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +238,12 @@ func TestWhatReceiversDoWrong(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}, "retry", "response_incomplete", "waiting"},
+		"declines and breaks off": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			w.WriteHeader(http.StatusGone)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}, "declined", "http_410", "declined"},
 		"closes at once": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "retry", "connection_reset", "waiting"},
 		"drips": {func(w http.ResponseWriter, r *http.Request) {
 			tick := time.NewTicker(100 * time.Millisecond)
@@ -338,9 +345,15 @@ func TestConnectionsThatFail(t *testing.T) {
 			if a := h.firstAttempt(t); a.outcome != "retry" || !slices.Contains(strings.Fields(c.cause), a.cause) {
 				t.Errorf("recorded %+v, want %s", a, c.cause)
 			}
+			if a := h.firstAttempt(t); a.detail == "" || address.MatchString(a.detail) || (a.cause == "address_not_public" && a.peer != "") {
+				t.Errorf("the attempt tells of an address: %+v", a)
+			}
 		})
 	}
 }
+
+// address is an IP address, or a port of one.
+var address = regexp.MustCompile(`\d+\.\d+\.\d+|:\d`)
 
 func TestALeaseThatIsAlmostOverIsRenewedBeforeTheAttempt(t *testing.T) {
 	t.Parallel()

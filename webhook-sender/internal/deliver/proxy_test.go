@@ -38,6 +38,9 @@ func TestWhatAProxyDoesIsNotTakenForTheReceivers(t *testing.T) {
 			if a.outcome != "retry" || a.cause != c.cause || a.deliveryStatus != "waiting" || !strings.Contains(webhook.Explain(a.cause), c.says) {
 				t.Errorf("recorded %+v, explained as %q", a, webhook.Explain(a.cause))
 			}
+			if a.peer != "" || address.MatchString(a.detail) {
+				t.Errorf("the attempt tells of the proxy's address: %+v", a)
+			}
 			e, err := h.keeper.Find(t.Context(), h.org, e.ID)
 			if err != nil || e.ConsecutiveFailures != c.failures {
 				t.Errorf("%d failures in a row, want %d; %v", e.ConsecutiveFailures, c.failures, err)

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -37,9 +36,9 @@ const (
 // previous program version is serving, which waits no longer than lockPatience for one. A
 // migration without a transaction that was broken off is done again.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
-	cfg, err := pgxpool.ParseConfig(url) // the programs' address may hold settings of their pools
+	cfg, err := parse(url) // the programs' address may hold settings of their pools
 	if err != nil {
-		return fmt.Errorf("DATABASE_URL: %w", err)
+		return err
 	}
 	cfg.ConnConfig.RuntimeParams["idle_session_timeout"] = "0" // who holds the lock says nothing for long
 	m := &migrator{db: stdlib.OpenDB(*cfg.ConnConfig), log: log}

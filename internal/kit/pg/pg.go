@@ -51,9 +51,9 @@ const (
 // Open connects to the database of url (a postgres:// address, whose query may hold
 // pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer.
 func Open(ctx context.Context, url string) (*DB, error) {
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("DATABASE_URL: %w", err)
+		return nil, err
 	}
 	if _, given := cfg.ConnConfig.RuntimeParams["application_name"]; !given {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "registrar"
@@ -88,6 +88,23 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	db := &DB{Pool: pool}
 	db.notifier = startNotifier(context.WithoutCancel(ctx), pool)
 	return db, nil
+}
+
+// parse reads an address. Its error says what is wrong and shows nothing of it: pgx takes the
+// password out of what it shows only where it can tell which part is one.
+func parse(url string) (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err == nil {
+		return cfg, nil
+	}
+	text, what := err.Error(), "it cannot be read"
+	if inner := errors.Unwrap(err); inner != nil {
+		text = strings.TrimSuffix(text, " ("+inner.Error()+")")
+	}
+	if i := strings.LastIndex(text, "`: "); i >= 0 { // cannot parse `postgres://…`: what
+		what = text[i+len("`: "):]
+	}
+	return nil, fmt.Errorf("DATABASE_URL: %s; send a postgres:// address, with special characters of the user name and password percent-encoded", what)
 }
 
 // Close sends the wake-ups in hand and closes the pool.

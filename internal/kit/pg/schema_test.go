@@ -50,6 +50,24 @@ func TestOpenCurrentWaitsNoLongerThanItsContext(t *testing.T) {
 	}
 }
 
+func TestAnAddressThatWillNotDoIsNotShown(t *testing.T) {
+	t.Parallel()
+	for url, says := range map[string]string{
+		"postgres://%": "DATABASE_URL: ",
+		"postgres://user:12/hush@host/db?pool_max_conns=no": "pool_max_conns",
+		"postgres://user:no@hush@host:port/db":              "invalid port",
+		"user:no@hush@host":                                 "postgres:// address",
+		"host=h password=no hush":                           "keyword/value",
+	} {
+		_, opened := pg.Open(t.Context(), url)
+		for _, err := range []error{opened, pg.Migrate(t.Context(), url, slog.New(slog.DiscardHandler))} {
+			if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v, want it to say %q", url, err, says)
+			}
+		}
+	}
+}
+
 func TestPendingMigrationsAreCounted(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -46,11 +46,15 @@ func Of(kind task.Kind) Name {
 
 // Connect makes the process's client of the Redis at redisURL (redis://, rediss:// or
 // unix://, whose query may hold go-redis settings). It does not wait for an answer:
-// programs start, and keep what they owe, while Redis is away.
+// programs start, and keep what they owe, while Redis is away. Its error never shows the
+// password.
 func Connect(redisURL string) (*redis.Client, error) {
 	o, err := redis.ParseURL(redisURL)
 	if err != nil {
-		return nil, fmt.Errorf("REDIS_URL: %w", err)
+		// Its text may hold the password, of which a part passes for anything else unless
+		// it is encoded.
+		return nil, errors.New("REDIS_URL is no redis://, rediss:// or unix:// address; percent-encode special characters of the user name and password, " +
+			"and give go-redis's settings as it names them")
 	}
 	quietRedis()
 	// A frozen Redis must not hold a caller longer than its context says.

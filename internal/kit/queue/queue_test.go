@@ -116,6 +116,15 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+func TestARedisAddressThatWillNotDoIsNotShown(t *testing.T) {
+	for _, url := range []string{"redis://user:pass/hush@host:6379/0", "redis://user:12/hush@host:6379/0", "redis://user:12?hush@host", "redis://user:%hush@host", "user:hush@host", ""} {
+		_, err := queue.Connect(url)
+		if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), "REDIS_URL") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+}
+
 func TestATaskIsRunOnceHoweverOftenItIsPutIn(t *testing.T) {
 	t.Parallel()
 	rdb := queuetest.New(t)

@@ -41,8 +41,8 @@ type Office struct {
 }
 
 // Plans keeps what the target_score_plan of a call sets, in the call's transaction and
-// after its enrolments. r is nil where the call has none. quiet sends the student no plan
-// notice. Invalid lists what is refused.
+// after its enrolments. r is nil where the call has none. quiet sends the student no mail.
+// Invalid lists what is refused.
 type Plans interface {
 	Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request, quiet bool,
 		now time.Time) (*wire.PlanAnswer, []string, error)

@@ -68,8 +68,11 @@ func (j *job) preparation() (email.Preparation, student.Account) {
 
 func fullName(a student.Account) string { return strings.TrimSpace(a.FirstName + " " + a.LastName) }
 
-// tellOpen tells the student that a test is open.
+// tellOpen tells the student that a test is open, unless the call that opens it sends no mail.
 func (j *job) tellOpen(t plan.Test) {
+	if j.quiet {
+		return
+	}
 	p, a := j.preparation()
 	p.FirstName = a.FirstName
 	j.mail(string(a.Email), email.PlanTestOpen{Preparation: p, Test: words(t), Title: j.items[id.Item(t.Paper)].Title,

@@ -20,19 +20,19 @@ import (
 
 // Set carries out the target_score_plan of a provisioning call, in the call's transaction
 // and after its enrolments; r nil is a call without one, whose moves may still concern a
-// plan. quiet sends the student no plan notice. Invalid lists every field that is refused:
-// then the whole transaction is to be given up.
+// plan. quiet sends the student no mail, neither of the plan nor of a test that opens at once.
+// Invalid lists every field that is refused: then the whole transaction is to be given up.
 func (o *Office) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request,
 	quiet bool, now time.Time,
 ) (*wire.PlanAnswer, []string, error) {
 	if err := touchMoved(ctx, tx, who.Organization.ID, moves, now); err != nil || r == nil {
 		return nil, nil, err
 	}
-	s := &setting{Office: o, who: who, account: a, request: parsed(*r), now: now}
+	s := &setting{Office: o, who: who, account: a, request: parsed(*r), quiet: quiet, now: now}
 	if err := s.judge(ctx, tx, moves, plan.Doubts{}); err != nil {
 		return nil, nil, err
 	}
-	if err := s.write(ctx, tx, quiet); err != nil {
+	if err := s.write(ctx, tx); err != nil {
 		return nil, nil, err
 	}
 	answer, err := s.answer(ctx, tx)
@@ -97,6 +97,7 @@ type setting struct {
 	account   student.Account
 	enrolment course.Enrolment
 	request   request
+	quiet     bool // the student is sent no mail
 	now       time.Time
 
 	// read
@@ -204,7 +205,7 @@ func (s *setting) decide() (err error) {
 }
 
 // write keeps what the call sets, and lets the plan act on it at once.
-func (s *setting) write(ctx context.Context, tx *pg.Tx, quiet bool) error {
+func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
 	c, o := s.change, s.who.Organization.ID
 	var b pg.Batch
 	if c.Has("safe_exam_browser") {
@@ -218,7 +219,7 @@ func (s *setting) write(ctx context.Context, tx *pg.Tx, quiet bool) error {
 	}
 	switch c.Action {
 	case plan.Created:
-		return s.start(ctx, tx, quiet)
+		return s.start(ctx, tx)
 	case plan.Ended, plan.Updated:
 		if s.plan.ID != 0 {
 			return s.steer(ctx, tx)
@@ -228,7 +229,7 @@ func (s *setting) write(ctx context.Context, tx *pg.Tx, quiet bool) error {
 	return nil
 }
 
-func (s *setting) start(ctx context.Context, tx *pg.Tx, quiet bool) (err error) {
+func (s *setting) start(ctx context.Context, tx *pg.Tx) (err error) {
 	e := s.enrolment
 	s.plan = plan.Stored{Organization: s.who.Organization.ID, User: s.account.ID, Enrolment: e.ID, Exam: e.Course.Type,
 		Status: plan.Active, Goal: s.change.After.Goal, Settings: s.change.After.Settings, StartedAt: s.now,
@@ -237,7 +238,7 @@ func (s *setting) start(ctx context.Context, tx *pg.Tx, quiet bool) (err error) 
 	if s.plan.ID, err = plan.Start(ctx, tx, s.plan, s.now); err != nil {
 		return err
 	}
-	if !quiet {
+	if !s.quiet {
 		if err := s.notice(ctx, tx); err != nil {
 			return err
 		}
@@ -273,7 +274,7 @@ func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 // act records the change as made by the API key, and does what it leads to.
 func (s *setting) act(ctx context.Context, tx *pg.Tx, event string) error {
 	entry := plan.Entry{At: s.now, Actor: s.who.Key.Name, Event: event, Detail: map[string]any{"changes": s.change.Names}}
-	done, err := s.step(ctx, tx, s.now, false, work{plan: s.plan, changed: true, entries: []plan.Entry{entry}})
+	done, err := s.step(ctx, tx, s.now, false, work{plan: s.plan, changed: true, quiet: s.quiet, entries: []plan.Entry{entry}})
 	if err == nil {
 		s.plan = done[0].plan
 	}

@@ -18,6 +18,7 @@ import (
 // work is a plan that is to be decided, under its row lock.
 type work struct {
 	plan    plan.Stored
+	quiet   bool         // the student is sent no mail of what this step does
 	changed bool         // it has new settings, to be saved with what follows from them
 	entries []plan.Entry // of its history, likewise
 }

@@ -30,7 +30,7 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 	if err := b.Err(); err != nil {
 		return err
 	}
-	shown, created, err := s.Desk.Assign(r.Context(), principal(r.Context()).Organization.ID, command)
+	shown, created, err := s.Desk.Assign(r.Context(), principal(r.Context()).Organization, command)
 	if err != nil {
 		return err
 	}

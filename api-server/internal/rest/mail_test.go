@@ -19,16 +19,22 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// mailer sends what the APIs owe to a real mail server, as the worker does.
-func mailer(t *testing.T, e *apitest.Env) *mailtest.Server {
+// newPostman hands mails to a real mail server.
+func newPostman(t *testing.T, e *apitest.Env) (*email.Postman, *mailtest.Server) {
 	t.Helper()
 	server := mailtest.Start(t, mailtest.Script{}, mailtest.Options{})
 	to, err := mail.ParseServer(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	postman := &email.Postman{DB: e.DB, Box: e.Box, Server: to, Zone: time.UTC, Clock: e.Now, Log: slog.New(slog.DiscardHandler),
-		From: netmail.Address{Address: "no-reply@registrar.school"}}
+	return &email.Postman{DB: e.DB, Box: e.Box, Server: to, Zone: time.UTC, Clock: e.Now, Log: slog.New(slog.DiscardHandler),
+		From: netmail.Address{Address: "no-reply@registrar.school"}}, server
+}
+
+// mailer sends what the APIs owe, as the worker does.
+func mailer(t *testing.T, e *apitest.Env) *mailtest.Server {
+	t.Helper()
+	postman, server := newPostman(t, e)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -35,7 +36,7 @@ func (w *teacher) act(ctx context.Context) error {
 	item := w.items[w.random.IntN(len(w.items))]
 	switch w.random.IntN(4) {
 	case 0, 1:
-		_, _, err := desk(w.Env).Assign(ctx, w.in, assign.Command{Who: student.Who{User: w.of}, Kind: catalog.Test, Item: item})
+		_, _, err := desk(w.Env).Assign(ctx, org.Organization{ID: w.in}, assign.Command{Who: student.Who{User: w.of}, Kind: catalog.Test, Item: item})
 		return err
 	case 2:
 		return w.linger(ctx, item)

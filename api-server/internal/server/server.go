@@ -76,7 +76,7 @@ func New(d Deps) APIs {
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
-		Desk: &assign.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
+		Desk: &assign.Desk{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Rosters: d.Rosters,
 		Box:     d.Box, Limits: limits, Rate: d.Rate}
 	public.Route("/api/v1", func(r chi.Router) {

@@ -68,7 +68,7 @@ type Assignment struct {
 	Kind        string // test, quiz or assessment
 	Status      Status
 	Source      Source
-	Notify      bool // tell the student in the app
+	Notify      bool // the student is told of it
 	AssignedAt  time.Time
 	DueAt       *time.Time
 	CompletedAt *time.Time

@@ -91,6 +91,8 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[AccessUpdate](params)
 	case TypePasswordReset:
 		return decodeAs[PasswordReset](params)
+	case TypeTestAssigned:
+		return decodeAs[TestAssigned](params)
 	case TypePlanNotice:
 		return decodeAs[PlanNotice](params)
 	case TypePlanTestOpen:

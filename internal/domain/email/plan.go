@@ -111,18 +111,14 @@ func (n PlanNotice) view() view {
 }
 
 func (o PlanTestOpen) view() view {
-	zone, err := time.LoadLocation(o.TimeZone)
-	if err != nil {
-		zone = time.UTC
-	}
 	v := o.Preparation.view(o.Exam+": a test is open for you", "A test is open")
 	v.Preheader = "Please begin it in time."
 	v.Text = []string{"The next test of your plan is open. Please begin it before it is due."}
 	if o.SafeBrowser {
-		v.Text = append(v.Text, "It opens only in the secure exam browser.")
+		v.Text = append(v.Text, browserAlone)
 	}
 	v.Facts = []fact{{Label: "Test", Value: o.Title}, {Label: "For", Value: o.Test},
-		{Label: "Due", Value: o.Due.In(zone).Format("Monday, 2 January 2006, 15:04") + " (" + o.TimeZone + ")"}}
+		{Label: "Due", Value: dueIn(o.Due, o.TimeZone)}}
 	v.Button = button{o.LoginURL, "Sign in and begin"}
 	return v
 }

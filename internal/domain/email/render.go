@@ -36,11 +36,12 @@ var parsed = map[Type]templates{
 
 	TypePasswordReset: parse(TypePasswordReset),
 
-	TypePlanNotice: planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
+	TypeTestAssigned: planTemplates,
+	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
 	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates,
 }
 
-// planTemplates are shared by the mails of test plans, which differ in their words alone.
+// planTemplates are shared by the mails of test plans and of single tests, which differ in their words alone.
 var planTemplates = parse("plan")
 
 func parse(t Type) templates {

@@ -55,6 +55,10 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 	none.Courses = nil
 	ofSite := none
 	ofSite.Organization = "learn.saffron.school"
+	assigned := email.TestAssigned{FirstName: "Ada", LastName: "Lovelace", Organization: "Saffron School", Exam: "IELTS Academic", Title: "IELTS 7",
+		Due: time.Date(2027, 3, 3, 18, 29, 59, 0, time.UTC), TimeZone: "Asia/Kolkata", LoginURL: "https://saffron.school/sign-in/"}
+	anyTime := assigned
+	anyTime.Due, anyTime.SafeBrowser = time.Time{}, true
 	for name, c := range map[string]struct {
 		content email.Content
 		secrets email.Secrets
@@ -66,6 +70,8 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		"access_update_no_course": {email.AccessUpdate{Student: none}, email.Secrets{}},
 		"password_reset":          {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
 		"password_reset_of_site":  {email.PasswordReset{Student: ofSite, LinkExpires: w.LinkExpires, OfSite: true}, m.Secrets},
+		"test_assigned":           {assigned, email.Secrets{}},
+		"test_assigned_any_time":  {anyTime, email.Secrets{}},
 	} {
 		got := render(t, c.content, c.secrets)
 		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)
@@ -79,7 +85,7 @@ func TestEveryValueIsEscaped(t *testing.T) {
 	student := email.Student{FirstName: evil, LastName: evil, Organization: evil, Username: evil, LoginURL: "javascript:alert(1)",
 		Courses: []email.Course{{Name: evil, StartDate: clock.DateOf(2027, time.May, 1), EndDate: clock.DateOf(2027, time.June, 1)}}}
 	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student},
-		email.PasswordReset{Student: student}} {
+		email.PasswordReset{Student: student}, email.TestAssigned{FirstName: evil, Organization: evil, Exam: evil, Title: evil, LoginURL: "javascript:alert(1)"}} {
 		got := render(t, c, email.Secrets{Password: "<i>P</i>", SetPasswordURL: "javascript:alert(2)"})
 		if strings.Contains(got.HTML, "<script") || strings.Contains(got.HTML, "<i>") || strings.Contains(got.HTML, `href="javascript`) {
 			t.Errorf("%s: unescaped HTML:\n%s", c.Type(), got.HTML)

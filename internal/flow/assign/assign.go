@@ -10,6 +10,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -21,9 +24,11 @@ import (
 
 // Desk is where work is assigned.
 type Desk struct {
-	DB    *pg.DB
-	Clock clock.Clock
-	Zone  *time.Location // the platform's: decides today, and when a due date ends
+	DB        *pg.DB
+	Mail      email.Desk
+	Clock     clock.Clock
+	Zone      *time.Location // the platform's: decides today, and when a due date ends
+	PublicURL string         // the base of every link, without a slash at its end
 }
 
 // Command is one call of POST /assignments/.
@@ -32,24 +37,32 @@ type Command struct {
 	Kind    catalog.Kind
 	Item    id.Item
 	DueDate string // a date, which ends with its day, or a timestamp with an offset; "": none
-	Notify  bool
+	Notify  bool   // mail the student, where the work is a test
 }
 
-// Assign gives the work to the student, or finds it open already; created says which.
+// Assign gives the work to the student, or finds it open already; created says which. A
+// test that is new is told to the student by mail, unless the command says not to.
 // Invalid for a due date that is none or over; NotFound for a student or an item that the
 // organization does not have; Conflict (no_access) for a student without access today.
-func (d *Desk) Assign(ctx context.Context, org id.Organization, c Command) (shown wire.Assignment, created bool, err error) {
+func (d *Desk) Assign(ctx context.Context, o org.Organization, c Command) (shown wire.Assignment, created bool, err error) {
 	now := d.Clock()
 	due, err := d.due(c.DueDate, now)
 	if err != nil {
 		return shown, false, err
 	}
-	a, item, err := d.find(ctx, org, c, clock.DateIn(now, d.Zone))
+	a, item, err := d.find(ctx, o.ID, c, clock.DateIn(now, d.Zone))
 	if err != nil {
 		return shown, false, err
 	}
+	told := c.Notify && item.Kind == catalog.Test
+	browser := false
+	if told { // read here, as nothing is to hold up the organization's next position
+		if browser, err = plan.SafeExamBrowser(ctx, d.DB, o.ID, a.ID); err != nil {
+			return shown, false, err
+		}
+	}
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
-		made, fresh, err := assignment.Assign(ctx, tx, org, assignment.Draft{User: a.ID, Item: item.ID, Kind: string(item.Kind),
+		made, fresh, err := assignment.Assign(ctx, tx, o.ID, assignment.Draft{User: a.ID, Item: item.ID, Kind: string(item.Kind),
 			Source: assignment.ViaAPI, Notify: c.Notify, DueAt: due}, now)
 		if err != nil {
 			return err
@@ -59,9 +72,28 @@ func (d *Desk) Assign(ctx context.Context, org id.Organization, c Command) (show
 		if created = fresh; !created {
 			return nil
 		}
-		return webhook.Record(ctx, tx, org, now, event)
+		if told {
+			if err := d.tell(ctx, tx, o, a, item, due, browser, now); err != nil {
+				return err
+			}
+		}
+		return webhook.Record(ctx, tx, o.ID, now, event)
 	})
 	return shown, created, err
+}
+
+// tell mails the student of a test that was just assigned; browser says that it opens only
+// in the secure exam browser.
+func (d *Desk) tell(ctx context.Context, tx *pg.Tx, o org.Organization, a student.Account, item catalog.Item, due *time.Time, browser bool,
+	now time.Time,
+) error {
+	about := email.TestAssigned{FirstName: a.FirstName, LastName: a.LastName, Organization: o.Name, Exam: catalog.TypeLabel(item.Type),
+		Title: item.Title, TimeZone: d.Zone.String(), SafeBrowser: browser, LoginURL: d.PublicURL + "/sign-in/"}
+	if due != nil {
+		about.Due = *due
+	}
+	_, err := d.Mail.Queue(ctx, tx, now, email.Message{Organization: o.ID, User: a.ID, Recipient: string(a.Email), Content: about})
+	return err
 }
 
 // find reads the student and the work, and asks whether the one may do the other.

@@ -225,9 +225,12 @@ func DecideLeaver(l Leaver) Decision {
 
 // Held is what is known of the place that a row of enrollments.csv gives.
 type Held struct {
-	InFile  bool // people.csv has the person
-	Refused Code // and why it was not applied; "": it was
-	Known   bool // the source has the person
+	InFile  bool   // people.csv has the person
+	Refused Code   // and why it was not applied; "": it was
+	Leaves  bool   // the person leaves the source with this snapshot
+	Known   bool   // the source has the person
+	Role    string // of the membership; "": none
+	Active  bool
 	Sits    bool // the person is in the class already
 }
 
@@ -235,12 +238,20 @@ type Held struct {
 func DecideSeat(s Seat, h Held) (sit bool, told []Issue) {
 	t := issues{file: EnrolmentsFile, line: s.Line, person: s.Person}
 	switch {
+	case h.Leaves:
+		t.add(UnknownPerson, Error, "the person is missing from people.csv, which has everybody in a snapshot, and leaves with it")
 	case h.Refused == TeacherReported:
 		t.add(TeacherReported, Warning, "a teacher; an import puts no teacher into a class")
 	case h.Refused != "":
 		// Its row of people.csv has the reason.
 	case !h.InFile && !h.Known:
 		t.add(UnknownPerson, Error, "nobody has this person_external_id, neither in people.csv nor from earlier imports")
+	case h.InFile: // whom its row makes or leaves an active student
+		return !h.Sits, nil
+	case h.Role == "" || h.Role == roleMember && !h.Active:
+		t.add(NotManaged, Warning, "the person is no active member, and only those get a place in a class")
+	case h.Role != roleMember:
+		t.add(NotManaged, Warning, "the person is staff here; an import puts no staff into a class")
 	default:
 		return !h.Sits, nil
 	}

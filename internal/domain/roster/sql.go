@@ -318,8 +318,10 @@ func queueClassChanges(b *pg.Batch, r Run, action ClassAction, changes []ClassCh
 		b.Queue(`
 			INSERT INTO roster_class_members AS m (class_id, user_id, active, updated_at)
 			SELECT c.class_id, c.user_id, true, $4 FROM (`+seatRows+`) AS c
+			LEFT JOIN members o ON o.organization_id = $5 AND o.user_id = c.user_id
+			WHERE $6 OR o.role = 'member' AND o.status = 'active'
 			ON CONFLICT (class_id, user_id) DO UPDATE SET active = true, updated_at = $4 WHERE NOT m.active`,
-			r.Source.ID, classes, persons, r.Stamp)
+			r.Source.ID, classes, persons, r.Stamp, r.Organization, r.Undoes != 0)
 	case RemoveSeat:
 		b.Queue(`
 			UPDATE roster_class_members m SET active = false, updated_at = $4 FROM (`+seatRows+`) AS c

@@ -117,7 +117,7 @@ func (w *world) identityOf(user int64) *worldIdentity {
 
 // plan decides the file by the same rules as a run.
 func (w *world) plan(u upload) string {
-	p := &memoryPlan{world: w, out: map[string]roster.Code{}}
+	p := &memoryPlan{world: w, out: map[string]roster.Code{}, gone: map[string]bool{}}
 	if err := p.read(u.file); err != nil {
 		return "refused: " + err.Error()
 	}
@@ -153,7 +153,8 @@ type memoryPlan struct {
 	told     int // rows of enrollments.csv
 	hasSeats bool
 	lost     int
-	noSeat   int // rows of enrollments.csv that give no place
+	gone     map[string]bool // the ids of those who leave with the file
+	noSeat   int             // rows of enrollments.csv that give no place
 	out      map[string]roster.Code
 }
 
@@ -292,6 +293,7 @@ func (p *memoryPlan) leavers() {
 	})
 	slices.SortFunc(gone, func(a, b worldIdentity) int { return bytes.Compare([]byte(a.ExternalID), []byte(b.ExternalID)) })
 	for n, i := range gone {
+		p.gone[i.ExternalID] = true
 		l := roster.Leaver{ExternalID: i.ExternalID, Elsewhere: first(p.identities, func(o *worldIdentity) bool {
 			return o.User == i.User && o.Source != p.source && o.Present
 		}) != nil}
@@ -369,7 +371,10 @@ func (p *memoryPlan) planSeats() {
 		done[place{row.Person, row.Class}] = true
 		held := roster.Held{Refused: p.out[row.Person], InFile: slices.ContainsFunc(p.people, func(r roster.Person) bool { return r.ExternalID == row.Person })}
 		if i := p.identity(row.Person); i != nil {
-			held.Known = i.Present
+			held.Known, held.Leaves = i.Present, p.gone[row.Person]
+			if m := p.member(i.User); m != nil {
+				held.Role, held.Active = m.Role, m.Status == "active"
+			}
 			if k := p.class(row.Class); k != nil {
 				held.Sits = slices.Contains(p.seats, worldSeat{k.ID, i.User})
 			}

@@ -20,11 +20,14 @@ const keptIssues = 100_000
 // groupSize is how many issues of rows are gathered before they are stored.
 const groupSize = 4000
 
-// refusal is a person of the file who is left out, and why.
+// refusal is a person of the file who is left out, and why; leaves instead of that where the
+// person is not in the file and leaves with it.
 type refusal struct {
 	person string
 	code   roster.Code
 }
+
+const leaves roster.Code = "leaves"
 
 // planner turns a file into a run's changes within one transaction, in which nothing but
 // the run's own rows is written.
@@ -305,6 +308,7 @@ func (p *planner) leavers(ctx context.Context) error {
 			d := roster.DecideLeaver(l.Leaver)
 			p.count(d)
 			p.tell(d.Issues)
+			p.refused = append(p.refused, refusal{l.ExternalID, leaves})
 			p.last++
 			p.changes = append(p.changes, roster.Change{N: p.last, Action: d.Action, Effects: d.Effects, User: l.user, ExternalID: l.ExternalID,
 				Email: l.email, FirstName: l.firstName, LastName: l.lastName})

@@ -228,15 +228,19 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 	return each(ctx, tx, `
 		SELECT s.n, s.line, s.person, s.class,
 			EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = s.person), coalesce(f.code, ''),
-			coalesce(i.present, false), coalesce(m.active, false)
+			coalesce(i.present, false), coalesce(o.role, ''), coalesce(o.status = 'active', false),
+			coalesce(m.active, false)
 		FROM (SELECT min(n) AS n, min(line) AS line, person, class FROM roster_stage_seats GROUP BY person, class) AS s
 		LEFT JOIN (SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id) AS f ON f.external_id = s.person
 		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = s.person
+		LEFT JOIN members o ON o.organization_id = $2 AND o.user_id = i.user_id
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = s.class
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
 		ORDER BY s.n`,
-		[]any{r.Source.ID}, func(row pgx.CollectableRow) (s seatRow, err error) {
-			return s, row.Scan(&s.N, &s.Line, &s.Person, &s.Class, &s.InFile, &s.Refused, &s.Known, &s.Sits)
+		[]any{r.Source.ID, r.Organization}, func(row pgx.CollectableRow) (s seatRow, err error) {
+			err = row.Scan(&s.N, &s.Line, &s.Person, &s.Class, &s.InFile, &s.Refused, &s.Known, &s.Role, &s.Active, &s.Sits)
+			s.Leaves = s.Refused == leaves
+			return s, err
 		}, use)
 }
 
@@ -278,7 +282,8 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 		}, use)
 }
 
-// eachDoneClass gives the changes of classes that r takes back and that still stand.
+// eachDoneClass gives the changes of classes that r takes back and that still stand. Who has
+// become staff since, or was made inactive, gets no place back.
 func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
 		SELECT c.action, c.class_external_id, c.name, c.before_name, c.person_external_id
@@ -286,9 +291,11 @@ func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func(
 		JOIN roster_classes k ON k.source_id = $1 AND k.external_id = c.class_external_id
 		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = c.person_external_id
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
+		LEFT JOIN members o ON o.organization_id = $4 AND o.user_id = i.user_id
 		WHERE c.run_id = $2 AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
+		  AND NOT (c.action = 'remove' AND coalesce(o.updated_at > $3 AND (o.role <> 'member' OR o.status <> 'active'), false))
 		ORDER BY c.n`,
-		[]any{r.Source.ID, done.ID, done.Stamp}, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
+		[]any{r.Source.ID, done.ID, done.Stamp, r.Organization}, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
 			return c, row.Scan(&c.Action, &c.Class, &c.Name, &c.Before, &c.Person)
 		}, use)
 }

@@ -1284,6 +1284,9 @@ type ListAssignmentsParamsStatus string
 
 // AssignWorkParams defines parameters for AssignWork.
 type AssignWorkParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
 	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
 	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Answers
 	// of 500 and above are not kept. Bodies of more than 1 MiB are not remembered.
@@ -1304,6 +1307,12 @@ type ListCourses200JSONResponseBody struct {
 	CourseTypes []CourseType                         `json:"course_types"`
 	Courses     []Course                             `json:"courses"`
 	Status      ListCourses200JSONResponseBodyStatus `json:"status"`
+}
+
+// ShowOrganizationParams defines parameters for ShowOrganization.
+type ShowOrganizationParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
 }
 
 // Ping200JSONResponseBodyStatus defines parameters for Ping.
@@ -1363,6 +1372,9 @@ type ListProgress200JSONResponseBody struct {
 
 // ProvisionStudentParams defines parameters for ProvisionStudent.
 type ProvisionStudentParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
 	// Prefer `wait=N` waits up to N seconds, 10 at most, for what becomes of the mail
 	Prefer *PreferWait `json:"Prefer,omitempty"`
 
@@ -1660,7 +1672,7 @@ type ClientInterface interface {
 	// ShowOrganization The organization, the key used, and the onboarding defaults
 	//
 	// Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
-	ShowOrganization(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ShowOrganization(ctx context.Context, params *ShowOrganizationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Ping Check that a key works
 	//
@@ -1849,8 +1861,8 @@ func (c *Client) ListCourses(ctx context.Context, reqEditors ...RequestEditorFn)
 // ShowOrganization The organization, the key used, and the onboarding defaults
 //
 // Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
-func (c *Client) ShowOrganization(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewShowOrganizationRequest(c.Server)
+func (c *Client) ShowOrganization(ctx context.Context, params *ShowOrganizationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowOrganizationRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2326,6 +2338,33 @@ func NewAssignWorkRequestWithBody(server string, params *AssignWorkParams, conte
 		return nil, err
 	}
 
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
@@ -2433,7 +2472,7 @@ func NewListCoursesRequest(server string) (*http.Request, error) {
 }
 
 // NewShowOrganizationRequest constructs an http.Request for the ShowOrganization method
-func NewShowOrganizationRequest(server string) (*http.Request, error) {
+func NewShowOrganizationRequest(server string, params *ShowOrganizationParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -2449,6 +2488,33 @@ func NewShowOrganizationRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -2652,6 +2718,33 @@ func NewProvisionStudentRequestWithBody(server string, params *ProvisionStudentP
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
@@ -3146,7 +3239,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
-	ShowOrganizationWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowOrganizationResponse, error)
+	ShowOrganizationWithResponse(ctx context.Context, params *ShowOrganizationParams, reqEditors ...RequestEditorFn) (*ShowOrganizationResponse, error)
 
 	// PingWithResponse Check that a key works
 	//
@@ -3611,8 +3704,8 @@ func (c *ClientWithResponses) ListCoursesWithResponse(ctx context.Context, reqEd
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
-func (c *ClientWithResponses) ShowOrganizationWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ShowOrganizationResponse, error) {
-	rsp, err := c.ShowOrganization(ctx, reqEditors...)
+func (c *ClientWithResponses) ShowOrganizationWithResponse(ctx context.Context, params *ShowOrganizationParams, reqEditors ...RequestEditorFn) (*ShowOrganizationResponse, error) {
+	rsp, err := c.ShowOrganization(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 	if err != nil || who.JSON200.OrganizationSlug != "north" {
 		t.Fatal(who, err)
 	}
-	settings, err := c.ShowOrganizationWithResponse(ctx)
+	settings, err := c.ShowOrganizationWithResponse(ctx, nil)
 	if err != nil || !settings.JSON200.Organization.LanguageTestsEnabled || settings.JSON200.APIKey.CreatedAt.IsZero() {
 		t.Fatal(settings, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
 )
@@ -26,8 +27,10 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	command := readAssignment(b)
-	if err := b.Err(); err != nil {
+	q, command := readQuery(r), readAssignment(b)
+	var faults fault.List
+	_, _ = faults.Add(b.Err()), faults.Add(q.err()) // faults only
+	if err := faults.Err(); err != nil {
 		return err
 	}
 	shown, created, err := s.Desk.Assign(r.Context(), principal(r.Context()).Organization, command)
@@ -38,7 +41,7 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 	if created {
 		status = http.StatusCreated
 	}
-	return edge.JSON(w, status, assignedBody{"ok", created, shown})
+	return edge.JSON(w, status, assignedBody{"ok", created, shown.In(q.zone)})
 }
 
 func readAssignment(b *edge.Body) assign.Command {

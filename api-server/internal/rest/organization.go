@@ -2,7 +2,6 @@ package rest
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/course"
@@ -46,6 +45,10 @@ type organizationBody struct {
 }
 
 func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	if err := q.err(); err != nil {
+		return err
+	}
 	ctx, p, today := r.Context(), principal(r.Context()), s.today()
 	counts, err := course.Count(ctx, s.DB, p.Organization.ID, today)
 	if err != nil {
@@ -58,7 +61,7 @@ func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error 
 	body := organizationBody{Status: "ok", AsOf: today}
 	o := p.Organization
 	body.Organization.Name, body.Organization.Slug, body.Organization.LanguageTestsEnabled = o.Name, o.Slug, o.LanguageTestsEnabled
-	body.APIKey.Name, body.APIKey.Prefix, body.APIKey.CreatedAt = p.Key.Name, p.Key.Prefix, clock.Stamp(p.Key.CreatedAt, time.UTC)
+	body.APIKey.Name, body.APIKey.Prefix, body.APIKey.CreatedAt = p.Key.Name, p.Key.Prefix, clock.Stamp(p.Key.CreatedAt, q.zone)
 	body.Defaults = wire.Defaults(o.Defaults)
 	body.Counts.Courses, body.Counts.StudentsWithAccess = counts.Courses, counts.StudentsWithAccess
 	body.TargetScorePlans.TestPlanCourseTypes = planTypes(types)

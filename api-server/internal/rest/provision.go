@@ -20,7 +20,7 @@ func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	cmd := readCommand(body)
+	cmd := readCommand(body, readQuery(r))
 	if cmd.Source != "" {
 		edge.Annotate(r.Context(), "source", cmd.Source)
 	}
@@ -48,7 +48,7 @@ const maxWait = 10 * time.Second
 // maxText bounds what has a limit of its own further in, whose fault says more.
 const maxText = 10_000
 
-func readCommand(b *edge.Body) provision.Command {
+func readCommand(b *edge.Body, q *query) provision.Command {
 	cmd := provision.Command{
 		Email:        value(b.Text("email", maxText)),
 		FirstName:    value(b.Text("first_name", maxText)),
@@ -60,13 +60,14 @@ func readCommand(b *edge.Body) provision.Command {
 		ResendEmail:  value(b.Bool("resend_welcome_email")),
 		ExtendAccess: value(b.Bool("extend_access")),
 		Source:       value(b.Label("source", 255)),
+		Zone:         q.zone,
 	}
 	for _, n := range b.IDs("course_ids") {
 		cmd.CourseIDs = append(cmd.CourseIDs, id.Course(n))
 	}
 	readDetails(b, &cmd)
 	cmd.Plan = readPlan(b.Object(plan.Block))
-	_ = cmd.Decoding.Add(b.Err()) // faults only
+	_, _ = cmd.Decoding.Add(b.Err()), cmd.Decoding.Add(q.err()) // faults only
 	return cmd
 }
 

@@ -68,7 +68,7 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 		body.Membership = &wire.Membership{Role: m.Role, Status: m.Status}
 	}
 	for i, e := range held {
-		body.Enrollments[i] = lookupEntry{wire.NewEnrolment(e, s.today()), plans[i]}
+		body.Enrollments[i] = lookupEntry{wire.NewEnrolment(e, s.today()), plans[i].In(q.zone)}
 	}
 	return edge.JSON(w, http.StatusOK, body)
 }

@@ -118,14 +118,18 @@ func (c *call) answer() Answer {
 		Credentials: c.credentials(),
 		LoginURL:    c.PublicURL + "/sign-in/",
 	}
-	a.TargetScorePlan = c.block
+	if c.block != nil {
+		block := *c.block
+		block.PlanBlock = block.In(c.cmd.zone())
+		a.TargetScorePlan = &block
+	}
 	a.showMail(c.mail())
 	if c.changed() || c.block.Changed() {
 		a.Status = "success"
 	}
 	if c.link.Token != "" {
 		url := c.linkURL()
-		a.SetPasswordURL, a.SetPasswordExpires = &url, clock.Stamp(c.link.ExpiresAt, time.UTC)
+		a.SetPasswordURL, a.SetPasswordExpires = &url, clock.Stamp(c.link.ExpiresAt, c.cmd.zone())
 	}
 	return a
 }

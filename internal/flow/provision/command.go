@@ -3,6 +3,7 @@ package provision
 import (
 	"errors"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -32,6 +33,8 @@ type Command struct {
 	ExtendAccess bool
 	Source       string
 	Plan         *plan.Request // target_score_plan; nil: not sent
+
+	Zone *time.Location // in which the answer's timestamps are written; nil: UTC
 
 	// Decoding holds the faults found in the body before; they are reported with those
 	// that are found here.
@@ -100,6 +103,13 @@ func checkText(field, text string, maxChars int) error {
 		return fault.Field(field, "invalid", "%s: contains control characters, such as a line break; remove them", field)
 	}
 	return nil
+}
+
+func (c Command) zone() *time.Location {
+	if c.Zone == nil {
+		return time.UTC
+	}
+	return c.Zone
 }
 
 func (c Command) request() course.Request {

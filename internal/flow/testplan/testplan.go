@@ -44,8 +44,8 @@ func scaleOf(exam string) plan.Scale {
 	return s
 }
 
-// Blocks shows what the student has set in each of the enrolments (contract: Target score
-// plan block).
+// Blocks shows what the student has set in each of the enrolments, in UTC (contract: Target
+// score plan block).
 func (o *Office) Blocks(ctx context.Context, q pg.Querier, org id.Organization, user id.User, held []course.Enrolment) ([]wire.PlanBlock, error) {
 	ids := make([]id.Enrolment, len(held))
 	for i, e := range held {
@@ -104,7 +104,7 @@ func withPlan(b wire.PlanBlock, s plan.Stored, slots []plan.Slot) wire.PlanBlock
 	return b
 }
 
-// ShowPlan is the contract's test_plan object.
+// ShowPlan is the contract's test_plan object, in UTC.
 func ShowPlan(s plan.Stored, slots []plan.Slot) *wire.TestPlan {
 	set := s.Settings
 	p := &wire.TestPlan{Status: s.Status, Exam: s.Exam, Pace: set.Pace, CurrentPace: set.Pace, TimeZone: set.TimeZone,

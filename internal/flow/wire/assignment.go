@@ -45,6 +45,13 @@ func NewAssignment(l assignment.Listed, now time.Time, loc *time.Location) Assig
 	return a
 }
 
+// In is the assignment with its timestamps in loc.
+func (a Assignment) In(loc *time.Location) Assignment {
+	a.AssignedAt = clock.Timestamp(time.Time(a.AssignedAt).In(loc))
+	a.DueDate, a.CompletedAt = a.DueDate.In(loc), a.CompletedAt.In(loc)
+	return a
+}
+
 // Assigned shows work that was just assigned, in UTC, with the event that tells of it
 // (contract: assignment.created).
 func Assigned(made assignment.Assignment, who student.Account, item catalog.Item, now time.Time) (Assignment, webhook.Event) {

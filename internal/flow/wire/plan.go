@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"time"
+
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
@@ -17,6 +19,16 @@ type PlanBlock struct {
 	SafeExamBrowser   bool            `json:"safe_exam_browser"`
 	TestPlanAvailable bool            `json:"test_plan_available"`
 	TestPlan          *TestPlan       `json:"test_plan"` // null: no plan runs
+}
+
+// In is the block with its timestamps in loc.
+func (b PlanBlock) In(loc *time.Location) PlanBlock {
+	if b.TestPlan != nil {
+		in := *b.TestPlan
+		in.StartedAt = in.StartedAt.In(loc)
+		b.TestPlan = &in
+	}
+	return b
 }
 
 // PlanAnswer is the block of a provisioning answer.

@@ -73,6 +73,14 @@ func Stamp(t time.Time, loc *time.Location) *Timestamp {
 	return &s
 }
 
+// In is t in loc; nil stays nil.
+func (t *Timestamp) In(loc *time.Location) *Timestamp {
+	if t == nil {
+		return nil
+	}
+	return Stamp(time.Time(*t), loc)
+}
+
 // Zone finds an IANA zone by name. "" and "Local" are refused, the one because it
 // means UTC to Go alone, the other because it means the server's zone.
 func Zone(field, name string) (*time.Location, error) {

@@ -85,6 +85,14 @@ func SetStaff(b *pg.Batch, org id.Organization, user id.User, m Member, role Rol
 	return m
 }
 
+// Readmit queues that the member m is an active student, and returns it so. Who was staff
+// before comes back without those powers.
+func Readmit(b *pg.Batch, org id.Organization, user id.User, m Member, now time.Time) Member {
+	m.Role, m.Status = RoleMember, MemberActive
+	queueMemberRole(b, org, user, m, now)
+	return m
+}
+
 // Belonging is one of the organizations that a person belongs to, and as what.
 type Belonging struct {
 	Organization id.Organization

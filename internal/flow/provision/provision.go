@@ -249,7 +249,8 @@ func (c *call) planCourses() (err error) {
 	return err
 }
 
-// join: an inactive member comes back with any entry that is not skipped.
+// join: an inactive member comes back with any entry that is not skipped, as a student: no
+// key gives the powers of staff.
 func (c *call) join() joining {
 	switch {
 	case c.member.Role == "":
@@ -257,6 +258,9 @@ func (c *call) join() joining {
 	case c.member.Status == org.MemberActive:
 		return memberUnchanged
 	case slices.ContainsFunc(c.moves, func(m course.Move) bool { return m.Action != course.Skipped }):
+		if c.member.Role.Staff() {
+			c.warn("the membership was ended as %s and is a student's now; the roles of staff are given in the platform", c.member.Role)
+		}
 		return memberReactivated
 	}
 	c.warn("the membership is inactive and stays so; name a course to reactivate it")
@@ -366,8 +370,7 @@ func (c *call) writeMember(b *pg.Batch) {
 	case memberCreated:
 		c.member = org.AddMember(b, o, c.account.ID, org.RoleMember, org.ViaAPI, c.now)
 	case memberReactivated:
-		org.SetMemberStatus(b, o, c.account.ID, org.MemberActive, c.now)
-		c.member.Status = org.MemberActive
+		c.member = org.Readmit(b, o, c.account.ID, c.member, c.now)
 	case memberUnchanged:
 	}
 }

@@ -16,13 +16,15 @@ const (
 	mailNone           // not_requested
 )
 
-// decideMail: a change is mailed; without one, only what was asked for or has failed is.
-// An order not to send beats everything else.
-func decideMail(send, resend, changed bool, latest email.Record) mailing {
+// decideMail: a change is mailed; without one, only what was asked for or has failed is, and
+// what is asked for is not added to one of the type next that still waits to be sent. An order
+// not to send beats everything else.
+func decideMail(send, resend, changed bool, latest email.Record, next email.Type) mailing {
+	waits := latest.Status == email.Queued && latest.Type == next
 	switch {
 	case !send:
 		return mailNone
-	case changed, resend, latest.Status == email.Failed:
+	case changed, latest.Status == email.Failed, resend && !waits:
 		return mailSend
 	}
 	return mailReport
@@ -48,11 +50,12 @@ func (c *call) sendsMail() bool {
 
 // writeMail queues the mail, if there is one to be sent; it is the latest when b is sent.
 func (c *call) writeMail(ctx context.Context, b *pg.Batch) error {
-	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest)
+	m := c.message()
+	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest, m.Content.Type())
 	if c.mailing != mailSend {
 		return nil
 	}
-	return c.Mail.Write(ctx, b, c.now, c.message(), &c.latest)
+	return c.Mail.Write(ctx, b, c.now, m, &c.latest)
 }
 
 func (c *call) mail() Mail {

@@ -195,3 +195,25 @@ func TestConcurrentCallsWithAPassword(t *testing.T) {
 		t.Error("the password does not sign in")
 	}
 }
+
+// What waits to be sent is not added to by a resend, but for a mail of another type.
+func TestAResendWhileTheMailWaitsAddsNothing(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	mails := func(want int, typ email.Type, a provision.Answer) {
+		t.Helper()
+		if n := d.count(`SELECT count(*) FROM emails`); n != want || a.Email.Status != "queued" || *a.Email.Type != typ || !a.WelcomeEmailSent {
+			t.Fatalf("%d mails, want %d; email = %+v", n, want, a.Email)
+		}
+	}
+	mails(1, email.TypeWelcome, d.student(ana("ielts")))
+	mails(1, email.TypeWelcome, d.student(resent(ana("ielts"))))
+	mails(2, email.TypeWelcome, d.student(resent(ana("toefl")))) // a change is news
+	d.exec(`UPDATE emails SET status = 'uncertain', detail = 'may have been received'`)
+	mails(3, email.TypeWelcome, d.student(resent(ana("ielts"))))
+	mails(3, email.TypeWelcome, d.student(resent(ana("ielts"))))
+	c := ana()
+	c.Password = password
+	mails(4, email.TypeCredentials, d.student(c))
+	mails(5, email.TypeWelcome, d.student(resent(ana())))
+}

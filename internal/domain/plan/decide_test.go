@@ -120,6 +120,15 @@ func TestRule1Baseline(t *testing.T) {
 	short.decide(0)
 	short.want("baseline opened 0-1")
 
+	for days := 1; days <= 3; days++ {
+		fast := newStory(t, ielts, "7", 60)
+		fast.plan.Pace, fast.plan.CustomDays = plan.Custom, days
+		fast.decide(0)
+		fast.want("baseline opened 0-2")
+		fast.finish(0, "6.5")
+		fast.want("baseline finished 0-2", fmt.Sprintf("mock waiting %d-%d", days, days+min(2, days-1)))
+	}
+
 	later := newStory(t, ielts, "7", 60)
 	later.plan.FirstDay = day(5)
 	later.decide(0)
@@ -145,9 +154,13 @@ func TestRule2Windows(t *testing.T) {
 		s := newStory(t, ielts, "7", 60)
 		s.plan.Pace, s.plan.CustomDays = plan.Custom, 1
 		s.decide(0)
-		s.want("baseline opened 0-0")
-		s.decide(1)
-		s.want("baseline missed 0-0", "baseline opened 1-1")
+		s.want("baseline opened 0-2") // rule 1's window, whatever the pace
+		s.decide(3)
+		s.want("baseline missed 0-2", "baseline opened 3-5")
+		s.decide(6)
+		s.want("baseline missed 0-2", "baseline missed 3-5", "mock opened 6-6")
+		s.decide(7)
+		s.want("baseline missed 0-2", "baseline missed 3-5", "mock missed 6-6", "mock opened 7-7")
 	})
 	t.Run("due on the last test day at the latest", func(t *testing.T) {
 		s := newStory(t, ielts, "7", 8)

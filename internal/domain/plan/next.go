@@ -84,11 +84,17 @@ func (d *decider) shape(slot int, on clock.Date) (Test, bool) {
 		return Test{}, false
 	}
 	kind, section := d.kind(before, opens)
-	return Test{Slot: slot, Kind: kind, Section: section, State: Waiting, OpensOn: opens, DueOn: d.due(opens), DecidedOn: on}, true
+	return Test{Slot: slot, Kind: kind, Section: section, State: Waiting, OpensOn: opens, DueOn: d.due(kind, opens), DecidedOn: on}, true
 }
 
-func (d *decider) due(opens clock.Date) clock.Date {
-	due := opens.AddDays(min(window, d.plan.interval()-1))
+// due is the last day of a test that opens on a day. A baseline keeps its whole window, also
+// where the tests after it follow each other faster.
+func (d *decider) due(k Kind, opens clock.Date) clock.Date {
+	days := window
+	if k != Baseline {
+		days = min(days, d.plan.interval()-1)
+	}
+	due := opens.AddDays(days)
 	if due.After(d.plan.LastDay) {
 		return d.plan.LastDay
 	}
@@ -135,10 +141,11 @@ func needsBaseline(r record, before []Test) bool {
 func (d *decider) open(t Test) {
 	now := t
 	if t.OpensOn.Before(d.today) {
-		now.OpensOn, now.DueOn = d.today, d.due(d.today)
+		now.OpensOn = d.today
 		if !t.Fixed {
 			now.Kind, now.Section = d.kind(d.tests[:len(d.tests)-1], d.today)
 		}
+		now.DueOn = d.due(now.Kind, d.today)
 	}
 	if now.OpensOn.After(d.plan.LastDay) {
 		d.doTest(Drop, t)

@@ -2,11 +2,14 @@ package activity_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -290,3 +293,36 @@ func TestNoEventIsLostBetweenInTimeAndLate(t *testing.T) {
 }
 
 const settled = 5 * time.Minute
+
+// Whoever reports events does not wait behind the making and dropping of days, which give way
+// to a compilation.
+func TestMakingAndDroppingDaysGiveWay(t *testing.T) {
+	t.Parallel()
+	db := school(t, 1)
+	if err := activity.MakePartitions(t.Context(), db, today.AddDays(-3), 5); err != nil {
+		t.Fatal(err)
+	}
+	reading, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reading.Exec(t.Context(), `SELECT count(*) FROM activity_events`); err != nil {
+		t.Fatal(err)
+	}
+	old := today.AddDays(-activity.RawDays - 1)
+	for name, do := range map[string]func() error{
+		"making":   func() error { return activity.MakePartitions(t.Context(), db, old, 1) },
+		"dropping": func() error { return activity.DropExpired(t.Context(), db, noon.AddDate(0, 0, activity.RawDays+9)) },
+	} {
+		var refused *pgconn.PgError
+		if err := do(); !errors.As(err, &refused) || refused.Code != "55P03" {
+			t.Errorf("%s days while events are read: %v", name, err)
+		}
+	}
+	if err := reading.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := activity.MakePartitions(t.Context(), db, old, 1); err != nil {
+		t.Errorf("making a day afterwards: %v", err)
+	}
+}

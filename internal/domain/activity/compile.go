@@ -149,21 +149,22 @@ func (w *writer) write(ctx context.Context) error {
 }
 
 // MakePartitions gives each of the days from first on a partition of its own for its
-// events, where it lacks one.
-func MakePartitions(ctx context.Context, q pg.Querier, first clock.Date, days int) error {
-	return makePartitions(ctx, q, first, days)
+// events, where it lacks one. It fails, to be done again later, where a compilation reads the
+// events for long.
+func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) error {
+	return db.InTx(ctx, func(tx *pg.Tx) error { return makePartitions(ctx, tx, first, days) })
 }
 
 // DropExpired drops the events that are no longer kept, whole days at a time. A day that
-// is not compiled yet keeps its own.
-func DropExpired(ctx context.Context, q pg.Querier, now time.Time) error {
+// is not compiled yet keeps its own. It fails as MakePartitions does.
+func DropExpired(ctx context.Context, db *pg.DB, now time.Time) error {
 	keep := clock.DateIn(now, Zone).AddDays(-RawDays)
-	owed, err := selectOwed(ctx, q)
+	owed, err := selectOwed(ctx, db)
 	if err != nil {
 		return err
 	}
 	if len(owed) > 0 && owed[0].Before(keep) {
 		keep = owed[0]
 	}
-	return dropPartitions(ctx, q, keep)
+	return db.InTx(ctx, func(tx *pg.Tx) error { return dropPartitions(ctx, tx, keep) })
 }

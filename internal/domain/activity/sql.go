@@ -181,14 +181,22 @@ func (c *columns) add(d Day) {
 	c.started, c.completed = append(c.started, d.TestsStarted), append(c.completed, d.TestsCompleted)
 }
 
-func makePartitions(ctx context.Context, q pg.Querier, first clock.Date, days int) error {
-	_, err := q.Exec(ctx, `SELECT activity_make_partitions($1, $2)`, first, days)
-	return err
+// giveWay is for what locks all of the events: while it waits for a compilation to end,
+// everybody who reports events waits behind it.
+const giveWay = `SET LOCAL lock_timeout = '2s'`
+
+func makePartitions(ctx context.Context, tx *pg.Tx, first clock.Date, days int) error {
+	var b pg.Batch
+	b.Queue(giveWay)
+	b.Queue(`SELECT activity_make_partitions($1, $2)`, first, days)
+	return b.Send(ctx, tx)
 }
 
-func dropPartitions(ctx context.Context, q pg.Querier, keep clock.Date) error {
-	_, err := q.Exec(ctx, `SELECT activity_drop_partitions($1)`, keep)
-	return err
+func dropPartitions(ctx context.Context, tx *pg.Tx, keep clock.Date) error {
+	var b pg.Batch
+	b.Queue(giveWay)
+	b.Queue(`SELECT activity_drop_partitions($1)`, keep)
+	return b.Send(ctx, tx)
 }
 
 // inScope is the condition on d (rows with user_id) for a student of organization $1 on

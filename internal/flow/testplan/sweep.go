@@ -24,12 +24,12 @@ const (
 // at once: a plan is decided by one of them. A plan that cannot be decided is put off, and
 // the others go on.
 func (o *Office) Sweep(ctx context.Context) (decided int, err error) {
-	var all atomic.Int64
-	group, within := errgroup.WithContext(ctx)
-	first, err := o.sweepOn(within, 1)
+	first, err := o.sweepOn(ctx, 1)
 	if err != nil || first < sweepBatch {
 		return first, err // as most of the time: little is due
 	}
+	var all atomic.Int64
+	group, within := errgroup.WithContext(ctx) // which ends with Wait
 	for range sweepers {
 		group.Go(func() error {
 			n, err := o.sweepOn(within, math.MaxInt)
@@ -45,7 +45,7 @@ func (o *Office) Sweep(ctx context.Context) (decided int, err error) {
 func (o *Office) sweepOn(ctx context.Context, batches int) (decided int, err error) {
 	for range batches {
 		ids, err := o.sweepSome(ctx)
-		if err != nil && ctx.Err() == nil && !pg.Away(err) {
+		if err != nil && len(ids) > 0 && ctx.Err() == nil && !pg.Away(err) { // and not before any were found
 			err = o.oneByOne(ctx, ids)
 		}
 		decided += len(ids)

@@ -100,3 +100,13 @@ func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
 		t.Error("the other one was held up")
 	}
 }
+
+// What keeps the pass from finding plans at all is told, and not taken for none being due.
+func TestAPassThatFindsNoPlansSaysWhy(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.exec(`ALTER TABLE plans RENAME COLUMN look_at TO look_elsewhere`)
+	if n, err := s.Sweep(t.Context()); err == nil || n != 0 {
+		t.Errorf("%d plans, %v", n, err)
+	}
+}

@@ -125,16 +125,16 @@ func (b *Body) Secret(field string) *string {
 	return &s
 }
 
-// Label reads a string or a number as its text, of at most maxChars characters: 7 and
+// Label reads a string or a number as its text, of at most maxChars characters: 7, 7.0 and
 // "7" are equal.
 func (b *Body) Label(field string, maxChars int) *string {
 	raw := b.raw(field)
 	if raw == nil || !isNumber(raw) {
 		return b.Text(field, maxChars)
 	}
-	s := string(raw)
-	if len(s) > maxChars {
-		b.Fault(field, "too_long", "%d digits are too many; send at most %d", len(s), maxChars)
+	s, ok := numberText(string(raw), maxChars)
+	if !ok {
+		b.Fault(field, "too_long", "the number has too many digits; send at most %d", maxChars)
 		return nil
 	}
 	return &s

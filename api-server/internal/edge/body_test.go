@@ -92,6 +92,7 @@ func TestFields(t *testing.T) {
 	text := func(b *Body) string { return show(b, b.Text("f", 3)) }
 	secret := func(b *Body) string { return show(b, b.Secret("f")) }
 	label := func(b *Body) string { return show(b, b.Label("f", 3)) }
+	long := func(b *Body) string { return show(b, b.Label("f", 255)) }
 	boolean := func(b *Body) string { return show(b, b.Bool("f")) }
 	number := func(b *Body) string { return show(b, b.Int("f", 1, 120)) }
 	date := func(b *Body) string { return show(b, b.Date("f")) }
@@ -116,6 +117,13 @@ func TestFields(t *testing.T) {
 		{"text: number", `1`, text, "wrong_type"}, {"text: object", `{}`, text, "wrong_type"},
 		{"secret keeps blanks", `" x "`, secret, " x "}, {"secret: empty", `""`, secret, "nil"}, {"secret: number", `1`, secret, "wrong_type"},
 		{"label: text", `"7"`, label, "7"}, {"label: number", `7`, label, "7"}, {"label: long number", `1234`, label, "too_long"},
+		{"label: whole float", `7.0`, label, "7"}, {"label: exponent", `1e1`, label, "10"}, {"label: capital exponent", `1.20E+2`, label, "120"},
+		{"label: negative exponent", `700e-2`, label, "7"}, {"label: fraction", `7.50`, label, "7.5"}, {"label: small fraction", `5e-1`, label, "0.5"},
+		{"label: negative", `-7.0`, label, "-7"}, {"label: nothing", `-0.00e9`, label, "0"}, {"label: a fraction that is long only as it is written", `7.0000`, label, "7"},
+		{"label: huge", `1e3`, label, "too_long"}, {"label: too huge to be written", `1e999999999999999999999`, label, "too_long"},
+		{"label: too small to be written", `1e-999999999`, label, "too_long"}, {"label: text stays as it is", `"7.0"`, label, "7.0"},
+		{"label: more digits than a float has", `12345678901234567890123.0`, long, "12345678901234567890123"},
+		{"label: a power of more digits than a float has", `1234567890123456789.01e2`, long, "123456789012345678901"},
 		{"bool", `true`, boolean, "true"}, {"bool: word", `" YES "`, boolean, "true"}, {"bool: one", `1`, boolean, "true"},
 		{"bool: zero in text", `"0"`, boolean, "false"}, {"bool: no", `"No"`, boolean, "false"}, {"bool: empty", `""`, boolean, "nil"},
 		{"bool: null", `null`, boolean, "nil"}, {"bool: other word", `"on"`, boolean, "not_a_boolean"}, {"bool: two", `2`, boolean, "not_a_boolean"},

@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"encoding/json"
+	"math/big"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -55,6 +56,13 @@ func FuzzLabel(f *testing.F) {
 		s := b.Label("f", 20)
 		if s != nil && (*s == "" || utf8.RuneCountInString(*s) > 20) {
 			t.Errorf("%s reads as %q", raw, *s)
+		}
+		var number json.Number
+		if s != nil && raw[0] != '"' && json.Unmarshal([]byte(raw), &number) == nil && len(number) < 50 {
+			sent, _ := new(big.Rat).SetString(string(number))
+			if read, ok := new(big.Rat).SetString(*s); !ok || read.Cmp(sent) != 0 {
+				t.Errorf("%s reads as %q", raw, *s)
+			}
 		}
 		return s != nil
 	})

@@ -51,6 +51,33 @@ func TestProvisionTakesTheLooseForms(t *testing.T) {
 	}
 }
 
+// An order's number is one order however it is written; another text is another order.
+func TestAnExternalRefIsOneHoweverItsNumberIsWritten(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	extend := func(ref string) string {
+		var got struct {
+			Enrollments []struct{ Action string }
+		}
+		a := north.Full.Post(t, provisionPath, `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts", "extend_access": true, "tenure_months": 1, "external_ref": `+ref+`}`)
+		a.Into(t, &got)
+		return got.Enrollments[0].Action
+	}
+	if got := extend(`1042`); got != "created" {
+		t.Fatal(got)
+	}
+	for ref, want := range map[string]string{`"1042"`: "unchanged", `1042.0`: "unchanged", `1.042e3`: "unchanged", `10420e-1`: "unchanged",
+		`1042.5`: "extended", `9007199254740993`: "extended", `"1042.0"`: "extended"} {
+		if got := extend(ref); got != want {
+			t.Errorf("%s: %s, want %s", ref, got, want)
+		}
+	}
+	if got := extend(`9007199254740992.0`); got != "extended" { // which a float takes for the other one
+		t.Error(got)
+	}
+}
+
 // Contract: Provisioning errors. Each row has its name here; the conditions of
 // target_score_plan have theirs in package testplan.
 func TestProvisioningErrors(t *testing.T) {

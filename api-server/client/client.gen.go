@@ -1715,8 +1715,8 @@ type ClientInterface interface {
 
 	// ListResults Final results in the order in which they became final
 	//
-	// A result that is marked again, and one that became final while its student was away and has come back, appears anew
-	// under the same `id`; store by `id`. `next_cursor` always points after the last result received.
+	// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+	// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 	//
 	// Corresponds with GET /api/v1/results/ (the `ListResults` operationId).
 	ListResults(ctx context.Context, params *ListResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1954,8 +1954,8 @@ func (c *Client) ProvisionStudent(ctx context.Context, params *ProvisionStudentP
 
 // ListResults Final results in the order in which they became final
 //
-// A result that is marked again, and one that became final while its student was away and has come back, appears anew
-// under the same `id`; store by `id`. `next_cursor` always points after the last result received.
+// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 //
 // Corresponds with GET /api/v1/results/ (the `ListResults` operationId).
 func (c *Client) ListResults(ctx context.Context, params *ListResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3286,8 +3286,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListResultsWithResponse Final results in the order in which they became final
 	//
-	// A result that is marked again, and one that became final while its student was away and has come back, appears anew
-	// under the same `id`; store by `id`. `next_cursor` always points after the last result received.
+	// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+	// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3781,8 +3781,8 @@ func (c *ClientWithResponses) ProvisionStudentWithResponse(ctx context.Context, 
 
 // ListResultsWithResponse Final results in the order in which they became final
 //
-// A result that is marked again, and one that became final while its student was away and has come back, appears anew
-// under the same `id`; store by `id`. `next_cursor` always points after the last result received.
+// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 //
 // Returns a wrapper object for the known response body format(s).
 //

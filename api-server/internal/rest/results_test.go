@@ -5,10 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
 )
 
 // school is an organization with students and a catalog.
@@ -277,56 +275,6 @@ func TestResultFilters(t *testing.T) {
 	}
 	if told := events(t, s.Env, "north", "result.final"); len(told) != 5 {
 		t.Errorf("%d events, staff included?", len(told))
-	}
-}
-
-// Scope is judged on reading; what became final while a student was away comes at the end
-// once the student is back.
-func TestResultsOfStudentsWhoLeaveAndComeBack(t *testing.T) {
-	t.Parallel()
-	s := newSchool(t)
-	done := func(name string, user int64) {
-		t.Helper()
-		s.session(t, name, `"user_id": %d, "item_id": %d, "state": "finished", "score": 6`, user, s.ielts).Want(t, 201)
-	}
-	done("a1", s.ana)
-	set := func(status string) {
-		t.Helper()
-		sql(t, s.Env, `UPDATE members SET status = $2 WHERE user_id = $1`, s.ana, status)
-	}
-	sql(t, s.Env, `UPDATE enrolments SET state = 'dropped' WHERE user_id = $1`, s.ana)
-	set("inactive")
-	done("a2", s.ana)
-	done("b1", s.bo)
-	var before listPage
-	s.Full.Get(t, "results/").Want(t, 200).Into(t, &before)
-	if got := before.ids(); !slices.Equal(got, []string{"test:b1"}) {
-		t.Errorf("%v", got)
-	}
-	if a := s.Full.Get(t, "results/?email=ana@school.example").Want(t, 200).Object(t); a["count"] != 0.0 {
-		t.Errorf("a student who left: %v", a)
-	}
-	if told := events(t, s.Env, "north", "result.final"); len(told) != 2 {
-		t.Errorf("%d events", len(told))
-	}
-	sweep := func() {
-		t.Helper()
-		if err := (&finalize.Desk{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sweep()
-	set("active")
-	for range 2 {
-		sweep()
-		var after listPage
-		s.Full.Get(t, "results/?cursor="+before.NextCursor).Want(t, 200).Into(t, &after)
-		if got := after.ids(); !slices.Equal(got, []string{"test:a2"}) {
-			t.Errorf("%v", got)
-		}
-	}
-	if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:a1", "test:b1", "test:a2"}) {
-		t.Errorf("%v", got)
 	}
 }
 

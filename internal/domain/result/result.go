@@ -7,6 +7,11 @@
 // until it commits: a position becomes visible only after all lower ones, so a reader who
 // stores the last one has missed nothing. A result that becomes final anew takes a new
 // position and leaves the old one.
+//
+// Who may see a result is judged on reading, so a reader passes by those of a student who
+// is not in the organization's scope just then. Whatever brings a student into scope owes
+// the student's results new positions, in its transaction (OweRejoin); the worker gives
+// them a little later (Owed, Rejoin).
 package result
 
 import (
@@ -75,7 +80,6 @@ type Result struct {
 	Sections    json.RawMessage // an object; nil: none
 	FinalAt     *time.Time
 	Position    int64 // 0: not final
-	Parked      bool  // became final while its student was out of the organization's scope
 }
 
 // Alike says whether readers see the same of two looks of a result.
@@ -137,28 +141,47 @@ func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change,
 	return err
 }
 
-// Rejoin gives new positions to the user's results that became final while the user was
-// out of the organization's scope, so that readers who passed them by see them. It takes
-// the organization's counter, so it has to come last in its transaction. Who never was
-// out of scope costs one look at a small index.
-func Rejoin(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User) error {
-	refs, err := lockParked(ctx, tx, org, user)
+// settled is how long after a return its results are placed anew: until then a reader may
+// still judge by the day before, or by a clock that is behind.
+const settled = time.Minute
+
+// OweRejoin queues the promise that the results of the users are placed anew: of users
+// whom the transaction, or the calendar, brings into the organization's scope. Readers
+// have passed by whatever was final meanwhile, and may have passed by what was final
+// before. It locks nothing that others may hold, and whoever has no results may be among
+// the users.
+func OweRejoin(b *pg.Batch, org id.Organization, now time.Time, users ...id.User) {
+	if len(users) > 0 {
+		queueReturns(b, org, users, now.Add(settled))
+	}
+}
+
+// Return is a student who came back, and whose results are to be placed anew.
+type Return struct {
+	ID           int64
+	Organization id.Organization
+	User         id.User
+}
+
+// Owed lists the first returns, up to limit, that have settled by now.
+func Owed(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
+	return selectReturns(ctx, q, now, limit)
+}
+
+// Rejoin gives new positions to all final results of the students who came back to one
+// organization, in the order of the old ones. It takes the organization's counter, so it
+// has to come last in its transaction. A return that somebody else took is passed over.
+func Rejoin(ctx context.Context, tx *pg.Tx, org id.Organization, returns []Return) error {
+	users, err := deleteReturns(ctx, tx, returns)
+	if err != nil || len(users) == 0 {
+		return err
+	}
+	// Whatever becomes final after this was never out of scope.
+	refs, err := lockPlaced(ctx, tx, org, users)
 	if err != nil || len(refs) == 0 {
 		return err
 	}
 	return replace(ctx, tx, org, refs)
-}
-
-// Returned lists up to limit students, of any organization, who are in scope today and
-// have results that became final while they were not: those to call Rejoin for.
-func Returned(ctx context.Context, q pg.Querier, today clock.Date, limit int) ([]Student, error) {
-	return selectReturned(ctx, q, today, limit)
-}
-
-// Student is a person in one organization.
-type Student struct {
-	Organization id.Organization
-	User         id.User
 }
 
 // Person is what finalizing needs to know of a user in an organization.

@@ -17,11 +17,11 @@ import (
 )
 
 const columns = `r.ref, r.kind, r.type, r.user_id, r.item_id, coalesce(r.assignment_id, 0), r.attempt, coalesce(r.section, ''), r.state,
-	r.started_at, r.completed_at, r.released_at, r.score_e4, r.max_score_e4, r.sections::text, r.final_at, coalesce(r.position, 0), r.parked`
+	r.started_at, r.completed_at, r.released_at, r.score_e4, r.max_score_e4, r.sections::text, r.final_at, coalesce(r.position, 0)`
 
 func (r *Result) targets(sections **string) []any {
 	return []any{&r.Ref, &r.Kind, &r.Type, &r.User, &r.Item, &r.Assignment, &r.Attempt, &r.Section, &r.State,
-		&r.StartedAt, &r.CompletedAt, &r.ReleasedAt, &r.Score, &r.MaxScore, sections, &r.FinalAt, &r.Position, &r.Parked}
+		&r.StartedAt, &r.CompletedAt, &r.ReleasedAt, &r.Score, &r.MaxScore, sections, &r.FinalAt, &r.Position}
 }
 
 func (r *Result) take(sections *string) {
@@ -71,21 +71,21 @@ func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change,
 			SELECT u.*, CASE WHEN u.place > 0 THEN counter.base + u.place END AS position
 			FROM counter, unnest($4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
 				$13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bigint[], $18::text[], $19::timestamptz[],
-				$20::boolean[], $21::bigint[], $22::boolean[])
+				$20::bigint[], $21::boolean[])
 			AS u(ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at, released_at,
-				score_e4, max_score_e4, sections, final_at, parked, place, fresh)
+				score_e4, max_score_e4, sections, final_at, place, fresh)
 		), fresh AS (
 			INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at,
-				released_at, score_e4, max_score_e4, sections, final_at, position, parked, updated_at)
+				released_at, score_e4, max_score_e4, sections, final_at, position, updated_at)
 			SELECT $1, ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at,
-				released_at, score_e4, max_score_e4, sections::json, final_at, position, parked, $3
+				released_at, score_e4, max_score_e4, sections::json, final_at, position, $3
 			FROM source WHERE fresh
 			ON CONFLICT DO NOTHING RETURNING 1
 		), changed AS (
 			UPDATE results r SET type = s.type, user_id = s.user_id, item_id = s.item_id, assignment_id = s.assignment_id, attempt = s.attempt,
 				section = s.section, state = s.state, started_at = s.started_at, completed_at = s.completed_at, released_at = s.released_at,
 				score_e4 = s.score_e4, max_score_e4 = s.max_score_e4, sections = s.sections::json, final_at = s.final_at,
-				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END, parked = s.parked, updated_at = $3
+				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END, updated_at = $3
 			FROM source s WHERE NOT s.fresh AND r.organization_id = $1 AND r.ref = s.ref RETURNING 1
 		), placed AS (
 			SELECT position, final_at FROM source WHERE position IS NOT NULL
@@ -103,21 +103,21 @@ func arrays(changes []Change) (columns []any, places int) {
 	attempts, sections, states := make([]string, n), make([]*string, n), make([]string, n)
 	started, completed, released := make([]*time.Time, n), make([]*time.Time, n), make([]*time.Time, n)
 	scores, highest, objects := make([]*int64, n), make([]*int64, n), make([]*string, n)
-	finals, parked, place, fresh := make([]*time.Time, n), make([]bool, n), make([]int64, n), make([]bool, n)
+	finals, place, fresh := make([]*time.Time, n), make([]int64, n), make([]bool, n)
 	for i, c := range changes {
 		refs[i], kinds[i], types[i] = c.Ref, c.Kind, c.Type
 		users[i], items[i], assignments[i] = int64(c.User), int64(c.Item), orNull(int64(c.Assignment))
 		attempts[i], sections[i], states[i] = string(c.Attempt), orNull(c.Section), string(c.State)
 		started[i], completed[i], released[i] = c.StartedAt, c.CompletedAt, c.ReleasedAt
 		scores[i], highest[i], objects[i] = (*int64)(c.Score), (*int64)(c.MaxScore), orNull(string(c.Sections))
-		finals[i], parked[i], fresh[i] = c.FinalAt, c.Parked, c.New
+		finals[i], fresh[i] = c.FinalAt, c.New
 		if c.Places {
 			places++
 			place[i] = int64(places)
 		}
 	}
 	return []any{refs, kinds, types, users, items, assignments, attempts, sections, states, started, completed, released,
-		scores, highest, objects, finals, parked, place, fresh}, places
+		scores, highest, objects, finals, place, fresh}, places
 }
 
 func orNull[T comparable](v T) *T {
@@ -128,9 +128,35 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-func lockParked(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User) ([]string, error) {
+func queueReturns(b *pg.Batch, org id.Organization, users []id.User, due time.Time) {
+	b.Queue(`INSERT INTO result_returns (organization_id, user_id, due_at) SELECT $1, unnest($2::bigint[]), $3`, org, users, due)
+}
+
+func selectReturns(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
+	rows, err := q.Query(ctx, `
+		SELECT id, organization_id, user_id FROM result_returns WHERE due_at <= $1 ORDER BY id LIMIT $2`, now, limit)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Return])
+}
+
+func deleteReturns(ctx context.Context, tx *pg.Tx, returns []Return) ([]id.User, error) {
+	ids := make([]int64, len(returns))
+	for i, r := range returns {
+		ids[i] = r.ID
+	}
+	rows, err := tx.Query(ctx, `DELETE FROM result_returns WHERE id = ANY ($1) RETURNING user_id`, ids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[id.User])
+}
+
+func lockPlaced(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT ref FROM results WHERE organization_id = $1 AND user_id = $2 AND parked ORDER BY ref FOR NO KEY UPDATE`, org, user)
+		SELECT ref FROM results WHERE organization_id = $1 AND user_id = ANY ($2) AND position IS NOT NULL
+		ORDER BY ref FOR NO KEY UPDATE`, org, users)
 	if err != nil {
 		return nil, err
 	}
@@ -143,13 +169,11 @@ func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string)
 		WITH counter AS (`+draw+`
 		), source AS (
 			SELECT ref, final_at, counter.base + row_number() OVER (ORDER BY r.position) AS position
-			FROM counter, results r WHERE r.organization_id = $1 AND r.ref = ANY ($3) AND r.position IS NOT NULL
+			FROM counter, results r WHERE r.organization_id = $1 AND r.ref = ANY ($3)
 		), placed AS (
 			SELECT position, final_at FROM source
 		), spans AS (`+keepSpans+`)
-		UPDATE results r SET position = s.position, parked = false
-		FROM results o LEFT JOIN source s ON s.ref = o.ref
-		WHERE o.organization_id = $1 AND o.ref = ANY ($3) AND r.organization_id = $1 AND r.ref = o.ref`, org, len(refs), refs)
+		UPDATE results r SET position = s.position FROM source s WHERE r.organization_id = $1 AND r.ref = s.ref`, org, len(refs), refs)
 	return err
 }
 
@@ -163,16 +187,6 @@ func inScope(today int) string {
 		 FROM members m WHERE m.organization_id = r.organization_id AND m.user_id = r.user_id),
 		(SELECT true FROM enrolments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
 			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
-}
-
-func selectReturned(ctx context.Context, q pg.Querier, today clock.Date, limit int) ([]Student, error) {
-	rows, err := q.Query(ctx, `
-		SELECT r.organization_id, r.user_id FROM (SELECT DISTINCT organization_id, user_id FROM results WHERE parked) AS r
-		WHERE `+inScope(1)+` LIMIT $2`, today, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Student])
 }
 
 func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Person, error) {
@@ -373,7 +387,7 @@ func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error
 	// PostgreSQL's own types: one with a name of ours costs a conversion a value.
 	targets := []any{&l.Ref, &l.Kind, &l.Type, (*int64)(&l.User), (*int64)(&l.Item), (*int64)(&l.Assignment), (*string)(&l.Attempt), &l.Section,
 		(*string)(&l.State), &l.StartedAt, &l.CompletedAt, &l.ReleasedAt, (*int64)(&score), (*int64)(&highest), (*[]byte)(&l.Sections),
-		&l.FinalAt, &l.Position, &l.Parked, &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle}
+		&l.FinalAt, &l.Position, &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle}
 	_, err = pgx.ForEachRow(rows, targets, func() error { n++; return each(&l) })
 	return n, err
 }

@@ -175,7 +175,7 @@ func (b *batch) write(ctx context.Context, tx *pg.Tx) error {
 	changes := make([]result.Change, len(b.order))
 	for i, ref := range b.order {
 		r := b.results[ref]
-		changes[i] = finish(b.was[ref], r, b.people[r.User].InScope, b.now)
+		changes[i] = finish(b.was[ref], r, b.now)
 	}
 	if err := webhook.Record(ctx, tx, b.org, b.now, b.events(changes)...); err != nil {
 		return err

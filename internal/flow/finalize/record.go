@@ -265,18 +265,18 @@ func sectionsJSON(typ string, sections map[string]decimal.Number) json.RawMessag
 
 // finish settles whether the merged result takes a position, and when it became final:
 // by its own timestamps at first, and now when it is final anew.
-func finish(was, r result.Result, inScope bool, now time.Time) result.Change {
+func finish(was, r result.Result, now time.Time) result.Change {
 	c := result.Change{Result: r, New: was.Ref == ""}
 	switch {
 	case !r.State.Final():
-		c.FinalAt, c.Position, c.Parked = nil, 0, false
+		c.FinalAt, c.Position = nil, 0
 	case was.FinalAt == nil:
-		c.Places, c.Parked, c.FinalAt = true, !inScope, r.CompletedAt
+		c.Places, c.FinalAt = true, r.CompletedAt
 		if r.State == result.Released {
 			c.FinalAt = r.ReleasedAt
 		}
 	case !was.Alike(r):
-		c.Places, c.Parked, c.FinalAt = true, !inScope, moment(now)
+		c.Places, c.FinalAt = true, moment(now)
 	}
 	return c
 }

@@ -4,28 +4,33 @@ import (
 	"context"
 
 	"github.com/registrar-dev/registrar/internal/domain/result"
-	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// maxReturned bounds how many students one look of Sweep takes.
-const maxReturned = 200
+// maxReturns bounds how many students one transaction of Sweep takes: engines that report
+// work of the organization wait for it.
+const maxReturns = 50
 
 // Sweep gives new positions to the results of students who have come back into scope,
-// however they did: by hand, by an import, or because a course began.
+// however they did, as whoever brought them back has asked for.
 func (d *Desk) Sweep(ctx context.Context) error {
 	for {
-		students, err := result.Returned(ctx, d.DB, clock.DateIn(d.Clock(), d.Zone), maxReturned)
+		owed, err := result.Owed(ctx, d.DB, d.Clock(), maxReturns)
 		if err != nil {
 			return err
 		}
-		for _, s := range students {
-			err := d.DB.InTx(ctx, func(tx *pg.Tx) error { return result.Rejoin(ctx, tx, s.Organization, s.User) })
+		byOrg := map[id.Organization][]result.Return{}
+		for _, r := range owed {
+			byOrg[r.Organization] = append(byOrg[r.Organization], r)
+		}
+		for org, returns := range byOrg {
+			err := d.DB.InTx(ctx, func(tx *pg.Tx) error { return result.Rejoin(ctx, tx, org, returns) })
 			if err != nil {
 				return err
 			}
 		}
-		if len(students) < maxReturned {
+		if len(owed) < maxReturns {
 			return nil
 		}
 	}

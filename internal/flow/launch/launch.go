@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -57,7 +58,7 @@ func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item i
 	var visitor Visitor
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := d.Clock()
-		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone)}
+		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), soon: clock.DateIn(now.Add(time.Minute), d.Zone)}
 		if err := v.enter(ctx, tx); err != nil {
 			return err
 		}
@@ -85,6 +86,7 @@ type visit struct {
 	address student.Email
 	now     time.Time
 	today   clock.Date
+	soon    clock.Date // the day in a minute
 	look    wire.Look
 }
 
@@ -133,8 +135,8 @@ func (v *visit) refuse() error {
 
 // join makes what is missing of account and membership, and tells of a new student.
 func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
-	o, wasStudent := v.launch.Organization, v.look.IsStudent(v.today)
-	if v.look.Account.ID == 0 {
+	o, before, known := v.launch.Organization, v.look, v.look.Account.ID != 0
+	if !known {
 		draft := student.Draft{Email: v.address, FirstName: v.launch.FirstName, LastName: v.launch.LastName, CreatedBy: o, CreatedVia: student.ViaLTI}
 		if v.look.Account, err = student.Create(ctx, tx, draft, v.now); err != nil {
 			return err
@@ -143,11 +145,14 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	if v.look.Member.Role == "" {
 		var b pg.Batch
 		v.look.Member = org.AddMember(&b, o, v.look.Account.ID, org.RoleMember, org.ViaLTI, v.now)
+		if known && wire.ComesBack(before, v.look, v.today, v.soon) {
+			result.OweRejoin(&b, o, v.now, v.look.Account.ID)
+		}
 		if err := b.Send(ctx, tx); err != nil {
 			return err
 		}
 	}
-	if wasStudent {
+	if before.IsStudent(v.today) {
 		return nil
 	}
 	data := wire.NewRosterStudent(v.look.Account, v.look.Member, v.look.Held, v.today, time.UTC)

@@ -19,6 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -320,6 +321,9 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		b = &pg.Batch{}
 	}
 	after := wire.Look{Account: c.account, Member: c.member, Held: c.enrolmentsAfter()}
+	if !c.created && wire.ComesBack(before, after, c.today, clock.DateIn(c.now.Add(time.Minute), c.Zone)) {
+		result.OweRejoin(b, org, c.now, c.account.ID)
+	}
 	if err := webhook.Write(ctx, b, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -282,8 +283,16 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	if err != nil {
 		return nil, err
 	}
-	b.joined, b.left = append(append(b.joined, made...), revived...), ended
-	return setOf(ended), nil
+	back := append(made, revived...)
+	b.joined, b.left = append(b.joined, back...), ended
+	return setOf(ended), b.oweRejoin(ctx, back)
+}
+
+// oweRejoin has the results of who was somebody before placed anew.
+func (b *batch) oweRejoin(ctx context.Context, back []id.User) error {
+	var owed pg.Batch
+	result.OweRejoin(&owed, b.run.Organization, b.Clock(), back...)
+	return owed.Send(ctx, b.tx)
 }
 
 func endingArrays(endings []roster.Ending) (users []id.User, since []time.Time) {

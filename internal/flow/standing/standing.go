@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -102,6 +103,8 @@ func errNoMember(user id.User) error {
 
 func (o *Office) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
 
+func (o *Office) soon(now time.Time) clock.Date { return clock.DateIn(now.Add(time.Minute), o.Zone) }
+
 // errMoved means that the person got another address while the lock of the one before was
 // waited for.
 var errMoved = errors.New("the person has another address by now")
@@ -138,6 +141,9 @@ func (o *Office) changeOnce(ctx context.Context, in id.Organization, user id.Use
 		}
 		events := wire.Changes(before, after, today)
 		save(&b, in, before, after, today, now)
+		if wire.ComesBack(before, after, today, o.soon(now)) {
+			result.OweRejoin(&b, in, now, user)
+		}
 		if err := b.Send(ctx, tx); err != nil {
 			return fmt.Errorf("writing a change: %w", err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -102,6 +103,9 @@ func (o *Office) tell(ctx context.Context, tx *pg.Tx, batch []*found, today cloc
 		}
 		events[f.Organization] = slices.Concat(events[f.Organization], wire.Changes(f.look, f.look, today), wire.Expiring(f.look, today))
 		remember(&write, f, today, now)
+		if wire.ComesBack(f.look, f.look, today, today) {
+			result.OweRejoin(&write, f.Organization, now, f.User)
+		}
 	}
 	if err := write.Send(ctx, tx); err != nil {
 		return err

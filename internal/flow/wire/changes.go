@@ -32,6 +32,23 @@ func (l Look) isStudent(standing func(course.Enrolment) course.Standing) bool {
 		slices.ContainsFunc(l.Held, func(e course.Enrolment) bool { return standing(e).Current() })
 }
 
+// inScope says whether lists of work show the person's on the day: that of active members
+// and of who has access, but not of staff.
+func (l Look) inScope(on clock.Date) bool {
+	return !l.Member.Role.Staff() && (l.Member.Status == org.MemberActive ||
+		slices.ContainsFunc(l.Held, func(e course.Enrolment) bool { return e.HasAccess(on) }))
+}
+
+// ComesBack says whether the person's work may have been out of the scope of lists before
+// the transaction, and is in it after: then it is owed to readers (result.OweRejoin). The
+// calendar may have taken the person out and in again unnoticed, or do so while the
+// transaction goes on: soon is the day in a minute.
+func ComesBack(before, after Look, today, soon clock.Date) bool {
+	began := func(e course.Enrolment) bool { return e.HasAccess(today) && !e.LastTold(today).Access() }
+	return after.inScope(soon) && (!before.inScope(today) || !before.inScope(soon) ||
+		before.Member.Status != org.MemberActive && slices.ContainsFunc(before.Held, began))
+}
+
 // Changes lists the events that lead receivers from what they were told last to the
 // person after. before is what a transaction found, after what it leaves. What the
 // calendar did since something was told comes first, so that nobody hears of a renewal

@@ -1202,7 +1202,7 @@ type UserFilter = int
 
 // ListActivityParams defines parameters for ListActivity.
 type ListActivityParams struct {
-	// From The first day; 29 days before to where it is not sent
+	// From The first day; where it is not sent, 29 days before to, or the day that the cursor has come to if it is earlier
 	From *openapi_types.Date `form:"from,omitempty" json:"from,omitempty"`
 
 	// To The last day; yesterday where it is not sent. At most 366 days are shown in one call

@@ -52,10 +52,18 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 	yesterday := clock.DateIn(s.Clock(), activity.Zone).AddDays(-1)
 	f := activity.Filter{Course: q.course(), Today: s.today()}
 	f.From, f.To = q.days(yesterday, mostActivityDays)
+	usual := q.text("from") == ""
+	var begin page.Position
+	if usual { // the cursor of an empty first page, too, says from which day on
+		begin = activity.Place{Date: f.From}.Numbers()
+	}
 	return paged[activity.Listed]{
-		name: "activity", array: "days", limit: q.limit(1000, 500), course: f.Course, who: q.who(),
+		name: "activity", array: "days", limit: q.limit(1000, 500), course: f.Course, who: q.who(), begin: begin,
 		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(activity.Listed) error) error {
 			f.User, f.Few = n.user, n.few
+			if usual && len(after) > 0 {
+				f.From = goesOn(f, activity.PlaceAt(after.At(0), after.At(1)).Date)
+			}
 			found, err := activity.List(ctx, s.DB, n.org, f, activity.PlaceAt(after.At(0), after.At(1)), limit)
 			return each(found, err, do)
 		},
@@ -65,6 +73,19 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 			return activityHead{p.Status, f.From, f.To, activity.Zone.String(), p.Count, p.HasMore, p.NextCursor}
 		},
 	}.answer(s, w, r, q)
+}
+
+// goesOn is the first day of a walk that has come to the day reached and whose from was
+// not sent: the usual first day moves with the calendar, and would leave out the days that
+// it has passed since, as far as one call may show them.
+func goesOn(f activity.Filter, reached clock.Date) clock.Date {
+	if earliest := f.To.AddDays(1 - mostActivityDays); reached.Before(earliest) {
+		reached = earliest
+	}
+	if reached.Before(f.From) {
+		return reached
+	}
+	return f.From
 }
 
 // days reads from and to, which are the last 30 days up to usualTo where they are not

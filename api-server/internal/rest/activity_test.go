@@ -143,6 +143,56 @@ func TestActivityIsWalked(t *testing.T) {
 	}
 }
 
+// The last 30 days are others when a walk without from goes on after midnight in India, or
+// from a stored cursor. None of its days is left out for that.
+func TestActivityGoesOnOnAnotherDay(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	onboard(t, north, `{"email": "ana@institute.org", "first_name": "Ana"}`)
+	onboard(t, north, `{"email": "ben@institute.org", "first_name": "Ben"}`)
+	type answer struct {
+		From string `json:"from"`
+		Days []struct {
+			Date    string `json:"date"`
+			Student struct {
+				ID int `json:"user_id"`
+			} `json:"student"`
+		} `json:"days"`
+		Cursor string `json:"next_cursor"`
+	}
+	get := func(query, from string, want ...string) string {
+		t.Helper()
+		var a answer
+		north.Full.Get(t, "activity/daily/?"+query).Want(t, 200).Into(t, &a)
+		var got []string
+		for _, d := range a.Days {
+			got = append(got, fmt.Sprintf("%s %d", d.Date, d.Student.ID))
+		}
+		if a.From != from || !slices.Equal(got, want) {
+			t.Errorf("%s: from %s %v, want %s %v", query, a.From, got, from, want)
+		}
+		return a.Cursor
+	}
+	empty := get("", "2026-10-22") // yesterday is the 20th of November
+	first := time.Date(2026, 10, 22, 8, 0, 0, 0, time.UTC)
+	seen(t, e, "north", 1, first)
+	seen(t, e, "north", 2, first)
+	compile(t, e, "2026-10-22")
+	cursor := get("limit=1", "2026-10-22", "2026-10-22 1")
+	e.Advance(9 * time.Hour) // it is the 22nd in India
+	cursor = get("limit=1&cursor="+cursor, "2026-10-22", "2026-10-22 2")
+	get("", "2026-10-23")
+	get("cursor="+empty, "2026-10-22", "2026-10-22 1", "2026-10-22 2")
+	seen(t, e, "north", 1, e.Now())
+	e.Advance(60 * 24 * time.Hour)
+	compile(t, e, "2026-11-22")
+	get("", "2026-12-22")
+	get("cursor="+cursor, "2026-10-22", "2026-11-22 1")
+	e.Advance(400 * 24 * time.Hour)
+	get("cursor="+cursor, "2027-02-24") // 366 days to yesterday
+}
+
 // Who is a student is judged when the register is read.
 func TestActivityOfThoseWhoLeft(t *testing.T) {
 	t.Parallel()

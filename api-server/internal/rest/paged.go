@@ -26,8 +26,9 @@ type pageBody struct {
 type paged[T any] struct {
 	name, array string // of its cursors, and of its rows in the answer
 	limit       int
-	course      id.Course   // 0: of no course in particular
-	who         student.Who // zero: of nobody in particular
+	course      id.Course     // 0: of no course in particular
+	who         student.Who   // zero: of nobody in particular
+	begin       page.Position // where a walk begins; nil: before the first row
 
 	// read calls each with up to limit rows after the position. A row may change once each
 	// has returned.
@@ -56,6 +57,9 @@ func (l paged[T]) answer(s *Server, w http.ResponseWriter, r *http.Request, q *q
 	from, err := s.start(ctx, q, l.name)
 	if err != nil {
 		return err
+	}
+	if from == nil {
+		from = l.begin
 	}
 	n, err := s.narrow(ctx, l.course, l.who)
 	if err != nil {

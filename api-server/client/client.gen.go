@@ -912,8 +912,10 @@ type Result struct {
 	MaxScore    float64            `json:"max_score"`
 
 	// Percentage Two decimals, half up
-	Percentage       float64            `json:"percentage"`
-	ReleasedAt       *OptionalTimestamp `json:"released_at"`
+	Percentage float64            `json:"percentage"`
+	ReleasedAt *OptionalTimestamp `json:"released_at"`
+
+	// ResultURL Page that shows the result to its student and to the staff of the organization, once they are signed in
 	ResultURL        string             `json:"result_url"`
 	Score            float64            `json:"score"`
 	ScoreLabel       string             `json:"score_label"`

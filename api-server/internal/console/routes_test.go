@@ -41,6 +41,8 @@ var routes = map[string]who{
 	"GET /change-password":  signedIn,
 	"POST /change-password": signedIn,
 
+	"GET /results/{ref}": staff, // and the student whose result it is
+
 	"GET /console":                      staff,
 	"GET /console/{slug}":               staff,
 	"GET /console/{slug}/students":      staff,
@@ -255,7 +257,7 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"},
 	}
 	return func(pattern string) string {
-		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{file}", "registrar.css").Replace(pattern)
+		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css").Replace(pattern)
 		for _, of := range ids {
 			if strings.Contains(path, of.in) {
 				path = strings.Replace(path, "{id}", of.id, 1)

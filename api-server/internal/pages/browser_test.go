@@ -80,3 +80,27 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 	b.AwaitHeading("This link cannot be used any more")
 	look("link-over")
 }
+
+func TestAResultInABrowser(t *testing.T) {
+	t.Parallel()
+	b := chromium.Open(t)
+	w := openWork(t)
+	w.report(t, "north", "a long name/of a session?", w.ana, scored)
+	w.setPassword(t)
+	b.Size(1000, 800)
+	b.Visit(w.url + links(t, w.north)[0])
+	b.AwaitHeading("Sign in")
+	b.Type("#name", "ana@institute.org")
+	b.Type("#password", password)
+	b.Press("Sign in")
+	b.AwaitHeading("Result")
+	if text := b.TextOf("main"); !strings.Contains(text, "Mock <1>") || !strings.Contains(text, "Band 6.5") {
+		t.Errorf("the page shows\n%s", text)
+	}
+	b.Screenshot("result")
+	b.Accessible("result")
+	b.Size(390, 800)
+	if b.WiderThanWindow() {
+		t.Error("the page scrolls sideways on a telephone")
+	}
+}

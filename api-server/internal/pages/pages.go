@@ -1,5 +1,5 @@
 // Package pages holds what students see in a browser: the page behind a set-password
-// link, the sign-in and the student's courses. Pages are plain HTML without scripts;
+// link, the sign-in, the student's courses, and a result, which staff see too. Pages are plain HTML without scripts;
 // whatever changes something is a form's POST from the page itself.
 package pages
 
@@ -56,6 +56,7 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.Post("/sign-in", Handle(s.signIn))
 		r.Post("/sign-out", Handle(s.signOut))
 		r.With(s.Sessions.Signed).Get("/my-courses", Handle(s.showCourses))
+		r.With(s.Sessions.Signed).Get("/results/{ref}", Handle(s.showResult))
 		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))
 		r.With(s.Sessions.Signed).Post("/change-password", Handle(s.changePassword))
 	})

@@ -34,6 +34,19 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 	return selectLatest(ctx, q, org, user, limit)
 }
 
+// Found is a piece of work that somebody may look at, final or not.
+type Found struct {
+	Listed
+	Organization string // its name
+}
+
+// Visible finds the work of the ref that the viewer may see: their own, in whatever
+// organization they are or were, and that of everybody in those whose staff they are. The
+// same ref may be another piece of work in another organization. Their own comes first.
+func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staffOf []id.Organization) ([]Found, error) {
+	return selectVisible(ctx, q, ref, viewer, staffOf)
+}
+
 // List calls each with up to limit final results of the organization's students, as they
 // are today, whose position is above after, by position. What each is given changes when it
 // returns; its error ends the list.

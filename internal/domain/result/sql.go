@@ -407,3 +407,23 @@ func selectLatest(ctx context.Context, q pg.Querier, org id.Organization, user i
 		return l, err
 	})
 }
+
+func selectVisible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staffOf []id.Organization) ([]Found, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title, o.name
+		FROM (SELECT unnest($3::bigint[]) AS id UNION SELECT organization_id FROM members WHERE user_id = $2
+			UNION SELECT organization_id FROM enrolments WHERE user_id = $2) AS theirs
+		JOIN organizations o ON o.id = theirs.id
+		JOIN results r ON r.organization_id = o.id AND r.ref = $1
+		JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		WHERE r.user_id = $2 OR o.id = ANY ($3) ORDER BY r.user_id <> $2, o.name, o.id`, ref, viewer, staffOf)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Found, err error) {
+		var sections *string
+		err = row.Scan(append(f.targets(&sections), &f.Email, &f.FirstName, &f.LastName, &f.ItemTitle, &f.Organization)...)
+		f.take(sections)
+		return f, err
+	})
+}

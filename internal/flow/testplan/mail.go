@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -97,7 +98,7 @@ func (j *job) tellResult(s plan.Slot) {
 		j.mail(to, summary)
 	}
 	linked := summary
-	linked.ResultURL = j.PublicURL + "/results/" + j.done[s.Assignment].Ref
+	linked.ResultURL = wire.ResultURL(j.PublicURL, j.done[s.Assignment].Ref)
 	for _, to := range j.toStaff() {
 		j.mail(to, linked)
 	}

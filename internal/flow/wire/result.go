@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"net/url"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
@@ -54,7 +55,7 @@ func NewFinalResult(l *result.Listed, publicURL string, loc *time.Location) Fina
 		Student: Person{UserID: l.User, Email: student.Email(l.Email), FirstName: l.FirstName, LastName: l.LastName},
 		Item:    ResultItem{l.Item, l.ItemTitle, l.Type, catalog.TypeLabel(l.Type)}, Attempt: l.Attempt,
 		StartedAt: stamp(l.StartedAt, loc), CompletedAt: stamp(l.CompletedAt, loc), ReleasedAt: stamp(l.ReleasedAt, loc),
-		Sections: l.Sections, ResultURL: publicURL + "/results/" + l.Ref}
+		Sections: l.Sections, ResultURL: ResultURL(publicURL, l.Ref)}
 	if l.Score != nil && l.MaxScore != nil {
 		f.Score, f.MaxScore = *l.Score, *l.MaxScore
 	}
@@ -64,6 +65,10 @@ func NewFinalResult(l *result.Listed, publicURL string, loc *time.Location) Fina
 	}
 	return f
 }
+
+// ResultURL is the address of a result's page, publicURL the base of every link. A ref may
+// hold whatever an engine calls its sessions.
+func ResultURL(publicURL, ref string) string { return publicURL + "/results/" + url.PathEscape(ref) }
 
 // NewResult shows a result of the list; it is good as long as l is not changed.
 func NewResult(l *result.Listed, publicURL string, loc *time.Location) Result {

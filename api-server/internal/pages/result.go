@@ -1,0 +1,115 @@
+package pages
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+// resultPage is where the result_url of the API and of mails leads. A session may have the
+// same name in two organizations of one person.
+type resultPage struct {
+	Person  *signin.Person
+	Staff   bool // of some organization, which has a console
+	Results []resultView
+}
+
+// resultView is a result in words.
+type resultView struct {
+	Organization, Student, Title string
+	What                         string // of what type, and why it was done
+	State                        string
+	Final                        bool
+	Label, Percentage, Score     string // of a final result alone
+	Sections                     []sectionScore
+	Times                        []happened
+}
+
+type sectionScore struct{ Name, Score string }
+
+type happened struct{ What, When string }
+
+// showResult shows a result to its student and to the staff of its organization. To others
+// it does not exist.
+func (s *Server) showResult(w http.ResponseWriter, r *http.Request) error {
+	p := signin.Visitor(r.Context())
+	if p.MustChangePassword {
+		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
+		return nil
+	}
+	var staffOf []id.Organization
+	for _, b := range p.StaffOf() {
+		staffOf = append(staffOf, b.Organization)
+	}
+	found, err := result.Visible(r.Context(), s.DB, edge.Param(r, "ref"), p.ID, staffOf)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see")
+	}
+	page := resultPage{Person: p, Staff: len(staffOf) > 0}
+	for i := range found {
+		page.Results = append(page.Results, s.viewResult(&found[i]))
+	}
+	return show(w, http.StatusOK, "result.html", page)
+}
+
+// viewResult shows of work that is not final no score, as lists do not show it at all.
+func (s *Server) viewResult(f *result.Found) resultView {
+	v := resultView{Organization: f.Organization, Student: strings.TrimSpace(f.FirstName + " " + f.LastName), Title: f.ItemTitle,
+		What: catalog.TypeLabel(f.Type) + ", " + attempts[f.Attempt], Final: f.State.Final()}
+	if v.Student == "" {
+		v.Student = f.Email
+	}
+	if f.Section != "" {
+		v.What += " of " + spaced(f.Section)
+	}
+	for _, t := range []struct {
+		what string
+		at   *time.Time
+	}{{"Begun", f.StartedAt}, {"Completed", f.CompletedAt}, {"Released", f.ReleasedAt}} {
+		if t.at != nil {
+			v.Times = append(v.Times, happened{t.what, t.at.In(s.Zone).Format("2 January 2006, 15:04 MST")})
+		}
+	}
+	switch f.State {
+	case result.Started:
+		v.State = "Not finished"
+	case result.Held:
+		v.State = "Under review"
+	case result.Finished, result.Released:
+		v.State = "Final"
+		l := wire.NewFinalResult(&f.Listed, s.PublicURL, s.Zone)
+		v.Label, v.Percentage, v.Score = l.ScoreLabel, l.Percentage.String()+" %", l.Score.String()+" of "+l.MaxScore.String()
+		v.Sections = sectionScores(f.Type, l.Sections)
+	}
+	return v
+}
+
+// attempts say why work was done.
+var attempts = map[result.Attempt]string{result.Practice: "practice", result.Assigned: "assigned",
+	result.TestingCenter: "at the testing center", result.SectionPractice: "practice"}
+
+// sectionScores are in the order of the type's scale.
+func sectionScores(typ string, object json.RawMessage) (scores []sectionScore) {
+	var sections map[string]decimal.Number
+	_ = json.Unmarshal(object, &sections) // finalizing wrote it
+	for _, name := range catalog.SectionNames(typ, sections) {
+		scores = append(scores, sectionScore{spaced(name), sections[name].String()})
+	}
+	return scores
+}
+
+// spaced is reading_writing as reading writing.
+func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }

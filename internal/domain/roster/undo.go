@@ -6,6 +6,7 @@ type Since struct {
 	MemberSame  bool // nor to the membership
 	Used        bool // the person has signed in, or chosen a password
 	Active      bool
+	Shared      bool // the person is staff, or belongs to another organization too; where ChangeProfile
 }
 
 // DecideUndo says what takes a change back, wherever nothing has changed since. Nobody is
@@ -13,7 +14,7 @@ type Since struct {
 func DecideUndo(c Change, s Since) (Change, []Issue) {
 	t := issues{file: PeopleFile, line: c.Line, person: c.ExternalID}
 	kept := func(what string) {
-		t.add(NotManaged, Warning, "%s has changed since the import, or was used, and stays", what)
+		t.add(NotManaged, Warning, "%s has changed since the import, or is used here or elsewhere, and stays", what)
 	}
 	back := c
 	back.Action, back.Effects = Update, 0
@@ -49,7 +50,7 @@ func DecideUndo(c Change, s Since) (Change, []Issue) {
 		back.ExternalID, back.BeforeID = c.BeforeID, c.ExternalID
 	}
 	if c.Effects.Has(ChangeProfile) {
-		if !s.AccountSame || s.Used {
+		if !s.AccountSame || s.Used || s.Shared {
 			kept("the account")
 			return back, t.all
 		}

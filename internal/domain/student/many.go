@@ -82,14 +82,16 @@ func FindAll(ctx context.Context, q pg.Querier, users []id.User) (map[id.User]Ac
 // Profile is what a roster says of somebody.
 type Profile struct {
 	User      id.User
+	Before    Email // the account's until now
 	Email     Email
 	FirstName string
 	LastName  string
 }
 
 // ChangeProfiles gives accounts that a roster import of org made, and that nobody has
-// signed in to, a new email and names; every other account stays as it is, and so does one
-// whose new address is another's.
+// signed in to, a new email and names. Every other account stays as it is, and so do those of
+// staff and of people whom another organization knows by the address they have, and one whose
+// new address is another's. The caller holds the locks of both addresses.
 func ChangeProfiles(ctx context.Context, tx *pg.Tx, org id.Organization, profiles []Profile, now time.Time) error {
 	if len(profiles) == 0 {
 		return nil

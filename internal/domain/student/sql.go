@@ -46,6 +46,12 @@ func queueByID(b *pg.Batch, user id.User, into *Account) {
 // isStaff is the condition on a (accounts) for staff of any organization.
 const isStaff = `EXISTS (SELECT FROM members s WHERE s.user_id = a.id AND s.role <> 'member')`
 
+// isShared is the condition on a (accounts) for staff, and for who is or was a member of, or
+// enrolled in, another organization than the one that made the account.
+const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
+		AND (s.role <> 'member' OR s.organization_id IS DISTINCT FROM a.created_by_organization))
+	OR EXISTS (SELECT FROM enrolments s WHERE s.user_id = a.id AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
+
 func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
 	b.Queue(`SELECT `+accountColumns+`, `+isStaff+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
@@ -134,17 +140,17 @@ func allAccounts(rows pgx.Rows, err error) ([]Account, error) {
 
 func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, profiles []Profile, now time.Time) error {
 	n := len(profiles)
-	users, emails, first, last := make([]int64, n), make([]string, n), make([]string, n), make([]string, n)
+	users, before, emails, first, last := make([]int64, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	for i, p := range profiles {
-		users[i], emails[i], first[i], last[i] = int64(p.User), string(p.Email), p.FirstName, p.LastName
+		users[i], before[i], emails[i], first[i], last[i] = int64(p.User), string(p.Before), string(p.Email), p.FirstName, p.LastName
 	}
 	_, err := q.Exec(ctx, `
-		UPDATE accounts a SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = $6
-		FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[]) AS p(user_id, email, first_name, last_name)
-		WHERE a.id = p.user_id AND a.created_via = 'roster' AND a.created_by_organization = $1 AND a.last_login IS NULL
-		  AND NOT a.own_password AND a.password_hash IS NULL
+		UPDATE accounts a SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = $7
+		FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[]) AS p(user_id, before, email, first_name, last_name)
+		WHERE a.id = p.user_id AND a.email = p.before AND a.created_via = 'roster' AND a.created_by_organization = $1
+		  AND a.last_login IS NULL AND NOT a.own_password AND a.password_hash IS NULL AND NOT `+isShared+`
 		  AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)`,
-		org, users, emails, first, last, now)
+		org, users, before, emails, first, last, now)
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -143,8 +144,11 @@ func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 	if err := b.lock(ctx, changes); err != nil {
 		return err
 	}
+	changes, err := b.stillThem(ctx, changes)
+	if err != nil {
+		return fmt.Errorf("people found by their address: %w", err)
+	}
 	if !b.careful {
-		var err error
 		if changes, err = b.createNew(ctx, changes); err != nil {
 			return fmt.Errorf("new people: %w", err)
 		}
@@ -185,6 +189,32 @@ func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 		return err
 	}
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
+}
+
+// stillThem leaves out who was found by an address and has another by now: whoever is behind
+// that one is not who the file names.
+func (b *batch) stillThem(ctx context.Context, changes []roster.Change) ([]roster.Change, error) {
+	var found []id.User
+	for _, c := range changes {
+		if foundByAddress(c) {
+			found = append(found, c.User)
+		}
+	}
+	if len(found) == 0 {
+		return changes, nil
+	}
+	accounts, err := student.FindAll(ctx, b.tx, found)
+	return slices.DeleteFunc(slices.Clone(changes), func(c roster.Change) bool {
+		address := c.Email
+		if c.Effects.Has(roster.ChangeProfile) {
+			address = c.BeforeEmail
+		}
+		return foundByAddress(c) && accounts[c.User].Email != student.Email(address)
+	}), err
+}
+
+func foundByAddress(c roster.Change) bool {
+	return c.User != 0 && c.Effects.Has(roster.CreateMembership)
 }
 
 // isNew are the effects of a person whom nobody knows yet.
@@ -245,7 +275,8 @@ func (b *batch) changeProfiles(ctx context.Context, changes []roster.Change) err
 	var profiles []student.Profile
 	for _, c := range changes {
 		if c.Effects.Has(roster.ChangeProfile) {
-			profiles = append(profiles, student.Profile{User: c.User, Email: student.Email(c.Email), FirstName: c.FirstName, LastName: c.LastName})
+			profiles = append(profiles, student.Profile{User: c.User, Before: student.Email(c.BeforeEmail),
+				Email: student.Email(c.Email), FirstName: c.FirstName, LastName: c.LastName})
 		}
 	}
 	return student.ChangeProfiles(ctx, b.tx, b.run.Organization, profiles, b.run.Stamp)

@@ -270,15 +270,19 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 			coalesce(c.before_external_id, ''), coalesce(c.before_email, ''), coalesce(c.before_first_name, ''),
 			coalesce(c.before_last_name, ''),
 			a.updated_at = $4, coalesce(m.updated_at = $4, false), coalesce(a.last_login >= $4, false) OR a.own_password AND a.updated_at > $4,
-			coalesce(m.status = 'active', false)
+			coalesce(m.status = 'active', false),
+			CASE WHEN c.effects & $5 <> 0 THEN coalesce(m.role <> 'member', false)
+				OR EXISTS (SELECT FROM members o WHERE o.user_id = a.id AND o.organization_id <> $1)
+				OR EXISTS (SELECT FROM enrolments o WHERE o.user_id = a.id AND o.organization_id <> $1)
+			ELSE false END
 		FROM roster_changes c
 		JOIN roster_identities i ON i.source_id = $2 AND i.external_id = c.external_id
 		JOIN accounts a ON a.id = i.user_id
 		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
 		WHERE c.run_id = $3 ORDER BY c.n`,
-		[]any{r.Organization, r.Source.ID, done.ID, done.Stamp}, func(row pgx.CollectableRow) (d doneRow, err error) {
+		[]any{r.Organization, r.Source.ID, done.ID, done.Stamp, roster.ChangeProfile}, func(row pgx.CollectableRow) (d doneRow, err error) {
 			return d, row.Scan(&d.N, &d.Line, &d.Action, &d.Effects, &d.User, &d.ExternalID, &d.Email, &d.FirstName, &d.LastName,
-				&d.BeforeID, &d.BeforeEmail, &d.BeforeFirst, &d.BeforeLast, &d.AccountSame, &d.MemberSame, &d.Used, &d.Active)
+				&d.BeforeID, &d.BeforeEmail, &d.BeforeFirst, &d.BeforeLast, &d.AccountSame, &d.MemberSame, &d.Used, &d.Active, &d.Shared)
 		}, use)
 }
 

@@ -106,7 +106,7 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 func read(ctx context.Context, tx *pg.Tx, o id.Organization, address student.Email) (a student.Account, m org.Member, err error) {
 	var first pg.Batch
 	first.Lock(pg.LockEmail, string(address))
-	student.Load(&first, address, &a)
+	student.LoadLocked(&first, address, &a) // nobody sets or uses a password meanwhile
 	if err := first.Send(ctx, tx); err != nil || a.ID == 0 {
 		return a, m, err
 	}

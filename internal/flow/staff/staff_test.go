@@ -1,6 +1,7 @@
 package staff_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -164,6 +165,43 @@ func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
 				t.Errorf("%+v, %v", a, err)
 			}
 		})
+	}
+}
+
+// The same where the partner's link is being used while its student joins the staff.
+func TestALinkThatIsUsedAtThatMomentLetsNobodyInAsStaff(t *testing.T) {
+	t.Parallel()
+	const word = "Tr0ub4dor&3x"
+	hash, err := student.HashPassword(t.Context(), word)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPupil(t, "")
+	p.given()
+	using, err := p.db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = using.Rollback(context.Background()) }()
+	// What the use of the link writes.
+	if _, err := using.Exec(t.Context(), `WITH used AS (DELETE FROM set_password_tokens WHERE user_id = $1)
+		UPDATE accounts SET password_hash = $2, own_password = true WHERE id = $1`, p.user, hash); err != nil {
+		t.Fatal(err)
+	}
+	joined := make(chan error, 1)
+	go func() {
+		_, _, err := staff.Put(t.Context(), p.db, p.north, staff.Command{Email: pupilAddress, Role: org.RoleTeacher}, now)
+		joined <- err
+	}()
+	pgtest.AwaitBlocked(t, p.db, using)
+	if err := using.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-joined; err != nil {
+		t.Fatal(err)
+	}
+	if _, err := student.SignIn(t.Context(), p.db, pupilAddress, word, now); !errors.Is(err, student.ErrSignIn) {
+		t.Errorf("the password of the partner's link signs in as staff: %v", err)
 	}
 }
 

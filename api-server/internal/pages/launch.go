@@ -65,7 +65,7 @@ func (s *Server) admit(r *http.Request, v launch.Visitor) error {
 	if _, err := student.NoteSignIn(r.Context(), s.DB, v.Account.ID, s.Clock()); err != nil {
 		return err
 	}
-	return s.Sessions.Begin(r.Context(), v.Account.ID)
+	return s.Sessions.Begin(r.Context(), v.Account)
 }
 
 func (s *Server) takeLaunch(r *http.Request) (launch.Visitor, error) {

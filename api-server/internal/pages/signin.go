@@ -23,6 +23,8 @@ var (
 const (
 	textTooOften = "Too many tries. Please wait a few minutes and try again."
 	textWrong    = "The email address or username and the password do not match."
+
+	textNotCurrent = "The current password is not right."
 )
 
 // home is where a student's sign-in leads, desk where one of an organization's staff does.
@@ -87,7 +89,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Sessions.Begin(r.Context(), a.ID); err != nil {
+	if err := s.Sessions.Begin(r.Context(), a); err != nil {
 		return err
 	}
 	edge.Annotate(r.Context(), "user", int64(a.ID))
@@ -142,13 +144,19 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
-		return student.ChangePassword(r.Context(), tx, page.Person.ID, hash, s.Clock())
+	a := page.Person.Account
+	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) (err error) {
+		a, err = student.ChangePassword(r.Context(), tx, page.Person.Account, hash, s.Clock())
+		return err
 	})
+	if errors.Is(err, student.ErrSignIn) {
+		page.Fault = textNotCurrent
+		return show(w, http.StatusBadRequest, "change-password.html", page)
+	}
 	if err != nil {
 		return err
 	}
-	if err := s.Sessions.Begin(r.Context(), page.Person.ID); err != nil {
+	if err := s.Sessions.Begin(r.Context(), a); err != nil {
 		return err
 	}
 	s.Sessions.Flash(r.Context(), "Your new password is set.")
@@ -168,7 +176,7 @@ func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, a student.
 	}
 	switch {
 	case !owns:
-		return http.StatusBadRequest, "The current password is not right.", nil
+		return http.StatusBadRequest, textNotCurrent, nil
 	case password == current:
 		return http.StatusBadRequest, "The new password is the same as the current one. Please choose another.", nil
 	}

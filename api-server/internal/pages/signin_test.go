@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 )
 
 const password = "Tr0ub4dor&3x"
@@ -229,10 +230,14 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	if p := b.do(t, "/my-courses/", nil); p.status != 303 {
 		t.Errorf("an expired session works: %d", p.status)
 	}
+	ana, err := student.Find(t.Context(), s.DB, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	secure := signin.New(s.DB, "https://registrar.test", pages.Fail)
 	routes := chi.NewRouter()
 	routes.Use(secure.Middleware)
-	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), 1) })
+	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), ana) })
 	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-") || !strings.Contains(c, "Secure") || !strings.Contains(c, "Path=/;") {
 		t.Errorf("cookie %q", c)
 	}

@@ -53,7 +53,7 @@ type Sessions struct {
 // New makes the sessions of the site at publicURL; fail shows a page for an error.
 func New(db *pg.DB, publicURL string, fail func(http.ResponseWriter, *http.Request, error)) *Sessions {
 	m := scs.New()
-	m.Store, m.Codec, m.HashTokenInStore = student.Sessions{DB: db}, codec{}, true
+	m.Store, m.Codec, m.HashTokenInStore = store{student.Sessions{DB: db}}, codec{}, true
 	m.Lifetime, m.IdleTimeout = lifetime, idle
 	m.Cookie.Name, m.Cookie.SameSite, m.Cookie.HttpOnly = "registrar_session", http.SameSiteLaxMode, true
 	if strings.HasPrefix(publicURL, "https:") {
@@ -88,23 +88,29 @@ func (codec) Decode(data []byte) (time.Time, map[string]any, error) {
 const userKey = "user"
 
 // Middleware loads the browser's session and saves what the handlers change in it.
-func (s *Sessions) Middleware(next http.Handler) http.Handler { return s.manager.LoadAndSave(next) }
+func (s *Sessions) Middleware(next http.Handler) http.Handler {
+	return visiting(s.manager.LoadAndSave(next))
+}
 
 // Begin signs a person in, in a new session: one that somebody planted before is worth
-// nothing.
-func (s *Sessions) Begin(ctx context.Context, user id.User) error {
+// nothing. It is worth nothing itself if a's password changes before the answer.
+func (s *Sessions) Begin(ctx context.Context, a student.Account) error {
 	if err := s.manager.Clear(ctx); err != nil {
 		return err
 	}
 	if err := s.manager.RenewToken(ctx); err != nil {
 		return err
 	}
-	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(user), 10))
+	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(a.ID), 10))
+	visitOf(ctx).as = a
 	return nil
 }
 
 // End signs out.
-func (s *Sessions) End(ctx context.Context) error { return s.manager.Destroy(ctx) }
+func (s *Sessions) End(ctx context.Context) error {
+	visitOf(ctx).as = student.Account{}
+	return s.manager.Destroy(ctx)
+}
 
 // Flash keeps a sentence for the next page that the browser shows; Flashed takes it.
 func (s *Sessions) Flash(ctx context.Context, text string) { s.manager.Put(ctx, "flash", text) }

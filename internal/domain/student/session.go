@@ -7,12 +7,12 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Sessions stores the sessions of signed-in browsers, as scs wants it: data is a JSON
-// object whose values.user names the account. Tokens arrive hashed.
+// Sessions stores the sessions of signed-in browsers: data is a JSON object whose
+// values.user names the account, if anybody is signed in. Tokens arrive hashed.
 type Sessions struct{ DB *pg.DB }
 
-// FindCtx reads a session that has not expired.
-func (s Sessions) FindCtx(ctx context.Context, hash string) (data []byte, found bool, err error) {
+// Find reads a session that has not expired.
+func (s Sessions) Find(ctx context.Context, hash string) (data []byte, found bool, err error) {
 	data, err = selectSession(ctx, s.DB, hash)
 	if pg.None(err) {
 		return nil, false, nil
@@ -20,28 +20,26 @@ func (s Sessions) FindCtx(ctx context.Context, hash string) (data []byte, found 
 	return data, err == nil, err
 }
 
-// CommitCtx stores a session.
-func (s Sessions) CommitCtx(ctx context.Context, hash string, data []byte, expires time.Time) error {
-	return upsertSession(ctx, s.DB, hash, data, expires)
+// Begin stores the new session of who signed in as a. Nothing is stored when the password is
+// not a's any more: what ended a's sessions has ended this one, too.
+func (s Sessions) Begin(ctx context.Context, hash string, data []byte, expires time.Time, a Account) error {
+	return insertSession(ctx, s.DB, hash, data, expires, a)
 }
 
-// DeleteCtx ends a session; one that is not there is no fault.
-func (s Sessions) DeleteCtx(ctx context.Context, hash string) error {
+// Keep stores a new session of nobody.
+func (s Sessions) Keep(ctx context.Context, hash string, data []byte, expires time.Time) error {
+	return insertNobodysSession(ctx, s.DB, hash, data, expires)
+}
+
+// Update stores a session that was found before; one that was deleted since stays so.
+func (s Sessions) Update(ctx context.Context, hash string, data []byte, expires time.Time) error {
+	return updateSession(ctx, s.DB, hash, data, expires)
+}
+
+// Delete ends a session; one that is not there is no fault.
+func (s Sessions) Delete(ctx context.Context, hash string) error {
 	return deleteSession(ctx, s.DB, hash)
 }
-
-// Find is FindCtx without a context.
-func (s Sessions) Find(hash string) ([]byte, bool, error) {
-	return s.FindCtx(context.Background(), hash)
-}
-
-// Commit is CommitCtx without a context.
-func (s Sessions) Commit(hash string, data []byte, expires time.Time) error {
-	return s.CommitCtx(context.Background(), hash, data, expires)
-}
-
-// Delete is DeleteCtx without a context.
-func (s Sessions) Delete(hash string) error { return s.DeleteCtx(context.Background(), hash) }
 
 // DropExpiredSessions deletes what nobody can use any more.
 func DropExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {

@@ -84,13 +84,23 @@ func (a Account) Owns(ctx context.Context, password string) (bool, error) {
 	return samePassword(ctx, password, a.passwordHash)
 }
 
-// ChangePassword stores the password that a signed-in person chose; all of the person's
-// links and sessions end. The caller begins a new session for the one at the keyboard, who
-// need not be the person if the password before was not the person's alone.
-func ChangePassword(ctx context.Context, tx *pg.Tx, user id.User, passwordHash string, now time.Time) error {
+// ChangePassword stores the password that a signed-in person chose, who has shown to know
+// the one of a; all of the person's links and sessions end. It gives a with the new password,
+// for which the caller begins a new session: the one at the keyboard need not be the person if
+// the password before was not the person's alone. Unauthenticated (ErrSignIn) when the
+// password is not a's any more.
+func ChangePassword(ctx context.Context, tx *pg.Tx, a Account, passwordHash string, now time.Time) (Account, error) {
+	err := lockWithPassword(ctx, tx, a.ID, a.passwordHash)
+	if pg.None(err) {
+		return a, ErrSignIn
+	}
+	if err != nil {
+		return a, err
+	}
 	var b pg.Batch
-	own(&b, user, passwordHash, unchanged, now)
-	return b.Send(ctx, tx)
+	own(&b, a.ID, passwordHash, unchanged, now)
+	a.passwordHash = passwordHash
+	return a, b.Send(ctx, tx)
 }
 
 func errNoUser(user id.User) error {

@@ -255,6 +255,11 @@ func updateSignedIn(ctx context.Context, q pg.Querier, user id.User, hash string
 		WHERE a.id = $1 AND a.password_hash = $2 RETURNING `+accountColumns, user, hash, now))
 }
 
+// lockWithPassword gives no row when the account's password is another.
+func lockWithPassword(ctx context.Context, tx *pg.Tx, user id.User, hash string) error {
+	return tx.QueryRow(ctx, `SELECT id FROM accounts WHERE id = $1 AND password_hash = $2 FOR NO KEY UPDATE`, user, hash).Scan(&user)
+}
+
 func updateLastLogin(ctx context.Context, q pg.Querier, user id.User, at time.Time) (Account, error) {
 	return oneAccount(q.Query(ctx, `
 		UPDATE accounts a SET last_login = greatest(a.last_login, $2) WHERE a.id = $1 RETURNING `+accountColumns, user, at))
@@ -269,10 +274,23 @@ func selectSession(ctx context.Context, q pg.Querier, hash string) (data []byte,
 	return data, err
 }
 
-func upsertSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time) error {
+// insertSession waits for whoever is changing the account: then the password is another, or
+// the session is there to be deleted.
+func insertSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time, a Account) error {
 	_, err := q.Exec(ctx, `
-		INSERT INTO sessions (hash, data, expires_at) VALUES ($1, $2, $3)
-		ON CONFLICT (hash) DO UPDATE SET data = excluded.data, expires_at = excluded.expires_at`, hash, data, expires)
+		INSERT INTO sessions (hash, data, expires_at)
+		SELECT $1::text, $2::jsonb, $3::timestamptz FROM accounts a
+		WHERE a.id = $4 AND coalesce(a.password_hash, '') = $5 FOR SHARE`, hash, data, expires, a.ID, a.passwordHash)
+	return err
+}
+
+func insertNobodysSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time) error {
+	_, err := q.Exec(ctx, `INSERT INTO sessions (hash, data, expires_at) VALUES ($1, $2, $3)`, hash, data, expires)
+	return err
+}
+
+func updateSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE sessions SET data = $2, expires_at = $3 WHERE hash = $1`, hash, data, expires)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package student_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -248,5 +249,60 @@ func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
 	got := load(t, db, "ana@x.org")
 	if !got.HasSetPassword() || got.MustChangePassword || got.Untouched(org) {
 		t.Fatalf("after: %+v", got)
+	}
+}
+
+// A sign-in that is under way while the password and all sessions end comes too late, also
+// where it has read the account already.
+func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	const word = "Tr0ub4dor&3x"
+	hash, err := student.HashPassword(t.Context(), word)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: organization(t, db), PasswordHash: hash}); err != nil {
+		t.Fatal(err)
+	}
+	ana, err := student.SignIn(t.Context(), db, "ana@x.org", word, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions := student.Sessions{DB: db}
+	begin := func(hash string) error {
+		return sessions.Begin(t.Context(), hash, []byte(fmt.Sprintf(`{"values": {"user": "%d"}}`, ana.ID)), time.Now().Add(time.Hour), ana)
+	}
+	stored := func(hash string) bool {
+		_, found, err := sessions.Find(t.Context(), hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if err := begin("first"); err != nil || !stored("first") {
+		t.Fatalf("no session begins: %v", err)
+	}
+	ending, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ending.Rollback(context.Background()) }()
+	for _, sql := range []string{`UPDATE accounts SET password_hash = NULL`, `DELETE FROM sessions`} {
+		if _, err := ending.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done := make(chan error, 1)
+	go func() { done <- begin("second") }()
+	pgtest.AwaitBlocked(t, db, ending)
+	if err := ending.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || stored("second") {
+		t.Errorf("a session has begun with the password of before (%v)", err)
+	}
+	if err := sessions.Update(t.Context(), "first", []byte(`{"values": {}}`), time.Now().Add(time.Hour)); err != nil || stored("first") {
+		t.Errorf("a session that was deleted is back (%v)", err)
 	}
 }

@@ -258,7 +258,14 @@ func (p *pupil) use(l student.Link, hash string) {
 
 func (p *pupil) change(hash string) {
 	p.t.Helper()
-	p.inTx(func(tx *pg.Tx) error { return student.ChangePassword(p.t.Context(), tx, p.user, hash, now) })
+	p.inTx(func(tx *pg.Tx) error {
+		a, err := student.Find(p.t.Context(), tx, p.user)
+		if err != nil {
+			return err
+		}
+		_, err = student.ChangePassword(p.t.Context(), tx, a, hash, now)
+		return err
+	})
 }
 
 func TestPutNamesEveryFieldAtFault(t *testing.T) {

@@ -149,15 +149,21 @@ func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
 	if p := b.do(t, "/sign-in/", nil); !strings.Contains(p.body, "Grammar") {
 		t.Errorf("the sign-in page does not say why one is there:\n%s", p.body)
 	}
-	south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 201)
+	ben := south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 201).Object(t)
 	if p := l.launch(t, b, l.form("ben@institute.org", "Learner")); p.status != 303 || signedIn(b) {
 		t.Errorf("another organization's account was opened: %d", p.status)
+	}
+	if status, _, _ := s.visit(t, ben["set_password_url"].(string), nil); status != 410 {
+		t.Errorf("the link that the other organization was given leads in here: %d", status)
 	}
 	// One that the LMS made is no longer its own once another organization has it too.
 	if l.launch(t, b, l.form("cleo@institute.org", "Learner")); !signedIn(b) {
 		t.Error("its own learner was not signed in")
 	}
 	south.Full.Post(t, "provision/student/", `{"email": "cleo@institute.org", "first_name": "Cleo"}`).Want(t, 200)
+	if signedIn(b) {
+		t.Error("whom the LMS has signed in sees what another organization gives")
+	}
 	if l.launch(t, b, l.form("cleo@institute.org", "Learner")); signedIn(b) {
 		t.Error("an account that another organization's data are in was opened")
 	}

@@ -58,8 +58,11 @@ type Credentials struct {
 	MustChangePassword bool `json:"must_change_password"`
 }
 
-// AccessUpdate needs no secret.
-type AccessUpdate struct{ Student }
+// AccessUpdate needs no secret. Who has no password yet is told how to get a link.
+type AccessUpdate struct {
+	Student
+	NoPassword bool `json:"no_password,omitempty"`
+}
 
 // PasswordReset needs Secrets.SetPasswordURL. Student.Organization is whom the mail comes
 // from: the site, for who belongs to no organization or to several.

@@ -63,15 +63,16 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		content email.Content
 		secrets email.Secrets
 	}{
-		"welcome":                 {w, m.Secrets},
-		"credentials_generated":   {email.Credentials{Student: two, MustChangePassword: true}, email.Secrets{Password: "tiger-Violin-42", SetPasswordURL: m.Secrets.SetPasswordURL}},
-		"credentials_set":         {email.Credentials{Student: none}, email.Secrets{Password: "tiger-Violin-42"}},
-		"access_update":           {email.AccessUpdate{Student: two}, email.Secrets{}},
-		"access_update_no_course": {email.AccessUpdate{Student: none}, email.Secrets{}},
-		"password_reset":          {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
-		"password_reset_of_site":  {email.PasswordReset{Student: ofSite, LinkExpires: w.LinkExpires, OfSite: true}, m.Secrets},
-		"test_assigned":           {assigned, email.Secrets{}},
-		"test_assigned_any_time":  {anyTime, email.Secrets{}},
+		"welcome":                   {w, m.Secrets},
+		"credentials_generated":     {email.Credentials{Student: two, MustChangePassword: true}, email.Secrets{Password: "tiger-Violin-42", SetPasswordURL: m.Secrets.SetPasswordURL}},
+		"credentials_set":           {email.Credentials{Student: none}, email.Secrets{Password: "tiger-Violin-42"}},
+		"access_update":             {email.AccessUpdate{Student: two}, email.Secrets{}},
+		"access_update_no_course":   {email.AccessUpdate{Student: none}, email.Secrets{}},
+		"access_update_no_password": {email.AccessUpdate{Student: two, NoPassword: true}, email.Secrets{}},
+		"password_reset":            {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
+		"password_reset_of_site":    {email.PasswordReset{Student: ofSite, LinkExpires: w.LinkExpires, OfSite: true}, m.Secrets},
+		"test_assigned":             {assigned, email.Secrets{}},
+		"test_assigned_any_time":    {anyTime, email.Secrets{}},
 	} {
 		got := render(t, c.content, c.secrets)
 		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)

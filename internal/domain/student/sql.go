@@ -11,14 +11,14 @@ import (
 )
 
 const accountColumns = `a.id, a.email, a.username, a.first_name, a.last_name, a.must_change_password, a.own_password,
-	a.last_login, coalesce(a.created_by_organization, 0), a.created_via, coalesce(a.password_hash, '')`
+	a.last_login, coalesce(a.created_by_organization, 0), a.created_via, coalesce(a.password_hash, ''), a.proven_password`
 
 func scanAccount(row pgx.CollectableRow) (a Account, err error) { return a, a.scan(row) }
 
 func (a *Account) scan(row pgx.CollectableRow, more ...any) error {
 	var lastLogin *time.Time
 	err := row.Scan(append([]any{&a.ID, &a.Email, &a.Username, &a.FirstName, &a.LastName, &a.MustChangePassword, &a.OwnPassword,
-		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash}, more...)...)
+		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash, &a.proven}, more...)...)
 	if lastLogin != nil {
 		a.LastLogin = *lastLogin
 	}
@@ -43,9 +43,6 @@ func queueByID(b *pg.Batch, user id.User, into *Account) {
 	})
 }
 
-// isStaff is the condition on a (accounts) for staff of any organization.
-const isStaff = `EXISTS (SELECT FROM members s WHERE s.user_id = a.id AND s.role <> 'member')`
-
 // isShared is the condition on a (accounts) for staff, and for who is or was a member of, or
 // enrolled in, another organization than the one that made the account.
 const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
@@ -53,9 +50,9 @@ const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
 	OR EXISTS (SELECT FROM enrolments s WHERE s.user_id = a.id AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
 
 func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
-	b.Queue(`SELECT `+accountColumns+`, `+isStaff+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT `+accountColumns+`, `+isShared+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			if err := into.scan(rows, &into.staff); err != nil {
+			if err := into.scan(rows, &into.shared); err != nil {
 				return err
 			}
 		}
@@ -195,8 +192,9 @@ func countResets(ctx context.Context, tx *pg.Tx, user id.User, now time.Time) (n
 }
 
 // isGood is the condition on l (set_password_tokens) and its account a for a link that may
-// be used at $2: one that an organization was given ends when its account joins a staff.
-const isGood = `l.expires_at > $2 AND (l.organization_id IS NULL OR NOT ` + isStaff + `)`
+// be used at $2: one that an organization was given ends when its account joins a staff, or
+// another organization.
+const isGood = `l.expires_at > $2 AND (l.organization_id IS NULL OR NOT ` + isShared + `)`
 
 func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.Time) (Account, error) {
 	return oneAccount(q.Query(ctx, `
@@ -230,6 +228,19 @@ func queueDropUnproven(b *pg.Batch, user id.User, now time.Time) {
 	b.Queue(`
 		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $2
 		WHERE id = $1 AND NOT proven_password AND password_hash IS NOT NULL`, user, now)
+}
+
+// queueWithdraw writes, and so locks, also an account that has no password: one that is just
+// being set is waited for, and seen.
+func queueWithdraw(b *pg.Batch, org id.Organization, users []id.User, now time.Time) {
+	b.Queue(`
+		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $3
+		WHERE id = ANY ($2) AND created_via = 'api' AND created_by_organization IS DISTINCT FROM $1
+		  AND last_login IS NULL AND NOT proven_password`, org, users, now)
+	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = ANY ($2) AND organization_id <> $1`, org, users)
+	b.Queue(`
+		DELETE FROM sessions s USING accounts a
+		WHERE s.user_id = a.id AND a.id = ANY ($2) AND a.created_by_organization IS DISTINCT FROM $1 AND a.password_hash IS NULL`, org, users)
 }
 
 func queueDeleteLinks(b *pg.Batch, user id.User) {

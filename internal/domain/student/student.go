@@ -37,9 +37,15 @@ type Account struct {
 	CreatedBy          id.Organization
 	CreatedVia         Origin
 	passwordHash       string // "": no password
+	proven             bool   // no partner can know the password
 
-	staff bool // of any organization; known where Load or LoadLocked read the account
+	// Staff, or of another organization than the one that made the account; known where Load
+	// or LoadLocked read it.
+	shared bool
 }
+
+// HasPassword says whether there is any password to sign in with.
+func (a Account) HasPassword() bool { return a.passwordHash != "" }
 
 // HasSetPassword says whether the student has taken the account into use with a password:
 // chose one, or signed in with the one that was given.
@@ -49,10 +55,11 @@ func (a Account) HasSetPassword() bool {
 
 // Untouched says whether org made the account through the API and its student has neither
 // signed in nor chosen a password: only then may org set sign-in details and hand out
-// set-password links (contract: provisioning, rule 5). Staff, of whatever organization,
-// can do more than an API key can: no key lets anybody in as one of them.
+// set-password links (contract: provisioning, rule 5). Whoever signs in sees what all of the
+// student's organizations gave, and staff, of whatever organization, can do more than an API
+// key can: no key lets anybody in as one who is staff, or of another organization too.
 func (a Account) Untouched(org id.Organization) bool {
-	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword && !a.staff
+	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword && !a.shared
 }
 
 // Load queues the reading of the account with the address; into stays zero when there is

@@ -122,9 +122,10 @@ func TestDerivedUsernamesOfAccountsMadeAtOnceDiffer(t *testing.T) {
 	}
 }
 
-// Contract: rule 5. A link that an organization was given lets nobody in as staff, also when
-// its account joins a staff after it was sent; a link that the person asked for does.
-func TestLinksOfStaff(t *testing.T) {
+// Contract: rule 5. A link that an organization was given lets nobody in as staff, or as a
+// student of another organization too, also when its account becomes one after it was sent; a
+// link that the person asked for does.
+func TestLinksOfStaffAndOfWhoIsAlsoElsewhere(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	north, south := organization(t, db), organization(t, db)
@@ -136,17 +137,19 @@ func TestLinksOfStaff(t *testing.T) {
 			return student.SetOwnPassword(t.Context(), tx, l.Token, "$argon2id$x", now)
 		})
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		role  string
+		at    id.Organization
 		given error
-	}{{"member", nil}, {"teacher", student.ErrLinkOver}, {"owner", student.ErrLinkOver}} {
-		a, err := create(t, db, student.Draft{Email: student.Email(c.role + "@x.org"), CreatedBy: north})
+	}{{"member", north, nil}, {"member", south, student.ErrLinkOver}, {"teacher", north, student.ErrLinkOver}, {"teacher", south, student.ErrLinkOver},
+		{"owner", south, student.ErrLinkOver}} {
+		a, err := create(t, db, student.Draft{Email: student.Email(fmt.Sprintf("%s%d@x.org", c.role, i)), CreatedBy: north})
 		if err != nil {
 			t.Fatal(err)
 		}
 		given := issue(t, db, north, a.ID)
 		if _, err := db.Exec(t.Context(), `INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-			VALUES ($1, $2, $3, 'active', 'staff', now(), now())`, south, a.ID, c.role); err != nil {
+			VALUES ($1, $2, $3, 'active', 'staff', now(), now())`, c.at, a.ID, c.role); err != nil {
 			t.Fatal(err)
 		}
 		if a := load(t, db, a.Email); a.Untouched(north) != (c.given == nil) {

@@ -29,7 +29,8 @@ func issue(b *pg.Batch, org id.Organization, user id.User, expires, now time.Tim
 }
 
 // ErrLinkOver is the one answer to links that are unknown, used, replaced or expired, and
-// to those that an organization was given for an account that has joined a staff since.
+// to those that an organization was given for an account that has joined a staff, or another
+// organization, since.
 var ErrLinkOver = fault.New(fault.NotFound, "link_over", "this link has expired or was used already")
 
 // FindLink reads whose password the link sets, and consumes nothing: mail scanners open
@@ -94,6 +95,28 @@ func Disown(b *pg.Batch, user id.User, now time.Time) {
 	queueDropUnproven(b, user, now)
 	queueDeleteLinks(b, user)
 	queueDeleteSessions(b, user)
+}
+
+// Withdraw queues the end of what another organization, which made the account, can sign in
+// with, when the person joins org: its links, what its LMS has signed in, and a password that
+// it may know and nobody has signed in with. It gives the account as it is afterwards. The
+// caller holds the lock of the address, under which links are given and passwords of partners
+// set. Who is left without a password asks for a link on the sign-in page.
+func Withdraw(b *pg.Batch, a Account, org id.Organization, now time.Time) Account {
+	if a.CreatedVia != ViaAPI && a.CreatedVia != ViaLTI || a.CreatedBy == org {
+		return a
+	}
+	WithdrawAll(b, []id.User{a.ID}, org, now)
+	if a.CreatedVia == ViaAPI && a.LastLogin.IsZero() && !a.proven {
+		a.passwordHash, a.OwnPassword, a.MustChangePassword = "", false, false
+	}
+	return a
+}
+
+// WithdrawAll is Withdraw for several people; those whose account org made itself keep what
+// they have.
+func WithdrawAll(b *pg.Batch, users []id.User, org id.Organization, now time.Time) {
+	queueWithdraw(b, org, users, now)
 }
 
 // DropExpiredLinks deletes the links that are over, which nobody can use any more.

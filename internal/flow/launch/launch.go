@@ -144,6 +144,7 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	}
 	if v.look.Member.Role == "" {
 		var b pg.Batch
+		v.look.Account = student.Withdraw(&b, v.look.Account, o, v.now)
 		v.look.Member = org.AddMember(&b, o, v.look.Account.ID, org.RoleMember, org.ViaLTI, v.now)
 		if known && wire.ComesBack(before, v.look, v.today, v.soon) {
 			result.OweRejoin(&b, o, v.now, v.look.Account.ID)

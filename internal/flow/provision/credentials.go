@@ -172,6 +172,8 @@ func (c *call) note() string {
 		return "The account existed before this call; the sent sign-in details replaced its old ones. The student can also set a password with set_password_url."
 	case c.account.Untouched(c.who.Organization.ID):
 		return "The account existed before this call; its sign-in details are unchanged. The student can set a password with set_password_url."
+	case !c.account.HasPassword():
+		return "The account existed before this call, and has no password yet; the student asks for a link on the sign-in page."
 	}
 	return "The account existed before this call; its sign-in details were left untouched. The student signs in as before."
 }

@@ -76,7 +76,7 @@ func (c *call) message() email.Message {
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
 		Username: c.account.Username, LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
 	if c.link.Token == "" {
-		m.Content = email.AccessUpdate{Student: about}
+		m.Content = email.AccessUpdate{Student: about, NoPassword: !c.account.HasPassword()}
 		return m
 	}
 	if c.details.hash != "" {

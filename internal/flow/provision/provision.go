@@ -372,6 +372,7 @@ func (c *call) writeMember(b *pg.Batch) {
 	o := c.who.Organization.ID
 	switch c.joined {
 	case memberCreated:
+		c.account = student.Withdraw(b, c.account, o, c.now)
 		c.member = org.AddMember(b, o, c.account.ID, org.RoleMember, org.ViaAPI, c.now)
 	case memberReactivated:
 		c.member = org.Readmit(b, o, c.account.ID, c.member, c.now)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 
@@ -191,32 +190,6 @@ func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
 }
 
-// stillThem leaves out who was found by an address and has another by now: whoever is behind
-// that one is not who the file names.
-func (b *batch) stillThem(ctx context.Context, changes []roster.Change) ([]roster.Change, error) {
-	var found []id.User
-	for _, c := range changes {
-		if foundByAddress(c) {
-			found = append(found, c.User)
-		}
-	}
-	if len(found) == 0 {
-		return changes, nil
-	}
-	accounts, err := student.FindAll(ctx, b.tx, found)
-	return slices.DeleteFunc(slices.Clone(changes), func(c roster.Change) bool {
-		address := c.Email
-		if c.Effects.Has(roster.ChangeProfile) {
-			address = c.BeforeEmail
-		}
-		return foundByAddress(c) && accounts[c.User].Email != student.Email(address)
-	}), err
-}
-
-func foundByAddress(c roster.Change) bool {
-	return c.User != 0 && c.Effects.Has(roster.CreateMembership)
-}
-
 // isNew are the effects of a person whom nobody knows yet.
 const isNew = roster.CreateAccount | roster.CreateMembership | roster.CreateIdentity
 
@@ -299,6 +272,9 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	o := b.run.Organization
 	made, err := org.AddMembers(ctx, b.tx, o, make, org.ViaRoster, b.run.Stamp)
 	if err != nil {
+		return nil, err
+	}
+	if err := b.withdraw(ctx, made); err != nil {
 		return nil, err
 	}
 	endings, err := roster.Endings(ctx, b.tx, o, revive)

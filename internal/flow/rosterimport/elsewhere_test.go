@@ -106,3 +106,30 @@ func TestNobodyIsTakenInWhoseAddressIsAnotherByNow(t *testing.T) {
 		t.Errorf("south has taken in: %s", got)
 	}
 }
+
+// Who is taken in comes without the password and the links of the partner that made the
+// account; what only the person knows, or has used, stays.
+func TestWhoIsTakenInComesWithoutAPartnersWayIn(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	south := h.organization(t, "south")
+	for address, sql := range map[string]string{
+		"given@institute.org":  `UPDATE accounts SET password_hash = 'x' WHERE email = $1`,
+		"chosen@institute.org": `UPDATE accounts SET password_hash = 'x', own_password = true WHERE email = $1`,
+		"used@institute.org":   `UPDATE accounts SET password_hash = 'x', last_login = now() WHERE email = $1`,
+		"proven@institute.org": `UPDATE accounts SET password_hash = 'x', own_password = true, proven_password = true WHERE email = $1`,
+	} {
+		h.exec(t, `INSERT INTO accounts (email, username, first_name, created_by_organization, created_via, created_at, updated_at)
+			VALUES ($1, $1, 'Ana', $2, 'api', now(), now())`, address, south)
+		h.exec(t, `INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
+			SELECT sha256(o::text::bytea || id::text::bytea), id, nullif(o, 0), now(), now() + interval '1 day' FROM accounts, unnest(ARRAY[0, $2::bigint]) AS o WHERE email = $1`, address, south)
+		h.exec(t, sql, address)
+	}
+	h.run(t, people("1,given@institute.org,Ana,,", "2,chosen@institute.org,Ana,,", "3,used@institute.org,Ana,,", "4,proven@institute.org,Ana,,"))
+	if got := h.text(t, `SELECT string_agg(split_part(email, '@', 1), ' ' ORDER BY email) FROM accounts WHERE password_hash IS NOT NULL`); got != "proven used" {
+		t.Errorf("passwords are left of: %s", got)
+	}
+	if got := h.text(t, `SELECT count(organization_id) || ' ' || count(*) FROM set_password_tokens`); got != "0 4" {
+		t.Errorf("links of organizations, and of all: %s", got)
+	}
+}

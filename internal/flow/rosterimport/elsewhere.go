@@ -1,0 +1,47 @@
+package rosterimport
+
+import (
+	"context"
+	"slices"
+
+	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// stillThem leaves out who was found by an address and has another by now: whoever is behind
+// that one is not who the file names.
+func (b *batch) stillThem(ctx context.Context, changes []roster.Change) ([]roster.Change, error) {
+	var found []id.User
+	for _, c := range changes {
+		if foundByAddress(c) {
+			found = append(found, c.User)
+		}
+	}
+	if len(found) == 0 {
+		return changes, nil
+	}
+	accounts, err := student.FindAll(ctx, b.tx, found)
+	return slices.DeleteFunc(slices.Clone(changes), func(c roster.Change) bool {
+		address := c.Email
+		if c.Effects.Has(roster.ChangeProfile) {
+			address = c.BeforeEmail
+		}
+		return foundByAddress(c) && accounts[c.User].Email != student.Email(address)
+	}), err
+}
+
+func foundByAddress(c roster.Change) bool {
+	return c.User != 0 && c.Effects.Has(roster.CreateMembership)
+}
+
+// withdraw ends what other organizations can sign in with as those who have joined this one.
+func (b *batch) withdraw(ctx context.Context, joined []id.User) error {
+	if len(joined) == 0 {
+		return nil
+	}
+	var all pg.Batch
+	student.WithdrawAll(&all, joined, b.run.Organization, b.run.Stamp)
+	return all.Send(ctx, b.tx)
+}

@@ -91,10 +91,15 @@ type Profile struct {
 // ChangeProfiles gives accounts that a roster import of org made, and that nobody has
 // signed in to, a new email and names. Every other account stays as it is, and so do those of
 // staff and of people whom another organization knows by the address they have, and one whose
-// new address is another's. The caller holds the locks of both addresses.
+// new address is another's. Links that went to an address of before end. The caller holds the
+// locks of both addresses.
 func ChangeProfiles(ctx context.Context, tx *pg.Tx, org id.Organization, profiles []Profile, now time.Time) error {
 	if len(profiles) == 0 {
 		return nil
 	}
-	return updateProfiles(ctx, tx, org, profiles, now)
+	moved, err := updateProfiles(ctx, tx, org, profiles, now)
+	if err != nil || len(moved) == 0 {
+		return err
+	}
+	return deleteLinks(ctx, tx, moved)
 }

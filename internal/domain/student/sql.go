@@ -135,20 +135,27 @@ func allAccounts(rows pgx.Rows, err error) ([]Account, error) {
 	return pgx.CollectRows(rows, scanAccount)
 }
 
-func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, profiles []Profile, now time.Time) error {
+// updateProfiles gives the users whose address it has changed.
+func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, profiles []Profile, now time.Time) ([]id.User, error) {
 	n := len(profiles)
 	users, before, emails, first, last := make([]int64, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	for i, p := range profiles {
 		users[i], before[i], emails[i], first[i], last[i] = int64(p.User), string(p.Before), string(p.Email), p.FirstName, p.LastName
 	}
-	_, err := q.Exec(ctx, `
-		UPDATE accounts a SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = $7
-		FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[]) AS p(user_id, before, email, first_name, last_name)
-		WHERE a.id = p.user_id AND a.email = p.before AND a.created_via = 'roster' AND a.created_by_organization = $1
-		  AND a.last_login IS NULL AND NOT a.own_password AND a.password_hash IS NULL AND NOT `+isShared+`
-		  AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)`,
+	rows, err := q.Query(ctx, `
+		WITH changed AS (
+			UPDATE accounts a SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = $7
+			FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[]) AS p(user_id, before, email, first_name, last_name)
+			WHERE a.id = p.user_id AND a.email = p.before AND a.created_via = 'roster' AND a.created_by_organization = $1
+			  AND a.last_login IS NULL AND NOT a.own_password AND a.password_hash IS NULL AND NOT `+isShared+`
+			  AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)
+			RETURNING a.id, p.before <> p.email AS moved)
+		SELECT id FROM changed WHERE moved`,
 		org, users, before, emails, first, last, now)
-	return err
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[id.User])
 }
 
 // selectUsernames reads which of base, base-2, base-3… are taken, in lower case.
@@ -230,17 +237,24 @@ func queueDropUnproven(b *pg.Batch, user id.User, now time.Time) {
 		WHERE id = $1 AND NOT proven_password AND password_hash IS NOT NULL`, user, now)
 }
 
-// queueWithdraw writes, and so locks, also an account that has no password: one that is just
-// being set is waited for, and seen.
+// queueWithdraw locks the accounts first: a password that is just being set is waited for,
+// and seen.
 func queueWithdraw(b *pg.Batch, org id.Organization, users []id.User, now time.Time) {
+	const offered = `id = ANY ($2) AND created_via = 'api' AND created_by_organization IS DISTINCT FROM $1
+		AND last_login IS NULL AND NOT proven_password`
+	b.Queue(`SELECT FROM accounts WHERE `+offered+` ORDER BY id FOR NO KEY UPDATE`, org, users)
 	b.Queue(`
 		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $3
-		WHERE id = ANY ($2) AND created_via = 'api' AND created_by_organization IS DISTINCT FROM $1
-		  AND last_login IS NULL AND NOT proven_password`, org, users, now)
+		WHERE `+offered+` AND password_hash IS NOT NULL`, org, users, now)
 	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = ANY ($2) AND organization_id <> $1`, org, users)
 	b.Queue(`
 		DELETE FROM sessions s USING accounts a
 		WHERE s.user_id = a.id AND a.id = ANY ($2) AND a.created_by_organization IS DISTINCT FROM $1 AND a.password_hash IS NULL`, org, users)
+}
+
+func deleteLinks(ctx context.Context, q pg.Querier, users []id.User) error {
+	_, err := q.Exec(ctx, `DELETE FROM set_password_tokens WHERE user_id = ANY ($1)`, users)
+	return err
 }
 
 func queueDeleteLinks(b *pg.Batch, user id.User) {

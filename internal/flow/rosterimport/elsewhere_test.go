@@ -133,3 +133,16 @@ func TestWhoIsTakenInComesWithoutAPartnersWayIn(t *testing.T) {
 		t.Errorf("links of organizations, and of all: %s", got)
 	}
 }
+
+// A link that was mailed to an address of before opens nothing once the account has another:
+// whoever is known by that one is not who asked.
+func TestLinksToAnAddressEndWhenTheAccountGetsAnother(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	h.run(t, people("s1,first@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,"))
+	h.exec(t, `INSERT INTO set_password_tokens (hash, user_id, created_at, expires_at) SELECT sha256(email::bytea), id, now(), now() + interval '1 hour' FROM accounts`)
+	want(t, h.run(t, people("s1,second@institute.org,Ana,Lopez,", "s2,ben@institute.org,Benjamin,Okri,")), roster.Applied, roster.Counts{Update: 2})
+	if got := h.text(t, `SELECT string_agg(a.email, ' ') FROM set_password_tokens JOIN accounts a ON a.id = user_id`); got != "ben@institute.org" {
+		t.Errorf("links are left for: %s", got)
+	}
+}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -24,4 +26,12 @@ type config struct {
 
 	Egress  egress.Config
 	Secrets seal.Config
+}
+
+// Validate implements env.Validator.
+func (c *config) Validate() error {
+	if strings.Contains(c.ClusterName, "/") { // `a` would take the URLs of `a/b` for its own that are lost
+		return errors.New("CLUSTER_NAME: a slash is not possible; use letters, digits, dots and dashes")
+	}
+	return nil
 }

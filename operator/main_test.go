@@ -32,7 +32,8 @@ func TestConfigurationIsCheckedAndShown(t *testing.T) {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	good := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "CLUSTER_NAME": "one"}
-	for name, bad := range map[string]string{"DATABASE_URL": "", "CLUSTER_NAME": "", "RESYNC": "soon", "DELETION_PATIENCE": "long"} {
+	for _, c := range [][2]string{{"DATABASE_URL", ""}, {"CLUSTER_NAME", ""}, {"CLUSTER_NAME", "one/two"}, {"RESYNC", "soon"}, {"DELETION_PATIENCE", "long"}} {
+		name, bad := c[0], c[1]
 		err := run(t.Context(), nil, func(n string) string {
 			if n == name {
 				return bad

@@ -231,12 +231,13 @@ func (u *receipt) submit(ctx context.Context) error {
 		return err
 	}
 	return u.DB.InTx(ctx, func(tx *pg.Tx) (err error) {
-		if u.draft.Source.ID == 0 {
-			if u.draft.Source, err = roster.PutSource(ctx, tx, u.org, u.draft.Source.Name, nil, u.Clock()); err != nil {
+		draft := u.draft // its source may be rolled back, and this run again
+		if draft.Source.ID == 0 {
+			if draft.Source, err = roster.PutSource(ctx, tx, u.org, draft.Source.Name, nil, u.Clock()); err != nil {
 				return err
 			}
 		}
-		return roster.Submit(ctx, tx, u.org, u.run, u.draft, u.Clock())
+		return roster.Submit(ctx, tx, u.org, u.run, draft, u.Clock())
 	})
 }
 

@@ -112,7 +112,7 @@ func (c call) transact(ctx context.Context) (a Answer, err error) {
 func (c call) refuse(ctx context.Context, faults *fault.List) error {
 	c.details.username, _ = student.ParseUsername(c.cmd.Username) // its fault was found before
 	return c.DB.InTx(ctx, func(tx *pg.Tx) error {
-		c := c
+		c, faults := c, faults.Copy() // begun anew, should this run again
 		look := c.read
 		if c.address == "" {
 			look = c.readOffer

@@ -134,6 +134,9 @@ func (l *List) Add(err error) error {
 	return nil
 }
 
+// Copy is a list of its own that begins with what was found.
+func (l *List) Copy() *List { return &List{all: slices.Clone(l.all)} }
+
 // Has says whether a fault of the field was found.
 func (l *List) Has(field string) bool {
 	return slices.ContainsFunc(l.all, func(e *Error) bool { return e.Field == field })

@@ -74,3 +74,15 @@ func TestEveryKindHasItsOwnName(t *testing.T) {
 		t.Fatalf("%d kinds, want 8", len(seen))
 	}
 }
+
+func TestACopyOfAListIsItsOwn(t *testing.T) {
+	var l fault.List
+	_ = l.Add(fault.Field("a", "one", "a: first"))
+	for range 2 { // each begins with what the list had
+		c := l.Copy()
+		_ = c.Add(fault.Field("b", "two", "b: second"))
+		if !c.Has("a") || !c.Has("b") || l.Has("b") {
+			t.Fatalf("%v, %v", c.Err(), l.Err())
+		}
+	}
+}

@@ -53,7 +53,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	defer db.Close()
-	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Keeper{DB: db, Box: box, Policy: policy})
+	probe := pg.NewProbe(db)
+	defer probe.Close(ctx)
+	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Keeper{DB: db, Box: box, Policy: policy}, probe)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,6 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 	"github.com/registrar-dev/registrar/operator/internal/guard"
 	"github.com/registrar-dev/registrar/operator/internal/reconcile"
@@ -31,7 +33,7 @@ const (
 )
 
 // newManager makes everything that runs: caches, the controller, its lease and the servers.
-func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webhook.Keeper) (manager.Manager, error) {
+func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webhook.Keeper, probe *pg.Probe) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -58,7 +60,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webh
 		return nil, err
 	}
 	obs.PoolMetrics(metrics.Registry, keeper.DB.Pool)
-	if err := addProbes(mgr, keeper); err != nil {
+	if err := addProbes(mgr, probe); err != nil {
 		return nil, err
 	}
 	r := &reconcile.Reconciler{
@@ -69,12 +71,16 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webh
 }
 
 // addProbes lets /healthz ask nobody, and /readyz ask PostgreSQL.
-func addProbes(mgr manager.Manager, keeper webhook.Keeper) error {
+func addProbes(mgr manager.Manager, probe *pg.Probe) error {
 	alive := func(*http.Request) error { return nil }
 	if err := mgr.AddHealthzCheck("process", alive); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("postgresql", func(req *http.Request) error { return keeper.DB.Ping(req.Context()) })
+	return mgr.AddReadyzCheck("postgresql", func(req *http.Request) error {
+		ctx, cancel := context.WithTimeout(req.Context(), 2*time.Second) // the probes of a pod wait for 3 s
+		defer cancel()
+		return probe.Ping(ctx)
+	})
 }
 
 func watched(namespaces []string) map[string]cache.Config {

@@ -65,7 +65,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	now.Metrics(reg)
 	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
-		obs.Check{Name: "postgresql", Probe: steady.Ping},
+		obs.Check{Name: "postgresql", Probe: db.Ping}, // not by the pool that deliveries may use up
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Log: log, Metrics: queue.NewMetrics(reg),

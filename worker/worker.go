@@ -46,6 +46,10 @@ type worker struct {
 // rosterTime bounds one run; what is left of it then is done by the next claim.
 const rosterTime = 30 * time.Minute
 
+// smtpRest is how long a mail server that answered is not asked again: providers count
+// conversations without a mail.
+const smtpRest = time.Minute
+
 func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box *seal.Box, rdb *redis.Client) (*worker, error) {
 	server, err := mail.ParseServer(c.SMTPURL)
 	if err != nil {
@@ -97,10 +101,12 @@ func mailCounter(reg prometheus.Registerer) func(email.Type, mail.Result) {
 // run does all of a worker's pieces until ctx ends, beside its private port.
 func (w *worker) run(ctx context.Context) error {
 	// Neither Redis nor the mail server makes a worker unready: it relays what can go on.
+	probe := pg.NewProbe(w.db)
+	defer probe.Close(ctx)
 	private := obs.NewPrivate(w.registry,
-		obs.Check{Name: "postgresql", Probe: w.db.Ping},
+		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return w.rdb.Ping(ctx).Err() }},
-		obs.Check{Name: "smtp", Optional: true, Probe: w.postman.Server.Ping})
+		obs.Check{Name: "smtp", Optional: true, Probe: obs.Seldom(smtpRest, w.postman.Server.Ping)})
 	page := monitor.Handler("/asynq", w.rdb)
 	defer func() { _ = page.Close() }()
 	private.Handle("/asynq", monitor.SignIn(w.config.AsynqPassword, page))

@@ -93,6 +93,32 @@ func TestReadyzGivesUpOnASilentDependency(t *testing.T) {
 	})
 }
 
+func TestAGoodAnswerIsRememberedForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked, answer := 0, errors.New("away")
+		probe := Seldom(time.Minute, func(context.Context) error { asked++; return answer })
+		for range 3 {
+			if err := probe(t.Context()); !errors.Is(err, answer) {
+				t.Fatalf("%v", err)
+			}
+		}
+		answer = nil
+		for range 3 {
+			if err := probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked != 4 {
+			t.Fatalf("asked %d times, want 3 times for bad answers and once for a good one", asked)
+		}
+		<-time.After(time.Minute)
+		answer = errors.New("away again")
+		if err := probe(t.Context()); !errors.Is(err, answer) {
+			t.Fatalf("after a minute: %v", err)
+		}
+	})
+}
+
 func TestDrainingIsNotReady(t *testing.T) {
 	p := NewPrivate(NewRegistry())
 	p.Drain()

@@ -21,6 +21,27 @@ type Check struct {
 	Optional bool
 }
 
+// Seldom is a probe that does not ask again for a while after a good answer.
+func Seldom(rest time.Duration, probe func(context.Context) error) func(context.Context) error {
+	var mu sync.Mutex
+	var good time.Time
+	return func(ctx context.Context) error {
+		mu.Lock()
+		known := !good.IsZero() && time.Since(good) < rest
+		mu.Unlock()
+		if known {
+			return nil
+		}
+		err := probe(ctx)
+		if err == nil {
+			mu.Lock()
+			good = time.Now()
+			mu.Unlock()
+		}
+		return err
+	}
+}
+
 // probeTime is how long a dependency may take to answer a check.
 const probeTime = 2 * time.Second
 

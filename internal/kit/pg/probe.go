@@ -1,0 +1,58 @@
+package pg
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Probe asks PostgreSQL whether it answers over a connection of its own, opened again after a
+// loss: that all of the pool's are in use says nothing of PostgreSQL, and a replica that left
+// for it would hand its load to the next one, which would follow.
+type Probe struct {
+	db   *DB
+	turn chan *pgx.Conn // holds the connection, or nil, while nobody asks
+}
+
+// NewProbe makes a probe, which connects when it is first asked.
+func NewProbe(db *DB) *Probe {
+	p := &Probe{db, make(chan *pgx.Conn, 1)}
+	p.turn <- nil
+	return p
+}
+
+// Ping returns what is wrong; nil while PostgreSQL answers.
+func (p *Probe) Ping(ctx context.Context) (err error) {
+	var conn *pgx.Conn
+	select {
+	case conn = <-p.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if conn != nil && conn.Ping(ctx) != nil {
+		p.drop(ctx, conn) // it may be this connection alone that was lost
+		conn = nil
+	}
+	if conn == nil {
+		conn, err = pgx.ConnectConfig(ctx, p.db.Config().ConnConfig)
+	}
+	p.turn <- conn
+	if err != nil { // while PostgreSQL has no connection left for this one, those of the pool still serve
+		return p.db.Ping(ctx)
+	}
+	return nil
+}
+
+// Close closes the connection, also where ctx has ended. Nobody may ask afterwards.
+func (p *Probe) Close(ctx context.Context) {
+	if conn := <-p.turn; conn != nil {
+		p.drop(ctx, conn)
+	}
+}
+
+func (p *Probe) drop(ctx context.Context, conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	_ = conn.Close(ctx)
+}

@@ -1,0 +1,122 @@
+package pg_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+)
+
+// newProbe is a probe over a pool whose connections are all taken; what is given asks beside it.
+func newProbe(t *testing.T) (probe *pg.Probe, db, beside *pg.DB) {
+	t.Helper()
+	db = pgtest.New(t)
+	beside, err := pg.Open(t.Context(), db.Config().ConnString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(beside.Close)
+	for range db.Config().MaxConns {
+		conn, err := db.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(conn.Release)
+	}
+	probe = pg.NewProbe(db)
+	t.Cleanup(func() { probe.Close(context.WithoutCancel(t.Context())) })
+	return probe, db, beside
+}
+
+func TestAProbeNeedsNoConnectionOfThePool(t *testing.T) {
+	t.Parallel()
+	probe, db, _ := newProbe(t)
+	for range 2 {
+		if err := probe.Ping(t.Context()); err != nil {
+			t.Fatalf("with all %d connections taken: %v", db.Stat().AcquiredConns(), err)
+		}
+	}
+}
+
+func TestAProbeConnectsAgain(t *testing.T) {
+	t.Parallel()
+	probe, _, beside := newProbe(t)
+	ids := func() (all []int32) {
+		t.Helper()
+		rows, err := beside.Query(t.Context(), `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = '-- ping' AND pid <> pg_backend_pid()`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var one int32
+			if err := rows.Scan(&one); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, one)
+		}
+		if rows.Err() != nil {
+			t.Fatal(rows.Err())
+		}
+		return all
+	}
+	known := map[int32]bool{}
+	for _, id := range ids() { // of the pools
+		known[id] = true
+	}
+	for round := range 3 {
+		for range 2 { // the second is over the connection of the first
+			if err := probe.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var own []int32
+		for _, id := range ids() {
+			if !known[id] {
+				own = append(own, id)
+			}
+		}
+		if len(own) != 1 {
+			t.Fatalf("round %d: %d connections ask", round, len(own))
+		}
+		known[own[0]] = true
+		if _, err := beside.Exec(t.Context(), `SELECT pg_terminate_backend($1, 30000)`, own[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAProbeTellsOfPostgreSQLsLoss(t *testing.T) {
+	t.Parallel()
+	probe, _, beside := newProbe(t)
+	if err := probe.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	only, err := beside.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer only.Release()
+	open := func(yes bool) {
+		t.Helper()
+		_, err := only.Exec(t.Context(), `UPDATE pg_database SET datallowconn = $1 WHERE datname = current_database()`, yes)
+		if err == nil {
+			_, err = only.Exec(t.Context(), `
+				SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	open(false)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // it waits for the pool in the end
+	defer cancel()
+	if err := probe.Ping(ctx); err == nil {
+		t.Fatal("it answers though nobody can connect")
+	}
+	open(true)
+	if err := probe.Ping(t.Context()); err != nil {
+		t.Errorf("it does not answer again: %v", err)
+	}
+}

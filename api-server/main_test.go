@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -98,6 +99,64 @@ func TestServesWithoutRedisAndEndsInOrder(t *testing.T) {
 	for _, addr := range []string{"HTTP_ADDR", "PLATFORM_ADDR", "PRIVATE_ADDR"} {
 		if status, _ := fetch(t, "http://"+vars[addr], ""); status != 0 {
 			t.Errorf("%s is still served", addr)
+		}
+	}
+}
+
+// A replica whose connections are all in use is ready: left alone, it would only hand its load
+// to the next one.
+func TestReadyWhileAllConnectionsAreInUse(t *testing.T) {
+	vars := settings(t)
+	db, err := pg.Open(t.Context(), vars["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, nil, environment(vars), io.Discard) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	readyz := func() (status int, body string) { return fetch(t, "http://"+vars["PRIVATE_ADDR"]+"/readyz", "") }
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if status, body := readyz(); status == 200 {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("it does not begin: %d %s", status, body)
+		}
+	}
+	hold, err := db.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = hold.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := hold.Exec(t.Context(), `LOCK TABLE organizations IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	const pool = 16
+	statuses := make(chan int, pool)
+	for range pool {
+		go func() {
+			status, _ := fetch(t, "http://"+vars["PLATFORM_ADDR"]+"/platform/v1/organizations/x/api-keys", vars["PLATFORM_KEY"])
+			statuses <- status
+		}()
+	}
+	pgtest.AwaitAllBlocked(t, db, hold, pool)
+	for range 3 {
+		if status, body := readyz(); status != 200 {
+			t.Errorf("with all connections in use: %d %s", status, body)
+		}
+	}
+	if err := hold.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range pool {
+		if status := <-statuses; status != 404 {
+			t.Errorf("a request that held a connection: %d", status)
 		}
 	}
 }

@@ -58,10 +58,12 @@ func (serveCommand) Run(p *process) error {
 	now.Metrics(reg)
 	keys, mails, rosters := org.NewKeyring(db), email.NewWatch(db), roster.NewWatch(db)
 	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
-		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight,
+		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
+	probe := pg.NewProbe(db)
+	defer probe.Close(p.ctx)
 	private := obs.NewPrivate(reg,
-		obs.Check{Name: "postgresql", Probe: db.Ping},
+		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	serve, err := obs.Listen(p.ctx, obs.NewServer(c.HTTPAddr, apis.Public), obs.NewServer(c.PlatformAddr, apis.Platform))
 	if err != nil {

@@ -1377,7 +1377,7 @@ type ProvisionStudentParams struct {
 	// TZ IANA zone in which timestamps are written, UTC where none is named
 	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
 
-	// Prefer `wait=N` waits up to N seconds, 10 at most, for what becomes of the mail
+	// Prefer `wait=N` waits up to N seconds, 10 at most, for what becomes of the mail; not while many requests wait already
 	Prefer *PreferWait `json:"Prefer,omitempty"`
 
 	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
@@ -1685,6 +1685,7 @@ type ClientInterface interface {
 	//
 	// One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 	// in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
+	// It has to be read within two minutes.
 	//
 	// Corresponds with GET /api/v1/progress/daily/ (the `ListProgress` operationId).
 	ListProgress(ctx context.Context, params *ListProgressParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1894,6 +1895,7 @@ func (c *Client) Ping(ctx context.Context, reqEditors ...RequestEditorFn) (*http
 //
 // One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 // in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
+// It has to be read within two minutes.
 //
 // Corresponds with GET /api/v1/progress/daily/ (the `ListProgress` operationId).
 func (c *Client) ListProgress(ctx context.Context, params *ListProgressParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3254,6 +3256,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 	// in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
+	// It has to be read within two minutes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3731,6 +3734,7 @@ func (c *ClientWithResponses) PingWithResponse(ctx context.Context, reqEditors .
 //
 // One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 // in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
+// It has to be read within two minutes.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -95,7 +95,7 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	run(t, rosters.Run)
 	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
-		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100,
+		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100, Connections: e.DB.Config().MaxConns,
 		RedisPatience: time.Minute} // a slow machine's limits are applied, too
 	for _, change := range changes {
 		change(&deps)

@@ -87,8 +87,9 @@ var (
 // Fail writes err as the contract's error body. What is no fault, or an internal one,
 // shows nothing of itself; its text goes to the access log.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
+	err = overdue(r, err)
 	note(r, err)
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil && !late(r) {
 		w.WriteHeader(StatusGone)
 		return
 	}
@@ -99,6 +100,7 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 // Explain is Fail for a caller that writes the body itself: the answer's status and the
 // text that may be shown.
 func Explain(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
+	err = overdue(r, err)
 	note(r, err)
 	f := prepare(w, err)
 	return statusOf(f.Kind), f.Message

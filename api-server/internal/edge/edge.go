@@ -34,6 +34,10 @@ type Options struct {
 	Log      *slog.Logger
 	InFlight int // requests at once, above which callers are told to come back; at least 1
 
+	// Secret are beginnings of paths, in small letters and with a slash at their end, behind which
+	// stands what nobody may read in a log.
+	Secret []string
+
 	// Page shows a browser a page for an error that no route's handler answers. It reports
 	// false, and does nothing, where the caller is none; nil: no caller is one.
 	Page func(http.ResponseWriter, *http.Request, error) bool
@@ -51,10 +55,10 @@ func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
 // browser a page.
 func NewRouter(o Options) *chi.Mux {
 	r := chi.NewRouter()
-	r.Use(withRequestID, observe(o), recoverPanic(o), limitInFlight(o), cleanPath(o), trimSlash, middleware.GetHead)
-	r.NotFound(func(w http.ResponseWriter, req *http.Request) { o.fail(w, req, errNoRoute(req)) })
+	r.Use(withRequestID, observe(o), recoverPanic(o), withDeadline, limitInFlight(o), cleanPath(o), trimSlash, middleware.GetHead)
+	r.NotFound(func(w http.ResponseWriter, req *http.Request) { o.fail(w, req, o.errNoRoute(req)) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {
-		if o.Page == nil || !o.Page(w, req, errNoRoute(req)) { // to a browser, what is only posted to is no page
+		if o.Page == nil || !o.Page(w, req, o.errNoRoute(req)) { // to a browser, what is only posted to is no page
 			noMethod(r, w, req)
 		}
 	})
@@ -142,8 +146,8 @@ func routePath(r *http.Request) string {
 	return path
 }
 
-func errNoRoute(r *http.Request) error {
-	return fault.New(fault.NotFound, "no_such_route", "there is nothing at %s; the API's paths are listed in its openapi.yaml", r.URL.Path)
+func (o Options) errNoRoute(r *http.Request) error {
+	return fault.New(fault.NotFound, "no_such_route", "there is nothing at %s; the API's paths are listed in its openapi.yaml", o.pathOf(r))
 }
 
 // noMethod answers 405, which is no fault of a rule and so has no Kind.

@@ -40,7 +40,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "registrar_http_requests_in_flight",
 			Help: "HTTP requests that are being answered."}, []string{"api"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_http_overload_refusals_total",
-			Help: "HTTP requests refused with 503 because too many were in flight."}, []string{"api"}),
+			Help: "HTTP requests refused with 503 because too many were in flight: of the replica, or those that the limit is for."}, []string{"api", "limit"}),
 	}
 	reg.MustRegister(m.requests, m.duration, m.inFlight, m.refused)
 	return m
@@ -111,7 +111,7 @@ func finish(o Options, w middleware.WrapResponseWriter, r *http.Request, rec *re
 	o.Metrics.requests.WithLabelValues(o.API, method, route, strconv.Itoa(status)).Inc()
 	o.Metrics.duration.WithLabelValues(o.API, method, route).Observe(took.Seconds())
 	attrs := append([]any{
-		"api", o.API, "method", r.Method, "route", route, "path", pathOf(r, route), "status", status,
+		"api", o.API, "method", r.Method, "route", route, "path", o.pathOf(r), "status", status,
 		"bytes", w.BytesWritten(), "duration_ms", float64(took.Microseconds()) / 1000,
 		"remote", r.RemoteAddr, "user_agent", r.UserAgent(),
 	}, rec.attrs...)
@@ -125,10 +125,14 @@ func finish(o Options, w middleware.WrapResponseWriter, r *http.Request, rec *re
 	o.Log.Log(r.Context(), level, "request", attrs...)
 }
 
-// pathOf is the path, but for routes whose path is a secret.
-func pathOf(r *http.Request, route string) string {
-	if strings.Contains(route, "{token}") {
-		return route
+// pathOf is the path without what is secret in it. It goes by the path's text alone: a request
+// that is refused before it has a route, or that has none, may carry the secret all the same.
+func (o Options) pathOf(r *http.Request) string {
+	lower := strings.ToLower(r.URL.Path)
+	for _, prefix := range o.Secret {
+		if i := strings.Index(lower, prefix); i >= 0 {
+			return prefix + "{secret}"
+		}
 	}
 	return r.URL.Path
 }
@@ -179,23 +183,4 @@ func failPanic(o Options, w http.ResponseWriter, r *http.Request, p any) {
 	}
 	Annotate(r.Context(), "stack", string(debug.Stack()))
 	o.fail(w, r, fmt.Errorf("panic: %v", p))
-}
-
-// limitInFlight refuses what would only wait: a caller that is told to come back is
-// served sooner than one in a queue that grows.
-func limitInFlight(o Options) func(http.Handler) http.Handler {
-	places := make(chan struct{}, max(o.InFlight, 1))
-	busy := fault.New(fault.Unavailable, "overloaded", "too many requests at once; send the same request again after the time in Retry-After")
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-				next.ServeHTTP(w, r)
-			default:
-				o.Metrics.refused.WithLabelValues(o.API).Inc()
-				o.fail(w, r, busy)
-			}
-		})
-	}
 }

@@ -15,9 +15,10 @@ type Stream struct {
 	pipe   *pipe
 }
 
-// NewStream makes a stream with status 200.
-func NewStream(w http.ResponseWriter) *Stream {
-	p := &pipe{w: w, control: http.NewResponseController(w)}
+// NewStream makes a stream with status 200 that the client has to have read within the time: what
+// waits for it is taken from others.
+func NewStream(w http.ResponseWriter, within time.Duration) *Stream {
+	p := &pipe{w: w, control: http.NewResponseController(w), end: time.Now().Add(within)}
 	return &Stream{bufio.NewWriterSize(p, 64<<10), p}
 }
 
@@ -52,6 +53,7 @@ func (s *Stream) Fail(err error) error {
 type pipe struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	end     time.Time
 	began   bool
 }
 
@@ -64,6 +66,10 @@ func (p *pipe) Write(b []byte) (int, error) {
 		describe(p.w)
 		p.w.WriteHeader(http.StatusOK)
 	}
-	_ = p.control.SetWriteDeadline(time.Now().Add(standstill)) // without one the server's own holds
+	next := time.Now().Add(standstill)
+	if next.After(p.end) {
+		next = p.end
+	}
+	_ = p.control.SetWriteDeadline(next) // without one the server's own holds
 	return p.w.Write(b)
 }

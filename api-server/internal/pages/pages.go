@@ -42,6 +42,9 @@ func (s *Server) Routes(r chi.Router) {
 	r.Group(s.ownRoutes)
 }
 
+// SecretPaths are the beginnings of paths with a secret behind them, which no log may have.
+var SecretPaths = []string{"/set-password/"}
+
 func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(Protect(s.PublicURL))
 	r.Get("/set-password/{token}", Handle(s.showSetPassword))

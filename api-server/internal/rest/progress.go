@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
@@ -38,6 +39,8 @@ func progressDayOf(r progress.Row) progressDay {
 const (
 	mostProgressDays    = 92
 	mostProgressDaysOne = 366 // of one student
+
+	progressTime = 2 * time.Minute // for the whole answer, which holds a connection of the pool until the client has read it
 )
 
 // listProgress answers GET /progress/daily/.
@@ -53,7 +56,13 @@ func (s *Server) listProgress(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.User, f.Few = n.user, n.few
-	out := edge.NewStream(w)
+	leave, err := edge.Enter(r, s.Places.streams, principal(ctx).Organization.ID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	edge.Extend(ctx, progressTime)
+	out := edge.NewStream(w, progressTime)
 	return out.Fail(s.streamProgress(ctx, out, f))
 }
 

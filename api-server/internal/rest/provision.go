@@ -24,11 +24,13 @@ func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error 
 	if cmd.Source != "" {
 		edge.Annotate(r.Context(), "source", cmd.Source)
 	}
+	wait, leave := s.grantWait(r, who.Organization.ID)
+	defer leave()
 	answer, err := s.Office.Student(r.Context(), who, cmd)
 	if err != nil {
 		return err
 	}
-	if wait := edge.Wait(r, maxWait); wait > 0 {
+	if wait > 0 {
 		// What was done is committed: if the wait fails, the answer says queued.
 		if err := s.Office.AwaitMail(r.Context(), who, &answer, wait); err != nil {
 			edge.Annotate(r.Context(), "wait", err.Error())
@@ -40,6 +42,19 @@ func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error 
 		status = http.StatusCreated
 	}
 	return edge.JSON(w, status, answer)
+}
+
+// grantWait is how long the request may wait for its mail: not at all while as many wait as may.
+func (s *Server) grantWait(r *http.Request, of id.Organization) (wait time.Duration, leave func()) {
+	if wait = edge.Wait(r, maxWait); wait == 0 {
+		return 0, func() {}
+	}
+	leave, ok := s.Places.waits.Try(of)
+	if !ok {
+		edge.Annotate(r.Context(), "wait", "too many wait already")
+		return 0, func() {}
+	}
+	return wait, leave
 }
 
 // maxWait is the longest that a request waits for its mail.

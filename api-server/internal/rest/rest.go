@@ -41,6 +41,7 @@ type Server struct {
 	Box    *seal.Box
 	Limits *limit.Limiter
 	Rate   Rate // of each key
+	Places *Places
 
 	PublicURL string // base of links, without a slash at its end
 
@@ -80,7 +81,8 @@ func principal(ctx context.Context) org.Principal {
 	return p
 }
 
-// authenticate finds the principal and refuses a read-only key whatever writes.
+// authenticate finds the principal, refuses a read-only key whatever writes, and lets in as much
+// of an organization at once as leaves room for others.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		p, err := s.identify(r)
@@ -94,6 +96,11 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if p.Key.Access != org.Full && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return errReadOnly
 		}
+		leave, err := edge.Enter(r, s.Places.requests, p.Organization.ID)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 		return nil
 	})

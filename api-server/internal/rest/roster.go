@@ -32,13 +32,20 @@ const (
 )
 
 func (s *Server) importRoster(w http.ResponseWriter, r *http.Request) error {
+	leave, err := edge.Enter(r, s.Places.imports, principal(r.Context()).Organization.ID)
+	if err != nil {
+		drain(r)
+		return err
+	}
+	defer leave()
+	edge.Extend(r.Context(), uploadTime+runTime+time.Minute)
 	deadlines := http.NewResponseController(w)
 	_ = deadlines.SetReadDeadline(time.Now().Add(uploadTime)) // the server's own limit stays where it cannot be moved
 	_ = deadlines.SetWriteDeadline(time.Now().Add(uploadTime + runTime + time.Minute))
 	run, err := s.receiveRoster(r)
 	if err != nil {
 		if fault.KindOf(err) == fault.TooLarge {
-			_, _ = io.CopyN(io.Discard, r.Body, drained)
+			drain(r)
 		}
 		return err
 	}
@@ -52,6 +59,9 @@ func (s *Server) importRoster(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.answerRun(w, r, done)
 }
+
+// drain reads what is refused, as far as it comes in time.
+func drain(r *http.Request) { _, _ = io.CopyN(io.Discard, r.Body, drained) }
 
 // asked is what a request says about its file, as texts.
 type asked struct {

@@ -55,9 +55,14 @@ type Deps struct {
 	Proxies         limit.Proxies // our own, in front of the partner API and the pages
 	SafeExamBrowser bool
 	InFlight        int           // requests at once, of each API
+	Connections     int32         // of DB's pool
 	Rate            rest.Rate     // of each API key; counted in Redis
 	RedisPatience   time.Duration // how long Redis may take to count; 0 is limit.Patience
+	PlacePatience   time.Duration // how long a request waits while its organization has its share of those at once; 0 is 10 s
 }
+
+// placePatience lets a burst of one key pass that is larger than an organization's share.
+const placePatience = 10 * time.Second
 
 // APIs are the two routers, each for a port of its own.
 type APIs struct{ Public, Platform *chi.Mux }
@@ -67,7 +72,7 @@ func New(d Deps) APIs {
 	metrics := edge.NewMetrics(d.Registry)
 	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight}
 	private := edge.NewRouter(options)
-	options.API, options.Page = "partner", pages.Stray
+	options.API, options.Page, options.Secret = "partner", pages.Stray, pages.SecretPaths
 	public := edge.NewRouter(options)
 	mails := email.Desk{Box: d.Box, Suppressed: d.Suppressed}
 	plans := &testplan.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
@@ -78,7 +83,8 @@ func New(d Deps) APIs {
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
 		Desk: &assign.Desk{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Rosters: d.Rosters,
-		Box:     d.Box, Limits: limits, Rate: d.Rate}
+		Box:     d.Box, Limits: limits, Rate: d.Rate,
+		Places: rest.NewPlaces(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, "/api/v1", openapi.Partner)
 		r.Group(partner.Routes)

@@ -1,0 +1,91 @@
+package edge
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+)
+
+var (
+	errBusy = fault.New(fault.Unavailable, "overloaded", "too many requests at once; send the same request again after the time in Retry-After")
+	errMany = fault.New(fault.Unavailable, "overloaded",
+		"too many requests of this kind, or of this organization, at once; send the same request again after the time in Retry-After")
+)
+
+// place is a request's among all that are in flight.
+type place struct {
+	options Options
+	places  chan struct{}
+	taken   bool
+}
+
+type placeKey struct{}
+
+// limitInFlight refuses what would only wait: a caller that is told to come back is
+// served sooner than one in a queue that grows.
+func limitInFlight(o Options) func(http.Handler) http.Handler {
+	places := make(chan struct{}, max(o.InFlight, 1))
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p := &place{options: o, places: places}
+			if !p.take() {
+				o.fail(w, r, errBusy)
+				return
+			}
+			defer p.giveBack()
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+		})
+	}
+}
+
+// take takes the place, or counts that there is none.
+func (p *place) take() bool {
+	select {
+	case p.places <- struct{}{}:
+		p.taken = true
+	default:
+		p.refused("replica")
+	}
+	return p.taken
+}
+
+func (p *place) giveBack() {
+	if p.taken {
+		p.taken = false
+		<-p.places
+	}
+}
+
+func (p *place) refused(limit string) {
+	p.options.Metrics.refused.WithLabelValues(p.options.API, limit).Inc()
+}
+
+// Enter takes the organization's place among the shares; leave gives it back. A request that
+// waits for one gives up its place among all requests meanwhile, so that those who wait are in
+// nobody's way. Unavailable when none comes free in time.
+func Enter(r *http.Request, shares *limit.Shares, of id.Organization) (leave func(), err error) {
+	leave, ok := shares.Try(of)
+	if ok {
+		return leave, nil
+	}
+	p, _ := r.Context().Value(placeKey{}).(*place)
+	if p == nil {
+		panic("edge: a request that is not of NewRouter")
+	}
+	p.giveBack()
+	if leave, ok = shares.Wait(r.Context(), of); !ok {
+		if err := r.Context().Err(); err != nil {
+			return nil, err
+		}
+		p.refused(shares.Name)
+		return nil, errMany
+	}
+	if !p.take() {
+		leave()
+		return nil, errBusy
+	}
+	return leave, nil
+}

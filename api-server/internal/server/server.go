@@ -70,9 +70,9 @@ type APIs struct{ Public, Platform *chi.Mux }
 // New makes the routers.
 func New(d Deps) APIs {
 	metrics := edge.NewMetrics(d.Registry)
-	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight}
+	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight, Secret: pages.SecretPaths}
 	private := edge.NewRouter(options)
-	options.API, options.Page, options.Secret = "partner", pages.Stray, pages.SecretPaths
+	options.API, options.Page = "partner", pages.Stray
 	public := edge.NewRouter(options)
 	mails := email.Desk{Box: d.Box, Suppressed: d.Suppressed}
 	plans := &testplan.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,

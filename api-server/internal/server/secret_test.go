@@ -1,0 +1,43 @@
+package server_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/api-server/internal/pages"
+	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+)
+
+// Neither port logs what stands behind a secret path, and every route with a token has one.
+func TestSecretPathsAreOnBothPorts(t *testing.T) {
+	var log bytes.Buffer
+	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.NewJSONHandler(&log, nil)),
+		Registry: prometheus.NewRegistry(), InFlight: 1})
+	for _, port := range []*chi.Mux{apis.Public, apis.Platform} {
+		for _, prefix := range pages.SecretPaths {
+			port.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodOptions, prefix+"c2VjcmV0//", nil))
+		}
+		err := chi.Walk(port, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
+			before, _, has := strings.Cut(route, "{token}")
+			if has && !strings.HasSuffix(before, pages.SecretPaths[0]) {
+				t.Errorf("%s %s is not behind %s", method, route, pages.SecretPaths)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := log.String(); strings.Count(text, "{secret}") < 2 || strings.Contains(text, "c2VjcmV0") {
+		t.Errorf("%s", text)
+	}
+}

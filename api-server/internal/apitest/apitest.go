@@ -96,7 +96,7 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
 		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100, Connections: e.DB.Config().MaxConns,
-		RedisPatience: time.Minute} // a slow machine's limits are applied, too
+		RedisPatience: time.Minute, PlacePatience: time.Minute} // a slow machine's limits are applied, too, and its bursts served
 	for _, change := range changes {
 		change(&deps)
 	}

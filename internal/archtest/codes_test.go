@@ -128,7 +128,7 @@ func called(f ast.Expr) string {
 		return f.Name
 	case *ast.SelectorExpr:
 		x, ok := f.X.(*ast.Ident)
-		if (f.Sel.Name == "New" || f.Sel.Name == "Field") && !(ok && x.Name == "fault") {
+		if (f.Sel.Name == "New" || f.Sel.Name == "Field") && (!ok || x.Name != "fault") {
 			return ""
 		}
 		return f.Sel.Name

@@ -92,7 +92,7 @@ const (
 func (w *World) build(ctx context.Context) error {
 	_, err := w.db.Exec(ctx, `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('simulated', 'Simulated School', true, 6, 7, 0, 10, false, 7, now(), now())`)
+		VALUES ('simulated', 'Simulated School', true, 6, 7, 0, 10, true, 7, now(), now())`)
 	if err != nil {
 		return err
 	}
@@ -196,9 +196,8 @@ func (w *World) work(ctx context.Context) error {
 
 // set provisions the pupil with settings of a plan, as a partner does.
 func (w *World) set(ctx context.Context, p *pupil, r plan.Request) error {
-	no := false
 	a, err := w.people.Student(ctx, w.who, provision.Command{Email: p.email, FirstName: "Student", LastName: p.name, Courses: []string{p.exam},
-		TenureMonths: p.months, SendEmail: &no, Plan: &r})
+		TenureMonths: p.months, Plan: &r})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.email, err)
 	}

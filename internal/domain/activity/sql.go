@@ -181,22 +181,20 @@ func (c *columns) add(d Day) {
 	c.started, c.completed = append(c.started, d.TestsStarted), append(c.completed, d.TestsCompleted)
 }
 
-// giveWay is for what locks all of the events: while it waits for a compilation to end,
-// everybody who reports events waits behind it.
-const giveWay = `SET LOCAL lock_timeout = '2s'`
-
 func makePartitions(ctx context.Context, tx *pg.Tx, first clock.Date, days int) error {
-	var b pg.Batch
-	b.Queue(giveWay)
-	b.Queue(`SELECT activity_make_partitions($1, $2)`, first, days)
-	return b.Send(ctx, tx)
+	if err := pg.GiveWay(ctx, tx); err != nil { // to compilations, behind which reports of events would wait
+		return err
+	}
+	_, err := tx.Exec(ctx, `SELECT activity_make_partitions($1, $2)`, first, days)
+	return err
 }
 
 func dropPartitions(ctx context.Context, tx *pg.Tx, keep clock.Date) error {
-	var b pg.Batch
-	b.Queue(giveWay)
-	b.Queue(`SELECT activity_drop_partitions($1)`, keep)
-	return b.Send(ctx, tx)
+	if err := pg.GiveWay(ctx, tx); err != nil { // as makePartitions does
+		return err
+	}
+	_, err := tx.Exec(ctx, `SELECT activity_drop_partitions($1)`, keep)
+	return err
 }
 
 // inScope is the condition on d (rows with user_id) for a student of organization $1 on

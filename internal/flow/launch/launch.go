@@ -58,7 +58,7 @@ func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item i
 	var visitor Visitor
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := d.Clock()
-		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), soon: clock.DateIn(now.Add(time.Minute), d.Zone)}
+		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), soon: wire.Soon(now, d.Zone)}
 		if err := v.enter(ctx, tx); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ type visit struct {
 	address student.Email
 	now     time.Time
 	today   clock.Date
-	soon    clock.Date // the day in a minute
+	soon    clock.Date // wire.Soon
 	look    wire.Look
 }
 

@@ -321,7 +321,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		b = &pg.Batch{}
 	}
 	after := wire.Look{Account: c.account, Member: c.member, Held: c.enrolmentsAfter()}
-	if !c.created && wire.ComesBack(before, after, c.today, clock.DateIn(c.now.Add(time.Minute), c.Zone)) {
+	if !c.created && wire.ComesBack(before, after, c.today, wire.Soon(c.now, c.Zone)) {
 		result.OweRejoin(b, org, c.now, c.account.ID)
 	}
 	if err := webhook.Write(ctx, b, org, c.now, wire.Changes(before, after, c.today)...); err != nil {

@@ -103,8 +103,6 @@ func errNoMember(user id.User) error {
 
 func (o *Office) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
 
-func (o *Office) soon(now time.Time) clock.Date { return clock.DateIn(now.Add(time.Minute), o.Zone) }
-
 // errMoved means that the person got another address while the lock of the one before was
 // waited for.
 var errMoved = errors.New("the person has another address by now")
@@ -141,7 +139,7 @@ func (o *Office) changeOnce(ctx context.Context, in id.Organization, user id.Use
 		}
 		events := wire.Changes(before, after, today)
 		save(&b, in, before, after, today, now)
-		if wire.ComesBack(before, after, today, o.soon(now)) {
+		if wire.ComesBack(before, after, today, wire.Soon(now, o.Zone)) {
 			result.OweRejoin(&b, in, now, user)
 		}
 		if err := b.Send(ctx, tx); err != nil {

@@ -39,10 +39,15 @@ func (l Look) inScope(on clock.Date) bool {
 		slices.ContainsFunc(l.Held, func(e course.Enrolment) bool { return e.HasAccess(on) }))
 }
 
+// Soon is the day by when a transaction that goes on now is over: in a minute.
+func Soon(now time.Time, zone *time.Location) clock.Date {
+	return clock.DateIn(now.Add(time.Minute), zone)
+}
+
 // ComesBack says whether the person's work may have been out of the scope of lists before
 // the transaction, and is in it after: then it is owed to readers (result.OweRejoin). The
 // calendar may have taken the person out and in again unnoticed, or do so while the
-// transaction goes on: soon is the day in a minute.
+// transaction goes on: soon is Soon.
 func ComesBack(before, after Look, today, soon clock.Date) bool {
 	began := func(e course.Enrolment) bool { return e.HasAccess(today) && !e.LastTold(today).Access() }
 	return after.inScope(soon) && (!before.inScope(today) || !before.inScope(soon) ||

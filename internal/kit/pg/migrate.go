@@ -21,8 +21,8 @@ import (
 var embedded embed.FS
 
 const (
-	// lockPatience is how long a migration waits for a lock: as long as it waits, PostgreSQL
-	// lets nobody else at the table either.
+	// lockPatience is how long a migration, or whoever gives way, waits for a lock: as long as it
+	// waits, PostgreSQL lets nobody else at the table either.
 	lockPatience = "2s"
 	lockTimeout  = "lock_timeout"
 

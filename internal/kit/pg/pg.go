@@ -207,6 +207,13 @@ func LockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) error 
 	return err
 }
 
+// GiveWay has the transaction's statements wait for a lock no longer than lockPatience, and then
+// fail: for what locks a whole table, behind which everybody who comes later waits too.
+func GiveWay(ctx context.Context, tx *Tx) error {
+	_, err := tx.Exec(ctx, "SET LOCAL "+lockTimeout+" = '"+lockPatience+"'")
+	return err
+}
+
 // LockSpace is the first key of an advisory lock. All of them are listed here, so that
 // no two uses can meet by chance.
 type LockSpace int32

@@ -197,7 +197,7 @@ func finishRecovery(ctx context.Context, tx *pg.Tx, recovery id.Recovery, status
 // dropPartitions drops days, and from the default partitions what is as old. It gives way
 // when it would have to wait, as everything else would wait behind it.
 func dropPartitions(ctx context.Context, tx *pg.Tx, before clock.Date) (int, error) {
-	if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
+	if err := pg.GiveWay(ctx, tx); err != nil {
 		return 0, err
 	}
 	var dropped int

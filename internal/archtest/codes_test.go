@@ -31,7 +31,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 	for _, code := range slices.Sorted(maps.Keys(codes)) {
 		if !known[code] {
-			t.Errorf("%s (%s) is in no document: add it to the tables of docs/errors.md", code, codes[code])
+			t.Errorf("%s (%s) is in no document: add it to the tables of docs/reference/errors.md", code, codes[code])
 		}
 	}
 }
@@ -39,9 +39,13 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 // documented are the words in backquotes of the documents.
 func documented(t *testing.T) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(files) == 0 {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/reference/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no documents at %s: %v", pattern, err)
+		}
+		files = append(files, found...)
 	}
 	known := map[string]bool{}
 	for _, file := range files {

@@ -44,18 +44,18 @@ func TestJudge(t *testing.T) {
 }
 
 func TestEveryCauseIsDocumentedWithItsSentence(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/webhooks.md")
+	page, err := os.ReadFile("../../../docs/reference/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(page), "## Causes")
 	table, _, _ = strings.Cut(table, "\n## ")
 	if rows := strings.Count(table, "\n| `"); rows != len(webhook.Causes()) {
-		t.Errorf("docs/webhooks.md explains %d causes, and there are %d", rows, len(webhook.Causes()))
+		t.Errorf("docs/reference/webhooks.md explains %d causes, and there are %d", rows, len(webhook.Causes()))
 	}
 	for _, cause := range webhook.Causes() {
 		if row := "| `" + cause + "` | " + webhook.Explain(cause) + " |\n"; !strings.Contains(table, row) {
-			t.Errorf("docs/webhooks.md lacks the row %s", row)
+			t.Errorf("docs/reference/webhooks.md lacks the row %s", row)
 		}
 	}
 }

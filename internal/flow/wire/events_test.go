@@ -74,7 +74,7 @@ func events() map[webhook.Type]any {
 
 func TestEveryEventIsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/webhooks.md")
+	page, err := os.ReadFile("../../../docs/reference/webhooks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestEveryEventIsDocumented(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	for _, kind := range append(webhook.Types(), webhook.Ping) {
 		if !strings.Contains(table, "`"+string(kind)+"`") {
-			t.Errorf("docs/webhooks.md does not tell of %s", kind)
+			t.Errorf("docs/reference/webhooks.md does not list %s", kind)
 		}
 	}
 }

@@ -4,29 +4,36 @@ SHELL := /bin/sh
 
 LINT := bin/golangci-lint
 
+# A developer's program is built in its own module and runs here.
+tool = go build -C hack -o ../bin/ ./$(1) && exec bin/$(1)
+
 .PHONY: help
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: up
 up: ## Start a whole Registrar on this machine until Ctrl-C (DETACH=1: in the background)
-	@go build -o bin/ ./hack/up && exec bin/up $(if $(DETACH),-detach)
+	@$(call tool,up) $(if $(DETACH),-detach)
 
 .PHONY: down
 down: ## Stop what `make up` started
-	@go build -o bin/ ./hack/up && exec bin/up -down
+	@$(call tool,up) -down
 
 .PHONY: kube-up
 kube-up: ## Start a Kubernetes with the operator beside `make up`, in the background
-	@go build -o bin/ ./hack/up && exec bin/up -kube -detach
+	@$(call tool,up) -kube -detach
 
 .PHONY: kube-down
 kube-down: ## Stop what `make kube-up` started
-	@go build -o bin/ ./hack/up && exec bin/up -kube -down
+	@$(call tool,up) -kube -down
 
 .PHONY: test
 test: ## Run all tests on real servers (ARGS='-run Name ./folder' runs some)
-	@go build -o bin/ ./hack/test && exec bin/test -- $(ARGS)
+	@$(call tool,test) -- $(ARGS)
+
+.PHONY: check
+check: ## Run the tests that need no Kubernetes, no images and no Chromium
+	@$(call tool,test) -check -- $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Fuzz what decodes foreign bytes, each target for 30 s (FUZZTIME=5m)
@@ -35,34 +42,39 @@ fuzz: ## Fuzz what decodes foreign bytes, each target for 30 s (FUZZTIME=5m)
 .PHONY: vulncheck
 vulncheck: ## Ask the Go vulnerability database about what the programs call
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -C hack ./...
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters of .golangci.yml
 	$(LINT) run
+	cd hack && ../$(LINT) run
 
 .PHONY: generate
 generate: ## Generate code again
 	go generate ./...
+	go generate -C hack ./...
 
 .PHONY: verify
 verify: $(LINT) ## Check vet, format, modules, generated code and the linter's configuration
 	go vet ./...
+	go vet -C hack ./...
 	@test -z "$$(gofmt -l .)" || { echo 'Run gofmt -w on:'; gofmt -l .; exit 1; }
 	go mod tidy -diff
+	go mod tidy -C hack -diff
 	$(LINT) config verify
 	hack/verify-generated
 
 .PHONY: images
 images: ## Build the container images without Docker, into bin/images (ARGS='-arch amd64 -tag dev worker')
-	go run ./hack/images $(ARGS)
+	@$(call tool,images) $(ARGS)
 
 .PHONY: bench
 bench: ## Measure a whole Registrar on this machine (ARGS='-list', ARGS='-scale 0.1 webhook-idle')
-	go run ./hack/bench $(ARGS)
+	@$(call tool,bench) $(ARGS)
 
 .PHONY: soak
 soak: ## Break a whole Registrar under load for an hour and check it against a model (ARGS='-for 5m')
-	go run ./hack/soak $(ARGS)
+	@$(call tool,soak) $(ARGS)
 
 # The linter is a tool of a module of its own, so that its dependencies never reach the programs.
 $(LINT): hack/tools/go.mod hack/tools/go.sum

@@ -4,27 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 )
-
-// asOperator makes the test binary be the operator, so that tests can run it as a process
-// of its own, and kill it.
-const asOperator = "TEST_RUN_AS_OPERATOR"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asOperator) != "" {
-		main()
-		return
-	}
-	code := m.Run()
-	if err := endWorld(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
 
 func TestConfigurationIsCheckedAndShown(t *testing.T) {
 	var out bytes.Buffer

@@ -2,18 +2,18 @@
 // programs and the receivers. Each case prints what it reached beside what it must reach and,
 // where there is one, beside a bare limit that was measured in the same run.
 //
-//	go run ./hack/bench                      all cases
-//	go run ./hack/bench webhook-throughput   some
-//	go run ./hack/bench -scale 0.1           a tenth of the size, for a look
-//	go run ./hack/bench -keep /tmp/bench     keeps each case's logs, chart and CPU profiles
-//	go run ./hack/bench -report docs/benchmarks.md
+//	make bench                                              all cases
+//	make bench ARGS=webhook-throughput                      some
+//	make bench ARGS='-scale 0.1'                            a tenth of the size, for a look
+//	make bench ARGS='-keep /tmp/bench'                      keeps each case's logs, chart and CPU profiles
+//	make bench ARGS='-report docs/benchmarks.md'
 //
 // The report has a chart of each case in the folder docs/benchmarks, and says which functions
 // cost most. The cases "reading" and "console" need minutes to make their ten million results.
 // A folder keeps them, so that they are made once and measured often, also by hand:
 //
-//	go run ./hack/bench -estate /var/tmp/estate reading   makes what is not there; then measures
-//	go run ./hack/bench -estate /var/tmp/estate -serve    serves it until Ctrl-C: prints the address and
+//	make bench ARGS='-estate /var/tmp/estate reading'       makes what is not there; then measures
+//	make bench ARGS='-estate /var/tmp/estate -serve'        serves it until Ctrl-C: prints the address and
 //	                                                      an API key of the largest organization, and the
 //	                                                      console's address with its owner's sign-in
 package main

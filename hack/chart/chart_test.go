@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -29,7 +30,7 @@ func helm(t *testing.T) string {
 	}
 	path, err := exec.LookPath("helm")
 	if err != nil {
-		stack.NotTested(t, "no helm in KUBEBUILDER_ASSETS or on PATH")
+		nottested.Skip(t, "no helm in KUBEBUILDER_ASSETS or on PATH")
 	}
 	return path
 }
@@ -190,7 +191,7 @@ func TestTheREADMELeadsOutOfThePackage(t *testing.T) {
 func TestUnitsByHelmUnittest(t *testing.T) {
 	unittest := filepath.Join(filepath.Dir(os.Getenv("HELM3")), "helm-unittest")
 	if _, err := os.Stat(unittest); os.Getenv("HELM3") == "" || err != nil {
-		stack.NotTested(t, "no helm-unittest beside HELM3; make test prepares both")
+		nottested.Skip(t, "no helm-unittest beside HELM3; make test prepares both")
 	}
 	out, err := run(t, unittest, "--strict", chartDir(t))
 	if err != nil {
@@ -208,7 +209,7 @@ var drawn = regexp.MustCompile(`(?m)^  (SECRET_KEYSET|PLATFORM_KEY|ASYNQ_PASSWOR
 func TestHelm3AndHelm4RenderTheSame(t *testing.T) {
 	all := helms(t)
 	if len(all) < 2 {
-		stack.NotTested(t, "one Helm alone")
+		nottested.Skip(t, "one Helm alone")
 	}
 	for _, file := range valuesFiles(t) {
 		texts := map[string]string{}

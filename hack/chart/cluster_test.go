@@ -16,6 +16,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // foreign are the modules that hold the definitions of resources that the chart makes for others.
@@ -61,7 +62,7 @@ func TestMain(m *testing.M) {
 func control(t *testing.T) *stack.Cluster {
 	t.Helper()
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		stack.NotTested(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
+		nottested.Skip(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
 	}
 	if err := startCluster(); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 var usageLine = regexp.MustCompile(`(?m)^\s*([A-Z][A-Z0-9_]+)( \(required\))?(?: \(default .*\))?$`)
@@ -19,7 +19,7 @@ func variables(t *testing.T, program string) (known map[string]bool, required []
 	t.Helper()
 	bin := os.Getenv("REGISTRAR_BIN")
 	if bin == "" {
-		stack.NotTested(t, "REGISTRAR_BIN names no built programs")
+		nottested.Skip(t, "REGISTRAR_BIN names no built programs")
 	}
 	usage, err := run(t, filepath.Join(bin, program), "--help")
 	if err != nil {

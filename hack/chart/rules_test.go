@@ -11,7 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 type rule struct {
@@ -46,7 +46,7 @@ func rules(t *testing.T) []rule {
 func TestRulesByPromtool(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		stack.NotTested(t, "no promtool on PATH; Debian's package is called prometheus")
+		nottested.Skip(t, "no promtool on PATH; Debian's package is called prometheus")
 	}
 	if out, err := run(t, promtool, "test", "rules", "testdata/rules.yaml"); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 const consolePassword = "plum-orbit-lantern-42"
@@ -22,13 +22,13 @@ var india = time.FixedZone("Asia/Kolkata", 19800)
 // desk is an administrator's browser at the console of a running house.
 type desk struct {
 	*house
-	*chromium.Browser
+	*browsertest.Browser
 	url string // that the administrator adds, without its host
 }
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{Browser: chromium.Open(t), house: newHouse(t), url: "/console"}
+	d := &desk{Browser: browsertest.Open(t), house: newHouse(t), url: "/console"}
 	d.platform(http.MethodPut, "organizations/demo/staff/olive@institute.org",
 		`{"first_name": "Olive", "last_name": "Owner", "role": "owner", "password": "`+consolePassword+`"}`, nil)
 	d.Size(1200, 900)

@@ -59,7 +59,7 @@ func newHouseOn(t *testing.T, databaseURL string, extra ...string) *house {
 	t.Helper()
 	bin := os.Getenv("REGISTRAR_BIN")
 	if bin == "" {
-		t.Fatal("REGISTRAR_BIN is not set: run `make test`, or `go run ./hack/test -- ./hack/e2e`")
+		t.Fatal("REGISTRAR_BIN is not set: run `make test ARGS=./hack/e2e`")
 	}
 	ctx, dir := t.Context(), t.TempDir()
 	tools, err := stack.EnsureServers(ctx, os.Stderr)

@@ -17,6 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // prometheus is a real one that reads the house's programs each second, with the chart's rules.
@@ -30,7 +31,7 @@ func startPrometheus(t *testing.T, h *house, rules []string, history string) *pr
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
-		stack.NotTested(t, "no prometheus on PATH; Debian's package is called so")
+		nottested.Skip(t, "no prometheus on PATH; Debian's package is called so")
 	}
 	dir, listen := t.TempDir(), fmt.Sprintf("127.0.0.1:%d", port(t))
 	job := func(name string, private int) map[string]any {

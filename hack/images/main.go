@@ -3,8 +3,8 @@
 // `skopeo copy oci-archive:` and `crane push` understand. The same sources give the same bytes. An
 // SPDX list of what is inside lies beside each.
 //
-//	go run ./hack/images                                  all programs for amd64 and arm64, into bin/images
-//	go run ./hack/images -arch amd64 -tag dev worker      one of them
+//	make images                                             all programs for amd64 and arm64, into bin/images
+//	make images ARGS='-arch amd64 -tag dev worker'          one of them
 package main
 
 import (

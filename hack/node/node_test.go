@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // inside tells the test's second life, in which it is the node's first process, where its files are.
@@ -29,14 +30,14 @@ func TestTheChartOnANode(t *testing.T) {
 		return
 	}
 	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		stack.NotTested(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
+		nottested.Skip(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
 	}
 	if _, err := os.Stat(filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubelet")); err != nil {
-		stack.NotTested(t, "KUBEBUILDER_ASSETS has no kubelet")
+		nottested.Skip(t, "KUBEBUILDER_ASSETS has no kubelet")
 	}
 	tools, err := stack.EnsureNode(t.Context(), os.Stderr)
 	if err != nil {
-		stack.NotTested(t, "this machine cannot be a Kubernetes node: %v", err)
+		nottested.Skip(t, "this machine cannot be a Kubernetes node: %v", err)
 	}
 	dir := t.TempDir()
 	pack(t, tools, filepath.Join(dir, "images"))
@@ -83,15 +84,15 @@ func pack(t *testing.T, tools stack.Tools, dir string) {
 	build := func(args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), "go", args...)
-		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Dir, cmd.Env = filepath.Join(root, "hack"), append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
 	arch := strings.TrimSpace(output(t, "go", "env", "GOARCH"))
-	build("run", "./hack/images", "-arch", arch, "-tag", "0.1.0", "-out", dir)
+	build("run", "./images", "-arch", arch, "-tag", "0.1.0", "-out", dir)
 	receiver := filepath.Join(dir, "receiver")
-	build("build", "-trimpath", "-ldflags=-s -w", "-o", receiver, "./hack/node/receiver")
+	build("build", "-trimpath", "-ldflags=-s -w", "-o", receiver, "./node/receiver")
 	for name, im := range map[string]stack.Image{
 		"receiver.tar": {Ref: "registrar.local/receiver:1", Entrypoint: []string{"/receiver"}, User: "65532:65532", Files: map[string]string{"/receiver": receiver}},
 		"postgres.tar": stack.PostgresImage("docker.io/library/postgres:17", tools),

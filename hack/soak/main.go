@@ -3,9 +3,9 @@
 // and holds PostgreSQL, the lists, the webhooks that were received and the mails that were
 // received against a model of its own, to which it tells every accepted call again.
 //
-//	go run ./hack/soak                  an hour
-//	go run ./hack/soak -for 5m          a look
-//	go run ./hack/soak -report docs/soak.md
+//	make soak                           an hour
+//	make soak ARGS='-for 5m'            a look
+//	make soak ARGS='-report docs/soak.md'
 //
 // Network namespaces, a disk of limited size and slow links need root on Linux; without it those
 // faults are left out, and the report says so.

@@ -1,14 +1,17 @@
 // Command test runs the tests on real servers: it starts a throw-away PostgreSQL and Redis, builds
-// the programs, runs `go test` with the given arguments (./... when there are none) and ends with
-// its status. Everything that go test prints comes out unchanged.
+// the programs, runs `go test` with the given arguments and ends with its status. Everything that
+// go test prints comes out unchanged. Packages are named from the repository's root, whichever of
+// the two modules they are in; without packages, all are tested.
 //
-//	go run ./hack/test                                  everything
-//	go run ./hack/test -- -run TestClone ./internal/kit/pg   a part
+//	go run -C hack ./test                                       everything
+//	go run -C hack ./test -check                                what needs no Kubernetes, images or Chromium
+//	go run -C hack ./test -- -run TestClone ./internal/kit/pg   a part
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,11 +22,14 @@ import (
 	"syscall"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 func main() {
+	check := flag.Bool("check", false, "only what needs no Kubernetes, no images and no Chromium")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code, err := run(ctx, os.Args[1:])
+	code, err := run(ctx, *check, flag.Args())
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test:", err)
@@ -33,12 +39,17 @@ func main() {
 }
 
 // run returns go test's exit status, or an error when it could not be run at all.
-func run(ctx context.Context, args []string) (code int, err error) {
+func run(ctx context.Context, check bool, args []string) (code int, err error) {
 	root, err := stack.Root()
 	if err != nil {
 		return 0, err
 	}
-	tools, err := stack.EnsureAll(ctx, os.Stderr)
+	parts := split(args, check)
+	ensure := stack.EnsureAll
+	if check {
+		ensure = stack.EnsureServers
+	}
+	tools, err := ensure(ctx, os.Stderr)
 	if err != nil {
 		return 0, err
 	}
@@ -46,13 +57,13 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	kube, helm3, err := kubernetes(ctx, args)
-	if err != nil {
-		return 0, err
-	}
-	axe, err := stack.EnsureAxe(ctx, os.Stderr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "No axe-core, so tests of accessibility are skipped:", err)
+	env := append(os.Environ(), "REGISTRAR_BIN="+bin, "CHROMIUM=", "AXE_CORE=")
+	if !check {
+		more, err := outside(ctx, root, bin, tools, parts)
+		if err != nil {
+			return 0, err
+		}
+		env = append(env, more...)
 	}
 	servers, err := start(ctx, tools)
 	if err != nil {
@@ -65,44 +76,99 @@ func run(ctx context.Context, args []string) (code int, err error) {
 	}
 	defer os.RemoveAll(skipped)
 	notTested := filepath.Join(skipped, "not-tested")
-	defer tell(notTested)
-	return goTest(ctx, root, args, append(os.Environ(),
-		stack.NotTestedFile+"="+notTested,
-		"TEST_DATABASE_URL="+servers.postgres.URL("postgres"),
-		"TEST_REDIS_URL="+servers.redis.URL(),
-		"REGISTRAR_BIN="+bin,
-		"CHROMIUM="+tools.Chromium,
-		"AXE_CORE="+axe,
-		"KUBEBUILDER_ASSETS="+kube,
-		"HELM3="+helm3,
-	))
+	defer report(notTested, check)
+	env = append(env, nottested.File+"="+notTested, "TEST_DATABASE_URL="+servers.postgres.URL("postgres"), "TEST_REDIS_URL="+servers.redis.URL())
+	for _, p := range parts {
+		failed, err := goTest(ctx, filepath.Join(root, p.module), p.args, env)
+		if err != nil {
+			return 0, err
+		}
+		code = max(code, failed)
+	}
+	return code, nil
 }
 
-// tell says what this machine could not test, loudly: go test says "ok" of it.
-func tell(file string) {
-	lines, err := stack.ReadNotTested(file)
+// A part is the tests of one module.
+type part struct {
+	module string // its folder
+	args   []string
+}
+
+// light are the packages of hack that start no cluster and no whole Registrar, and build no images.
+var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/..."}
+
+// split gives each module the arguments that concern it: all but the other one's packages.
+func split(args []string, check bool) []part {
+	var flags, after, product, tools []string
+	if i := slices.Index(args, "-args"); i >= 0 {
+		args, after = args[:i], args[i:]
+	}
+	for _, arg := range args {
+		below, ofTools := strings.CutPrefix(arg, "./hack")
+		switch {
+		case arg == "./...":
+			product, tools = append(product, arg), append(tools, arg)
+		case ofTools && (below == "" || below[0] == '/'):
+			tools = append(tools, "."+below)
+		case strings.HasPrefix(arg, "./"):
+			product = append(product, arg)
+		default:
+			flags = append(flags, arg)
+		}
+	}
+	if len(product)+len(tools) == 0 {
+		product, tools = []string{"./..."}, []string{"./..."}
+	}
+	if check && slices.Equal(tools, []string{"./..."}) {
+		tools = light
+	}
+	var parts []part
+	if len(product) > 0 {
+		parts = append(parts, part{".", slices.Concat(flags, product, after)})
+	}
+	if len(tools) > 0 {
+		parts = append(parts, part{"hack", slices.Concat(flags, tools, after)})
+	}
+	return parts
+}
+
+// outside prepares what tests need of other projects, and returns the environment that names it.
+func outside(ctx context.Context, root, bin string, tools stack.Tools, parts []part) ([]string, error) {
+	driver := exec.CommandContext(ctx, "go", "build", "-o", bin+"/", "./browser")
+	driver.Dir = filepath.Join(root, "hack")
+	if out, err := driver.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	axe, err := stack.EnsureAxe(ctx, os.Stderr)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "No axe-core, so tests of accessibility are skipped:", err)
+	}
+	env := []string{"CHROMIUM=" + tools.Chromium, "BROWSER_DRIVER=" + filepath.Join(bin, "browser"), "AXE_CORE=" + axe}
+	// The first build of Kubernetes takes minutes, so only who needs it waits for it.
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.module == "hack" }) {
+		return env, nil
+	}
+	kube, err := stack.EnsureKube(ctx, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	helm3, err := stack.EnsureHelm3(ctx, os.Stderr)
+	return append(env, "KUBEBUILDER_ASSETS="+kube, "HELM3="+helm3), err
+}
+
+// report prints what this machine could not test: go test says "ok" of it.
+func report(file string, check bool) {
+	lines, err := nottested.Read(file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test:", err)
+	}
+	if check {
+		fmt.Fprintf(os.Stderr, "%d tests in a browser, and those that start clusters or the programs, are left to `make test`.\n", len(lines))
+		return
 	}
 	for _, line := range lines {
 		fmt.Fprintln(os.Stderr, "NOT TESTED:", line)
 	}
-}
-
-// kubernetes prepares what the tests of the operator and of the chart need, where they are among
-// those to be run: its first build takes minutes.
-func kubernetes(ctx context.Context, args []string) (kube, helm3 string, err error) {
-	wanted := len(args) == 0 || len(args) == 1 && args[0] == "--" || slices.ContainsFunc(args, func(arg string) bool {
-		return strings.Contains(arg, "...") || strings.Contains(arg, "operator") || strings.Contains(arg, "hack")
-	})
-	if !wanted {
-		return os.Getenv("KUBEBUILDER_ASSETS"), os.Getenv("HELM3"), nil
-	}
-	if kube, err = stack.EnsureKube(ctx, os.Stderr); err != nil {
-		return "", "", err
-	}
-	helm3, err = stack.EnsureHelm3(ctx, os.Stderr)
-	return kube, helm3, err
 }
 
 // servers are what the tests share. Each test makes a database and a queue name of its own.
@@ -157,19 +223,13 @@ func (s *servers) stop() error {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-func goTest(ctx context.Context, root string, args, env []string) (int, error) {
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		args = []string{"./..."}
-	}
+func goTest(ctx context.Context, dir string, args, env []string) (int, error) {
 	goTool, err := exec.LookPath("go")
 	if err != nil {
 		return 0, err
 	}
 	p := stack.NewProgram(stack.Command{
-		Name: "go test", Path: goTool, Dir: root, Env: env,
+		Name: "go test", Path: goTool, Dir: dir, Env: env,
 		Args:   slices.Concat([]string{"test", "-timeout=20m"}, args),
 		Stdout: os.Stdout, Stderr: os.Stderr,
 		StopSignal: syscall.SIGINT, // go test hands it on to the tests

@@ -57,7 +57,7 @@ func forbidden(importer, imported string, test bool) string {
 	from := strings.TrimPrefix(strings.TrimPrefix(importer, Module), "/")
 	to, own := strings.CutPrefix(imported, Module+"/")
 	if own {
-		return forbiddenLayer(from, to, test)
+		return forbiddenLayer(from, to)
 	}
 	for _, rule := range outside {
 		if under(imported, rule.imports...) && !rule.allowed(from, imported) && (!test || rule.inTests) {
@@ -88,13 +88,11 @@ func layerOf(folder string) int {
 	}
 }
 
-func forbiddenLayer(from, to string, test bool) string {
+func forbiddenLayer(from, to string) string {
 	switch {
-	case under(to, "hack") && !under(from, "hack") && !test:
-		return "the product does not need its developers' tools"
-	case under(to, "hack") && !under(from, "hack") && layerOf(from) != program:
-		return "only programs are tested from outside"
-	case layerOf(to) > layerOf(from) && !under(to, "hack"):
+	case under(to, "hack") && !under(from, "hack"):
+		return "neither the product nor its tests need its developers' tools"
+	case layerOf(to) > layerOf(from):
 		return "kit ← domain ← flow ← program: a layer imports only from layers to its left"
 	case layerOf(from) == domain && layerOf(to) == domain && area(from) != area(to):
 		return "an area of the domain never imports another area; what touches two is a flow"

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 func TestTheConsoleInABrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	b.Size(1200, 900)
 	b.Visit(s.URL() + "/console/")
 	b.Type("#name", "olive@north-institute.org")

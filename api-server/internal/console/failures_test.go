@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 // judge checks that a failure's page says what is wrong, leads on, and is one that everybody
 // can use.
-func judge(t *testing.T, b *chromium.Browser, name, heading, text string) {
+func judge(t *testing.T, b *browsertest.Browser, name, heading, text string) {
 	t.Helper()
 	b.AwaitHeading(heading)
 	if got := b.TextOf("main"); !strings.Contains(got, text) {
@@ -41,7 +41,7 @@ func (s *site) exec(t *testing.T, sql string) {
 
 func TestFailuresHavePagesForEverybody(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	target := s.furnish(t)
 	s.enter(b, "olive")

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -15,7 +15,7 @@ import (
 // An import that is under way is followed by the page itself.
 func TestARunningImportIsFollowed(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	path := s.hold(t)
 	s.enter(b, "olive")
@@ -35,7 +35,7 @@ func TestARunningImportIsFollowed(t *testing.T) {
 // A recovery that is under way is followed by the page itself, from its beginning to its end.
 func TestARunningRecoveryIsFollowed(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	const page = "/console/north/webhooks/1/deliveries/"
 	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 // plain is a browser that runs no scripts, and what was done in it.
 type plain struct {
-	*chromium.Browser
+	*browsertest.Browser
 	*site
 	done []string // routes
 }
@@ -41,7 +41,7 @@ func (p *plain) press(texts ...string) func() {
 func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	p := &plain{Browser: chromium.Open(t), site: s}
+	p := &plain{Browser: browsertest.Open(t), site: s}
 	held := s.hold(t)
 	p.Scripts(false)
 	p.students(t)

@@ -9,11 +9,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 // enter signs the person in, in a real browser.
-func (s *site) enter(b *chromium.Browser, name string) {
+func (s *site) enter(b *browsertest.Browser, name string) {
 	b.Visit(s.URL() + "/console/")
 	b.Type("#name", name+"@north-institute.org")
 	b.Type("#password", password)
@@ -33,7 +33,7 @@ func shownPages(t *testing.T, s *site) []string {
 // in the dark, on a telephone.
 func TestEveryPageIsForEverybody(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	target := s.furnish(t)
 	s.enter(b, "olive")
@@ -95,7 +95,7 @@ func poison(t *testing.T, s *site) (columns []string) {
 // dialog opens, another host is asked or the policy had to stop something.
 func TestStoredTextStaysText(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	target := s.furnish(t)
 	s.enter(b, "olive")

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 // prepare runs a student's plan through a month, and gives the path of its page.
@@ -67,7 +67,7 @@ func TestAPlansPageInABrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	path := s.prepare(t)
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	b.Size(1200, 900)
 	b.Visit(s.URL() + "/console/")
 	b.Type("#name", "olive@north-institute.org")

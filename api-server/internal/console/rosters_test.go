@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 // hold sends a snapshot of which most are missing, and gives the path of its review page.
@@ -42,7 +42,7 @@ func TestAHeldImportIsReviewedInABrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	path := s.hold(t)
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	b.Size(1200, 900)
 	b.Visit(s.URL() + path)
 	b.Type("#name", "olive@north-institute.org")

@@ -11,9 +11,9 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
-	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 // operations are the calls of a document as a reader sees them: "GET /api/v1/ping/".
@@ -36,7 +36,7 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	e := apitest.New(t)
 	e.Organization(t, "north")
 	key := e.Key(t, "north", org.ReadOnly)
-	b := chromium.Open(t) // which fails the test for requests to other hosts and for whatever the browser complains of
+	b := browsertest.Open(t) // which fails the test for requests to other hosts and for whatever the browser complains of
 	b.Size(1280, 900)
 	b.Visit(e.URL() + "/api/v1/docs")
 	b.Await(".opblock-summary")

@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 )
 
 func TestAStudentsWayInABrowser(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	s.north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts, toefl"}`).Want(t, 200)
 	s.exec(t, `UPDATE enrolments SET state = 'suspended' WHERE course_id = (SELECT id FROM courses WHERE course_type = 'toefl')`)
@@ -83,7 +83,7 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 
 func TestAResultInABrowser(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	w := openWork(t)
 	w.report(t, "north", "a long name/of a session?", w.ana, scored)
 	w.setPassword(t)

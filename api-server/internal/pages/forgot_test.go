@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -143,7 +143,7 @@ func TestAForgottenPasswordInABrowser(t *testing.T) {
 		t.Fatalf("%d", p.status)
 	}
 	arrived := s.mailbox(t)
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	b.Visit(s.url + "/sign-in/")
 	b.AwaitHeading("Sign in")
 	b.Click(".hint a")

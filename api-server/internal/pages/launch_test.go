@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/oauth1"
 )
 
@@ -218,7 +218,7 @@ func TestALinksAddressIsForAnLMS(t *testing.T) {
 // A real browser goes from the LMS's page, which is another site, to the student's.
 func TestALaunchInABrowser(t *testing.T) {
 	t.Parallel()
-	b := chromium.Open(t)
+	b := browsertest.Open(t)
 	s := open(t)
 	l := s.lms(t, "north", s.north)
 	page := template.Must(template.New("").Parse(`<!doctype html><title>LMS</title><link rel="icon" href="data:,"><form id="f" method="post" action="{{.Action}}">

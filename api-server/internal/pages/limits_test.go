@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/chromium"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 )
@@ -46,7 +46,7 @@ func TestGuessingIsStopped(t *testing.T) {
 // Pages that refuse are for everybody, too, on a telephone as well.
 func TestRefusalsInABrowser(t *testing.T) {
 	t.Parallel()
-	b, rdb := chromium.Open(t), queuetest.New(t)
+	b, rdb := browsertest.Open(t), queuetest.New(t)
 	s := openWith(t, rdb)
 	s.setPassword(t)
 	for range 11 {

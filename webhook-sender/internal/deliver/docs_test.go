@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
 
@@ -56,7 +56,7 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 				t.Fatal("docs/webhooks.md has no such program")
 			}
 			if _, err := exec.LookPath(how.command[0]); err != nil {
-				stack.NotTested(t, "%s is not on this machine", how.command[0])
+				nottested.Skip(t, "%s is not on this machine", how.command[0])
 			}
 			file := filepath.Join(t.TempDir(), how.file)
 			if err := os.WriteFile(file, []byte(program), 0o600); err != nil {

@@ -68,7 +68,7 @@ func withDatabase(name string) string {
 
 func admin(ctx context.Context, statements ...string) error {
 	if base() == "" {
-		return fmt.Errorf("TEST_DATABASE_URL is not set: run `make test`, or `go run ./hack/test -- <packages>` for a part")
+		return fmt.Errorf("TEST_DATABASE_URL is not set: run `make test`, or `make test ARGS=<packages>` for a part")
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -33,7 +33,7 @@ func URL(t testing.TB) string {
 	t.Helper()
 	o, err := redis.ParseURL(os.Getenv("TEST_REDIS_URL"))
 	if err != nil {
-		t.Fatalf("TEST_REDIS_URL: %v: run `make test`, or `go run ./hack/test -- <packages>` for a part", err)
+		t.Fatalf("TEST_REDIS_URL: %v: run `make test`, or `make test ARGS=<packages>` for a part", err)
 	}
 	admin := redis.NewClient(o)
 	t.Cleanup(func() { _ = admin.Close() })

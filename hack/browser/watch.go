@@ -1,13 +1,10 @@
-package chromium
+package main
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"sync"
-	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
@@ -15,50 +12,30 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watch hears what a browser complains of. What is wrong is told when the browser is
-// closed: events come on a goroutine of its own, which must not be kept.
+// watch collects what a browser complains of.
 type watch struct {
 	mu     sync.Mutex
 	hosts  map[string]bool
 	faults []string
-	heard  chan struct{} // closed, and replaced, with every fault
+	fault  chan struct{} // closed, and replaced, with every fault
 }
 
-func newWatch(t testing.TB, ctx context.Context) *watch {
-	t.Helper()
-	w := &watch{hosts: map[string]bool{}, heard: make(chan struct{})}
+func newWatch(ctx context.Context) (*watch, error) {
+	w := &watch{hosts: map[string]bool{}, fault: make(chan struct{})}
 	err := chromedp.Listen(ctx, func(event any) {
-		w.hear(event)
+		w.add(event)
 		if _, asks := event.(*page.EventJavascriptDialogOpening); asks {
-			go dismiss(ctx) // the listener may not call the browser, and the page stands still
+			// The listener may not call the browser, and the page waits. The browser may be gone.
+			go func() { _ = chromedp.Do(ctx, call(page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})) }()
 		}
 	})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	enable := chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-		_, err := cdp.Call(ctx, tab, network.Enable, network.EnableParams{})
-		return err
-	})
-	if err := chromedp.Do(ctx, enable); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for _, fault := range w.take() {
-			t.Errorf("the browser: %s", fault)
-		}
-	})
-	return w
+	return w, chromedp.Do(ctx, call(network.Enable, network.EnableParams{}))
 }
 
-func dismiss(ctx context.Context) {
-	_ = chromedp.Do(ctx, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-		_, err := cdp.Call(ctx, tab, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
-		return err // the browser may be gone
-	}))
-}
-
-// take gives the faults so far, once.
+// take returns the faults so far, once.
 func (w *watch) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +48,7 @@ func (w *watch) take() []string {
 func (w *watch) more() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.heard
+	return w.fault
 }
 
 func (w *watch) trust(address string) {
@@ -82,13 +59,13 @@ func (w *watch) trust(address string) {
 	}
 }
 
-func (w *watch) hear(event any) {
+func (w *watch) add(event any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if fault := w.faultOf(event); fault != "" {
 		w.faults = append(w.faults, fault)
-		close(w.heard)
-		w.heard = make(chan struct{})
+		close(w.fault)
+		w.fault = make(chan struct{})
 	}
 }
 
@@ -101,7 +78,7 @@ func (w *watch) faultOf(event any) string {
 			return "a request to " + e.Request.URL
 		}
 	case *log.EventEntryAdded:
-		// Refusals are told with a 4xx, which the browser logs as errors of the network.
+		// Refusals are answered with a 4xx, which the browser logs as errors of the network.
 		if e.Entry.Level == log.EntryLevelError && e.Entry.Source != log.EntrySourceNetwork || e.Entry.Source == log.EntrySourceSecurity {
 			return "log: " + e.Entry.Text
 		}
@@ -122,13 +99,4 @@ func exception(d *runtime.ExceptionDetails) string {
 		return d.Text
 	}
 	return d.Text + " " + d.Exception.Description
-}
-
-// quote writes text as a string of JavaScript.
-func quote(text string) string {
-	literal, err := json.Marshal(text)
-	if err != nil {
-		panic(err) // strings always encode
-	}
-	return string(literal)
 }

@@ -1,4 +1,5 @@
-package main
+// Package operator_test runs the operator between a real Kubernetes API server and a real PostgreSQL.
+package operator_test
 
 import (
 	"context"
@@ -31,6 +32,7 @@ const limit = 2 * time.Minute
 // that may do what config/rbac lets it and nothing else.
 type world struct {
 	dir      string
+	bin      string // the folder of the built programs
 	postgres *stack.Postgres
 	url      string // of the database
 	keyset   string
@@ -45,6 +47,15 @@ type process struct {
 	*stack.Program
 
 	private, metrics int // ports
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := endWorld(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 var worldOnce = sync.OnceValues(newWorld)
@@ -168,7 +179,7 @@ func (w *world) startCluster(ctx context.Context) error {
 // install applies config/default as an administrator would, and makes a user of the
 // operator's ServiceAccount.
 func (w *world) install(ctx context.Context) error {
-	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../config/default"); err != nil {
+	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/default"); err != nil {
 		return err
 	}
 	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/webhookendpoints.registrar.dev")
@@ -176,6 +187,13 @@ func (w *world) install(ctx context.Context) error {
 }
 
 func (w *world) startOperator(ctx context.Context) (err error) {
+	root, err := stack.Root()
+	if err != nil {
+		return err
+	}
+	if w.bin, err = stack.Build(ctx, root); err != nil {
+		return err
+	}
 	w.operator, err = w.newOperator(ctx, "operator")
 	if err != nil {
 		return err
@@ -198,11 +216,10 @@ func (w *world) operatorAs(ctx context.Context, account, name string, extra ...s
 	if err != nil {
 		return nil, err
 	}
-	environment := append(os.Environ(), asOperator+"=1", "KUBECONFIG="+kubeconfig, "DATABASE_URL="+w.url, "SECRET_KEYSET="+w.keyset,
+	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "DATABASE_URL="+w.url, "SECRET_KEYSET="+w.keyset,
 		"CLUSTER_NAME=test", "LEASE_NAMESPACE=registrar-system", "WEBHOOK_ALLOW_NETWORKS=", "WEBHOOK_ALLOW_HTTP=",
 		fmt.Sprintf("PRIVATE_ADDR=127.0.0.1:%d", ports[0]), fmt.Sprintf("METRICS_ADDR=127.0.0.1:%d", ports[1]))
-	self, err := os.Executable()
 	return &process{private: ports[0], metrics: ports[1], Program: stack.NewProgram(stack.Command{
-		Name: name, Path: self, Env: append(environment, extra...), LogFile: filepath.Join(w.dir, name+".log"),
-	})}, err
+		Name: name, Path: filepath.Join(w.bin, "operator"), Env: append(environment, extra...), LogFile: filepath.Join(w.dir, name+".log"),
+	})}, nil
 }

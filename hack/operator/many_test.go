@@ -1,4 +1,4 @@
-package main
+package operator_test
 
 import (
 	"context"

@@ -1,4 +1,5 @@
-package stack
+// Package nottested skips tests that a machine cannot run, and has `make test` say so at its end.
+package nottested
 
 import (
 	"fmt"
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// NotTestedFile is the environment variable that names the file in which NotTested writes.
-const NotTestedFile = "REGISTRAR_NOT_TESTED"
+// File is the environment variable that names the file in which Skip writes.
+const File = "REGISTRAR_NOT_TESTED"
 
 // Skipper is a *testing.T.
 type Skipper interface {
@@ -17,21 +18,21 @@ type Skipper interface {
 	Skipf(format string, args ...any)
 }
 
-// NotTested skips a test that this machine cannot run. `make test` says so in its end: go test
-// by itself keeps it to itself.
-func NotTested(t Skipper, format string, args ...any) {
+// Skip skips a test that this machine cannot run, and notes it in File. Without the note nobody
+// would see it: go test says "ok" of a skipped test.
+func Skip(t Skipper, format string, args ...any) {
 	t.Helper()
 	why := fmt.Sprintf(format, args...)
-	if name := os.Getenv(NotTestedFile); name != "" {
+	if name := os.Getenv(File); name != "" {
 		if err := appendLine(name, t.Name()+": "+why); err != nil {
-			why += "; and nobody is told: " + err.Error()
+			why += "; which was not noted: " + err.Error()
 		}
 	}
 	t.Skipf("NOT TESTED: %s", why)
 }
 
 func appendLine(name, line string) error {
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -42,8 +43,8 @@ func appendLine(name, line string) error {
 	return err
 }
 
-// ReadNotTested gives what was skipped, a line each, in order and once.
-func ReadNotTested(name string) ([]string, error) {
+// Read returns what was skipped, a line each, sorted and without repeats.
+func Read(name string) ([]string, error) {
 	text, err := os.ReadFile(name)
 	if os.IsNotExist(err) {
 		return nil, nil

@@ -1,4 +1,4 @@
-package chromium
+package browsertest
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // violation is what axe finds wrong, and where.
@@ -47,19 +47,15 @@ func (b *Browser) violations(script string) []violation {
 	return eval[[]violation](b, runAxe)
 }
 
-// axe is the text of axe-core: the file AXE_CORE, which `make test` sets, else the one in
-// the user's cache, where it is put.
+// axe is the text of axe-core: the file AXE_CORE, which `make test` sets, empty where there is none.
 func axe(t testing.TB) string {
 	t.Helper()
 	file, set := os.LookupEnv("AXE_CORE")
-	if !set {
-		var err error
-		if file, err = stack.EnsureAxe(t.Context(), os.Stderr); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if file == "" {
-		stack.NotTested(t, "there is no axe-core on this machine")
+	switch {
+	case !set:
+		t.Fatal("AXE_CORE is not set: run `make test ARGS=<packages>`")
+	case file == "":
+		nottested.Skip(t, "there is no axe-core on this machine")
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

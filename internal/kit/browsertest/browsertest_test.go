@@ -1,7 +1,6 @@
-package chromium
+package browsertest
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -29,25 +28,21 @@ func TestABrowserIsWatched(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			b.Visit(server.URL)
-			b.watch.await(t, c.want)
+			b.awaitFault(c.want)
 		})
 	}
 }
 
-// await waits for a fault that says want, and forgets what was found.
-func (w *watch) await(t *testing.T, want string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
+// awaitFault waits for a fault that says want, and forgets what was found.
+func (b *Browser) awaitFault(want string) {
+	b.t.Helper()
 	for {
-		heard := w.more()
-		if slices.ContainsFunc(w.take(), func(fault string) bool { return strings.Contains(fault, want) }) {
+		faults := b.faults(true)
+		if slices.ContainsFunc(faults, func(fault string) bool { return strings.Contains(fault, want) }) {
 			return
 		}
-		select {
-		case <-heard:
-		case <-ctx.Done():
-			t.Fatalf("nothing was noticed of %q", want)
+		if len(faults) == 0 {
+			b.t.Fatalf("nothing was noticed of %q", want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package stack_test
+package nottested_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // skipper is a test that is skipped.
@@ -19,20 +19,20 @@ func (s *skipper) Skipf(format string, args ...any) { s.why = fmt.Sprintf(format
 
 func TestWhatIsNotTestedIsSaidOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "not-tested")
-	if lines, err := stack.ReadNotTested(file); len(lines) != 0 || err != nil {
+	if lines, err := nottested.Read(file); len(lines) != 0 || err != nil {
 		t.Errorf("nothing was skipped: %q, %v", lines, err)
 	}
-	t.Setenv(stack.NotTestedFile, file)
+	t.Setenv(nottested.File, file)
 	node, rules := &skipper{name: "TestTheChartOnANode"}, &skipper{name: "TestAlerts"}
 	for range 2 {
-		stack.NotTested(node, "this machine cannot be a node: %v", errors.New("no root\nhere"))
+		nottested.Skip(node, "this machine cannot be a node: %v", errors.New("no root\nhere"))
 	}
-	stack.NotTested(rules, "no promtool on PATH")
+	nottested.Skip(rules, "no promtool on PATH")
 	if want := "NOT TESTED: no promtool on PATH"; rules.why != want {
 		t.Errorf("skipped with %q, want %q", rules.why, want)
 	}
 	want := []string{"TestAlerts: no promtool on PATH", "TestTheChartOnANode: this machine cannot be a node: no root here"}
-	if lines, err := stack.ReadNotTested(file); !slices.Equal(lines, want) || err != nil {
+	if lines, err := nottested.Read(file); !slices.Equal(lines, want) || err != nil {
 		t.Errorf("%q, %v; want %q", lines, err, want)
 	}
 }

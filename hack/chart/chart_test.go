@@ -1,4 +1,8 @@
-package main
+// Package chart_test tests the Helm chart: what it renders, that a cluster takes it, and its alerts.
+package chart_test
+
+// The README's table of values comes from the comments in values.yaml.
+//go:generate go tool -modfile=../tools/go.mod helm-docs --chart-search-root ../../charts --sort-values-order file --log-level warning
 
 import (
 	"bytes"
@@ -425,4 +429,20 @@ func container(o object) any {
 		return nil
 	}
 	return at(o, "spec", "template", "spec", "containers", 0)
+}
+
+func TestEveryValueIsDescribed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(chartDir(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\S+)` \\| `.*` \\| (.*) ?\\|$").FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 100 {
+		t.Errorf("the table of values has %d rows", len(rows))
+	}
+	for _, row := range rows {
+		if strings.TrimSpace(row[2]) == "" {
+			t.Errorf("%s has no line \"# -- …\" in values.yaml that describes it", row[1])
+		}
+	}
 }

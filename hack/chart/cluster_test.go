@@ -1,4 +1,4 @@
-package main
+package chart_test
 
 import (
 	"context"

@@ -4,20 +4,25 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/registrar-dev/registrar/hack/internal/oci"
 )
 
 // A small program stands for ours, which take long to compile for another machine.
 const source = "package main\n\nfunc main() { println(\"hello\") }\n"
 
-func buildImage(t *testing.T) (im image, archive []byte, indexDigest string) {
+func buildImage(t *testing.T) (first v1.Image, archive []byte, indexDigest v1.Hash) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{"go.mod": "module example.org/hello\n\ngo 1.26\n", "main.go": source} {
@@ -25,24 +30,32 @@ func buildImage(t *testing.T) (im image, archive []byte, indexDigest string) {
 			t.Fatal(err)
 		}
 	}
-	im = image{name: "hello", ref: "registry.example/hello:1"}
+	var images []v1.Image
 	for _, arch := range []string{"amd64", "arm64"} {
 		binary := filepath.Join(dir, arch)
 		if err := compile(t.Context(), dir, ".", arch, binary); err != nil {
 			t.Fatal(err)
 		}
-		p, err := newPlatform("hello", arch, binary)
+		im, _, err := newImage("hello", arch, binary)
 		if err != nil {
 			t.Fatal(err)
 		}
-		im.platforms = append(im.platforms, p)
+		images = append(images, im)
 	}
-	var out bytes.Buffer
-	indexDigest, err := im.write(&out)
+	file := filepath.Join(dir, "hello.tar")
+	indexDigest, err := oci.WriteArchive(file, "registry.example/hello:1", images...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return im, out.Bytes(), indexDigest
+	if archive, err = os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	return images[0], archive, indexDigest
+}
+
+func digest(content []byte) v1.Hash {
+	sum := sha256.Sum256(content)
+	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(sum[:])}
 }
 
 func untar(t *testing.T, content []byte) map[string][]byte {
@@ -72,46 +85,28 @@ func into[T any](t *testing.T, content []byte) T {
 	return v
 }
 
-type index struct{ Manifests []descriptor }
-
-type manifest struct {
-	Config descriptor
-	Layers []descriptor
-}
-
-type config struct {
-	Architecture string
-	Config       struct {
-		User       string
-		Entrypoint []string
-	}
-	Rootfs struct {
-		DiffIDs []string `json:"diff_ids"`
-	}
-}
-
 func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 	_, archive, indexDigest := buildImage(t)
 	files := untar(t, archive)
-	blob := func(d descriptor) []byte {
+	blob := func(d v1.Descriptor) []byte {
 		t.Helper()
-		content := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
-		if digest(content) != d.Digest || len(content) != d.Size {
+		content := files["blobs/sha256/"+d.Digest.Hex]
+		if digest(content) != d.Digest || int64(len(content)) != d.Size {
 			t.Fatalf("%s is not what its descriptor says", d.Digest)
 		}
 		return content
 	}
-	outer := into[index](t, files["index.json"])
+	outer := into[v1.IndexManifest](t, files["index.json"])
 	if len(outer.Manifests) != 1 || outer.Manifests[0].Digest != indexDigest || outer.Manifests[0].Annotations["io.containerd.image.name"] != "registry.example/hello:1" {
 		t.Fatalf("%+v", outer)
 	}
-	inner := into[index](t, blob(outer.Manifests[0]))
+	inner := into[v1.IndexManifest](t, blob(outer.Manifests[0]))
 	if len(inner.Manifests) != 2 {
 		t.Fatalf("%+v", inner)
 	}
 	for _, d := range inner.Manifests {
-		m := into[manifest](t, blob(d))
-		c := into[config](t, blob(m.Config))
+		m := into[v1.Manifest](t, blob(d))
+		c := into[v1.ConfigFile](t, blob(m.Config))
 		if c.Architecture != d.Platform.Architecture || c.Config.User != "65532:65532" || c.Config.Entrypoint[0] != "/hello" {
 			t.Errorf("%+v for %+v", c, d.Platform)
 		}
@@ -120,7 +115,7 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 			t.Fatal(err)
 		}
 		layer, err := io.ReadAll(plain)
-		if err != nil || digest(layer) != c.Rootfs.DiffIDs[0] {
+		if err != nil || digest(layer) != c.RootFS.DiffIDs[0] {
 			t.Fatalf("the layer is not the one of the configuration: %v", err)
 		}
 		if inside := untar(t, layer); len(inside) != 1 || len(inside["hello"]) == 0 {
@@ -132,7 +127,7 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 		RepoTags []string
 		Layers   []string
 	}](t, files["manifest.json"])
-	if got := into[config](t, files[legacy[0].Config]); got.Architecture != runtime.GOARCH || files[legacy[0].Layers[0]] == nil || legacy[0].RepoTags[0] != "registry.example/hello:1" {
+	if got := into[v1.ConfigFile](t, files[legacy[0].Config]); got.Architecture != runtime.GOARCH || files[legacy[0].Layers[0]] == nil || legacy[0].RepoTags[0] != "registry.example/hello:1" {
 		t.Errorf("%+v, %+v", legacy, got)
 	}
 }

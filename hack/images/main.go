@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -20,6 +19,9 @@ import (
 	"strings"
 	"syscall"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/registrar-dev/registrar/hack/internal/oci"
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -73,36 +75,31 @@ func run(ctx context.Context, o options, wanted []string) error {
 	return nil
 }
 
-func makeImage(ctx context.Context, root string, o options, name string) (err error) {
+func makeImage(ctx context.Context, root string, o options, name string) error {
 	work, err := os.MkdirTemp("", "registrar-image-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	im := image{name: name, ref: o.registry + "/" + name + ":" + o.tag}
+	var images []v1.Image
 	for _, arch := range o.arches {
 		binary := filepath.Join(work, arch, name)
 		if err := compile(ctx, root, "./"+name, arch, binary); err != nil {
 			return err
 		}
-		p, err := newPlatform(name, arch, binary)
+		im, bom, err := newImage(name, arch, binary)
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(o.out, name+"-"+arch+".spdx.json"), p.bom, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(o.out, name+"-"+arch+".spdx.json"), bom, 0o644); err != nil {
 			return err
 		}
-		im.platforms = append(im.platforms, p)
+		images = append(images, im)
 	}
-	archive := filepath.Join(o.out, name+".tar")
-	f, err := os.Create(archive)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	digest, err := im.write(f)
+	ref, archive := o.registry+"/"+name+":"+o.tag, filepath.Join(o.out, name+".tar")
+	digest, err := oci.WriteArchive(archive, ref, images...)
 	if err == nil {
-		fmt.Printf("%s@%s\n  %s\n", im.ref, digest, archive)
+		fmt.Printf("%s@%s\n  %s\n", ref, digest, archive)
 	}
 	return err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -32,12 +34,12 @@ func TestEveryProgramIsMadeForBothArchitectures(t *testing.T) {
 				t.Fatal(err)
 			}
 			files := untar(t, archive)
-			blob := func(d descriptor) []byte { return files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")] }
-			outer := into[index](t, files["index.json"])
+			blob := func(d v1.Descriptor) []byte { return files["blobs/sha256/"+d.Digest.Hex] }
+			outer := into[v1.IndexManifest](t, files["index.json"])
 			if got := outer.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != "registry.example/registrar/"+name+":1.2.3" {
 				t.Errorf("named %q", got)
 			}
-			inner := into[index](t, blob(outer.Manifests[0]))
+			inner := into[v1.IndexManifest](t, blob(outer.Manifests[0]))
 			if len(inner.Manifests) != 2 {
 				t.Fatalf("%d architectures", len(inner.Manifests))
 			}
@@ -49,7 +51,7 @@ func TestEveryProgramIsMadeForBothArchitectures(t *testing.T) {
 				if d.Platform.Architecture != want.arch || d.Platform.OS != "linux" {
 					t.Errorf("manifest %d is for %+v", i, d.Platform)
 				}
-				layer := into[manifest](t, blob(d)).Layers[0]
+				layer := into[v1.Manifest](t, blob(d)).Layers[0]
 				checkBinary(t, unzip(t, blob(layer)), name, want.machine)
 				checkList(t, unzip(t, blob(layer)), name, filepath.Join(dir, name+"-"+want.arch+".spdx.json"), module)
 			}
@@ -133,14 +135,15 @@ func TestTheDockerfileSaysTheSame(t *testing.T) {
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(module)[1]
 	im, _, _ := buildImage(t)
-	made := into[struct {
-		Config struct{ Labels map[string]string }
-	}](t, im.platforms[0].config)
+	made, err := im.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
 	wants := []string{"golang:" + string(version) + " AS build", "CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build " + strings.Join(quoted(buildFlags), " "),
 		"FROM scratch\n", "USER " + user + "\n", "--platform linux/amd64,linux/arm64"}
 	for name, value := range made.Config.Labels {
 		if name != "org.opencontainers.image.revision" { // git is not in the build's context
-			wants = append(wants, name+`="`+strings.Replace(value, im.name, "$PROGRAM", 1)+`"`)
+			wants = append(wants, name+`="`+strings.Replace(value, "hello", "$PROGRAM", 1)+`"`)
 		}
 	}
 	for _, want := range wants {

@@ -4,10 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,6 +12,11 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/registrar-dev/registrar/hack/internal/oci"
 )
 
 // Image is a container image that is packed from files of this machine, for the local node alone.
@@ -33,38 +34,21 @@ type Image struct {
 
 // Pack writes the image as an archive that `ctr images import` understands.
 func (im Image) Pack(ctx context.Context, archive string) error {
-	layer, err := im.layer(ctx)
+	config := v1.Config{Entrypoint: im.Entrypoint, Env: im.Env, User: im.User, StopSignal: im.StopSignal}
+	packed, err := oci.Image(runtime.GOARCH, config, time.Unix(0, 0), func(w *tar.Writer) error { return im.fill(ctx, w) })
+	if err == nil {
+		_, err = oci.WriteArchive(archive, im.Ref, packed)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", im.Ref, err)
 	}
-	sum := sha256.Sum256(layer)
-	config, err := json.Marshal(map[string]any{
-		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": im.Entrypoint, "Env": im.Env, "User": im.User, "StopSignal": im.StopSignal},
-		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + hex.EncodeToString(sum[:])}},
-	})
-	if err != nil {
-		return err
-	}
-	manifest, err := json.Marshal([]map[string]any{{"Config": "config.json", "RepoTags": []string{im.Ref}, "Layers": []string{"layer.tar"}}})
-	if err != nil {
-		return err
-	}
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	err = errors.Join(addFile(w, "manifest.json", 0o644, manifest), addFile(w, "config.json", 0o644, config), addFile(w, "layer.tar", 0o644, layer), w.Close())
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(archive, out.Bytes(), 0o600)
+	return nil
 }
 
-func (im Image) layer(ctx context.Context) ([]byte, error) {
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
+func (im Image) fill(ctx context.Context, w *tar.Writer) error {
 	for _, dir := range append([]string{"tmp"}, im.Folders...) {
 		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: strings.TrimPrefix(dir, "/") + "/", Mode: 0o1777}); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	files := map[string]string{}
@@ -75,7 +59,7 @@ func (im Image) layer(ctx context.Context) ([]byte, error) {
 		files[inside] = here
 		libraries, err := linked(ctx, here)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, library := range libraries {
 			files[library] = library
@@ -83,16 +67,15 @@ func (im Image) layer(ctx context.Context) ([]byte, error) {
 	}
 	for inside, here := range files {
 		if err := addTree(w, inside, here); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for inside, text := range im.Texts {
-		if err := addFile(w, inside, 0o755, []byte(text)); err != nil {
-			return nil, err
+		if err := oci.AddFile(w, inside, 0o755, []byte(text)); err != nil {
+			return err
 		}
 	}
-	err := w.Close()
-	return out.Bytes(), err
+	return nil
 }
 
 // addTree adds a file, or a folder with all in it; symbolic links become what they lead to.
@@ -113,16 +96,8 @@ func addTree(w *tar.Writer, inside, here string) error {
 		if err != nil {
 			return err
 		}
-		return addFile(w, inside+strings.TrimPrefix(path, real), int64(info.Mode().Perm()|0o444), content)
+		return oci.AddFile(w, inside+strings.TrimPrefix(path, real), int64(info.Mode().Perm()|0o444), content)
 	})
-}
-
-func addFile(w *tar.Writer, name string, mode int64, content []byte) error {
-	err := w.WriteHeader(&tar.Header{Name: strings.TrimPrefix(name, "/"), Mode: mode, Size: int64(len(content))})
-	if err == nil {
-		_, err = w.Write(content)
-	}
-	return err
 }
 
 var loaded = regexp.MustCompile(`(?m)^\s*(?:\S+ => )?(/\S+) \(0x`)

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
@@ -27,7 +29,7 @@ const maxBody = 1
 // together, so that a caller learns of them in one answer. Fields that nobody reads are
 // ignored.
 type Body struct {
-	fields map[string]json.RawMessage
+	fields map[string]jsontext.Value
 	path   string // "provisioning_defaults." inside an object of that name
 	faults *fault.List
 }
@@ -79,12 +81,12 @@ func (b *Body) Required(fields ...string) {
 	}
 }
 
-func (b *Body) raw(field string) json.RawMessage {
+func (b *Body) raw(field string) jsontext.Value {
 	raw := b.fields[field]
-	if len(raw) == 0 || string(raw) == "null" {
+	if len(raw) == 0 || raw.Kind() == 'n' {
 		return nil
 	}
-	if raw[0] == '"' && strings.TrimSpace(text(raw)) == "" {
+	if raw.Kind() == '"' && strings.TrimSpace(text(raw)) == "" {
 		return nil
 	}
 	return raw
@@ -96,8 +98,8 @@ func (b *Body) Text(field string, maxChars int) *string {
 	if raw == nil {
 		return nil
 	}
-	if raw[0] != '"' {
-		b.Fault(field, "wrong_type", "send a string, not %s", kindOf(raw))
+	if raw.Kind() != '"' {
+		b.Fault(field, "wrong_type", "send a string, not %s", kindOf(raw.Kind()))
 		return nil
 	}
 	s := strings.TrimSpace(text(raw))
@@ -112,10 +114,10 @@ func (b *Body) Text(field string, maxChars int) *string {
 func (b *Body) Secret(field string) *string {
 	raw := b.fields[field]
 	switch {
-	case len(raw) == 0 || string(raw) == "null":
+	case len(raw) == 0 || raw.Kind() == 'n':
 		return nil
-	case raw[0] != '"':
-		b.Fault(field, "wrong_type", "send a string, not %s", kindOf(raw))
+	case raw.Kind() != '"':
+		b.Fault(field, "wrong_type", "send a string, not %s", kindOf(raw.Kind()))
 		return nil
 	}
 	s := text(raw)
@@ -129,7 +131,7 @@ func (b *Body) Secret(field string) *string {
 // "7" are equal.
 func (b *Body) Label(field string, maxChars int) *string {
 	raw := b.raw(field)
-	if raw == nil || !isNumber(raw) {
+	if raw == nil || raw.Kind() != '0' {
 		return b.Text(field, maxChars)
 	}
 	s, ok := numberText(string(raw), maxChars)
@@ -147,7 +149,7 @@ func (b *Body) Bool(field string) *bool {
 		return nil
 	}
 	word := string(raw)
-	if raw[0] == '"' {
+	if raw.Kind() == '"' {
 		word = strings.TrimSpace(text(raw))
 	}
 	switch strings.ToLower(word) {
@@ -167,7 +169,7 @@ func (b *Body) Int(field string, low, high int) *int {
 		return nil
 	}
 	digits := string(raw)
-	if raw[0] == '"' {
+	if raw.Kind() == '"' {
 		digits = strings.TrimSpace(text(raw))
 	}
 	if n, ok := wholeNumber(digits); ok && n >= low && n <= high {
@@ -212,7 +214,7 @@ func (b *Body) Date(field string) *clock.Date {
 	if raw == nil {
 		return nil
 	}
-	if raw[0] == '"' {
+	if raw.Kind() == '"' {
 		if d, err := clock.ParseDate(strings.TrimSpace(text(raw))); err == nil {
 			return &d
 		}
@@ -227,7 +229,7 @@ func (b *Body) Choice(field string, words ...string) *string {
 	if raw == nil {
 		return nil
 	}
-	if raw[0] == '"' {
+	if raw.Kind() == '"' {
 		if s := strings.ToLower(strings.TrimSpace(text(raw))); slices.Contains(words, s) {
 			return &s
 		}
@@ -241,27 +243,30 @@ func (b *Body) Choice(field string, words ...string) *string {
 func (b *Body) List(field string) []string {
 	raw, ok := b.fields[field]
 	switch {
-	case !ok || string(raw) == "null":
+	case !ok || raw.Kind() == 'n':
 		return nil
-	case raw[0] == '"':
+	case raw.Kind() == '"':
 		return cutList(text(raw))
-	case isNumber(raw):
+	case raw.Kind() == '0':
 		return []string{string(raw)}
-	case raw[0] != '[':
-		b.Fault(field, "wrong_type", "send a list or comma-separated text, not %s", kindOf(raw))
+	case raw.Kind() != '[':
+		b.Fault(field, "wrong_type", "send a list or comma-separated text, not %s", kindOf(raw.Kind()))
 		return nil
 	}
 	list := []string{}
-	for i, item := range listed(raw) {
+	d := decode(raw)
+	_, _ = d.ReadToken() // the bracket
+	for n := 1; d.more(); n++ {
+		item, _ := d.value()
 		switch {
-		case item[0] == '"':
+		case item.Kind() == '"':
 			if s := strings.TrimSpace(text(item)); s != "" {
 				list = append(list, s)
 			}
-		case isNumber(item):
+		case item.Kind() == '0':
 			list = append(list, string(item))
 		default:
-			b.Fault(field, "wrong_type", "entry %d is %s; send strings or numbers", i+1, kindOf(item))
+			b.Fault(field, "wrong_type", "entry %d is %s; send strings or numbers", n, kindOf(item.Kind()))
 		}
 	}
 	return list
@@ -283,9 +288,9 @@ func (b *Body) Object(field string) *Body {
 	if raw == nil {
 		return nil
 	}
-	fields, err := parseObject(raw)
-	if err != nil {
-		b.Fault(field, "wrong_type", "send an object, not %s", kindOf(raw))
+	fields, _ := decode(raw).fields()
+	if fields == nil {
+		b.Fault(field, "wrong_type", "send an object, not %s", kindOf(raw.Kind()))
 		return nil
 	}
 	return &Body{fields: fields, path: b.path + field + ".", faults: b.faults}
@@ -305,6 +310,7 @@ func readUpTo(w http.ResponseWriter, r *http.Request, maxMiB int) ([]byte, error
 		return nil, err
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(maxMiB)<<20))
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // some editors begin UTF-8 so
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -316,91 +322,17 @@ func readUpTo(w http.ResponseWriter, r *http.Request, maxMiB int) ([]byte, error
 	case len(bytes.TrimSpace(text)) == 0:
 		return nil, fault.New(fault.Invalid, "body_missing", "the body is empty; send a JSON object")
 	}
-	return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), nil // some editors begin UTF-8 so
-}
-
-// parseObject checks what encoding/json lets pass and PostgreSQL does not: broken UTF-8
-// and the character NUL.
-func parseObject(raw []byte) (map[string]json.RawMessage, error) {
-	if !utf8.Valid(raw) {
-		return nil, fault.New(fault.Invalid, "invalid_json", "the body is not UTF-8; send JSON in UTF-8")
-	}
-	var fields map[string]json.RawMessage
-	err := json.Unmarshal(raw, &fields)
-	var syntax *json.SyntaxError
-	switch {
-	case errors.As(err, &syntax):
-		line, column := position(raw, int(syntax.Offset))
-		return nil, fault.New(fault.Invalid, "invalid_json", "the body is not valid JSON: line %d, column %d: %s", line, column, syntax.Error())
-	case err != nil || fields == nil:
-		return nil, fault.New(fault.Invalid, "not_an_object", "the body is %s; send a JSON object", kindOf(bytes.TrimSpace(raw)))
-	case hasNUL(raw):
-		return nil, fault.New(fault.Invalid, "invalid_json", `the body contains the character \u0000; remove it`)
-	}
-	return fields, nil
-}
-
-func hasNUL(raw []byte) bool {
-	for {
-		at := bytes.Index(raw, []byte(`\u0000`))
-		if at < 0 {
-			return false
-		}
-		slashes := 0
-		for slashes <= at && raw[at-slashes] == '\\' {
-			slashes++
-		}
-		if slashes%2 == 1 {
-			return true
-		}
-		raw = raw[at+6:]
-	}
-}
-
-func position(raw []byte, offset int) (line, column int) {
-	before := raw[:min(max(offset-1, 0), len(raw))]
-	return bytes.Count(before, []byte("\n")) + 1, len(before) - bytes.LastIndexByte(before, '\n')
+	return text, nil
 }
 
 // explainContentType adds the likely cause to the fault of a body that is no JSON.
 func explainContentType(r *http.Request, err error) error {
 	var f *fault.Error
 	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if !errors.As(err, &f) || media == "" || media == "application/json" || strings.HasSuffix(media, "+json") {
+	if !errors.As(err, &f) || f.Field != "" || media == "" || media == "application/json" || strings.HasSuffix(media, "+json") {
 		return err
 	}
 	c := *f
 	c.Message += fmt.Sprintf("; Content-Type is %s: send a JSON object as application/json", media)
 	return &c
-}
-
-// text is a string's value. Most strings have no escapes: what is between their quotes is it, as
-// the body was found to be UTF-8.
-func text(raw json.RawMessage) string {
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1 : len(raw)-1])
-	}
-	var s string
-	_ = json.Unmarshal(raw, &s) // raw is a valid string
-	return s
-}
-
-func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
-
-func kindOf(raw json.RawMessage) string {
-	switch {
-	case len(raw) == 0:
-		return "nothing"
-	case raw[0] == '"':
-		return "a string"
-	case raw[0] == '{':
-		return "an object"
-	case raw[0] == '[':
-		return "a list"
-	case raw[0] == 'n':
-		return "null"
-	case raw[0] == 't' || raw[0] == 'f':
-		return "a boolean"
-	}
-	return "a number"
 }

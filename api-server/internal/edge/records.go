@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -20,56 +19,34 @@ func ReadLargeBody(w http.ResponseWriter, r *http.Request, maxMiB int) (*Body, e
 	if err != nil {
 		return nil, explainContentType(r, err)
 	}
-	if err := namedTwice(text); err != nil {
-		return nil, err
-	}
 	return &Body{fields: fields, faults: &fault.List{}}, nil
 }
 
 // Records reads a list of 1 to most objects, each with faults of its own: what is wrong
-// with one is told of that one alone. Invalid when the list itself is wrong.
+// with one is a fault of that one alone. Invalid when the list itself is wrong.
 func (b *Body) Records(field string, most int) ([]*Body, error) {
-	items := listed(b.raw(field))
-	if len(items) == 0 || len(items) > most {
-		return nil, fault.Field(field, "not_a_list", "%s: send a list of 1 to %d objects", field, most)
+	var records []*Body
+	if raw := b.raw(field); raw != nil && raw.Kind() == '[' {
+		d := decode(raw)
+		_, _ = d.ReadToken() // the bracket
+		for d.more() && len(records) <= most {
+			records = append(records, newRecord(d))
+		}
 	}
-	records := make([]*Body, len(items))
-	for i, item := range items {
-		records[i] = newRecord(item)
+	if len(records) == 0 || len(records) > most {
+		return nil, fault.Field(field, "not_a_list", "%s: send a list of 1 to %d objects", field, most)
 	}
 	return records, nil
 }
 
-func newRecord(item json.RawMessage) *Body {
+// newRecord reads the next value.
+func newRecord(d decoder) *Body {
 	b := &Body{faults: &fault.List{}}
-	if item[0] != '{' {
-		_ = b.faults.Add(fault.New(fault.Invalid, "not_an_object", "the record is %s; send an object", kindOf(item)))
-		return b
+	if kind := d.PeekKind(); kind != '{' {
+		_ = b.faults.Add(fault.New(fault.Invalid, "not_an_object", "the record is %s; send an object", kindOf(kind)))
 	}
-	b.fields = map[string]json.RawMessage{}
-	w := walk{raw: item}
-	w.members(func(name []byte) {
-		start := w.at
-		w.value()
-		b.fields[string(name)] = item[start:w.at]
-	})
+	b.fields, _ = d.fields()
 	return b
-}
-
-// listed are the entries of raw; nil where it is no list.
-func listed(raw json.RawMessage) []json.RawMessage {
-	if len(raw) == 0 || raw[0] != '[' {
-		return nil
-	}
-	var items []json.RawMessage
-	w := walk{raw: raw}
-	w.entries(func(int) {
-		w.next()
-		start := w.at
-		w.value()
-		items = append(items, raw[start:w.at])
-	})
-	return items
 }
 
 // FirstFault is what Err found first, as one fault; nil when everything was right.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -68,7 +70,7 @@ func TestNamesThatStandTwiceAreToldUpToAMeasure(t *testing.T) {
 	}
 	_, err := readBody(t, `{`+b.String()+`"z": 1}`, "application/json")
 	var f *fault.Error
-	if !errors.As(err, &f) || len(f.All()) != toldTwice || len(f.Message) > 300 {
+	if !errors.As(err, &f) || len(f.All()) != mostTwice || len(f.Message) > 300 {
 		t.Errorf("%d faults, %v", len(f.All()), err)
 	}
 }
@@ -78,10 +80,11 @@ func FuzzNamedTwice(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := parseObject([]byte(text)); err != nil {
+		_, err := parseObject([]byte(text))
+		if err != nil && !fault.Has(err, "sent_twice") {
 			return
 		}
-		if found, want := namedTwice([]byte(text)) != nil, decodesTwice(t, json.NewDecoder(strings.NewReader(text))); found != want {
+		if found, want := err != nil, decodesTwice(t, json.NewDecoder(strings.NewReader(text))); found != want {
 			t.Errorf("%q: found = %t, want %t", text, found, want)
 		}
 	})
@@ -133,7 +136,7 @@ func FuzzRecords(f *testing.F) {
 		for i, record := range records {
 			var want map[string]json.RawMessage
 			bad := json.Unmarshal(items[i], &want) != nil || want == nil
-			if bad != (record.FirstFault() != nil) || !maps.EqualFunc(record.fields, want, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			if bad != (record.FirstFault() != nil) || !maps.EqualFunc(record.fields, want, func(a jsontext.Value, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 				t.Errorf("%s reads as %s", items[i], record.fields)
 			}
 		}

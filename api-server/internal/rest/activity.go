@@ -68,7 +68,7 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 			return each(found, err, do)
 		},
 		place: func(l activity.Listed) page.Position { return activity.Place{Date: l.Date, User: l.User}.Numbers() },
-		write: func(b []byte, l activity.Listed) ([]byte, error) { return asJSON(b, activityDayOf(l, q.zone)) },
+		show:  func(l activity.Listed) any { return activityDayOf(l, q.zone) },
 		head: func(p pageBody) any {
 			return activityHead{p.Status, f.From, f.To, activity.Zone.String(), p.Count, p.HasMore, p.NextCursor}
 		},

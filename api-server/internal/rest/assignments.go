@@ -82,9 +82,7 @@ func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 			return each(found, err, do)
 		},
 		place: func(l assignment.Listed) page.Position { return page.Position{l.Position} },
-		write: func(b []byte, l assignment.Listed) ([]byte, error) {
-			return asJSON(b, wire.NewAssignment(l, f.Now, q.zone))
-		},
+		show:  func(l assignment.Listed) any { return wire.NewAssignment(l, f.Now, q.zone) },
 	}.answer(s, w, r, q)
 }
 

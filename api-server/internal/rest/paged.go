@@ -34,7 +34,7 @@ type paged[T any] struct {
 	// has returned.
 	read  func(ctx context.Context, n narrowed, after page.Position, limit int, each func(T) error) error
 	place func(row T) page.Position
-	write func(b []byte, row T) ([]byte, error)
+	show  func(row T) any
 	head  func(pageBody) any // what stands before the rows; nil: the pageBody
 }
 
@@ -67,7 +67,7 @@ func (l paged[T]) answer(s *Server, w http.ResponseWriter, r *http.Request, q *q
 	}
 	rows, count, more, last := make([]byte, 0, l.limit*usualRow), 0, false, from
 	// The row beyond the page only shows that there is one.
-	err = l.read(ctx, n, from, l.limit+1, func(row T) (err error) {
+	err = l.read(ctx, n, from, l.limit+1, func(row T) error {
 		if more = count == l.limit; more {
 			return nil
 		}
@@ -75,7 +75,8 @@ func (l paged[T]) answer(s *Server, w http.ResponseWriter, r *http.Request, q *q
 			rows = append(rows, ',')
 		}
 		last = l.place(row)
-		rows, err = l.write(rows, row)
+		text, err := json.Marshal(l.show(row))
+		rows = append(rows, text...)
 		return err
 	})
 	if err != nil {
@@ -150,10 +151,4 @@ func each[T any](rows []T, err error, do func(T) error) error {
 		err = do(rows[i])
 	}
 	return err
-}
-
-// asJSON writes a row that is not worth writing by hand.
-func asJSON(b []byte, row any) ([]byte, error) {
-	text, err := json.Marshal(row)
-	return append(b, text...), err
 }

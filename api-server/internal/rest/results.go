@@ -20,9 +20,6 @@ func (s *Server) listResults(w http.ResponseWriter, r *http.Request) error {
 			return result.List(ctx, s.DB, n.org, f, after.At(0), limit, each)
 		},
 		place: func(l *result.Listed) page.Position { return page.Position{l.Position} },
-		write: func(b []byte, l *result.Listed) ([]byte, error) {
-			shown := wire.NewResult(l, s.PublicURL, q.zone)
-			return shown.AppendJSON(b), nil
-		},
+		show:  func(l *result.Listed) any { return wire.NewResult(l, s.PublicURL, q.zone) },
 	}.answer(s, w, r, q)
 }

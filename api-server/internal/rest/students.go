@@ -89,7 +89,7 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 			return each(shown, err, do)
 		},
 		place: func(l wire.RosterStudent) page.Position { return page.Position{int64(l.UserID)} },
-		write: func(b []byte, l wire.RosterStudent) ([]byte, error) { return asJSON(b, l) },
+		show:  func(l wire.RosterStudent) any { return l },
 	}.answer(s, w, r, q)
 }
 

@@ -49,12 +49,7 @@ type Timestamp time.Time
 
 // MarshalJSON implements json.Marshaler.
 func (t Timestamp) MarshalJSON() ([]byte, error) {
-	return AppendTimestamp(nil, t), nil
-}
-
-// AppendTimestamp appends t as MarshalJSON writes it.
-func AppendTimestamp(b []byte, t Timestamp) []byte {
-	return time.Time(t).AppendFormat(b, `"`+wire+`"`)
+	return time.Time(t).AppendFormat(nil, `"`+wire+`"`), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler; any RFC 3339 offset is read.

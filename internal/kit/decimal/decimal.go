@@ -65,10 +65,10 @@ func cut(text string) (mantissa string, exponent int, err error) {
 }
 
 // String writes the number without needless zeros: 6.5, 120.
-func (n Number) String() string { return string(Append(nil, n)) }
+func (n Number) String() string { return string(n.text()) }
 
 // MarshalJSON writes a JSON number.
-func (n Number) MarshalJSON() ([]byte, error) { return Append(nil, n), nil }
+func (n Number) MarshalJSON() ([]byte, error) { return n.text(), nil }
 
 // UnmarshalJSON reads a JSON number.
 func (n *Number) UnmarshalJSON(b []byte) (err error) {
@@ -76,8 +76,7 @@ func (n *Number) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// Append appends what String writes.
-func Append(b []byte, n Number) []byte {
+func (n Number) text() (b []byte) {
 	if n < 0 {
 		b, n = append(b, '-'), -n
 	}

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
+	"image/color"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 )
 
 // findings are what a case has measured, for the report.
@@ -13,7 +13,7 @@ type findings struct {
 	figures []figure
 	steps   []step
 	peaks   map[string]int64 // the most memory that each program held, in bytes
-	panels  []svg.Panel
+	panels  []chart.Panel
 	picture string // one that the case drew by itself
 }
 
@@ -66,24 +66,24 @@ func (r *run) peak(program string, bytes int64) {
 }
 
 // draw adds a panel to the case's chart.
-func (r *run) draw(p svg.Panel) { r.found.panels = append(r.found.panels, p) }
+func (r *run) draw(p chart.Panel) { r.found.panels = append(r.found.panels, p) }
 
 // chart is the case's picture; "" when there is nothing to draw.
-func (f *findings) chart() string {
+func (f *findings) chart() (string, error) {
 	panels := f.panels
 	if len(f.steps) > 0 {
 		panels = append(panels, spreads(f.steps))
 	}
 	if f.picture != "" || len(panels) == 0 {
-		return f.picture
+		return f.picture, nil
 	}
-	return svg.Page(panels...)
+	return chart.Page(panels...)
 }
 
-func spreads(steps []step) svg.Spreads {
-	s := svg.Spreads{Title: "How long it took", Unit: "ms"}
+func spreads(steps []step) chart.Spreads {
+	s := chart.Spreads{Title: "How long it took", Unit: "ms"}
 	for _, st := range steps {
-		s.Rows = append(s.Rows, svg.Spread{Name: st.name, P50: milliseconds(st.times.at(.5)), P90: milliseconds(st.times.at(.9)), P99: milliseconds(st.times.at(.99))})
+		s.Rows = append(s.Rows, chart.Spread{Name: st.name, P50: milliseconds(st.times.at(.5)), P90: milliseconds(st.times.at(.9)), P99: milliseconds(st.times.at(.99))})
 	}
 	return s
 }
@@ -94,6 +94,6 @@ func milliseconds(d time.Duration) float64 {
 }
 
 // bar is a row of a chart with one part.
-func bar(name string, value, bound float64, color svg.Color) svg.Row {
-	return svg.Row{Name: name, Parts: []svg.Part{{Color: cmp.Or(color, svg.Blue), Value: value}}, Bound: bound}
+func bar(name string, value, bound float64, c color.Color) chart.Row {
+	return chart.Row{Name: name, Parts: []chart.Part{{Color: c, Value: value}}, Bound: bound}
 }

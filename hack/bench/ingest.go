@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 )
 
 // ingestScene is a house with one organization of n students.
@@ -67,7 +67,7 @@ func activityIngest(ctx context.Context, r *run) (err error) {
 	r.printf("  CPU a 1,000 events: %s", s.cpu().since(cpu, int(calls.Load())*events/1000))
 	rate := done.rate() * events
 	r.step("a call with 10,000 events", done.times, done.rate())
-	r.draw(svg.Rows{Title: "Events a second", Unit: "/s", Rows: []svg.Row{bar("POST /activity", rate, 50_000, svg.Blue)}})
+	r.draw(chart.Rows{Title: "Events a second", Unit: "/s", Rows: []chart.Row{bar("POST /activity", rate, 50_000, chart.Blue)}})
 	r.verdict("events a second", rate >= 50_000, "at least 50,000", "%.0f", rate)
 	return s.printStatements(ctx, r)
 }
@@ -110,7 +110,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 	r.printf("  CPU a result: %s", s.cpu().since(cpu, max(1, results)))
 	rate := done.rate() * records
 	r.step("a call with 1,000 final results", done.times, done.rate())
-	r.draw(svg.Rows{Title: "Final results a second, with their events and deliveries", Unit: "/s", Rows: []svg.Row{bar("POST /work", rate, 5000, svg.Blue)}})
+	r.draw(chart.Rows{Title: "Final results a second, with their events and deliveries", Unit: "/s", Rows: []chart.Row{bar("POST /work", rate, 5000, chart.Blue)}})
 	r.verdict("results a second", rate >= 5000 && results > 0 && deliveries >= results, "at least 5,000, each with its delivery", "%.0f; %d results and %d deliveries are stored", rate, results, deliveries)
 	return s.printStatements(ctx, r)
 }

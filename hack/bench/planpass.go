@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -84,17 +84,17 @@ func planPass(ctx context.Context, r *run) (err error) {
 
 // drawPasses shows how a pass grows with the plans, and that a plan's cost does not.
 func drawPasses(r *run, all []passed, bound time.Duration) {
-	took := svg.Rows{Title: "Time of the pass", Unit: "s"}
-	cost := svg.Rows{Title: "CPU time of a plan", Unit: "µs"}
+	took := chart.Rows{Title: "Time of the pass", Unit: "s"}
+	cost := chart.Rows{Title: "CPU time of a plan", Unit: "µs"}
 	for i, p := range all {
 		name := fmt.Sprintf("%d plans", p.plans)
-		row := bar(name, p.took.Seconds(), 0, svg.Blue)
+		row := bar(name, p.took.Seconds(), 0, chart.Blue)
 		if i == len(all)-1 {
 			row.Bound = bound.Seconds()
 		}
 		took.Rows = append(took.Rows, row)
 		perPlan := func(of string) float64 { return float64(p.cpu[of].Microseconds()) / float64(p.plans) }
-		cost.Rows = append(cost.Rows, svg.Row{Name: name, Parts: []svg.Part{{Name: "worker", Color: svg.Blue, Value: perPlan("worker")}, {Name: "PostgreSQL", Color: svg.Green, Value: perPlan("postgres")}}})
+		cost.Rows = append(cost.Rows, chart.Row{Name: name, Parts: []chart.Part{{Name: "worker", Color: chart.Blue, Value: perPlan("worker")}, {Name: "PostgreSQL", Color: chart.Green, Value: perPlan("postgres")}}})
 	}
 	r.draw(took)
 	r.draw(cost)

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 )
 
 var provisionCases = []benchCase{
@@ -76,8 +76,8 @@ func provisioning(ctx context.Context, r *run) (err error) {
 	r.step("creation of a student", created.times, created.rate())
 	r.step("creation of a student, after pgbench", again.times, again.rate())
 	r.step("repeat: already provisioned", repeated.times, repeated.rate())
-	r.draw(svg.Rows{Title: "Calls a second of 16 clients", Unit: "/s", Rows: []svg.Row{bar("creations", rate, 0.6*bare, svg.Blue),
-		bar("pgbench with the same SQL", bare, 0, svg.Grey), bar("repeats", repeated.rate(), 2*rate, svg.Blue)}})
+	r.draw(chart.Rows{Title: "Calls a second of 16 clients", Unit: "/s", Rows: []chart.Row{bar("creations", rate, 0.6*bare, chart.Blue),
+		bar("pgbench with the same SQL", bare, 0, chart.Grey), bar("repeats", repeated.rate(), 2*rate, chart.Blue)}})
 	r.verdict("creations", rate >= 0.6*bare, "at least 60 % of pgbench's with the same SQL", "%.0f/s, pgbench %.0f/s: %.0f %%", rate, bare, 100*rate/bare)
 	r.verdict("repeats", repeated.rate() >= 2*rate, "at least twice the creations", "%.0f/s: %.1f times", repeated.rate(), repeated.rate()/rate)
 	r.verdict("peak memory of api-server", rss < 150<<20, "below 150 MiB", "%d MiB", rss>>20)

@@ -75,9 +75,9 @@ func (p *report) write(ctx context.Context, file string) error {
 
 // writeChart draws a case's chart into a folder and says where it is; "" when there is nothing to draw.
 func (c *outcome) writeChart(folder string) (string, error) {
-	picture := c.chart()
-	if picture == "" {
-		return "", nil
+	picture, err := c.chart()
+	if err != nil || picture == "" {
+		return "", err
 	}
 	file := filepath.Join(folder, c.name+".svg")
 	return file, os.WriteFile(file, []byte(picture), 0o644)

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -89,8 +89,8 @@ func importing(ctx context.Context, r *run) (err error) {
 	scale := time.Duration(float64(time.Second) * r.scale)
 	r.printf("  people.csv of %.1f MB, %d people and as many places in classes", float64(size)/1e6, n)
 	most, mostAgain := (60 * scale).Seconds(), (12 * scale).Seconds()
-	r.draw(svg.Rows{Title: "Time of the import", Unit: "s", Rows: []svg.Row{{Name: "the import", Parts: parts.parts(), Bound: most},
-		bar("a bare COPY of the rows", bare.Seconds(), 0, svg.Grey), bar("the same file again", again.Seconds(), mostAgain, svg.Blue)}})
+	r.draw(chart.Rows{Title: "Time of the import", Unit: "s", Rows: []chart.Row{{Name: "the import", Parts: parts.parts(), Bound: most},
+		bar("a bare COPY of the rows", bare.Seconds(), 0, chart.Grey), bar("the same file again", again.Seconds(), mostAgain, chart.Blue)}})
 	r.step("the neighbour's provisioning, no import", quiet.times, 0)
 	r.step("the neighbour's, during the import", busy.times, 0)
 	r.verdict("the import", first <= 60*scale, fmt.Sprintf("at most %.0f s", most), "%.1f s", first.Seconds())
@@ -216,9 +216,9 @@ func (p *phases) watch(ctx context.Context, db *pg.DB, over <-chan struct{}) {
 }
 
 // parts are the chart's.
-func (p *phases) parts() []svg.Part {
-	return []svg.Part{{Name: "reading and planning", Color: svg.Amber, Value: p.planned.Sub(p.began).Seconds()},
-		{Name: "people", Color: svg.Blue, Value: p.people.Sub(p.planned).Seconds()}, {Name: "classes", Color: svg.Green, Value: p.classes.Sub(p.people).Seconds()}}
+func (p *phases) parts() []chart.Part {
+	return []chart.Part{{Name: "reading and planning", Color: chart.Amber, Value: p.planned.Sub(p.began).Seconds()},
+		{Name: "people", Color: chart.Blue, Value: p.people.Sub(p.planned).Seconds()}, {Name: "classes", Color: chart.Green, Value: p.classes.Sub(p.people).Seconds()}}
 }
 
 func (p *phases) String() string {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 )
 
 // waiting compares a system whose backlog is empty with one in which a million deliveries wait for
@@ -43,9 +43,9 @@ func waiting(ctx context.Context, r *run, s *scene) error {
 	r.printf("  %s: %s", full, after)
 	r.step("commit to receipt, empty backlog", before.delays, 0)
 	r.step("commit to receipt, "+full, after.delays, 0)
-	r.draw(svg.Rows{Title: "Memory of the programs and of Redis, over the backlog", Unit: "MiB", Rows: []svg.Row{before.memory("empty backlog"), after.memory(full)}})
-	r.draw(svg.Rows{Title: "CPU of the worker, which holds the relay", Unit: "ms a second", Rows: []svg.Row{
-		bar("empty backlog", milliseconds(before.cpu), 0, svg.Blue), bar(full, milliseconds(after.cpu), 0, svg.Blue)}})
+	r.draw(chart.Rows{Title: "Memory of the programs and of Redis, over the backlog", Unit: "MiB", Rows: []chart.Row{before.memory("empty backlog"), after.memory(full)}})
+	r.draw(chart.Rows{Title: "CPU of the worker, which holds the relay", Unit: "ms a second", Rows: []chart.Row{
+		bar("empty backlog", milliseconds(before.cpu), 0, chart.Blue), bar(full, milliseconds(after.cpu), 0, chart.Blue)}})
 	r.verdict("memory", after.resident <= before.resident*5/4+32<<20 && after.redis <= before.redis*5/4+1<<20, "does not grow: at most 5/4, and 32 MiB of programs, 1 MiB of Redis",
 		"programs %d → %d MiB, Redis %d → %d KiB", before.resident>>20, after.resident>>20, before.redis>>10, after.redis>>10)
 	r.verdict("worker's CPU", after.cpu <= before.cpu*3/2+20*time.Millisecond, "flat: at most 3/2, and 20 ms", "%s → %s a second", round(before.cpu), round(after.cpu))
@@ -60,9 +60,9 @@ type burden struct {
 }
 
 // memory is the chart's row.
-func (b burden) memory(name string) svg.Row {
-	return svg.Row{Name: name, Parts: []svg.Part{{Name: "worker and webhook-sender", Color: svg.Blue, Value: float64(b.resident) / (1 << 20)},
-		{Name: "Redis", Color: svg.Amber, Value: float64(b.redis) / (1 << 20)}}}
+func (b burden) memory(name string) chart.Row {
+	return chart.Row{Name: name, Parts: []chart.Part{{Name: "worker and webhook-sender", Color: chart.Blue, Value: float64(b.resident) / (1 << 20)},
+		{Name: "Redis", Color: chart.Amber, Value: float64(b.redis) / (1 << 20)}}}
 }
 
 func (b burden) String() string {

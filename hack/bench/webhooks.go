@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -181,8 +181,8 @@ func (s *scene) throughput(ctx context.Context, r *run, bare float64) error {
 	_, twice := s.sink.arrivals()
 	rate := float64(n*s.urls) / took.Seconds()
 	r.printf("  events committed in %s; last receipt %s, last outcome recorded %s after the first commit; %d arrived twice", round(recorded), round(took), round(settled), twice)
-	r.draw(svg.Rows{Title: "Deliveries a second, commit to last receipt", Unit: "/s", Rows: []svg.Row{
-		bar("Registrar", rate, mustDeliver, svg.Blue), bar("bare Asynq, one POST a task", bare, 0, svg.Grey)}})
+	r.draw(chart.Rows{Title: "Deliveries a second, commit to last receipt", Unit: "/s", Rows: []chart.Row{
+		bar("Registrar", rate, mustDeliver, chart.Blue), bar("bare Asynq, one POST a task", bare, 0, chart.Grey)}})
 	r.verdict("deliveries/s", rate >= mustDeliver, "at least 3,000; the aim is 5,000", "%.0f; bare Asynq, one POST a task: %.0f; ratio %.2f", rate, bare, rate/bare)
 	if err := s.printStatements(ctx, r); err != nil {
 		return err
@@ -282,8 +282,8 @@ func latency(ctx context.Context, r *run, s *scene) error {
 		return err
 	}
 	r.step("commit to receipt, beside hanging URLs", beside, 0)
-	r.draw(svg.Chart{Title: "From commit to receipt, by the share of deliveries", XLabel: "percentile", YLabel: "ms", Lines: []svg.Line{
-		{Name: "alone", Color: svg.Blue, Y: curve(alone)}, {Name: "beside 10 hanging URLs", Color: svg.Amber, Y: curve(beside)}}})
+	r.draw(chart.Chart{Title: "From commit to receipt, by the share of deliveries", XLabel: "percentile", YLabel: "ms", Lines: []chart.Line{
+		{Name: "alone", Color: chart.Blue, Y: curve(alone)}, {Name: "beside 10 hanging URLs", Color: chart.Amber, Y: curve(beside)}}})
 	b99 := beside.at(.99)
 	ratio := b99.Seconds() / p99.Seconds()
 	r.verdict("p99 beside hanging URLs", ratio <= 1.5, "at most 1.5 times its value alone", "%s: %.2f times", round(b99), ratio)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/registrar-dev/registrar/hack/internal/svg"
+	"github.com/registrar-dev/registrar/hack/internal/chart"
 )
 
 // Table writes what came of the plans, by the pace that they began with.
@@ -75,15 +75,15 @@ func (w *World) Picture(ctx context.Context) (string, error) {
 		return "", err
 	}
 	zero := make([]float64, w.Days)
-	return svg.Page(
-		svg.Chart{Title: fmt.Sprintf("Tests a day, of %d students in %d time zones", w.Students, len(slices.Compact(slices.Sorted(slices.Values(zones))))), XLabel: "day", YLabel: "tests",
-			Bars: []svg.Bars{{Name: "opened", Color: svg.Blue, Y: opened}}, Lines: []svg.Line{{Name: "missed", Color: svg.Red, Y: missed}}},
-		svg.Chart{Title: "IELTS: the latest full score, less the target", XLabel: "days since the plan began", YLabel: "bands",
-			Bands: []svg.Band{{Name: "nine of ten students", Color: svg.Blue, Low: gap[0], High: gap[4]}, {Name: "half of them", Color: svg.Blue, Low: gap[1], High: gap[3]}},
-			Lines: []svg.Line{{Name: "median", Color: svg.Blue, Y: gap[2]}, {Name: "the target", Color: svg.Green, Dashed: true, Y: zero}}},
-		svg.Chart{Title: "Active plans, and those of them at risk", XLabel: "day", YLabel: "plans",
-			Lines: []svg.Line{{Name: "active", Color: svg.Grey, Y: running}, {Name: "at risk", Color: svg.Red, Y: risk}}},
-	), nil
+	return chart.Page(
+		chart.Chart{Title: fmt.Sprintf("Tests a day, of %d students in %d time zones", w.Students, len(slices.Compact(slices.Sorted(slices.Values(zones))))), XLabel: "day", YLabel: "tests",
+			Bars: []chart.Bars{{Name: "opened", Color: chart.Blue, Y: opened}}, Lines: []chart.Line{{Name: "missed", Color: chart.Red, Y: missed}}},
+		chart.Chart{Title: "IELTS: the latest full score, less the target", XLabel: "days since the plan began", YLabel: "bands",
+			Bands: []chart.Band{{Name: "nine of ten students", Color: chart.Blue, Low: gap[0], High: gap[4]}, {Name: "half of them", Color: chart.Blue, Low: gap[1], High: gap[3]}},
+			Lines: []chart.Line{{Name: "median", Color: chart.Blue, Y: gap[2]}, {Name: "the target", Color: chart.Green, Dashed: true, Y: zero}}},
+		chart.Chart{Title: "Active plans, and those of them at risk", XLabel: "day", YLabel: "plans",
+			Lines: []chart.Line{{Name: "active", Color: chart.Grey, Y: running}, {Name: "at risk", Color: chart.Red, Y: risk}}},
+	)
 }
 
 func (w *World) day(at time.Time) int { return int(at.Sub(Begin) / (24 * time.Hour)) }

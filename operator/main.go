@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	defer db.Close()
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)
-	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Keeper{DB: db, Box: box, Policy: policy}, probe)
+	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Service{DB: db, Box: box, Policy: policy}, probe)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // newManager makes everything that runs: caches, the controller, its lease and the servers.
-func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webhook.Keeper, probe *pg.Probe) (manager.Manager, error) {
+func newManager(ctx context.Context, c config, cluster *rest.Config, service webhook.Service, probe *pg.Probe) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -59,13 +59,13 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, keeper webh
 	if err != nil {
 		return nil, err
 	}
-	obs.PoolMetrics(metrics.Registry, keeper.DB.Pool)
+	obs.PoolMetrics(metrics.Registry, service.DB.Pool)
 	if err := addProbes(mgr, probe); err != nil {
 		return nil, err
 	}
 	r := &reconcile.Reconciler{
 		Options: reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience},
-		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Keeper: keeper, Events: mgr.GetEventRecorder(name), Clock: clock.System,
+		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Webhooks: service, Events: mgr.GetEventRecorder(name), Clock: clock.System,
 	}
 	return mgr, r.Setup(ctx, mgr)
 }

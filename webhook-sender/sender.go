@@ -16,7 +16,7 @@ import (
 )
 
 // newCaller is the outbound client that the configuration asks for.
-func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Caller, error) {
+func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher, error) {
 	policy := egress.New(c.Egress)
 	if err := policy.Through(c.ProxyURL); err != nil {
 		return nil, fmt.Errorf("WEBHOOK_PROXY_URL: %w", err)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // program is a worker that runs inside the test, on everything real.
 type program struct {
 	db      *pg.DB
-	desk    email.Desk
+	email   email.Service
 	org     id.Organization
 	user    id.User
 	private string
@@ -70,7 +70,7 @@ func start(t *testing.T, smtpURL string) *program {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	p := &program{db: db, desk: email.Desk{Box: box}, private: freeAddress(t), log: &buffer{}}
+	p := &program{db: db, email: email.Service{Box: box}, private: freeAddress(t), log: &buffer{}}
 	p.newStudent(t)
 	environment := map[string]string{
 		"DATABASE_URL": databaseURL, "REDIS_URL": queuetest.URL(t), "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
@@ -126,7 +126,7 @@ func (p *program) queue(t *testing.T) email.Record {
 	<-woken
 	var r email.Record
 	err := p.db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
-		r, err = p.desk.Queue(t.Context(), tx, time.Now(), email.Message{
+		r, err = p.email.Queue(t.Context(), tx, time.Now(), email.Message{
 			Organization: p.org, User: p.user, Recipient: "ada@saffron.school",
 			Content: email.Welcome{Student: email.Student{FirstName: "Ada", Organization: "Saffron School", Username: "ada",
 				LoginURL: "https://saffron.school/sign-in"}, LinkExpires: time.Now().AddDate(0, 0, 7)},

@@ -20,8 +20,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/queue/monitor"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/task"
-	"github.com/registrar-dev/registrar/worker/internal/duty"
-	"github.com/registrar-dev/registrar/worker/internal/handle"
+	"github.com/registrar-dev/registrar/worker/internal/handler"
+	"github.com/registrar-dev/registrar/worker/internal/periodic"
 	"github.com/registrar-dev/registrar/worker/internal/relay"
 )
 
@@ -35,12 +35,12 @@ type worker struct {
 	rdb      *redis.Client
 	registry *prometheus.Registry
 	tasks    *queue.Metrics
-	postman  *email.Postman
-	resets   *reset.Office
+	postman  *email.Sender
+	resets   *reset.Service
 	importer *rosterimport.Importer
 	outbox   *relay.Outbox
 	webhooks *relay.Webhooks
-	plans    *testplan.Office
+	plans    *testplan.Service
 }
 
 // rosterTime bounds one run; what is left of it then is done by the next claim.
@@ -65,11 +65,11 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	}
 	w := &worker{config: c, zone: zone, log: log, db: db, now: now, rdb: rdb, registry: obs.NewRegistry()}
 	w.tasks = queue.NewMetrics(w.registry)
-	w.postman = &email.Postman{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: now.Now, Log: log,
+	w.postman = &email.Sender{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: now.Now, Log: log,
 		Observe: mailCounter(w.registry)}
-	desk := email.Desk{Box: box, Suppressed: c.Suppressed}
-	w.resets = &reset.Office{DB: db, Mail: desk, Clock: now.Now, PublicURL: c.PublicURL}
-	w.plans = &testplan.Office{DB: db, Mail: desk, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
+	service := email.Service{Box: box, Suppressed: c.Suppressed}
+	w.resets = &reset.Service{DB: db, Mail: service, Clock: now.Now, PublicURL: c.PublicURL}
+	w.plans = &testplan.Service{DB: db, Mail: service, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
 	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log, Lease: c.OutboxLease}
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: now.Now, Log: log, Lease: c.OutboxLease,
@@ -86,7 +86,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
 	now.Metrics(w.registry)
-	w.registry.MustRegister(w.outbox, w.webhooks, &relay.Backlog{DB: db, Clock: now.Now, Log: log}, &duty.Late{DB: db, Clock: now.Now, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
+	w.registry.MustRegister(w.outbox, w.webhooks, &relay.Backlog{DB: db, Clock: now.Now, Log: log}, &periodic.Late{DB: db, Clock: now.Now, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
 	return w, nil
 }
 
@@ -120,13 +120,13 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.lead("relay-outbox", w.outbox.Run),
 		w.lead("relay-webhooks", w.webhooks.Run),
 		w.lead("duties", func(ctx context.Context) {
-			duty.Run(ctx, w.now.Now, w.log, append(duty.All(w.db, w.zone, w.config.WebhookRetention), duty.Plans(w.plans)))
+			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans)))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
-			task.EmailSend: handle.Outbox(w.postman.Deliver), task.PasswordReset: handle.Outbox(w.resets.Answer)}),
-		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handle.Plan(w.plans)}),
-		w.serve(queue.Roster, w.config.RosterConcurrency, map[task.Kind]queue.Handler{task.RosterRun: handle.Outbox(w.importer.Run)}),
-		w.serve(queue.Maintenance, 2, handle.Maintenance{DB: w.db, Clock: w.now.Now}.Handlers()),
+			task.EmailSend: handler.Outbox(w.postman.Deliver), task.PasswordReset: handler.Outbox(w.resets.Answer)}),
+		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handler.Plan(w.plans)}),
+		w.serve(queue.Roster, w.config.RosterConcurrency, map[task.Kind]queue.Handler{task.RosterRun: handler.Outbox(w.importer.Run)}),
+		w.serve(queue.Maintenance, 2, handler.Maintenance{DB: w.db, Clock: w.now.Now}.Handlers()),
 	}
 }
 

@@ -55,26 +55,26 @@ const (
 	KindTest       Kind = "test"
 )
 
-// Defines values for ListEnrolmentStatus.
+// Defines values for ListEnrollmentStatus.
 const (
-	ListEnrolmentStatusActive      ListEnrolmentStatus = "active"
-	ListEnrolmentStatusCompleted   ListEnrolmentStatus = "completed"
-	ListEnrolmentStatusDropped     ListEnrolmentStatus = "dropped"
-	ListEnrolmentStatusExpired     ListEnrolmentStatus = "expired"
-	ListEnrolmentStatusGracePeriod ListEnrolmentStatus = "grace_period"
-	ListEnrolmentStatusPending     ListEnrolmentStatus = "pending"
-	ListEnrolmentStatusSuspended   ListEnrolmentStatus = "suspended"
+	ListEnrollmentStatusActive      ListEnrollmentStatus = "active"
+	ListEnrollmentStatusCompleted   ListEnrollmentStatus = "completed"
+	ListEnrollmentStatusDropped     ListEnrollmentStatus = "dropped"
+	ListEnrollmentStatusExpired     ListEnrollmentStatus = "expired"
+	ListEnrollmentStatusGracePeriod ListEnrollmentStatus = "grace_period"
+	ListEnrollmentStatusPending     ListEnrollmentStatus = "pending"
+	ListEnrollmentStatusSuspended   ListEnrollmentStatus = "suspended"
 )
 
-// Defines values for LookupEnrolmentStatus.
+// Defines values for LookupEnrollmentStatus.
 const (
-	LookupEnrolmentStatusActive      LookupEnrolmentStatus = "active"
-	LookupEnrolmentStatusCompleted   LookupEnrolmentStatus = "completed"
-	LookupEnrolmentStatusDropped     LookupEnrolmentStatus = "dropped"
-	LookupEnrolmentStatusExpired     LookupEnrolmentStatus = "expired"
-	LookupEnrolmentStatusGracePeriod LookupEnrolmentStatus = "grace_period"
-	LookupEnrolmentStatusPending     LookupEnrolmentStatus = "pending"
-	LookupEnrolmentStatusSuspended   LookupEnrolmentStatus = "suspended"
+	LookupEnrollmentStatusActive      LookupEnrollmentStatus = "active"
+	LookupEnrollmentStatusCompleted   LookupEnrollmentStatus = "completed"
+	LookupEnrollmentStatusDropped     LookupEnrollmentStatus = "dropped"
+	LookupEnrollmentStatusExpired     LookupEnrollmentStatus = "expired"
+	LookupEnrollmentStatusGracePeriod LookupEnrollmentStatus = "grace_period"
+	LookupEnrollmentStatusPending     LookupEnrollmentStatus = "pending"
+	LookupEnrollmentStatusSuspended   LookupEnrollmentStatus = "suspended"
 )
 
 // Defines values for MembershipRole.
@@ -462,8 +462,8 @@ type Course struct {
 	IsPerpetual bool   `json:"is_perpetual"`
 	Name        string `json:"name"`
 
-	// OpenForEnrolment Takes new and renewed students today
-	OpenForEnrolment bool `json:"open_for_enrolment"`
+	// OpenForEnrollment Takes new and renewed students today
+	OpenForEnrollment bool `json:"open_for_enrolment"`
 
 	// StartDate Examples: 2026-11-21
 	StartDate          Date         `json:"start_date"`
@@ -504,8 +504,8 @@ type Date = string
 // Kind defines model for Kind.
 type Kind string
 
-// ListEnrolment defines model for ListEnrolment.
-type ListEnrolment struct {
+// ListEnrollment defines model for ListEnrollment.
+type ListEnrollment struct {
 	CourseID          int    `json:"course_id"`
 	CourseName        string `json:"course_name"`
 	CourseType        string `json:"course_type"`
@@ -523,15 +523,15 @@ type ListEnrolment struct {
 	IsDefaultCourse bool `json:"is_default_course"`
 
 	// StartDate Examples: 2026-11-21
-	StartDate Date                `json:"start_date"`
-	Status    ListEnrolmentStatus `json:"status"`
+	StartDate Date                 `json:"start_date"`
+	Status    ListEnrollmentStatus `json:"status"`
 }
 
-// ListEnrolmentStatus defines model for ListEnrolment.Status.
-type ListEnrolmentStatus string
+// ListEnrollmentStatus defines model for ListEnrollment.Status.
+type ListEnrollmentStatus string
 
-// LookupEnrolment defines model for LookupEnrolment.
-type LookupEnrolment struct {
+// LookupEnrollment defines model for LookupEnrollment.
+type LookupEnrollment struct {
 	CourseID          int    `json:"course_id"`
 	CourseName        string `json:"course_name"`
 	CourseType        string `json:"course_type"`
@@ -549,16 +549,16 @@ type LookupEnrolment struct {
 	IsDefaultCourse bool `json:"is_default_course"`
 
 	// StartDate Examples: 2026-11-21
-	StartDate       Date                            `json:"start_date"`
-	Status          LookupEnrolmentStatus           `json:"status"`
-	TargetScorePlan LookupEnrolment_TargetScorePlan `json:"target_score_plan"`
+	StartDate       Date                             `json:"start_date"`
+	Status          LookupEnrollmentStatus           `json:"status"`
+	TargetScorePlan LookupEnrollment_TargetScorePlan `json:"target_score_plan"`
 }
 
-// LookupEnrolmentStatus defines model for LookupEnrolment.Status.
-type LookupEnrolmentStatus string
+// LookupEnrollmentStatus defines model for LookupEnrollment.Status.
+type LookupEnrollmentStatus string
 
-// LookupEnrolment_TargetScorePlan defines model for LookupEnrolment.TargetScorePlan.
-type LookupEnrolment_TargetScorePlan struct {
+// LookupEnrollment_TargetScorePlan defines model for LookupEnrollment.TargetScorePlan.
+type LookupEnrollment_TargetScorePlan struct {
 	CourseID        int           `json:"course_id"`
 	CourseType      string        `json:"course_type"`
 	EnrollmentID    int           `json:"enrollment_id"`
@@ -1023,7 +1023,7 @@ type RosterRunStatus string
 // Student defines model for Student.
 type Student struct {
 	Email          string             `json:"email"`
-	Enrollments    []ListEnrolment    `json:"enrollments"`
+	Enrollments    []ListEnrollment   `json:"enrollments"`
 	FirstName      string             `json:"first_name"`
 	HasSetPassword bool               `json:"has_set_password"`
 	JoinedAt       *OptionalTimestamp `json:"joined_at"`
@@ -1037,7 +1037,7 @@ type Student struct {
 
 // StudentLookup defines model for StudentLookup.
 type StudentLookup struct {
-	Enrollments []LookupEnrolment `json:"enrollments"`
+	Enrollments []LookupEnrollment `json:"enrollments"`
 
 	// Membership Null for a person who is enrolled and no member
 	Membership *OptionalMembership   `json:"membership"`
@@ -1456,7 +1456,7 @@ type StudentsParams struct {
 	// Email Look up this address instead of listing
 	Email *string `form:"email,omitempty" json:"email,omitempty"`
 
-	// Status active has access today; inactive has none and left, or had an enrolment that is over; both and everyone else where it is not sent
+	// Status active has access today; inactive has none and left, or had an enrollment that is over; both and everyone else where it is not sent
 	Status *StudentsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
 	// CourseID Of students who are or were enrolled in the course
@@ -1692,7 +1692,7 @@ type ClientInterface interface {
 
 	// ProvisionStudentWithBody Onboard a student, or renew or extend access
 	//
-	// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+	// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 	// the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 	// field means that nothing is saved, and `errors` lists every fault that was found.
 	//
@@ -1705,7 +1705,7 @@ type ClientInterface interface {
 
 	// ProvisionStudent Onboard a student, or renew or extend access
 	//
-	// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+	// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 	// the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 	// field means that nothing is saved, and `errors` lists every fault that was found.
 	//
@@ -1912,7 +1912,7 @@ func (c *Client) ListProgress(ctx context.Context, params *ListProgressParams, r
 
 // ProvisionStudentWithBody Onboard a student, or renew or extend access
 //
-// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 // the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 // field means that nothing is saved, and `errors` lists every fault that was found.
 //
@@ -1935,7 +1935,7 @@ func (c *Client) ProvisionStudentWithBody(ctx context.Context, params *Provision
 
 // ProvisionStudent Onboard a student, or renew or extend access
 //
-// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 // the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 // field means that nothing is saved, and `errors` lists every fault that was found.
 //
@@ -3265,7 +3265,7 @@ type ClientWithResponsesInterface interface {
 
 	// ProvisionStudentWithBodyWithResponse Onboard a student, or renew or extend access
 	//
-	// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+	// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 	// the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 	// field means that nothing is saved, and `errors` lists every fault that was found.
 	//
@@ -3278,7 +3278,7 @@ type ClientWithResponsesInterface interface {
 
 	// ProvisionStudentWithResponse Onboard a student, or renew or extend access
 	//
-	// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+	// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 	// the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 	// field means that nothing is saved, and `errors` lists every fault that was found.
 	//
@@ -3749,7 +3749,7 @@ func (c *ClientWithResponses) ListProgressWithResponse(ctx context.Context, para
 
 // ProvisionStudentWithBodyWithResponse Onboard a student, or renew or extend access
 //
-// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 // the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 // field means that nothing is saved, and `errors` lists every fault that was found.
 //
@@ -3768,7 +3768,7 @@ func (c *ClientWithResponses) ProvisionStudentWithBodyWithResponse(ctx context.C
 
 // ProvisionStudentWithResponse Onboard a student, or renew or extend access
 //
-// Creates what is missing of account, membership and enrolments, and queues the welcome mail. The call is keyed on
+// Creates what is missing of account, membership and enrollments, and queues the welcome mail. The call is keyed on
 // the email address and may be repeated: what is there already stays. The whole request is checked first; one bad
 // field means that nothing is saved, and `errors` lists every fault that was found.
 //

@@ -157,9 +157,9 @@ func (e *estate) loadStudents(ctx context.Context) error {
 				FROM generate_series(1, $2::integer) AS n ORDER BY n RETURNING id),
 			m AS (INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
 				SELECT $1, id, 'member', CASE WHEN id % 20 = 0 THEN 'inactive' ELSE 'active' END, 'api', now() - interval '1 year', now() FROM a),
-			e AS (INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
+			e AS (INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
 				SELECT $1, id, $3, current_date - 200, current_date + 100, current_date + 107, NULL, now(), now() FROM a WHERE id % 2 = 0),
-			s AS (INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
+			s AS (INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
 				SELECT $1, id, $4, current_date - 200, current_date + 100, current_date + 107, NULL, now(), now() FROM a ORDER BY id LIMIT 50)
 			SELECT min(id) FROM a`, h.id, h.students, h.course, h.small).Scan(&h.firstUser)
 		if err != nil {

@@ -63,7 +63,7 @@ func everyFilter(ctx context.Context, r *run, e *estate, c reader) error {
 }
 
 // sequential finds the tables that must never be read as a whole.
-var sequential = regexp.MustCompile(`Seq Scan on (accounts|members|enrolments|assignments|results|result_spans|activity_days)\b`)
+var sequential = regexp.MustCompile(`Seq Scan on (accounts|members|enrollments|assignments|results|result_spans|activity_days)\b`)
 
 // everyPlan lets PostgreSQL write down the plan of every statement of api-server, and looks for
 // sequential scans of large tables in them. Each request is made more often than the five times

@@ -32,7 +32,7 @@ type house struct {
 	mail     *stack.MailCatcher
 	settings stack.Settings
 	db       *pg.DB // the bench's own connections
-	keeper   webhook.Keeper
+	webhooks webhook.Service
 
 	api, worker, sender *stack.Program // the last two are nil in a kept house
 
@@ -136,7 +136,7 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if err != nil {
 		return err
 	}
-	h.keeper = webhook.Keeper{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
+	h.webhooks = webhook.Service{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
 	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
 		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0"},
 		Ports: stack.Ports{API: ports[3], Platform: ports[4], APIPrivate: ports[5], WorkerPrivate: ports[6], SenderPrivate: ports[7]}}
@@ -175,7 +175,7 @@ func (h *house) startPrograms(ctx context.Context) error {
 	if h.db, err = pg.Open(ctx, h.settings.DatabaseURL); err != nil {
 		return err
 	}
-	h.keeper.DB = h.db
+	h.webhooks.DB = h.db
 	return nil
 }
 

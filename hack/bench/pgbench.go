@@ -74,8 +74,8 @@ func (h *house) recordCreation(ctx context.Context, key string) (string, error) 
 	defer pool.Close()
 	db := *h.db
 	db.Pool = pool
-	office := &provision.Office{DB: &db, Mail: email.Desk{Box: h.keeper.Box}, Clock: clock.System, Zone: time.UTC, PublicURL: h.settings.PublicURL()}
-	_, err = office.Student(ctx, who, provision.Command{Email: "student-" + marker + "@bench-school.org", FirstName: "Asha", LastName: "Rao", Courses: []string{"ielts"}})
+	service := &provision.Service{DB: &db, Mail: email.Service{Box: h.webhooks.Box}, Clock: clock.System, Zone: time.UTC, PublicURL: h.settings.PublicURL()}
+	_, err = service.Student(ctx, who, provision.Command{Email: "student-" + marker + "@bench-school.org", FirstName: "Asha", LastName: "Rao", Courses: []string{"ielts"}})
 	return rec.script(), err
 }
 
@@ -131,8 +131,8 @@ func value(arg any) string {
 		return "NULL"
 	case id.User:
 		return ":user_id::bigint"
-	case id.Enrolment: // drawn by the statement that reads the course
-		return "nextval('enrolments_id_seq')"
+	case id.Enrollment: // drawn by the statement that reads the course
+		return "nextval('enrollments_id_seq')"
 	case time.Time:
 		return fmt.Sprintf("to_timestamp(%d.%06d)", v.Unix(), v.Nanosecond()/1000)
 	case clock.Date:

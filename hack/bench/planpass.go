@@ -105,7 +105,7 @@ func (h *house) onePass(ctx context.Context, r *run, conn *pgx.Conn, n int) (p p
 	if _, err := conn.Exec(ctx, `SELECT pg_stat_statements_reset()`); err != nil {
 		return p, err
 	}
-	if _, err := conn.Exec(ctx, `UPDATE plans SET look_at = date_trunc('day', now())`); err != nil {
+	if _, err := conn.Exec(ctx, `UPDATE plans SET next_run_at = date_trunc('day', now())`); err != nil {
 		return p, err
 	}
 	before, began := familyTime(h.postgres.Identity().PID), time.Now()
@@ -119,7 +119,7 @@ func (h *house) onePass(ctx context.Context, r *run, conn *pgx.Conn, n int) (p p
 		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return p, err
 		}
-		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM plans WHERE look_at <= now())`).Scan(&due); err != nil {
+		if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM plans WHERE next_run_at <= now())`).Scan(&due); err != nil {
 			return p, err
 		}
 		if time.Since(began) > 10*time.Minute {
@@ -178,7 +178,7 @@ SET session_replication_role = replica;
 -- When the fifth test of plan i opens, in days from today.
 CREATE OR REPLACE FUNCTION pg_temp.phase(i bigint) RETURNS integer LANGUAGE sql AS
 	$f$ SELECT CASE WHEN i % 7 = 1 THEN -1 WHEN i % 14 = 2 THEN -3 ELSE i % 7 END $f$;
-TRUNCATE organizations, accounts, catalog_items, plans, plan_history, plan_tests, assignments, assignment_positions, results, members, courses, enrolments,
+TRUNCATE organizations, accounts, catalog_items, plans, plan_history, plan_tests, assignments, assignment_positions, results, members, courses, enrollments,
 	outbox_tasks, emails RESTART IDENTITY CASCADE;
 INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 		visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
@@ -192,10 +192,10 @@ INSERT INTO accounts (email, username, first_name, last_name, created_by_organiz
 	SELECT 's' || i || '@bench.school', 's' || i, 'Student', 'No. ' || i, 1 + i % $orgs, 'api', now(), now() FROM generate_series(1, $n) AS i;
 INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
 	SELECT 1 + i % $orgs, i, 'member', 'active', 'api', now() - interval '60 days', now() FROM generate_series(1, $n) AS i;
-INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
+INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
 	SELECT 1 + i % $orgs, i, 1 + i % $orgs, current_date - 60, current_date + 100, current_date + 107, NULL, now(), now() FROM generate_series(1, $n) AS i;
-INSERT INTO plans (organization_id, user_id, enrolment_id, exam, status, target_score_e4, exam_date, time_zone, pace, practice_drills,
-		staff_recipients, level, counted_to, at_risk, look_at, started_at, updated_at)
+INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, exam_date, time_zone, pace, practice_drills,
+		staff_recipients, level, counted_to, at_risk, next_run_at, started_at, updated_at)
 	SELECT 1 + i % $orgs, i, i, 'ielts', 'active', 70000, current_date + 60, 'UTC', 'standard', true, '{}', 'standard', 4, false,
 		now() + interval '1 hour', now() - interval '35 days', now() FROM generate_series(1, $n) AS i;
 -- Four finished tests each, a week apart, then one in the state that the phase leaves it in.

@@ -85,7 +85,7 @@ func reading(ctx context.Context, r *run) (err error) {
 func resultPages(ctx context.Context, r *run, e *estate, c reader) error {
 	big := e.orgs[0]
 	deep := int64(float64(big.results) * 0.99)
-	cursor, err := page.New(e.house.db, e.house.keeper.Box).Encode(ctx, page.List{Organization: id.Organization(big.id), Name: "results"}, page.Position{deep})
+	cursor, err := page.New(e.house.db, e.house.webhooks.Box).Encode(ctx, page.List{Organization: id.Organization(big.id), Name: "results"}, page.Position{deep})
 	if err != nil {
 		return err
 	}

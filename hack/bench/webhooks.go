@@ -71,7 +71,7 @@ func (s *scene) addOrganization(ctx context.Context, slug, path string, urls int
 	}
 	for i := range urls {
 		url := fmt.Sprintf("%s%s%s/%d", s.sink.base, path, slug, i)
-		if _, _, err := s.keeper.Add(ctx, id.Organization(made), webhook.Settings{URL: &url}, time.Now()); err != nil {
+		if _, _, err := s.webhooks.Add(ctx, id.Organization(made), webhook.Settings{URL: &url}, time.Now()); err != nil {
 			return 0, err
 		}
 	}

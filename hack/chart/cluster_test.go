@@ -269,14 +269,14 @@ func live(t *testing.T, helm, namespace string) {
 	release(t, helm, namespace, "uninstall", "reg", "--no-hooks")
 	left := strings.Fields(mustKubectl(t, "", "get", "all,secrets,configmaps,serviceaccounts,persistentvolumeclaims,networkpolicies,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,customresourcedefinitions",
 		"--namespace", namespace, "--selector", "app.kubernetes.io/instance=reg", "--output", "name", "--ignore-not-found"))
-	_, told, found := strings.Cut(notes, "kubectl --namespace "+namespace+" delete ")
+	_, notified, found := strings.Cut(notes, "kubectl --namespace "+namespace+" delete ")
 	if !found {
 		t.Fatalf("the notes do not say what is left:\n%s", notes)
 	}
-	told, _, _ = strings.Cut(told, "\n")
+	notified, _, _ = strings.Cut(notified, "\n")
 	// What Kubernetes' own garbage collector takes away goes a moment later.
 	deadline := time.Now().Add(time.Minute)
-	for len(left) > len(strings.Fields(told)) && time.Now().Before(deadline) {
+	for len(left) > len(strings.Fields(notified)) && time.Now().Before(deadline) {
 		left = strings.Fields(mustKubectl(t, "", "get", "all,secrets,persistentvolumeclaims,customresourcedefinitions",
 			"--namespace", namespace, "--selector", "app.kubernetes.io/instance=reg", "--output", "name", "--ignore-not-found"))
 	}
@@ -284,7 +284,7 @@ func live(t *testing.T, helm, namespace string) {
 		left[i] = strings.Replace(left[i], ".apiextensions.k8s.io/", "/", 1)
 	}
 	slices.Sort(left)
-	want := strings.Fields(told)
+	want := strings.Fields(notified)
 	slices.Sort(want)
 	if !slices.Equal(left, want) {
 		t.Errorf("left: %v\ntold: %v", left, want)

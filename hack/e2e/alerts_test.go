@@ -198,7 +198,7 @@ func (a *alarm) findLate() {
 	if status != http.StatusCreated {
 		a.t.Fatalf("%d %s", status, text)
 	}
-	a.find(a.sql(`UPDATE plans SET failures = 3, look_at = now() + interval '1 hour'`), "RegistrarPlansFailing")
+	a.find(a.sql(`UPDATE plans SET failures = 3, next_run_at = now() + interval '1 hour'`), "RegistrarPlansFailing")
 	// The pass decides what is due every ten seconds: it is put back as often as needed to be seen.
-	a.find(a.sql(`UPDATE plans SET look_at = now() - interval '1 hour'`), "RegistrarPlansLate")
+	a.find(a.sql(`UPDATE plans SET next_run_at = now() - interval '1 hour'`), "RegistrarPlansLate")
 }

@@ -19,16 +19,16 @@ const consolePassword = "plum-orbit-lantern-42"
 // india is where the administrator sits, five and a half hours ahead of UTC.
 var india = time.FixedZone("Asia/Kolkata", 19800)
 
-// desk is an administrator's browser at the console of a running house.
-type desk struct {
+// adminBrowser is an administrator's browser at the console of a running house.
+type adminBrowser struct {
 	*house
 	*browsertest.Browser
 	url string // that the administrator adds, without its host
 }
 
-func newDesk(t *testing.T) *desk {
+func newAdminBrowser(t *testing.T) *adminBrowser {
 	t.Helper()
-	d := &desk{Browser: browsertest.Open(t), house: newHouse(t), url: "/console"}
+	d := &adminBrowser{Browser: browsertest.Open(t), house: newHouse(t), url: "/console"}
 	d.platform(http.MethodPut, "organizations/demo/staff/olive@institute.org",
 		`{"first_name": "Olive", "last_name": "Owner", "role": "owner", "password": "`+consolePassword+`"}`, nil)
 	d.Size(1200, 900)
@@ -36,17 +36,17 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) open(path string) { d.t.Helper(); d.Visit(d.settings.PublicURL() + path) }
+func (d *adminBrowser) open(path string) { d.t.Helper(); d.Visit(d.settings.PublicURL() + path) }
 
 // see keeps a picture of the page and checks that everybody can use it.
-func (d *desk) see(name string) {
+func (d *adminBrowser) see(name string) {
 	d.t.Helper()
 	d.Screenshot(name)
 	d.Accessible(name)
 }
 
 // awaitPage loads the page until it shows the text: what it waits for is done by others.
-func (d *desk) awaitPage(path, text string) {
+func (d *adminBrowser) awaitPage(path, text string) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
 	defer cancel()
@@ -66,7 +66,7 @@ func (d *desk) awaitPage(path, text string) {
 }
 
 // awaitRequest waits until the administrator's URL has had n requests of the type.
-func (d *desk) awaitRequest(event string, n int) stack.Received {
+func (d *adminBrowser) awaitRequest(event string, n int) stack.Received {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), limit)
 	defer cancel()
@@ -79,7 +79,7 @@ func (d *desk) awaitRequest(event string, n int) stack.Received {
 
 func TestAnAdministratorsDay(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newAdminBrowser(t)
 	d.signIn()
 	endpoint := d.addURL()
 	d.breakAndMend(endpoint)
@@ -90,7 +90,7 @@ func TestAnAdministratorsDay(t *testing.T) {
 	d.AwaitHeading("Sign in")
 }
 
-func (d *desk) signIn() {
+func (d *adminBrowser) signIn() {
 	d.t.Helper()
 	d.open("/console/")
 	d.AwaitHeading("Sign in")
@@ -107,7 +107,7 @@ func (d *desk) signIn() {
 }
 
 // addURL adds a URL, copies its secret, and sends a test; it gives the path of its page.
-func (d *desk) addURL() string {
+func (d *adminBrowser) addURL() string {
 	d.t.Helper()
 	d.Press("Webhooks")
 	d.AwaitHeading("Webhooks")
@@ -139,7 +139,7 @@ func (d *desk) addURL() string {
 }
 
 // breakAndMend lets the receiver decline, and sends what it declined again.
-func (d *desk) breakAndMend(endpoint string) {
+func (d *adminBrowser) breakAndMend(endpoint string) {
 	d.t.Helper()
 	log := endpoint + "deliveries/"
 	d.receiver.SetRespond(stack.Status(http.StatusNotFound))
@@ -177,7 +177,7 @@ func (d *desk) breakAndMend(endpoint string) {
 	d.Size(1200, 900)
 }
 
-func (d *desk) rotate(endpoint string) {
+func (d *adminBrowser) rotate(endpoint string) {
 	d.t.Helper()
 	d.open(endpoint)
 	d.Press("Replace the secret…")
@@ -195,7 +195,7 @@ func (d *desk) rotate(endpoint string) {
 
 // switchedOff lets the fiftieth attempt in a row fail, and turns the URL on again, without
 // scripts for once.
-func (d *desk) switchedOff(endpoint string) {
+func (d *adminBrowser) switchedOff(endpoint string) {
 	d.t.Helper()
 	conn, err := pgx.Connect(d.t.Context(), d.settings.DatabaseURL)
 	must(d.t, err)
@@ -217,7 +217,7 @@ func (d *desk) switchedOff(endpoint string) {
 }
 
 // heldRun reviews a snapshot that would deactivate most of the people, and approves it.
-func (d *desk) heldRun() {
+func (d *adminBrowser) heldRun() {
 	d.t.Helper()
 	d.platform(http.MethodPut, "organizations/demo/roster-sources/default", `{"authoritative_enabled": true}`, nil)
 	rows := "person_external_id,email,first_name,last_name\n"
@@ -242,7 +242,7 @@ func (d *desk) heldRun() {
 	d.see("18-audit-log")
 }
 
-func (d *desk) importRoster(rows string, want int) {
+func (d *adminBrowser) importRoster(rows string, want int) {
 	d.t.Helper()
 	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodPost, d.settings.PublicURL()+"/api/v1/roster/import/", strings.NewReader(rows))
 	must(d.t, err)
@@ -260,7 +260,7 @@ func (d *desk) importRoster(rows string, want int) {
 // A student follows the link in the mail on a telephone, and sets a password.
 func TestAStudentsTelephone(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t)
+	d := newAdminBrowser(t)
 	d.provision("asha@institute.org", http.StatusCreated)
 	mail := strings.ReplaceAll(string(d.awaitMail("asha@institute.org", 1)[0].Data), "=\r\n", "")
 	d.Size(390, 844)

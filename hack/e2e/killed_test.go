@@ -53,10 +53,10 @@ func (h *house) try(body string) bool {
 	return err == nil
 }
 
-// tell makes every student's calls with some clients. A student's later calls are left
+// log makes every student's calls with some clients. A student's later calls are left
 // out when one had no answer. Each attempt is told to progress; after one without an answer
 // the client waits at up.
-func (h *house) tell(students int, progress, up func()) {
+func (h *house) log(students int, progress, up func()) {
 	h.t.Helper()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -132,9 +132,9 @@ func (h *house) state() []string {
 		SELECT format('account %s %s %s %s', email, username, first_name, last_name) FROM accounts
 		UNION ALL SELECT format('member %s %s %s', a.email, m.role, m.status) FROM members m JOIN accounts a ON a.id = m.user_id
 		UNION ALL SELECT format('course %s %s', course_type, is_default) FROM courses
-		UNION ALL SELECT format('enrolment %s %s %s %s %s %s', a.email, c.course_type, e.state, e.start_date, e.end_date, e.grace_period_end)
-			FROM enrolments e JOIN accounts a ON a.id = e.user_id JOIN courses c ON c.id = e.course_id
-		UNION ALL SELECT format('ref %s %s', a.email, r.ref) FROM enrolment_refs r JOIN enrolments e ON e.id = r.enrolment_id JOIN accounts a ON a.id = e.user_id
+		UNION ALL SELECT format('enrollment %s %s %s %s %s %s', a.email, c.course_type, e.state, e.start_date, e.end_date, e.grace_period_end)
+			FROM enrollments e JOIN accounts a ON a.id = e.user_id JOIN courses c ON c.id = e.course_id
+		UNION ALL SELECT format('ref %s %s', a.email, r.ref) FROM enrollment_refs r JOIN enrollments e ON e.id = r.enrollment_id JOIN accounts a ON a.id = e.user_id
 		UNION ALL SELECT format('mail %s %s', recipient, type) FROM emails
 		UNION ALL SELECT format('event %s %s', type, coalesce(data -> 'student' ->> 'email', data ->> 'email')) FROM webhook_events
 		ORDER BY 1`)
@@ -149,7 +149,7 @@ func TestAnAPIServerKilledAtRandomPointsLeavesWhatACleanRunLeaves(t *testing.T) 
 	const students = 250 // 1,000 calls
 	noon := "PLATFORM_TIME_ZONE=" + noonZone(time.Now())
 	clean := newHouseOn(t, pgtest.URL(t), noon)
-	clean.tell(students, func() {}, func() {})
+	clean.log(students, func() {}, func() {})
 	want := clean.state()
 
 	h := newHouseOn(t, pgtest.URL(t), noon)
@@ -157,10 +157,10 @@ func TestAnAPIServerKilledAtRandomPointsLeavesWhatACleanRunLeaves(t *testing.T) 
 	ctx, cancel := context.WithCancel(t.Context())
 	kills := make(chan int, 1)
 	go func() { kills <- k.run(ctx, h) }()
-	h.tell(students, k.progress, k.up)
+	h.log(students, k.progress, k.up)
 	cancel()
 	n := <-kills
-	h.tell(students, func() {}, func() {})
+	h.log(students, func() {}, func() {})
 	if got := h.state(); !slices.Equal(got, want) {
 		t.Errorf("after %d kills and the same calls again there are %d things, after a clean run %d; %s", n, len(got), len(want), firstDifference(got, want))
 	}

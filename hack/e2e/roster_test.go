@@ -113,15 +113,15 @@ func TestAKilledImportEndsAsACleanOne(t *testing.T) {
 	want := rosterState(t, connect(t, clean))
 
 	h := newRosterHouse(t)
-	look, hold := connect(t, h), connect(t, h)
+	snapshot, hold := connect(t, h), connect(t, h)
 	must(t, h.worker.Kill())
-	h.killWhileReceiving(look, file)
+	h.killWhileReceiving(snapshot, file)
 	waited := make(chan error, 1)
 	go func() {
 		_, err := h.importRoster(bytes.NewReader(file))
 		waited <- err
 	}()
-	eventually(t, look, "the run is handed over", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'queued')`)
+	eventually(t, snapshot, "the run is handed over", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'queued')`)
 	for _, phase := range []struct{ name, lock, at string }{
 		{"reading the file", `LOCK TABLE roster_chunks IN ACCESS EXCLUSIVE MODE`, "queued 0 0"},
 		{"planning", `LOCK TABLE roster_classes IN ACCESS EXCLUSIVE MODE`, "queued 0 0"},
@@ -133,7 +133,7 @@ func TestAKilledImportEndsAsACleanOne(t *testing.T) {
 		{"filling classes", `LOCK TABLE roster_class_members IN SHARE MODE`, "applying 2500 0"},
 		{"finishing", `SELECT pg_advisory_xact_lock(1050, hashtext((SELECT id::text FROM organizations)))`, "applying 2500 2540"},
 	} {
-		h.killBlocked(look, hold, phase.name, phase.lock, phase.at)
+		h.killBlocked(snapshot, hold, phase.name, phase.lock, phase.at)
 		if phase.name == "creating later people" {
 			must(t, h.api.Kill())
 			if err := <-waited; err == nil {
@@ -143,8 +143,8 @@ func TestAKilledImportEndsAsACleanOne(t *testing.T) {
 		}
 	}
 	h.start(h.worker, h.settings.Ports.WorkerPrivate)
-	eventually(t, look, "the run ends", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'applied')`)
-	if got := rosterState(t, look); !slices.Equal(got, want) {
+	eventually(t, snapshot, "the run ends", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'applied')`)
+	if got := rosterState(t, snapshot); !slices.Equal(got, want) {
 		t.Errorf("after the kills there are %d things, after a clean run %d; %s", len(got), len(want), firstDifference(got, want))
 	}
 	for _, h := range []*house{clean, h} {
@@ -170,7 +170,7 @@ func connect(t *testing.T, h *house) *pgx.Conn {
 }
 
 // killWhileReceiving kills the api-server in the middle of an upload.
-func (h *house) killWhileReceiving(look *pgx.Conn, file []byte) {
+func (h *house) killWhileReceiving(snapshot *pgx.Conn, file []byte) {
 	h.t.Helper()
 	out, in := io.Pipe()
 	ended := make(chan error, 1)
@@ -181,7 +181,7 @@ func (h *house) killWhileReceiving(look *pgx.Conn, file []byte) {
 	}()
 	_, err := in.Write(file[:len(file)/2])
 	must(h.t, err)
-	eventually(h.t, look, "an upload has begun", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'uploading')`)
+	eventually(h.t, snapshot, "an upload has begun", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'uploading')`)
 	must(h.t, h.api.Kill())
 	_ = in.CloseWithError(io.ErrClosedPipe) // the client sees only now that nobody reads
 	if err := <-ended; err == nil {
@@ -191,23 +191,23 @@ func (h *house) killWhileReceiving(look *pgx.Conn, file []byte) {
 }
 
 // killBlocked starts the worker, waits until it meets the lock, and kills it there.
-func (h *house) killBlocked(look, hold *pgx.Conn, phase, lock, at string) {
+func (h *house) killBlocked(snapshot, hold *pgx.Conn, phase, lock, at string) {
 	h.t.Helper()
 	tx, err := hold.Begin(h.t.Context())
 	must(h.t, err)
 	defer func() {
 		_ = tx.Rollback(context.WithoutCancel(h.t.Context()))
-		eventually(h.t, look, "the killed worker's transactions are over", `SELECT NOT EXISTS (
+		eventually(h.t, snapshot, "the killed worker's transactions are over", `SELECT NOT EXISTS (
 			SELECT FROM pg_stat_activity WHERE datname = current_database() AND backend_xid IS NOT NULL)`)
 	}()
 	_, err = tx.Exec(h.t.Context(), lock)
 	must(h.t, err)
 	h.start(h.worker, h.settings.Ports.WorkerPrivate)
-	eventually(h.t, look, "the worker is "+phase, `SELECT EXISTS (
+	eventually(h.t, snapshot, "the worker is "+phase, `SELECT EXISTS (
 		SELECT FROM pg_stat_activity WHERE `+fmt.Sprint(hold.PgConn().PID())+` = ANY (pg_blocking_pids(pid)))`)
 	must(h.t, h.worker.Kill())
 	var got string
-	must(h.t, look.QueryRow(h.t.Context(), `SELECT concat_ws(' ', state, people_done, classes_done) FROM roster_runs WHERE state <> 'uploading'`).Scan(&got))
+	must(h.t, snapshot.QueryRow(h.t.Context(), `SELECT concat_ws(' ', state, people_done, classes_done) FROM roster_runs WHERE state <> 'uploading'`).Scan(&got))
 	if got != at {
 		h.t.Errorf("killed while %s, the run is %q, want %q", phase, got, at)
 	}

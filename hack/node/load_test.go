@@ -101,11 +101,11 @@ func (l *load) end() {
 		l.s.t.Errorf("that was no load")
 	}
 	l.s.students = append(l.s.students, l.done...)
-	l.s.told(l.s.students)
+	l.s.said(l.s.students)
 }
 
-// told waits until the school's receiver has both events of every student, signed with the secret.
-func (s *site) told(students []string) {
+// said waits until the school's receiver has both events of every student, signed with the secret.
+func (s *site) said(students []string) {
 	s.t.Helper()
 	s.await("events arrive", func() error {
 		all, err := s.received()

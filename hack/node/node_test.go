@@ -137,7 +137,7 @@ func live(t *testing.T, dir string) {
 		{"the Redis pod is deleted", (*site).deleteRedis},
 		{"the node is drained", (*site).drain},
 		{"keys rotate", (*site).rotate},
-		{"the queues are looked at", (*site).look},
+		{"the queues are looked at", (*site).inspect},
 		{"a backup is restored", (*site).restore},
 		{"an uninstall leaves what the notes say", (*site).uninstall},
 		{"an installation with databases of its own", (*site).production},

@@ -56,7 +56,7 @@ func (s *site) provisionOne() {
 		s.t.Fatalf("%d %v", status, err)
 	}
 	s.students = append(s.students, "asha@north-institute.org")
-	s.told(s.students)
+	s.said(s.students)
 }
 
 // runs waits until all pods of the programs run the version, and none is on its way out.
@@ -165,7 +165,7 @@ func (s *site) rotate() {
 	s.platform(http.MethodPut, "organizations/school", `{"name": "School", "language_tests_enabled": true}`, nil)
 }
 
-func (s *site) look() {
+func (s *site) inspect() {
 	forward := s.lookUp("kubectl port-forward service/registrar-worker-private 9090")
 	password := strings.TrimSpace(s.documented("kubectl get secret registrar-keys --output go-template='{{.data.ASYNQ_PASSWORD"))
 	script := forward + ` > forwarded & trap "kill $!" EXIT; until curl -s -o /dev/null http://localhost:9090/healthz; do sleep 0.2; done
@@ -203,19 +203,19 @@ func (s *site) restore() {
 		}
 	}
 	s.students = append(s.students, "late@north-institute.org")
-	s.told(s.students)
+	s.said(s.students)
 }
 
 func (s *site) uninstall() {
 	notes := s.must("helm get notes registrar")
 	s.must("kubectl delete whe/school --timeout=1m")
 	s.documented("helm uninstall registrar")
-	_, told, found := strings.Cut(notes, "kubectl --namespace default delete ")
+	_, notified, found := strings.Cut(notes, "kubectl --namespace default delete ")
 	if !found {
 		s.t.Fatalf("the notes do not say what is left:\n%s", notes)
 	}
-	told, _, _ = strings.Cut(told, "\n")
-	want := strings.Fields(told)
+	notified, _, _ = strings.Cut(notified, "\n")
+	want := strings.Fields(notified)
 	slices.Sort(want)
 	const kinds = "all,jobs,secrets,configmaps,serviceaccounts,persistentvolumeclaims,networkpolicies,poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,leases,customresourcedefinitions"
 	s.await("what is left is what the notes say", func() error {
@@ -230,7 +230,7 @@ func (s *site) uninstall() {
 		}
 		return nil
 	})
-	s.must("kubectl delete " + told)
+	s.must("kubectl delete " + notified)
 	if rest := s.must("kubectl get " + kinds + " --output name | grep -i registrar || true"); strings.TrimSpace(rest) != "" {
 		s.t.Errorf("without a label of the release, these stay: %s", rest)
 	}

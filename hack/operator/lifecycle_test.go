@@ -58,7 +58,7 @@ func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitGone(t, e)
-	if _, err := w.keeper.FindManaged(t.Context(), stored.ManagedBy); fault.KindOf(err) != fault.NotFound {
+	if _, err := w.webhooks.FindManaged(t.Context(), stored.ManagedBy); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("the URL is still there: %v", err)
 	}
 }
@@ -108,21 +108,21 @@ func TestAChangeMadeElsewhereIsUndone(t *testing.T) {
 	w.create(t, e)
 	w.awaitReady(t, e)
 	stored, zone := w.stored(t, e), "Europe/Berlin"
-	if _, err := w.keeper.Change(t.Context(), o.ID, stored.ID, webhook.Settings{TimeZone: &zone}, time.Now()); err != nil {
+	if _, err := w.webhooks.Change(t.Context(), o.ID, stored.ID, webhook.Settings{TimeZone: &zone}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "Changed")
 	if got := w.stored(t, e); got.TimeZone != "UTC" {
 		t.Errorf("the zone is still %s", got.TimeZone)
 	}
-	if _, _, err := w.keeper.Rotate(t.Context(), o.ID, stored.ID, "", time.Now()); err != nil {
+	if _, _, err := w.webhooks.Rotate(t.Context(), o.ID, stored.ID, "", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitVersion(t, e, 3)
 	if !w.signs(t, e, w.secret(t, "drift", "results-signing-secret", "secret")) {
 		t.Error("the Secret does not sign any more")
 	}
-	if err := w.keeper.Remove(t.Context(), o.ID, stored.ID, time.Now()); err != nil {
+	if err := w.webhooks.Remove(t.Context(), o.ID, stored.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitEndpoint(t, e, "registered again", func(e *v1alpha1.WebhookEndpoint) bool {
@@ -233,7 +233,7 @@ func (w *world) fail(t *testing.T, e *v1alpha1.WebhookEndpoint, times int) {
 		at = at.Add(time.Second)
 		o := webhook.Outcome{Delivery: id.NewDelivery(), Endpoint: stored.ID, Organization: stored.Organization, Number: 1,
 			StartedAt: at, Duration: time.Millisecond, Verdict: webhook.Retry, Cause: "http_503", Status: 503, RequestHeaders: map[string]string{}}
-		err := w.keeper.DB.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, []webhook.Outcome{o}) })
+		err := w.webhooks.DB.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, []webhook.Outcome{o}) })
 		if err != nil {
 			t.Fatal(err)
 		}

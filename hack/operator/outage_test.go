@@ -80,7 +80,7 @@ func (w *world) restartPostgres(t *testing.T) {
 	if err := w.postgres.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.keeper.DB.Reset()
+	w.webhooks.DB.Reset()
 }
 
 // A database that is gone for good must not keep resources, and what is left behind is
@@ -127,7 +127,7 @@ func (w *world) awaitRemoved(t *testing.T, managedBy string) bool {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(limit); time.Now().Before(end); <-tick.C {
-		if _, err := w.keeper.FindManaged(t.Context(), managedBy); fault.KindOf(err) == fault.NotFound {
+		if _, err := w.webhooks.FindManaged(t.Context(), managedBy); fault.KindOf(err) == fault.NotFound {
 			return true
 		}
 	}

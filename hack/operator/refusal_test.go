@@ -101,7 +101,7 @@ func TestAURLIsRegisteredOnce(t *testing.T) {
 	w := theWorld(t)
 	o := w.tenant(t, "taken")
 	url := "https://hooks.example.com/taken"
-	byHand, _, err := w.keeper.Add(t.Context(), o.ID, webhook.Settings{URL: &url}, o.CreatedAt)
+	byHand, _, err := w.webhooks.Add(t.Context(), o.ID, webhook.Settings{URL: &url}, o.CreatedAt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestAURLIsRegisteredOnce(t *testing.T) {
 	e.Spec.URL = url
 	w.create(t, e)
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
-	if err := w.keeper.Remove(t.Context(), o.ID, byHand.ID, o.CreatedAt); err != nil {
+	if err := w.webhooks.Remove(t.Context(), o.ID, byHand.ID, o.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitReady(t, e)
@@ -129,7 +129,7 @@ func TestANamespaceRegistersForItsOrganizationAlone(t *testing.T) {
 			t.Errorf("message: %q", c.Message)
 		}
 		w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceNotAllowed)
-		if _, err := w.keeper.FindManaged(t.Context(), "kubernetes/test/"+namespace+"/greedy"); fault.KindOf(err) != fault.NotFound {
+		if _, err := w.webhooks.FindManaged(t.Context(), "kubernetes/test/"+namespace+"/greedy"); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("it is registered: %v", err)
 		}
 		label := func(to string) {

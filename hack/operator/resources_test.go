@@ -27,7 +27,7 @@ func (w *world) tenant(t *testing.T, name string) org.Organization {
 
 func (w *world) organization(t *testing.T, slug string) (o org.Organization) {
 	t.Helper()
-	err := w.keeper.DB.InTx(t.Context(), func(tx *pg.Tx) (err error) {
+	err := w.webhooks.DB.InTx(t.Context(), func(tx *pg.Tx) (err error) {
 		o, _, err = org.Put(t.Context(), tx, slug, org.Patch{Name: &slug}, time.Now())
 		return err
 	})
@@ -201,7 +201,7 @@ func (w *world) awaitEvent(t *testing.T, e *v1alpha1.WebhookEndpoint, kind, reas
 // stored is the resource's URL as PostgreSQL has it.
 func (w *world) stored(t *testing.T, e *v1alpha1.WebhookEndpoint) webhook.Endpoint {
 	t.Helper()
-	got, err := w.keeper.FindManaged(t.Context(), "kubernetes/test/"+e.Namespace+"/"+e.Name)
+	got, err := w.webhooks.FindManaged(t.Context(), "kubernetes/test/"+e.Namespace+"/"+e.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func (w *world) secret(t *testing.T, namespace, name, key string) string {
 func (w *world) signs(t *testing.T, e *v1alpha1.WebhookEndpoint, secret string) bool {
 	t.Helper()
 	stored := w.stored(t, e)
-	ok, err := w.keeper.Signs(t.Context(), stored.Organization, stored.ID, secret)
+	ok, err := w.webhooks.Signs(t.Context(), stored.Organization, stored.ID, secret)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ type world struct {
 	cluster  *stack.Cluster
 	operator *process
 	client   client.WithWatch // may do everything
-	keeper   webhook.Keeper
+	webhooks webhook.Service
 }
 
 // process is an operator that runs as a process of its own.
@@ -100,8 +100,8 @@ func endWorld() error {
 	if w.cluster != nil {
 		errs = append(errs, w.cluster.Stop())
 	}
-	if w.keeper.DB != nil {
-		w.keeper.DB.Close()
+	if w.webhooks.DB != nil {
+		w.webhooks.DB.Close()
 	}
 	if w.postgres != nil {
 		errs = append(errs, w.postgres.Stop())
@@ -145,7 +145,7 @@ func (w *world) startPostgres(ctx context.Context) error {
 		return err
 	}
 	box, err := seal.New(keyset)
-	w.keyset, w.keeper = string(keyset), webhook.Keeper{DB: db, Box: box, Policy: egress.New(egress.Config{})}
+	w.keyset, w.webhooks = string(keyset), webhook.Service{DB: db, Box: box, Policy: egress.New(egress.Config{})}
 	return err
 }
 

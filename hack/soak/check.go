@@ -24,7 +24,7 @@ func check(ctx context.Context, s *site, l *load, r *report) error {
 	}
 	r.checked("accepted calls told to the model", calls)
 	c := &checker{site: s, model: m, report: r}
-	for _, part := range []func(context.Context) error{c.accounts, c.enrolments, c.rosters, c.assignments, c.results, c.mails, c.webhooks, c.switches, c.gauges} {
+	for _, part := range []func(context.Context) error{c.accounts, c.enrollments, c.rosters, c.assignments, c.results, c.mails, c.webhooks, c.switches, c.gauges} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -118,9 +118,9 @@ func (c *checker) accounts(ctx context.Context) error {
 	return err
 }
 
-func (c *checker) enrolments(ctx context.Context) error {
+func (c *checker) enrollments(ctx context.Context) error {
 	got, err := c.rows(ctx, `
-		SELECT format('%s %s %s %s %s %s', e.id, e.user_id, c.course_type, e.state, e.start_date, e.end_date) FROM enrolments e JOIN courses c ON c.id = e.course_id`)
+		SELECT format('%s %s %s %s %s %s', e.id, e.user_id, c.course_type, e.state, e.start_date, e.end_date) FROM enrollments e JOIN courses c ON c.id = e.course_id`)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (c *checker) enrolments(ctx context.Context) error {
 			}
 		}
 	}
-	c.same("enrolments with their dates", got, want)
-	got, err = c.rows(ctx, `SELECT format('%s %s', enrolment_id, ref) FROM enrolment_refs`)
+	c.same("enrollments with their dates", got, want)
+	got, err = c.rows(ctx, `SELECT format('%s %s', enrollment_id, ref) FROM enrollment_refs`)
 	c.same("references of extensions", got, refs)
 	return err
 }

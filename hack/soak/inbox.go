@@ -66,7 +66,7 @@ func (c *checker) mails(ctx context.Context) error {
 
 // webhooks holds what healthy URLs received against what the model owes them.
 func (c *checker) webhooks(ctx context.Context) error {
-	owed, err := c.owed(ctx)
+	task, err := c.pending(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *checker) webhooks(ctx context.Context) error {
 		for e, n := range box.events {
 			have = append(have, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
 		}
-		for e, n := range owed {
+		for e, n := range task {
 			if e.org == box.org {
 				want = append(want, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
 			}
@@ -116,15 +116,15 @@ func (c *checker) webhooks(ctx context.Context) error {
 	return nil
 }
 
-// owed are the model's events, with students of rosters by id, and the first tests of plans.
-func (c *checker) owed(ctx context.Context) (map[event]int, error) {
-	owed := maps.Clone(c.model.events)
+// pending are the model's events, with students of rosters by id, and the first tests of plans.
+func (c *checker) pending(ctx context.Context) (map[event]int, error) {
+	task := maps.Clone(c.model.events)
 	plans, err := c.rows(ctx, `SELECT o.slug || ' ' || a.id FROM assignments a JOIN organizations o ON o.id = a.organization_id WHERE a.source = 'plan'`)
 	for _, line := range plans {
 		org, id, _ := strings.Cut(line, " ")
-		owed[event{org, "assignment.created", "assignment test-assignment:" + id}]++
+		task[event{org, "assignment.created", "assignment test-assignment:" + id}]++
 	}
-	return owed, err
+	return task, err
 }
 
 // inbox is what one URL received.
@@ -161,10 +161,10 @@ func (b *inbox) take(d stack.Received) error {
 }
 
 // subject names of whom an event speaks as the model does.
-func subject(kind, id, email string, user, enrolment int64) string {
+func subject(kind, id, email string, user, enrollment int64) string {
 	switch {
 	case strings.HasPrefix(kind, "enrollment."):
-		return fmt.Sprintf("enrolment %d", enrolment)
+		return fmt.Sprintf("enrollment %d", enrollment)
 	case strings.HasPrefix(kind, "assignment."):
 		return "assignment " + id
 	case strings.HasPrefix(kind, "student.") && strings.HasSuffix(email, "@"+rosterSchool+"-school.org"):

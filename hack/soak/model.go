@@ -31,8 +31,8 @@ type op struct {
 
 	// What the answer said.
 	User        int64            `json:"user,omitempty"`
-	Enrolments  map[string]int64 `json:"enrolments,omitempty"` // by course type
-	Actions     []string         `json:"actions,omitempty"`    // in the order of Courses
+	Enrollments map[string]int64 `json:"enrollments,omitempty"` // by course type
+	Actions     []string         `json:"actions,omitempty"`     // in the order of Courses
 	Created     bool             `json:"created,omitempty"`
 	Assignment  string           `json:"assignment,omitempty"`
 	Counts      counts           `json:"counts,omitzero"`
@@ -53,12 +53,12 @@ type model struct {
 	scores   map[event]float64
 }
 
-// event says of what and of whom: "enrolment 17".
+// event says of what and of whom: "enrollment 17".
 type event struct{ org, kind, subject string }
 
 type student struct {
 	user     int64
-	enrolled map[string]*enrolment
+	enrolled map[string]*enrollment
 	open     map[int64]string // item → assignment
 	due      map[int64]bool   // of those, which will be overdue
 	sessions map[string]session
@@ -67,7 +67,7 @@ type student struct {
 	hasPlan  bool
 }
 
-type enrolment struct {
+type enrollment struct {
 	id        int64
 	granted   time.Time // when it began
 	months    []int     // granted one after the other
@@ -135,25 +135,25 @@ func (m *model) provision(o op) string {
 	s := m.students[o.Org+" "+o.Email]
 	created := s == nil
 	if created {
-		s = &student{user: o.User, enrolled: map[string]*enrolment{}, open: map[int64]string{}, due: map[int64]bool{}, sessions: map[string]session{}, welcomed: !o.Quiet}
+		s = &student{user: o.User, enrolled: map[string]*enrollment{}, open: map[int64]string{}, due: map[int64]bool{}, sessions: map[string]session{}, welcomed: !o.Quiet}
 		m.students[o.Org+" "+o.Email] = s
 		m.owe(o, "student.joined", "student %d", o.User)
 	}
 	s.hasPlan = s.hasPlan || o.Plan
 	var actions []string
 	for _, course := range o.Courses {
-		actions = append(actions, m.enrol(o, s, course))
+		actions = append(actions, m.enroll(o, s, course))
 	}
 	return fmt.Sprint(created, actions)
 }
 
-func (m *model) enrol(o op, s *student, course string) string {
+func (m *model) enroll(o op, s *student, course string) string {
 	e := s.enrolled[course]
 	switch {
 	case e == nil:
-		e = &enrolment{id: o.Enrolments[course], granted: o.At, months: []int{o.Months}, refs: map[string]bool{}}
+		e = &enrollment{id: o.Enrollments[course], granted: o.At, months: []int{o.Months}, refs: map[string]bool{}}
 		s.enrolled[course] = e
-		m.owe(o, "enrollment.created", "enrolment %d", e.id)
+		m.owe(o, "enrollment.created", "enrollment %d", e.id)
 		e.remember(o.Ref)
 		return "created"
 	case e.suspended:
@@ -161,21 +161,21 @@ func (m *model) enrol(o op, s *student, course string) string {
 	case o.Extend && !e.refs[o.Ref]:
 		e.months = append(e.months, o.Months)
 		e.remember(o.Ref)
-		m.owe(o, "enrollment.updated", "enrolment %d", e.id)
+		m.owe(o, "enrollment.updated", "enrollment %d", e.id)
 		return "extended"
 	default:
 		return "unchanged"
 	}
 }
 
-func (e *enrolment) remember(ref string) {
+func (e *enrollment) remember(ref string) {
 	if ref != "" {
 		e.refs[ref] = true
 	}
 }
 
 // end is the last day of access, each grant counted from the end of the one before.
-func (e *enrolment) end(start time.Time) time.Time {
+func (e *enrollment) end(start time.Time) time.Time {
 	for _, n := range e.months {
 		start = addMonths(start, n)
 	}
@@ -196,9 +196,9 @@ func (m *model) suspend(o op) {
 	e := s.enrolled[o.Course]
 	e.suspended = o.Kind == "suspend"
 	if e.suspended {
-		m.owe(o, "enrollment.ended", "enrolment %d", e.id)
+		m.owe(o, "enrollment.ended", "enrollment %d", e.id)
 	} else {
-		m.owe(o, "enrollment.updated", "enrolment %d", e.id)
+		m.owe(o, "enrollment.updated", "enrollment %d", e.id)
 	}
 }
 

@@ -15,7 +15,7 @@ func TestTheModelFollowsTheContract(t *testing.T) {
 		if o.Kind == "" {
 			o.Kind = "provision"
 		}
-		o.Enrolments = map[string]int64{"ielts": 11, "sat": 12}
+		o.Enrollments = map[string]int64{"ielts": 11, "sat": 12}
 		return o
 	}
 	for n, c := range []struct {
@@ -45,10 +45,10 @@ func TestTheModelFollowsTheContract(t *testing.T) {
 	}
 	want := map[event]int{
 		{"alpha", "student.joined", "student 7"}:                        1,
-		{"alpha", "enrollment.created", "enrolment 11"}:                 1,
-		{"alpha", "enrollment.created", "enrolment 12"}:                 1,
-		{"alpha", "enrollment.updated", "enrolment 11"}:                 2,
-		{"alpha", "enrollment.ended", "enrolment 11"}:                   1,
+		{"alpha", "enrollment.created", "enrollment 11"}:                1,
+		{"alpha", "enrollment.created", "enrollment 12"}:                1,
+		{"alpha", "enrollment.updated", "enrollment 11"}:                2,
+		{"alpha", "enrollment.ended", "enrollment 11"}:                  1,
 		{"alpha", "assignment.created", "assignment test-assignment:1"}: 1,
 		{"alpha", "result.final", "result test:s1"}:                     2,
 	}

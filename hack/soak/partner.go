@@ -116,9 +116,9 @@ func (p *partner) provision(ctx context.Context, o op) error {
 	if err != nil {
 		return err
 	}
-	o.User, o.Created, o.Enrolments = got.UserID, got.CreatedUser, map[string]int64{}
+	o.User, o.Created, o.Enrollments = got.UserID, got.CreatedUser, map[string]int64{}
 	for _, e := range got.Enrollments {
-		o.Enrolments[e.CourseType] = e.ID
+		o.Enrollments[e.CourseType] = e.ID
 		o.Actions = append(o.Actions, e.Action)
 	}
 	return p.accepted(p.model, o, a)
@@ -143,12 +143,12 @@ func (p *partner) lookUp(ctx context.Context, email string, s *student) error {
 	}
 	p.report.accepted("look-up")
 	if len(got.Enrollments) != len(s.enrolled) || got.Student.UserID != s.user {
-		p.report.find("%s is user %d with %d enrolments, the model has %d with %d", email, got.Student.UserID, len(got.Enrollments), s.user, len(s.enrolled))
+		p.report.find("%s is user %d with %d enrollments, the model has %d with %d", email, got.Student.UserID, len(got.Enrollments), s.user, len(s.enrolled))
 	}
 	for _, e := range got.Enrollments {
 		held, status := s.enrolled[e.Type], "active"
 		if held == nil || held.id != e.ID {
-			p.report.find("%s has enrolment %d in %s, the model %+v", email, e.ID, e.Type, held)
+			p.report.find("%s has enrollment %d in %s, the model %+v", email, e.ID, e.Type, held)
 			continue
 		}
 		if held.suspended {

@@ -21,10 +21,10 @@ type supervisor struct {
 	site
 	out *progress
 
-	mu        sync.Mutex
-	processes []*stack.Program // those that run, in the order of their start
-	stops     []func() error   // of all parts, in the same order
-	keepers   sync.WaitGroup
+	mu         sync.Mutex
+	processes  []*stack.Program // those that run, in the order of their start
+	stops      []func() error   // of all parts, in the same order
+	supervised sync.WaitGroup
 }
 
 // A step starts one of the parts.
@@ -71,7 +71,7 @@ func (s site) up(ctx context.Context, out *progress, ready func()) error {
 		v.out.printf("\nStopping.\n")
 	}
 	release()
-	v.keepers.Wait()
+	v.supervised.Wait()
 	return errors.Join(err, v.stopAll())
 }
 
@@ -274,7 +274,7 @@ func (v *supervisor) keep(ctx context.Context, p *stack.Program, start func(cont
 	v.stops = append(v.stops, p.Stop)
 	v.mu.Unlock()
 	v.complain(v.record())
-	v.keepers.Go(func() {
+	v.supervised.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():

@@ -18,8 +18,8 @@ func (e *Env) ImportRosters(t testing.TB) {
 	importer := &rosterimport.Importer{DB: e.DB, Clock: e.Now, Zone: time.UTC, Log: slog.New(slog.NewJSONHandler(e.Log, nil))}
 	run(t, func(ctx context.Context) error {
 		pg.Listen(ctx, e.DB, func(pg.Notification) {
-			owed, err := outbox.Claim(ctx, e.DB, task.RosterRun, e.Now(), time.Hour, 10)
-			for _, o := range owed {
+			claimed, err := outbox.Claim(ctx, e.DB, task.RosterRun, e.Now(), time.Hour, 10)
+			for _, o := range claimed {
 				if err := importer.Run(ctx, task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil && ctx.Err() == nil {
 					t.Errorf("roster run %d: %v", o.Subject, err)
 				}

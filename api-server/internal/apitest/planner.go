@@ -15,18 +15,18 @@ import (
 // owed, then the pass over the plans whose day has begun.
 func (e *Env) DecidePlans(t testing.TB) {
 	t.Helper()
-	office := &testplan.Office{DB: e.DB, Mail: email.Desk{Box: e.Box}, Clock: e.Now, Log: slog.New(slog.NewJSONHandler(e.Log, nil)),
+	service := &testplan.Service{DB: e.DB, Mail: email.Service{Box: e.Box}, Clock: e.Now, Log: slog.New(slog.NewJSONHandler(e.Log, nil)),
 		Zone: time.UTC, PublicURL: PublicURL}
-	owed, err := outbox.Claim(t.Context(), e.DB, task.PlanStep, e.Now(), time.Hour, 1000)
+	claimed, err := outbox.Claim(t.Context(), e.DB, task.PlanStep, e.Now(), time.Hour, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range owed {
-		if err := office.Step(t.Context(), task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil {
+	for _, o := range claimed {
+		if err := service.Step(t.Context(), task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := office.Sweep(t.Context()); err != nil {
+	if _, err := service.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 type auditPage struct {
 	frame
-	Deeds []org.Deed
-	Older int64 // where the next page begins; 0: there is none
+	Entries []org.AuditEntry
+	Older   int64 // where the next page begins; 0: there is none
 }
 
 func (s *Server) showAudit(w http.ResponseWriter, r *http.Request) error {
@@ -22,13 +22,13 @@ func (s *Server) showAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || before < 0 {
 		before = 0 // the latest
 	}
-	deeds, err := org.Deeds(r.Context(), s.DB, f.Here.Organization, before)
+	entries, err := org.AuditEntries(r.Context(), s.DB, f.Here.Organization, before)
 	if err != nil {
 		return err
 	}
-	p := auditPage{frame: f, Deeds: deeds}
-	if len(deeds) == org.AuditPage {
-		p.Older = deeds[len(deeds)-1].ID
+	p := auditPage{frame: f, Entries: entries}
+	if len(entries) == org.AuditPage {
+		p.Older = entries[len(entries)-1].ID
 	}
 	return show(w, http.StatusOK, "audit.html", p)
 }

@@ -40,7 +40,7 @@ type Server struct {
 	PublicURL string
 	Sessions  *signin.Sessions
 	Keys      *org.Keyring
-	Webhooks  webhook.Keeper
+	Webhooks  webhook.Service
 	Rosters   *pg.Watch // running
 }
 
@@ -115,7 +115,7 @@ func (s *Server) frame(r *http.Request, section, title string) (frame, error) {
 
 // frameFor is frame for pages that people with one of the roles may open.
 func (s *Server) frameFor(roles []org.Role, r *http.Request, section, title string) (frame, error) {
-	p := signin.Visitor(r.Context())
+	p := signin.SignedIn(r.Context())
 	here, err := p.Of(edge.Param(r, "slug"), roles...)
 	if err != nil {
 		return frame{}, err
@@ -135,7 +135,7 @@ func (s *Server) frameFor(roles []org.Role, r *http.Request, section, title stri
 // audit writes down what the visitor has just done.
 func (s *Server) audit(r *http.Request, f frame, action, target string) error {
 	return org.Audit(r.Context(), s.DB, f.Here.Organization, f.Person.ID,
-		org.Deed{Actor: string(f.Person.Email), Action: action, Target: target, At: s.Clock()})
+		org.AuditEntry{Actor: string(f.Person.Email), Action: action, Target: target, At: s.Clock()})
 }
 
 // back leads to a page of the organization with a sentence to show there.
@@ -147,7 +147,7 @@ func (s *Server) back(w http.ResponseWriter, r *http.Request, f frame, path, not
 
 // showStart leads to the organization, or lets the person choose.
 func (s *Server) showStart(w http.ResponseWriter, r *http.Request) error {
-	p := signin.Visitor(r.Context())
+	p := signin.SignedIn(r.Context())
 	mine := p.StaffOf(staff...)
 	if len(mine) == 1 {
 		http.Redirect(w, r, "/console/"+mine[0].Slug+"/", http.StatusSeeOther)
@@ -185,8 +185,8 @@ var functions = template.FuncMap{
 	},
 	"exam":        func(name string) string { scale, _ := catalog.ScaleOf(name); return scale.Label }, // plans are for exams with a scale alone
 	"text":        func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
-	"told":        told,
-	"toldOfClass": toldOfClass,
+	"told":        described,
+	"toldOfClass": classChangeText,
 	"words":       func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 }
 

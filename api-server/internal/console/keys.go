@@ -85,7 +85,7 @@ func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {
 		if key, err = org.RevokeKey(r.Context(), tx, f.Here.Organization, which, s.Clock()); err != nil {
 			return err
 		}
-		return org.Audit(r.Context(), tx, f.Here.Organization, f.Person.ID, org.Deed{Actor: string(f.Person.Email),
+		return org.Audit(r.Context(), tx, f.Here.Organization, f.Person.ID, org.AuditEntry{Actor: string(f.Person.Email),
 			Action: "revoked API key", Target: key.Name + " (" + key.Prefix + "…)", At: s.Clock()})
 	})
 	if err != nil {

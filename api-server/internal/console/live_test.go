@@ -78,13 +78,13 @@ func (s *site) record(t *testing.T, n int) {
 // recovery claims the recovery that is owed, and gives what does a step of it.
 func (s *site) recovery(t *testing.T) (step func()) {
 	t.Helper()
-	owed, err := outbox.Claim(t.Context(), s.DB, task.WebhookRecover, s.Now(), time.Minute, 1)
-	if err != nil || len(owed) != 1 {
-		t.Fatalf("%d recoveries are owed (%v)", len(owed), err)
+	claimed, err := outbox.Claim(t.Context(), s.DB, task.WebhookRecover, s.Now(), time.Minute, 1)
+	if err != nil || len(claimed) != 1 {
+		t.Fatalf("%d recoveries are owed (%v)", len(claimed), err)
 	}
 	return func() {
 		t.Helper()
-		if err := journal.Step(t.Context(), s.DB, task.Outbox{Task: owed[0].ID, Claim: owed[0].Claim}, s.Now()); err != nil {
+		if err := journal.Step(t.Context(), s.DB, task.Outbox{Task: claimed[0].ID, Claim: claimed[0].Claim}, s.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

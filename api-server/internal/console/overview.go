@@ -13,13 +13,13 @@ type overviewPage struct {
 	Search      string // of the form
 	WorkingKeys int
 	Endpoints   []webhook.Endpoint
-	Deeds       []org.Deed
+	Entries     []org.AuditEntry
 	Waiting     []roster.Run // for a decision
 	Running     []runningRun
 }
 
-// recentDeeds is how many deeds the overview shows.
-const recentDeeds = 5
+// recentEntries is how many deeds the overview shows.
+const recentEntries = 5
 
 func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.frameFor(staff, r, "overview", "Overview")
@@ -46,9 +46,9 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 	if p.Endpoints, err = s.Webhooks.List(r.Context(), f.Here.Organization); err != nil {
 		return err
 	}
-	if p.Deeds, err = org.Deeds(r.Context(), s.DB, f.Here.Organization, 0); err != nil {
+	if p.Entries, err = org.AuditEntries(r.Context(), s.DB, f.Here.Organization, 0); err != nil {
 		return err
 	}
-	p.Deeds = p.Deeds[:min(len(p.Deeds), recentDeeds)]
+	p.Entries = p.Entries[:min(len(p.Entries), recentEntries)]
 	return show(w, http.StatusOK, "overview.html", p)
 }

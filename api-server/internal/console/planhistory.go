@@ -17,7 +17,7 @@ type planEntry struct {
 }
 
 func newPlanEntry(e plan.Entry) planEntry {
-	shown := planEntry{At: e.At, Who: e.Actor, What: tell(e)}
+	shown := planEntry{At: e.At, Who: e.Actor, What: describe(e)}
 	switch e.Actor {
 	case plan.ActorSchedule:
 		shown.Who = "the schedule"
@@ -29,12 +29,12 @@ func newPlanEntry(e plan.Entry) planEntry {
 	return shown
 }
 
-// tell says what happened. An event that a later version of the program wrote is shown by
+// describe says what happened. An event that a later version of the program wrote is shown by
 // its name.
-func tell(e plan.Entry) string {
+func describe(e plan.Entry) string {
 	d := detail(e.Detail)
 	if name, about := strings.CutPrefix(e.Event, "test_"); about && d.has("slot") {
-		return d.tellTest(name)
+		return d.describeTest(name)
 	}
 	switch e.Event {
 	case "created":
@@ -97,7 +97,7 @@ var testWords = map[string]string{
 	"held": "saw {test} handed in; its result is under review", "finished": "counted {test}: {score}",
 }
 
-func (d detail) tellTest(what string) string {
+func (d detail) describeTest(what string) string {
 	words, known := testWords[what]
 	if !known {
 		words = what + " {test}"

@@ -137,8 +137,8 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	return show(w, http.StatusOK, "run.html", p)
 }
 
-// told says in words what a change does.
-func told(c roster.Change) string {
+// described says in words what a change does.
+func described(c roster.Change) string {
 	var words []string
 	say := func(when bool, text string) {
 		if when {
@@ -161,8 +161,8 @@ func told(c roster.Change) string {
 	return strings.Join(words, "; ")
 }
 
-// toldOfClass says in words what a change of a class does.
-func toldOfClass(c roster.ClassChange) string {
+// classChangeText says in words what a change of a class does.
+func classChangeText(c roster.ClassChange) string {
 	switch c.Action {
 	case roster.CreateClass:
 		return "a new class, " + c.Name
@@ -223,7 +223,7 @@ func (s *Server) undoRun(w http.ResponseWriter, r *http.Request) error {
 const runPatience = 2 * time.Second
 
 // decide does what the visitor decided and shows the run that it led to.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, deed string, do func(context.Context, *pg.Tx, roster.Run, string) (id.RosterRun, error)) error {
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, entry string, do func(context.Context, *pg.Tx, roster.Run, string) (id.RosterRun, error)) error {
 	ctx := r.Context()
 	f, run, err := s.run(r)
 	if err != nil {
@@ -237,7 +237,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, deed string, do 
 	if err != nil {
 		return err
 	}
-	if err := s.audit(r, f, deed, formatID(run.ID)); err != nil {
+	if err := s.audit(r, f, entry, formatID(run.ID)); err != nil {
 		return err
 	}
 	done, err := roster.Await(ctx, s.DB, s.Rosters, run.Organization, next, runPatience)

@@ -43,8 +43,8 @@ func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 	}
 	said := r.URL.Query()
 	p := studentsPage{frame: f, Search: searchText(said.Get("q"))}
-	after := directory.ParsePlace(said.Get("after"))
-	if p.Search != "" && after == (directory.Place{}) {
+	after := directory.ParsePosition(said.Get("after"))
+	if p.Search != "" && after == (directory.Position{}) {
 		if p.People, err = s.byExternalID(r.Context(), f.Here.Organization, p.Search); err != nil {
 			return err
 		}
@@ -89,15 +89,15 @@ type studentPage struct {
 	Plans       []plan.Line
 	Results     []result.Listed
 	Assignments []assignment.Listed
-	Events      []journal.Told // for managers, as are the mails
+	Events      []journal.StudentEvent // for managers, as are the mails
 	Mails       []email.Sending
 	Now         time.Time
 }
 
 type studentCourse struct {
-	course.Enrolment
-	Standing course.Standing
-	Target   string // "" for none
+	course.Enrollment
+	Status course.EnrollmentStatus
+	Target string // "" for none
 }
 
 // showStudent shows a student of the organization, and of the student what the organization
@@ -112,13 +112,13 @@ func (s *Server) showStudent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := studentPage{frame: f, Now: s.Clock()}
-	if p.Student, err = student.Resolve(r.Context(), s.DB, f.Here.Organization, student.Who{User: which}); err != nil {
+	if p.Student, err = student.Resolve(r.Context(), s.DB, f.Here.Organization, student.Ref{User: which}); err != nil {
 		return err
 	}
 	p.Title = p.Student.FirstName + " " + p.Student.LastName
 	reads := []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork}
 	if f.Manages {
-		reads = append(reads, s.readTold)
+		reads = append(reads, s.readStudentEvents)
 	}
 	for _, read := range reads {
 		if err := read(r.Context(), &p); err != nil {
@@ -144,7 +144,7 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 	if err != nil {
 		return err
 	}
-	ids := make([]id.Enrolment, len(held))
+	ids := make([]id.Enrollment, len(held))
 	for i, e := range held {
 		ids[i] = e.ID
 	}
@@ -154,7 +154,7 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 	}
 	today := clock.DateIn(p.Now, s.Zone)
 	for _, e := range held {
-		c := studentCourse{Enrolment: e, Standing: e.Standing(today)}
+		c := studentCourse{Enrollment: e, Status: e.Status(today)}
 		if g := goals[e.ID]; g.HasTarget {
 			c.Target = g.TargetScore.String()
 		}
@@ -172,8 +172,8 @@ func (s *Server) readWork(ctx context.Context, p *studentPage) (err error) {
 	return err
 }
 
-func (s *Server) readTold(ctx context.Context, p *studentPage) (err error) {
-	if p.Events, err = journal.AboutStudent(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown); err != nil {
+func (s *Server) readStudentEvents(ctx context.Context, p *studentPage) (err error) {
+	if p.Events, err = journal.StudentEvents(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown); err != nil {
 		return err
 	}
 	p.Mails, err = email.OfStudent(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown)

@@ -15,34 +15,34 @@ var (
 		"too many requests of this kind, or of this organization, at once; send the same request again after the time in Retry-After")
 )
 
-// place is a request's among all that are in flight.
-type place struct {
+// slot is a request's among all that are in flight.
+type slot struct {
 	options Options
 	places  chan struct{}
 	taken   bool
 }
 
-type placeKey struct{}
+type slotKey struct{}
 
 // limitInFlight refuses what would only wait: a caller that is told to come back is
 // served sooner than one in a queue that grows.
 func limitInFlight(o Options) func(http.Handler) http.Handler {
-	places := make(chan struct{}, max(o.InFlight, 1))
+	slots := make(chan struct{}, max(o.InFlight, 1))
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			p := &place{options: o, places: places}
+			p := &slot{options: o, places: slots}
 			if !p.take() {
 				o.fail(w, r, errBusy)
 				return
 			}
 			defer p.giveBack()
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), placeKey{}, p)))
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), slotKey{}, p)))
 		})
 	}
 }
 
 // take takes the place, or counts that there is none.
-func (p *place) take() bool {
+func (p *slot) take() bool {
 	select {
 	case p.places <- struct{}{}:
 		p.taken = true
@@ -52,14 +52,14 @@ func (p *place) take() bool {
 	return p.taken
 }
 
-func (p *place) giveBack() {
+func (p *slot) giveBack() {
 	if p.taken {
 		p.taken = false
 		<-p.places
 	}
 }
 
-func (p *place) refused(limit string) {
+func (p *slot) refused(limit string) {
 	p.options.Metrics.refused.WithLabelValues(p.options.API, limit).Inc()
 }
 
@@ -71,7 +71,7 @@ func Enter(r *http.Request, shares *limit.Shares, of id.Organization) (leave fun
 	if ok {
 		return leave, nil
 	}
-	p, _ := r.Context().Value(placeKey{}).(*place)
+	p, _ := r.Context().Value(slotKey{}).(*slot)
 	if p == nil {
 		panic("edge: a request that is not of NewRouter")
 	}

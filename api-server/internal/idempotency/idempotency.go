@@ -37,8 +37,8 @@ const (
 	Replayed = "Idempotency-Replayed"
 )
 
-// Keeper keeps first answers.
-type Keeper struct {
+// Middleware keeps first answers.
+type Middleware struct {
 	DB  *pg.DB
 	Box *seal.Box
 	// Organization is whom the request speaks for: keys of two organizations never meet.
@@ -60,7 +60,7 @@ var (
 )
 
 // Middleware does it for the POST requests of next.
-func (k *Keeper) Middleware(next http.Handler) http.Handler {
+func (k *Middleware) Middleware(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		key := r.Header.Get(Header)
 		if key == "" || r.Method != http.MethodPost {
@@ -113,7 +113,7 @@ func fingerprint(r *http.Request) (request []byte, whole bool, err error) {
 }
 
 // once works on the request if nobody did, and else answers as the first time.
-func (k *Keeper) once(w http.ResponseWriter, r *http.Request, next http.Handler, a replay.Attempt) error {
+func (k *Middleware) once(w http.ResponseWriter, r *http.Request, next http.Handler, a replay.Attempt) error {
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
@@ -140,7 +140,7 @@ func (k *Keeper) once(w http.ResponseWriter, r *http.Request, next http.Handler,
 	}
 }
 
-func (k *Keeper) replay(w http.ResponseWriter, r *http.Request, a replay.Attempt, found replay.Found) error {
+func (k *Middleware) replay(w http.ResponseWriter, r *http.Request, a replay.Attempt, found replay.Found) error {
 	body, err := k.Box.Open(r.Context(), found.Sealed, place(a))
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (k *Keeper) replay(w http.ResponseWriter, r *http.Request, a replay.Attempt
 }
 
 // work lets next answer, and keeps the answer.
-func (k *Keeper) work(w http.ResponseWriter, r *http.Request, next http.Handler, a replay.Attempt) error {
+func (k *Middleware) work(w http.ResponseWriter, r *http.Request, next http.Handler, a replay.Attempt) error {
 	stop := k.live(r.Context(), a)
 	copied := &copier{ResponseWriter: w}
 	settled := false
@@ -185,7 +185,7 @@ func (k *Keeper) work(w http.ResponseWriter, r *http.Request, next http.Handler,
 }
 
 // live says again and again that the work goes on, until stop.
-func (k *Keeper) live(ctx context.Context, a replay.Attempt) (stop func()) {
+func (k *Middleware) live(ctx context.Context, a replay.Attempt) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -205,7 +205,7 @@ func (k *Keeper) live(ctx context.Context, a replay.Attempt) (stop func()) {
 }
 
 // drop lets the next request with the key begin anew.
-func (k *Keeper) drop(ctx context.Context, a replay.Attempt) {
+func (k *Middleware) drop(ctx context.Context, a replay.Attempt) {
 	ctx, cancel := settling(ctx)
 	defer cancel()
 	if err := replay.Release(ctx, k.DB, a); err != nil {

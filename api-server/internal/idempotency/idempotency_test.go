@@ -18,7 +18,7 @@ import (
 // answer has the password that was generated.
 func TestTheAnswerToAClientThatHungUpIsKept(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newMiddleware(t)
 	times := 0
 	ask := func(ctx context.Context, hangUp func()) *httptest.ResponseRecorder {
 		answer := httptest.NewRecorder()
@@ -40,7 +40,7 @@ func TestTheAnswerToAClientThatHungUpIsKept(t *testing.T) {
 // Work that was given up with the client has no answer that a repeat could get.
 func TestWorkThatWasGivenUpIsDoneAnew(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newMiddleware(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	k.Middleware(edge.Handle(func(_ http.ResponseWriter, r *http.Request) error {
 		cancel()
@@ -61,7 +61,7 @@ func request(ctx context.Context) *http.Request {
 	return r
 }
 
-func newKeeper(t *testing.T) *idempotency.Keeper {
+func newMiddleware(t *testing.T) *idempotency.Middleware {
 	t.Helper()
 	box := sealtest.New(t)
 	db := pgtest.New(t)
@@ -70,5 +70,5 @@ func newKeeper(t *testing.T) *idempotency.Keeper {
 		VALUES ('o', 'O', true, 6, 7, 2, 10, true, 7, now(), now())`); err != nil {
 		t.Fatal(err)
 	}
-	return &idempotency.Keeper{DB: db, Box: box, Organization: func(*http.Request) id.Organization { return 1 }}
+	return &idempotency.Middleware{DB: db, Box: box, Organization: func(*http.Request) id.Organization { return 1 }}
 }

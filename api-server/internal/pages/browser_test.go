@@ -13,12 +13,12 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 	b := browsertest.Open(t)
 	s := open(t)
 	s.north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts, toefl"}`).Want(t, 200)
-	s.exec(t, `UPDATE enrolments SET state = 'suspended' WHERE course_id = (SELECT id FROM courses WHERE course_type = 'toefl')`)
+	s.exec(t, `UPDATE enrollments SET state = 'suspended' WHERE course_id = (SELECT id FROM courses WHERE course_type = 'toefl')`)
 	link, err := url.Parse(s.link)
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func(name string) {
+	snapshot := func(name string) {
 		t.Helper()
 		b.Screenshot(name)
 		b.Accessible(name)
@@ -26,27 +26,27 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 	b.Size(1000, 800)
 	b.Visit(s.url + link.Path)
 	b.AwaitHeading("Set your password")
-	look("set-password")
+	snapshot("set-password")
 	b.Type("#password", password)
 	b.Type("#again", password+"x")
 	b.Press("Set password")
 	if text := b.TextOf(".fault"); !strings.Contains(text, "not the same") {
 		t.Errorf("fault %q", text)
 	}
-	look("set-password-refused")
+	snapshot("set-password-refused")
 	b.Type("#password", password)
 	b.Type("#again", password)
 	b.Press("Set password")
 	b.AwaitHeading("Your password is set")
-	look("password-set")
+	snapshot("password-set")
 	b.Press("Sign in")
 	b.AwaitHeading("Sign in")
-	look("sign-in")
+	snapshot("sign-in")
 	b.Type("#name", "ana@institute.org")
 	b.Type("#password", "wrong")
 	b.Press("Sign in")
 	b.Await(".fault")
-	look("sign-in-refused")
+	snapshot("sign-in-refused")
 	b.Type("#password", password)
 	b.Press("Sign in")
 	b.AwaitHeading("My courses")
@@ -56,7 +56,7 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, courses)
 		}
 	}
-	look("my-courses")
+	snapshot("my-courses")
 	b.Size(390, 800)
 	b.Screenshot("my-courses-phone")
 	if b.WiderThanWindow() {
@@ -66,7 +66,7 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 	b.Screenshot("my-courses-dark")
 	b.Press("Change password")
 	b.AwaitHeading("Choose your own password")
-	look("change-password")
+	snapshot("change-password")
 	b.Back()
 	b.AwaitHeading("My courses")
 	b.Press("Sign out")
@@ -78,7 +78,7 @@ func TestAStudentsWayInABrowser(t *testing.T) {
 	}
 	b.Visit(s.url + link.Path)
 	b.AwaitHeading("This link cannot be used any more")
-	look("link-over")
+	snapshot("link-over")
 }
 
 func TestAResultInABrowser(t *testing.T) {

@@ -44,7 +44,7 @@ type courseLine struct {
 }
 
 func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
-	p := signin.Visitor(r.Context())
+	p := signin.SignedIn(r.Context())
 	if p.MustChangePassword {
 		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
 		return nil
@@ -102,7 +102,7 @@ func newWork(a assignment.Listed, now time.Time, zone *time.Location) workLine {
 }
 
 // newGroup leaves out an organization that the person has left with nothing to show.
-func newGroup(b org.Belonging, held []course.Enrolment, today clock.Date) (courseGroup, bool) {
+func newGroup(b org.Belonging, held []course.Enrollment, today clock.Date) (courseGroup, bool) {
 	g := courseGroup{Organization: b.Name}
 	if b.Role.Staff() {
 		g.Role = string(b.Role)
@@ -113,25 +113,25 @@ func newGroup(b org.Belonging, held []course.Enrolment, today clock.Date) (cours
 	return g, b.Status == org.MemberActive || len(held) > 0
 }
 
-func newLine(e course.Enrolment, today clock.Date) courseLine {
+func newLine(e course.Enrollment, today clock.Date) courseLine {
 	l := courseLine{Name: e.Course.Name, Good: e.HasAccess(today)}
 	if e.Course.TypeDisplay != e.Course.Name {
 		l.Type = e.Course.TypeDisplay
 	}
-	switch e.Standing(today) {
-	case course.StandingActive:
+	switch e.Status(today) {
+	case course.EnrollmentActive:
 		l.State, l.Access = "Active", "Access until "+day(e.EndDate)
-	case course.StandingPending:
+	case course.EnrollmentPending:
 		l.State, l.Access = "Starts soon", "Access from "+day(e.StartDate)+" until "+day(e.EndDate)
-	case course.StandingGracePeriod:
+	case course.EnrollmentGracePeriod:
 		l.State, l.Access = "Ending", "Ended on "+day(e.EndDate)+"; you can still use it until "+day(e.GracePeriodEnd)
-	case course.StandingExpired:
+	case course.EnrollmentExpired:
 		l.State, l.Access = "Ended", "Access ended on "+day(e.GracePeriodEnd)
-	case course.StandingSuspended:
+	case course.EnrollmentSuspended:
 		l.State, l.Access = "Paused", "Access is paused; please ask your institute"
-	case course.StandingDropped:
+	case course.EnrollmentDropped:
 		l.State, l.Access = "Left", "You left this course"
-	case course.StandingCompleted:
+	case course.EnrollmentCompleted:
 		l.State, l.Access = "Completed", "You completed this course"
 	}
 	return l

@@ -31,10 +31,10 @@ func (s *site) mailbox(t *testing.T) <-chan string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	office := &reset.Office{DB: s.DB, Mail: email.Desk{Box: s.Box}, Clock: s.Now, PublicURL: s.url}
-	postman := &email.Postman{DB: s.DB, Box: s.Box, Server: to, Zone: time.UTC, Clock: s.Now, Log: slog.New(slog.DiscardHandler),
+	service := &reset.Service{DB: s.DB, Mail: email.Service{Box: s.Box}, Clock: s.Now, PublicURL: s.url}
+	postman := &email.Sender{DB: s.DB, Box: s.Box, Server: to, Zone: time.UTC, Clock: s.Now, Log: slog.New(slog.DiscardHandler),
 		From: netmail.Address{Address: "no-reply@registrar.school"}}
-	work := map[task.Kind]func(context.Context, task.Outbox) error{task.PasswordReset: office.Answer, task.EmailSend: postman.Deliver}
+	work := map[task.Kind]func(context.Context, task.Outbox) error{task.PasswordReset: service.Answer, task.EmailSend: postman.Deliver}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -95,11 +95,11 @@ func TestAskingForALinkTellsNothing(t *testing.T) {
 			t.Errorf("%s is answered in another way:\n%s", address, p.body)
 		}
 	}
-	var asked, owed, links int
+	var asked, claimed, links int
 	err := s.DB.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM password_resets), (SELECT count(*) FROM outbox_tasks WHERE kind = 'email.password_reset'),
-		(SELECT count(*) FROM set_password_tokens WHERE organization_id IS NULL)`).Scan(&asked, &owed, &links)
-	if err != nil || asked != 3 || owed != 3 || links != 0 {
-		t.Errorf("%d requests, %d tasks, %d links, %v", asked, owed, links, err)
+		(SELECT count(*) FROM set_password_tokens WHERE organization_id IS NULL)`).Scan(&asked, &claimed, &links)
+	if err != nil || asked != 3 || claimed != 3 || links != 0 {
+		t.Errorf("%d requests, %d tasks, %d links, %v", asked, claimed, links, err)
 	}
 	for _, wrong := range []string{"", "ana", "ana@", "a b@institute.org"} {
 		if p := b.do(t, "/forgot-password/", ask(wrong)); p.status != 400 || !strings.Contains(p.body, "no email address") {

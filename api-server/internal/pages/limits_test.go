@@ -66,7 +66,7 @@ func TestRefusalsInABrowser(t *testing.T) {
 		}
 	}
 	b.Size(390, 844)
-	look := func(name, text string) {
+	snapshot := func(name, text string) {
 		t.Helper()
 		b.AwaitText(text)
 		if got := b.TextOf("[role=alert]"); !strings.Contains(got, text) {
@@ -82,15 +82,15 @@ func TestRefusalsInABrowser(t *testing.T) {
 	b.Type("#name", "ana@institute.org")
 	b.Type("#password", password)
 	b.Press("Sign in")
-	look("429-sign-in", "Too many tries")
+	snapshot("429-sign-in", "Too many tries")
 	b.Visit(s.url + "/forgot-password/")
 	b.Type("#email", "ana@institute.org")
 	b.Press("Send the link")
-	look("429-forgot-password", "Too many tries")
+	snapshot("429-forgot-password", "Too many tries")
 	b.Fill("#email", "ana@localhost@")
 	b.Value(`document.querySelector("main form").noValidate = true, ""`)
 	b.Press("Send the link")
-	look("400-forgot-password", "This is no email address")
+	snapshot("400-forgot-password", "This is no email address")
 }
 
 func TestSignInWorksWithoutRedis(t *testing.T) {

@@ -30,8 +30,8 @@ type Server struct {
 	Sessions  *signin.Sessions
 	Limits    *limit.Limiter
 	Proxies   limit.Proxies
-	LTI       lti.Keeper
-	Launches  *launch.Desk
+	LTI       lti.Service
+	Launches  *launch.Service
 }
 
 // Routes registers the pages below the public base address.

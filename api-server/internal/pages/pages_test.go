@@ -47,8 +47,8 @@ func openWith(t *testing.T, rdb *redis.Client) *site {
 	sessions := signin.New(s.DB, s.url, pages.Fail)
 	routes.Group(func(r chi.Router) {
 		(&pages.Server{DB: s.DB, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions,
-			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}, LTI: lti.Keeper{DB: s.DB, Box: s.Box},
-			Launches: &launch.Desk{DB: s.DB, Clock: s.Now, Zone: time.UTC}}).Routes(r)
+			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}, LTI: lti.Service{DB: s.DB, Box: s.Box},
+			Launches: &launch.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}}).Routes(r)
 	})
 	routes.Group(guarded(sessions))
 	s.north = s.Organization(t, "north")

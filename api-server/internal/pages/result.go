@@ -42,7 +42,7 @@ type happened struct{ What, When string }
 // showResult shows a result to its student and to the staff of its organization. To others
 // it does not exist.
 func (s *Server) showResult(w http.ResponseWriter, r *http.Request) error {
-	p := signin.Visitor(r.Context())
+	p := signin.SignedIn(r.Context())
 	if p.MustChangePassword {
 		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
 		return nil

@@ -29,21 +29,21 @@ const (
 
 // home is where a student's sign-in leads, desk where one of an organization's staff does.
 const (
-	home = "/my-courses/"
-	desk = "/console/"
+	home    = "/my-courses/"
+	fixture = "/console/"
 )
 
 // homeOf is where a person goes who asked for no page.
 func homeOf(p *signin.Person) string {
 	if len(p.StaffOf()) > 0 {
-		return desk
+		return fixture
 	}
 	return home
 }
 
 // showHome leads from the site's bare address to the page that the person is here for.
 func (s *Server) showHome(w http.ResponseWriter, r *http.Request) error {
-	p := signin.Visitor(r.Context())
+	p := signin.SignedIn(r.Context())
 	if p.MustChangePassword {
 		http.Redirect(w, r, "/change-password/", http.StatusSeeOther)
 		return nil
@@ -127,12 +127,12 @@ type changePage struct {
 }
 
 func (s *Server) showChangePassword(w http.ResponseWriter, r *http.Request) error {
-	return show(w, http.StatusOK, "change-password.html", changePage{Person: signin.Visitor(r.Context())})
+	return show(w, http.StatusOK, "change-password.html", changePage{Person: signin.SignedIn(r.Context())})
 }
 
 func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	page := changePage{Person: signin.Visitor(r.Context())}
+	page := changePage{Person: signin.SignedIn(r.Context())}
 	status, text, err := s.refuseChange(w, r, page.Person.Account)
 	if err != nil {
 		return err

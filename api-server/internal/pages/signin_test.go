@@ -347,7 +347,7 @@ func guarded(sessions *signin.Sessions) func(chi.Router) {
 			_, _ = io.WriteString(w, `<!doctype html><html lang="en"><title>Console</title><h1>Console</h1></html>`)
 		})
 		r.Get("/guarded/{slug}", func(w http.ResponseWriter, r *http.Request) {
-			if _, err := signin.Visitor(r.Context()).Of(chi.URLParam(r, "slug"), org.RoleOwner, org.RoleAdmin); err != nil {
+			if _, err := signin.SignedIn(r.Context()).Of(chi.URLParam(r, "slug"), org.RoleOwner, org.RoleAdmin); err != nil {
 				pages.Fail(w, r, err)
 			}
 		})

@@ -17,7 +17,7 @@ type courseBody struct {
 	CourseType          string        `json:"course_type"`
 	IsDefault           bool          `json:"is_default"`
 	CourseStatus        course.Status `json:"course_status"`
-	OpenForEnrolment    bool          `json:"open_for_enrolment"`
+	OpenForEnrollment   bool          `json:"open_for_enrolment"`
 	IsPerpetual         bool          `json:"is_perpetual"`
 	StartDate           clock.Date    `json:"start_date"`
 	EndDate             clock.Date    `json:"end_date"`
@@ -26,7 +26,7 @@ type courseBody struct {
 }
 
 func courseOf(c course.Course) courseBody {
-	return courseBody{"ok", c.ID, c.Name, c.Type, c.IsDefault, c.Status, c.OpenForEnrolment, c.IsPerpetual,
+	return courseBody{"ok", c.ID, c.Name, c.Type, c.IsDefault, c.Status, c.OpenForEnrollment, c.IsPerpetual,
 		c.StartDate, c.EndDate, orNull(c.DefaultAccessMonths), orNull(c.DefaultAccessWeeks)}
 }
 
@@ -64,7 +64,7 @@ func (s *Server) readDraft(w http.ResponseWriter, r *http.Request) (course.Draft
 	if err := b.Err(); err != nil {
 		return course.Draft{}, err
 	}
-	return p.On(course.Draft{Type: *courseType, OpenForEnrolment: true, StartDate: s.today()}), nil
+	return p.On(course.Draft{Type: *courseType, OpenForEnrollment: true, StartDate: s.today()}), nil
 }
 
 func set[T any](to, from *T) {
@@ -105,7 +105,7 @@ func (s *Server) changeCourse(w http.ResponseWriter, r *http.Request) error {
 func readCourse(b *edge.Body) course.Patch {
 	p := course.Patch{
 		Name:                b.Text("name", 200),
-		OpenForEnrolment:    b.Bool("open_for_enrolment"),
+		OpenForEnrollment:   b.Bool("open_for_enrolment"),
 		IsPerpetual:         b.Bool("is_perpetual"),
 		StartDate:           b.Date("start_date"),
 		EndDate:             b.Date("end_date"),

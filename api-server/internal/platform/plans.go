@@ -22,7 +22,7 @@ type planBody struct {
 	ID           id.Plan         `json:"id"`
 	UserID       id.User         `json:"user_id"`
 	CourseID     id.Course       `json:"course_id"`
-	EnrollmentID id.Enrolment    `json:"enrollment_id"`
+	EnrollmentID id.Enrollment   `json:"enrollment_id"`
 	TargetScore  decimal.Number  `json:"target_score"`
 	ExamDate     clock.Date      `json:"exam_date"`
 	Plan         *wire.TestPlan  `json:"test_plan"` // its status may be closed
@@ -60,7 +60,7 @@ const historyShown = 50
 
 func (s *Server) showPlan(r *http.Request, l testplan.Listed) (planBody, error) {
 	p := l.Plan
-	b := planBody{ID: p.ID, UserID: p.User, CourseID: p.Course, EnrollmentID: p.Enrolment, TargetScore: p.Goal.TargetScore,
+	b := planBody{ID: p.ID, UserID: p.User, CourseID: p.Course, EnrollmentID: p.Enrollment, TargetScore: p.Goal.TargetScore,
 		ExamDate: p.Goal.ExamDate, Plan: testplan.ShowPlan(p, l.Slots), Tests: make([]planTestBody, len(l.Slots)), History: []planEntryBody{}}
 	if o := p.Official; o != nil {
 		b.Official = &officialBody{o.Score, o.Sections, o.On}

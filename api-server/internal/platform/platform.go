@@ -19,8 +19,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -36,11 +36,11 @@ type Server struct {
 	Keys  *org.Keyring
 	Key   string // PLATFORM_KEY
 
-	Webhooks webhook.Keeper
+	Webhooks webhook.Service
 	Cursors  *page.Cursors
-	LTI      lti.Keeper
-	Work     *finalize.Desk
-	Plans    *testplan.Office
+	LTI      lti.Service
+	Work     *work.Service
+	Plans    *testplan.Service
 	Activity *prometheus.CounterVec // of ActivityCounter
 
 	Rosters   *pg.Watch // running
@@ -65,7 +65,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/rotate-secret", edge.Handle(s.rotateSecret))
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/send-test", edge.Handle(s.sendTest))
 	r.Post("/organizations/{slug}/webhook-endpoints/{id}/turn-on", edge.Handle(s.turnOn))
-	r.Patch("/organizations/{slug}/enrollments/{id}", edge.Handle(s.changeEnrolment))
+	r.Patch("/organizations/{slug}/enrollments/{id}", edge.Handle(s.changeEnrollment))
 	r.Patch("/organizations/{slug}/members/{user_id}", edge.Handle(s.changeMember))
 	r.Delete("/organizations/{slug}/members/{user_id}", edge.Handle(s.removeMember))
 	r.Post("/sign-ins", edge.Handle(s.noteSignIn))

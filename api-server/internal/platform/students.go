@@ -8,33 +8,33 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
-	"github.com/registrar-dev/registrar/internal/flow/standing"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-func (s *Server) standing() *standing.Office {
-	return &standing.Office{DB: s.DB, Clock: s.Clock, Zone: s.Zone}
+func (s *Server) enrollments() *enrollment.Service {
+	return &enrollment.Service{DB: s.DB, Clock: s.Clock, Zone: s.Zone}
 }
 
-// enrolmentBody has the enrolment's status under a name of its own, beside the answer's.
-type enrolmentBody struct {
-	Status           string          `json:"status"`
-	EnrollmentID     id.Enrolment    `json:"enrollment_id"`
-	Student          wire.Person     `json:"student"`
-	CourseID         id.Course       `json:"course_id"`
-	CourseName       string          `json:"course_name"`
-	CourseType       string          `json:"course_type"`
-	State            course.State    `json:"state"`
-	EnrollmentStatus course.Standing `json:"enrollment_status"`
-	StartDate        clock.Date      `json:"start_date"`
-	EndDate          clock.Date      `json:"end_date"`
-	GracePeriodEnd   clock.Date      `json:"grace_period_end"`
-	HasAccess        bool            `json:"has_access"`
+// enrollmentBody has the enrollment's status under a name of its own, beside the answer's.
+type enrollmentBody struct {
+	Status           string                  `json:"status"`
+	EnrollmentID     id.Enrollment           `json:"enrollment_id"`
+	Student          wire.Person             `json:"student"`
+	CourseID         id.Course               `json:"course_id"`
+	CourseName       string                  `json:"course_name"`
+	CourseType       string                  `json:"course_type"`
+	State            course.State            `json:"state"`
+	EnrollmentStatus course.EnrollmentStatus `json:"enrollment_status"`
+	StartDate        clock.Date              `json:"start_date"`
+	EndDate          clock.Date              `json:"end_date"`
+	GracePeriodEnd   clock.Date              `json:"grace_period_end"`
+	HasAccess        bool                    `json:"has_access"`
 }
 
-func (s *Server) changeEnrolment(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) changeEnrollment(w http.ResponseWriter, r *http.Request) error {
 	change, err := readChange(w, r)
 	if err != nil {
 		return err
@@ -43,15 +43,15 @@ func (s *Server) changeEnrolment(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	which, err := edge.IDParam[id.Enrolment](r, "id")
+	which, err := edge.IDParam[id.Enrollment](r, "id")
 	if err != nil {
 		return err
 	}
-	e, err := s.standing().ChangeEnrolment(r.Context(), o, which, change)
+	e, err := s.enrollments().ChangeEnrollment(r.Context(), o, which, change)
 	if err != nil {
 		return err
 	}
-	return edge.JSON(w, http.StatusOK, enrolmentBody{"ok", e.EnrollmentID, e.Student, e.CourseID, e.CourseName, e.CourseType, e.State,
+	return edge.JSON(w, http.StatusOK, enrollmentBody{"ok", e.EnrollmentID, e.Student, e.CourseID, e.CourseName, e.CourseType, e.State,
 		e.Status, e.StartDate, e.EndDate, e.GracePeriodEnd, e.HasAccess})
 }
 
@@ -88,7 +88,7 @@ func (s *Server) changeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.standing().SetMember(r.Context(), o.ID, user, org.MemberStatus(*status))
+	m, err := s.enrollments().SetMember(r.Context(), o.ID, user, org.MemberStatus(*status))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.standing().RemoveMember(r.Context(), o.ID, user); err != nil {
+	if err := s.enrollments().RemoveMember(r.Context(), o.ID, user); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {

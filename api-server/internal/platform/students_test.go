@@ -19,11 +19,11 @@ func TestAdministratorsChangeWhatStudentsHave(t *testing.T) {
 		}
 	}
 	north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`).Want(t, 201).Into(t, &made)
-	enrolment := fmt.Sprintf("enrollments/%d", made.Enrollments[0].ID)
-	e.Platform.Patch(t, "organizations/north/"+enrolment, `{"state": "suspended", "end_date": "2027-03-31"}`).Want(t, 200).Golden(t, "enrolment-changed")
-	e.Platform.Patch(t, "organizations/north/"+enrolment, `{"end_date": "2020-03-31"}`).WantFault(t, 400, "invalid", "end_date")
-	e.Platform.Patch(t, "organizations/north/"+enrolment, `{"state": "paused"}`).WantFault(t, 400, "not_a_choice", "state")
-	e.Platform.Patch(t, "organizations/south/"+enrolment, `{"state": "running"}`).WantFault(t, 404, "not_found", "")
+	enrollment := fmt.Sprintf("enrollments/%d", made.Enrollments[0].ID)
+	e.Platform.Patch(t, "organizations/north/"+enrollment, `{"state": "suspended", "end_date": "2027-03-31"}`).Want(t, 200).Golden(t, "enrollment-changed")
+	e.Platform.Patch(t, "organizations/north/"+enrollment, `{"end_date": "2020-03-31"}`).WantFault(t, 400, "invalid", "end_date")
+	e.Platform.Patch(t, "organizations/north/"+enrollment, `{"state": "paused"}`).WantFault(t, 400, "not_a_choice", "state")
+	e.Platform.Patch(t, "organizations/south/"+enrollment, `{"state": "running"}`).WantFault(t, 404, "not_found", "")
 	again := north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`).Want(t, 200).Object(t)
 	if entry := again["enrollments"].([]any)[0].(map[string]any); entry["action"] != "skipped" || entry["skipped_reason"] != "suspended" {
 		t.Errorf("entry = %v", entry)

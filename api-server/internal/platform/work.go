@@ -10,7 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/result"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -45,7 +45,7 @@ type workBody struct {
 	SafeExamBrowser bool `json:"safe_exam_browser"`
 }
 
-func workOf(o finalize.Outcome) workBody {
+func workOf(o work.Outcome) workBody {
 	r := o.Result
 	b := workBody{Status: "ok", ResultID: r.Ref, Kind: r.Kind, UserID: r.User, ItemID: r.Item, Attempt: r.Attempt, State: r.State,
 		Final: r.State.Final(), StartedAt: stampOf(r.StartedAt), CompletedAt: stampOf(r.CompletedAt), ReleasedAt: stampOf(r.ReleasedAt),
@@ -63,7 +63,7 @@ func workOf(o finalize.Outcome) workBody {
 }
 
 func (s *Server) putTestSession(w http.ResponseWriter, r *http.Request) error {
-	return s.putWork(w, r, func(b *edge.Body) finalize.Record {
+	return s.putWork(w, r, func(b *edge.Body) work.Record {
 		record := readWork(b, catalog.Test)
 		record.Session = edge.Param(r, "session")
 		return record
@@ -71,7 +71,7 @@ func (s *Server) putTestSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) putQuizSubmission(w http.ResponseWriter, r *http.Request) error {
-	return s.putWork(w, r, func(b *edge.Body) finalize.Record {
+	return s.putWork(w, r, func(b *edge.Body) work.Record {
 		record := readWork(b, catalog.Quiz)
 		record.Assignment = edge.Param(r, "assignment")
 		return record
@@ -83,14 +83,14 @@ func (s *Server) putAssessmentSubmission(w http.ResponseWriter, r *http.Request)
 	if err != nil {
 		return err
 	}
-	return s.putWork(w, r, func(b *edge.Body) finalize.Record {
+	return s.putWork(w, r, func(b *edge.Body) work.Record {
 		record := readWork(b, catalog.Assessment)
 		record.Assignment, record.User = edge.Param(r, "assignment"), user
 		return record
 	})
 }
 
-func (s *Server) putWork(w http.ResponseWriter, r *http.Request, read func(*edge.Body) finalize.Record) error {
+func (s *Server) putWork(w http.ResponseWriter, r *http.Request, read func(*edge.Body) work.Record) error {
 	b, err := edge.ReadBody(w, r)
 	if err != nil {
 		return err
@@ -121,8 +121,8 @@ var states = map[catalog.Kind]map[string]result.State{
 
 var stateWords = []string{"started", "submitted", "finished", "held", "released"}
 
-func readWork(b *edge.Body, kind catalog.Kind) finalize.Record {
-	r := finalize.Record{Kind: kind, StartedAt: b.Timestamp("started_at"), CompletedAt: b.Timestamp("completed_at"), ReleasedAt: b.Timestamp("released_at"),
+func readWork(b *edge.Body, kind catalog.Kind) work.Record {
+	r := work.Record{Kind: kind, StartedAt: b.Timestamp("started_at"), CompletedAt: b.Timestamp("completed_at"), ReleasedAt: b.Timestamp("released_at"),
 		Mark: catalog.Mark{Score: b.Number("score"), MaxScore: b.Number("max_score"), Sections: b.Numbers("sections")}}
 	if word := b.Choice("state", stateWords...); word != nil {
 		state, ok := states[kind][*word]
@@ -163,13 +163,13 @@ type workReceipt struct {
 }
 
 type workRecord struct {
-	Index    int             `json:"index"`
-	Outcome  finalize.Status `json:"outcome"`
-	ResultID string          `json:"result_id,omitempty"`
-	Final    bool            `json:"final"`
-	Code     string          `json:"code,omitempty"`
-	Field    string          `json:"field,omitempty"`
-	Error    string          `json:"error,omitempty"`
+	Index    int         `json:"index"`
+	Outcome  work.Status `json:"outcome"`
+	ResultID string      `json:"result_id,omitempty"`
+	Final    bool        `json:"final"`
+	Code     string      `json:"code,omitempty"`
+	Field    string      `json:"field,omitempty"`
+	Error    string      `json:"error,omitempty"`
 }
 
 // postWork takes many records; what is wrong with one is told of that one alone.
@@ -182,7 +182,7 @@ func (s *Server) postWork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	records := make([]finalize.Record, len(bodies))
+	records := make([]work.Record, len(bodies))
 	for i, body := range bodies {
 		records[i] = readRecord(body)
 	}
@@ -194,18 +194,18 @@ func (s *Server) postWork(w http.ResponseWriter, r *http.Request) error {
 	for i, o := range outcomes {
 		receipt.Records[i] = recordOf(i, o)
 		switch o.Status {
-		case finalize.Applied:
+		case work.Applied:
 			receipt.Applied++
-		case finalize.Unchanged:
+		case work.Unchanged:
 			receipt.Unchanged++
-		case finalize.Rejected:
+		case work.Rejected:
 			receipt.Rejected++
 		}
 	}
 	return edge.JSON(w, http.StatusOK, receipt)
 }
 
-func recordOf(index int, o finalize.Outcome) workRecord {
+func recordOf(index int, o work.Outcome) workRecord {
 	r := workRecord{Index: index, Outcome: o.Status, ResultID: o.Result.Ref, Final: o.Result.State.Final()}
 	var f *fault.Error
 	if errors.As(o.Err, &f) {
@@ -215,9 +215,9 @@ func recordOf(index int, o finalize.Outcome) workRecord {
 }
 
 // readRecord reads one of many: its kind, its id, and the fields of that kind's route.
-func readRecord(b *edge.Body) finalize.Record {
+func readRecord(b *edge.Body) work.Record {
 	if f := b.FirstFault(); f != nil {
-		return finalize.Record{Fault: f}
+		return work.Record{Fault: f}
 	}
 	b.Required("kind", "id")
 	kind := catalog.Kind("")
@@ -227,7 +227,7 @@ func readRecord(b *edge.Body) finalize.Record {
 	name := ""
 	set(&name, b.Label("id", 300))
 	if f := b.FirstFault(); f != nil {
-		return finalize.Record{Fault: f}
+		return work.Record{Fault: f}
 	}
 	r := readWork(b, kind)
 	switch kind {

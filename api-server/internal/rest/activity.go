@@ -55,19 +55,19 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 	usual := q.text("from") == ""
 	var begin page.Position
 	if usual { // the cursor of an empty first page, too, says from which day on
-		begin = activity.Place{Date: f.From}.Numbers()
+		begin = activity.Position{Date: f.From}.Numbers()
 	}
 	return paged[activity.Listed]{
-		name: "activity", array: "days", limit: q.limit(1000, 500), course: f.Course, who: q.who(), begin: begin,
+		name: "activity", array: "days", limit: q.limit(1000, 500), course: f.Course, who: q.student(), begin: begin,
 		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(activity.Listed) error) error {
 			f.User, f.Few = n.user, n.few
 			if usual && len(after) > 0 {
-				f.From = goesOn(f, activity.PlaceAt(after.At(0), after.At(1)).Date)
+				f.From = goesOn(f, activity.PositionAt(after.At(0), after.At(1)).Date)
 			}
-			found, err := activity.List(ctx, s.DB, n.org, f, activity.PlaceAt(after.At(0), after.At(1)), limit)
+			found, err := activity.List(ctx, s.DB, n.org, f, activity.PositionAt(after.At(0), after.At(1)), limit)
 			return each(found, err, do)
 		},
-		place: func(l activity.Listed) page.Position { return activity.Place{Date: l.Date, User: l.User}.Numbers() },
+		place: func(l activity.Listed) page.Position { return activity.Position{Date: l.Date, User: l.User}.Numbers() },
 		show:  func(l activity.Listed) any { return activityDayOf(l, q.zone) },
 		head: func(p pageBody) any {
 			return activityHead{p.Status, f.From, f.To, activity.Zone.String(), p.Count, p.HasMore, p.NextCursor}

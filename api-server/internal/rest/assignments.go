@@ -33,7 +33,7 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 	if err := faults.Err(); err != nil {
 		return err
 	}
-	shown, created, err := s.Desk.Assign(r.Context(), principal(r.Context()).Organization, command)
+	shown, created, err := s.Assignments.Assign(r.Context(), principal(r.Context()).Organization, command)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 		Kinds:  kindNames(q.kinds()), Course: q.course(), Since: q.since("since"), Now: s.Clock(), Today: s.today(),
 	}
 	return paged[assignment.Listed]{
-		name: "assignments", array: "assignments", limit: q.limit(maxLimit, usualLimit), course: f.Course, who: q.who(),
+		name: "assignments", array: "assignments", limit: q.limit(maxLimit, usualLimit), course: f.Course, who: q.student(),
 		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(assignment.Listed) error) error {
 			f.User, f.Few = n.user, n.few
 			found, err := assignment.List(ctx, s.DB, n.org, f, after.At(0), limit)

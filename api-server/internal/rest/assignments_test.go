@@ -111,7 +111,7 @@ func TestAssignWork(t *testing.T) {
 	ana := provision(t, north, "ana@school.example", `"courses": ["ielts"]`)
 	idle := provision(t, north, "idle@school.example")
 	waits := provision(t, north, "waits@school.example", `"courses": ["ielts"]`)
-	sql(t, e, `UPDATE enrolments SET start_date = '2026-11-22' WHERE user_id = $1`, waits)
+	sql(t, e, `UPDATE enrollments SET start_date = '2026-11-22' WHERE user_id = $1`, waits)
 	provision(t, south, "elsewhere@school.example", `"courses": ["ielts"]`)
 	test := item(t, e, "catalog/tests/i1", `{"title": "IELTS 1", "type": "ielts"}`)
 	quiz := item(t, e, "organizations/north/catalog/quizzes/q1", `{"title": "Grammar"}`)
@@ -201,7 +201,7 @@ func TestAssignmentList(t *testing.T) {
 	assign(left, "test", test, "2026-11-21")  // 5
 	assign(staff, "test", test, "2026-11-21") // 6
 	e.Platform.Put(t, "organizations/north/staff/staff@school.example", `{"role": "teacher"}`).Want(t, 200)
-	sql(t, e, `UPDATE enrolments SET state = 'dropped' WHERE user_id = $1`, left)
+	sql(t, e, `UPDATE enrollments SET state = 'dropped' WHERE user_id = $1`, left)
 	sql(t, e, `UPDATE members SET status = 'inactive' WHERE user_id = $1`, left)
 	sql(t, e, `UPDATE assignments SET status = 'completed', completed_at = '2026-11-21T12:30:00Z', result_ref = 'quiz:2' WHERE id = 2`)
 	sql(t, e, `UPDATE assignments SET status = 'submitted', due_at = '2026-11-21T15:00:00Z' WHERE id = 4`)
@@ -250,7 +250,7 @@ func TestAssignmentList(t *testing.T) {
 	// What is overdue is told once, and of students alone.
 	sweep := func() []string {
 		t.Helper()
-		if err := desk(e).Sweep(t.Context()); err != nil {
+		if err := fixture(e).Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return events(t, e, "north", "assignment.overdue")
@@ -273,6 +273,6 @@ func TestAssignmentList(t *testing.T) {
 	north.Full.Post(t, "assignments/", fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %d}`, ana, test)).Want(t, 201) // anew
 }
 
-func desk(e *apitest.Env) *assign.Desk {
-	return &assign.Desk{DB: e.DB, Clock: clock.Clock(e.Now), Zone: time.UTC}
+func fixture(e *apitest.Env) *assign.Service {
+	return &assign.Service{DB: e.DB, Clock: clock.Clock(e.Now), Zone: time.UTC}
 }

@@ -40,7 +40,7 @@ type courseBody struct {
 	CourseTypeDisplay   string     `json:"course_type_display"`
 	IsDefault           bool       `json:"is_default"`
 	Status              string     `json:"status"`
-	OpenForEnrolment    bool       `json:"open_for_enrolment"`
+	OpenForEnrollment   bool       `json:"open_for_enrolment"`
 	IsPerpetual         bool       `json:"is_perpetual"`
 	StartDate           clock.Date `json:"start_date"`
 	EndDate             clock.Date `json:"end_date"`
@@ -93,7 +93,7 @@ func courseTypeOf(t course.Type, o org.Organization, def *defaultCourse, starter
 // its end is closed.
 func courseOf(c course.Listed, o org.Organization, today clock.Date) courseBody {
 	body := courseBody{ID: c.ID, Name: c.Name, CourseType: c.Type, CourseTypeDisplay: c.TypeDisplay,
-		IsDefault: c.IsDefault, Status: string(c.Status), OpenForEnrolment: c.OpenOn(today), IsPerpetual: c.IsPerpetual,
+		IsDefault: c.IsDefault, Status: string(c.Status), OpenForEnrollment: c.OpenOn(today), IsPerpetual: c.IsPerpetual,
 		StartDate: c.StartDate, EndDate: c.EndDate, StudentsWithAccess: c.StudentsWithAccess}
 	switch {
 	case c.DefaultAccessWeeks > 0:

@@ -20,14 +20,14 @@ import (
 )
 
 // newPostman hands mails to a real mail server.
-func newPostman(t *testing.T, e *apitest.Env) (*email.Postman, *mailtest.Server) {
+func newPostman(t *testing.T, e *apitest.Env) (*email.Sender, *mailtest.Server) {
 	t.Helper()
 	server := mailtest.Start(t, mailtest.Script{}, mailtest.Options{})
 	to, err := mail.ParseServer(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &email.Postman{DB: e.DB, Box: e.Box, Server: to, Zone: time.UTC, Clock: e.Now, Log: slog.New(slog.DiscardHandler),
+	return &email.Sender{DB: e.DB, Box: e.Box, Server: to, Zone: time.UTC, Clock: e.Now, Log: slog.New(slog.DiscardHandler),
 		From: netmail.Address{Address: "no-reply@registrar.school"}}, server
 }
 
@@ -45,7 +45,7 @@ func mailer(t *testing.T, e *apitest.Env) *mailtest.Server {
 	return server
 }
 
-func deliverDue(ctx context.Context, t *testing.T, e *apitest.Env, postman *email.Postman) {
+func deliverDue(ctx context.Context, t *testing.T, e *apitest.Env, postman *email.Sender) {
 	due, err := outbox.Claim(ctx, e.DB, task.EmailSend, e.Now(), time.Minute, 100)
 	for _, d := range due {
 		err = postman.Deliver(ctx, task.Outbox{Task: d.ID, Claim: d.Claim})

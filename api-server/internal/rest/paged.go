@@ -27,7 +27,7 @@ type paged[T any] struct {
 	name, array string // of its cursors, and of its rows in the answer
 	limit       int
 	course      id.Course     // 0: of no course in particular
-	who         student.Who   // zero: of nobody in particular
+	who         student.Ref   // zero: of nobody in particular
 	begin       page.Position // where a walk begins; nil: before the first row
 
 	// read calls each with up to limit rows after the position. A row may change once each
@@ -125,7 +125,7 @@ func errNoCourse(c id.Course) error {
 
 // narrow finds whom a list is of. Another organization's course, or student, does not exist
 // for this one.
-func (s *Server) narrow(ctx context.Context, c id.Course, who student.Who) (n narrowed, err error) {
+func (s *Server) narrow(ctx context.Context, c id.Course, who student.Ref) (n narrowed, err error) {
 	n.org = principal(ctx).Organization.ID
 	if c != 0 {
 		if _, err := course.Find(ctx, s.DB, n.org, c); fault.KindOf(err) == fault.NotFound {

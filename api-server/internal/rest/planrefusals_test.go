@@ -76,7 +76,7 @@ func TestRefusedPlansSaveNothingNotEvenTheAccount(t *testing.T) {
 	})
 	north.Full.Get(t, "students/?email=new@institute.org").Want(t, 404)
 	south.Full.Get(t, "students/?email=new@institute.org").Want(t, 404)
-	for _, table := range []string{"accounts WHERE email = 'new@institute.org'", "plans", "plan_goals", "enrolments", "courses", "emails"} {
+	for _, table := range []string{"accounts WHERE email = 'new@institute.org'", "plans", "plan_goals", "enrollments", "courses", "emails"} {
 		var n int
 		if err := e.DB.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil || n != 0 {
 			t.Errorf("%d rows of %s were saved: %v", n, table, err)

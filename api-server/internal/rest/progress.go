@@ -66,8 +66,8 @@ func (s *Server) listProgress(w http.ResponseWriter, r *http.Request) error {
 	return out.Fail(s.streamProgress(ctx, out, f))
 }
 
-func (s *Server) readProgress(q *query) (progress.Filter, student.Who) {
-	who := q.who()
+func (s *Server) readProgress(q *query) (progress.Filter, student.Ref) {
+	who := q.student()
 	f := progress.Filter{Zone: q.zone, Kinds: kindNames(q.kinds()), Course: q.course(), Type: q.testType(), Today: s.today()}
 	most := mostProgressDays
 	if !who.Anybody() {

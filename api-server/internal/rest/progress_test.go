@@ -13,12 +13,12 @@ import (
 )
 
 // results makes n final results of a user, from their organization, on one item.
-type work struct {
+type reportWork struct {
 	e    *apitest.Env
 	next int
 }
 
-func (w *work) item(t *testing.T, path, body string) (id int64) {
+func (w *reportWork) item(t *testing.T, path, body string) (id int64) {
 	t.Helper()
 	var made struct {
 		ID int64 `json:"item_id"`
@@ -28,7 +28,7 @@ func (w *work) item(t *testing.T, path, body string) (id int64) {
 }
 
 // final stores a final result; position 0 is one that is held for review.
-func (w *work) final(t *testing.T, org, user, item int64, kind, typ, completed string, score, most float64) {
+func (w *reportWork) final(t *testing.T, org, user, item int64, kind, typ, completed string, score, most float64) {
 	t.Helper()
 	w.next++
 	sql(t, w.e, `
@@ -41,7 +41,7 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north, south := e.Organization(t, "north"), e.Organization(t, "south")
-	w := &work{e: e}
+	w := &reportWork{e: e}
 	ana, ben := provision(t, north, "ana@school.example", `"courses": "ielts"`), provision(t, north, "ben@school.example")
 	cleo := provision(t, south, "cleo@school.example")
 	ielts, sat := w.item(t, "catalog/tests/i1", `{"title": "I", "type": "ielts"}`), w.item(t, "catalog/tests/s1", `{"title": "S", "type": "sat"}`)
@@ -102,7 +102,7 @@ func TestProgressIsCutOffWhenItCannotGoOn(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
-	w := &work{e: e}
+	w := &reportWork{e: e}
 	ana := provision(t, north, "ana@school.example")
 	quiz := w.item(t, "organizations/north/catalog/quizzes/q1", `{"title": "Q"}`)
 	sql(t, e, `

@@ -12,11 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
-	"github.com/registrar-dev/registrar/internal/flow/standing"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// place is what is known of an enrolment, from an event or an answer.
+// place is what is known of an enrollment, from an event or an answer.
 type place struct {
 	Status    string `json:"status"`
 	StartDate string `json:"start_date"`
@@ -29,7 +29,7 @@ type place struct {
 type mirror struct {
 	student bool
 	places  map[int]place
-	warned  map[string]bool // "enrolment end date", of enrollment.expiring
+	warned  map[string]bool // "enrollment end date", of enrollment.expiring
 	faults  []string
 }
 
@@ -37,8 +37,8 @@ func (m *mirror) fault(format string, args ...any) {
 	m.faults = append(m.faults, fmt.Sprintf(format, args...))
 }
 
-// hear takes an event, which must fit to what is believed.
-func (m *mirror) hear(typ string, raw []byte) {
+// apply takes an event, which must fit to what is believed.
+func (m *mirror) apply(typ string, raw []byte) {
 	var data struct {
 		Enrollment struct {
 			ID int `json:"enrollment_id"`
@@ -62,7 +62,7 @@ func (m *mirror) hear(typ string, raw []byte) {
 		return
 	case "enrollment.created":
 		if known {
-			m.fault("enrolment %d is created twice", e.ID)
+			m.fault("enrollment %d is created twice", e.ID)
 		}
 	case "enrollment.updated":
 		if want := changes(old, e.place); !known || len(want) == 0 || !maps.Equal(want, data.Previous) {
@@ -123,12 +123,12 @@ func (w *world) listen() int {
 		if err := rows.Scan(&typ, &raw); err != nil {
 			w.t.Fatal(err)
 		}
-		w.hear(typ, raw)
+		w.apply(typ, raw)
 	}
 	return n
 }
 
-// truth is what the list says of the student: whether there is one, and the enrolments.
+// truth is what the list says of the student: whether there is one, and the enrollments.
 func (w *world) truth() (bool, map[int]place) {
 	var list struct {
 		Membership  *struct{ Role, Status string }
@@ -211,7 +211,7 @@ func (w *world) administered(t *rapid.T) {
 	if w.user == 0 || len(ids) == 0 {
 		return
 	}
-	which := rapid.SampledFrom(ids).Draw(t, "enrolment")
+	which := rapid.SampledFrom(ids).Draw(t, "enrollment")
 	body := map[string]any{}
 	switch rapid.IntRange(0, 3).Draw(t, "what") {
 	case 0, 1:
@@ -228,7 +228,7 @@ func (w *world) administered(t *rapid.T) {
 }
 
 func (w *world) sweep() {
-	if _, err := (&standing.Office{DB: w.DB, Clock: w.Now, Zone: time.UTC}).Sweep(w.t.Context()); err != nil {
+	if _, err := (&enrollment.Service{DB: w.DB, Clock: w.Now, Zone: time.UTC}).Sweep(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 }

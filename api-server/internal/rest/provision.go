@@ -26,13 +26,13 @@ func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error 
 	}
 	wait, leave := s.grantWait(r, who.Organization.ID)
 	defer leave()
-	answer, err := s.Office.Student(r.Context(), who, cmd)
+	answer, err := s.Provisioning.Student(r.Context(), who, cmd)
 	if err != nil {
 		return err
 	}
 	if wait > 0 {
 		// What was done is committed: if the wait fails, the answer says queued.
-		if err := s.Office.AwaitMail(r.Context(), who, &answer, wait); err != nil {
+		if err := s.Provisioning.AwaitMail(r.Context(), who, &answer, wait); err != nil {
 			edge.Annotate(r.Context(), "wait", err.Error())
 		}
 		edge.Waited(w, wait)

@@ -158,7 +158,7 @@ func TestProvisioningErrors(t *testing.T) {
 	})
 	t.Run("unexpected error; safe to retry as is", func(t *testing.T) {
 		body := `{"email": "retry@institute.org", "first_name": "Ria", "courses": "ielts"}`
-		for _, table := range []string{"enrolments", "emails", "set_password_tokens"} { // what is written late fails
+		for _, table := range []string{"enrollments", "emails", "set_password_tokens"} { // what is written late fails
 			rename(t, e, table, table+"_away")
 			north.Full.Post(t, provisionPath, body).WantFault(t, 500, "internal", "")
 			rename(t, e, table+"_away", table)
@@ -238,7 +238,7 @@ func TestTwoHundredCallsForOneNewEmail(t *testing.T) {
 		t.Errorf("statuses %v, want one 201 and the others 200", counts)
 	}
 	for what, sql := range map[string]string{
-		"account": `accounts`, "membership": `members`, "enrolment": `enrolments`, "welcome mail": `emails WHERE type = 'welcome'`, "mail": `emails`,
+		"account": `accounts`, "membership": `members`, "enrollment": `enrollments`, "welcome mail": `emails WHERE type = 'welcome'`, "mail": `emails`,
 		"student.joined": `webhook_events WHERE type = 'student.joined'`, "enrollment.created": `webhook_events WHERE type = 'enrollment.created'`,
 	} {
 		if n := count(t, e, `SELECT count(*) FROM `+sql); n != 1 {

@@ -110,8 +110,8 @@ func (q *query) email() student.Email {
 	return address
 }
 
-// who reads email and user_id, which must agree where both are sent.
-func (q *query) who() student.Who { return student.Who{Email: q.email(), User: q.user()} }
+// student reads email and user_id, which must agree where both are sent.
+func (q *query) student() student.Ref { return student.Ref{Email: q.email(), User: q.user()} }
 
 // choice reads one of the words, in any case.
 func (q *query) choice(name string, words ...string) string {

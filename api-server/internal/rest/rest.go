@@ -32,16 +32,16 @@ type Server struct {
 	Zone  *time.Location // the platform's: decides today
 	Keys  *org.Keyring
 
-	Office  *provision.Office
-	Desk    *assign.Desk
-	Plans   *testplan.Office
-	Cursors *page.Cursors
-	Rosters *pg.Watch // running
+	Provisioning *provision.Service
+	Assignments  *assign.Service
+	Plans        *testplan.Service
+	Cursors      *page.Cursors
+	Rosters      *pg.Watch // running
 
 	Box    *seal.Box
 	Limits *limit.Limiter
 	Rate   Rate // of each key
-	Places *Places
+	Places *Shares
 
 	PublicURL string // base of links, without a slash at its end
 
@@ -50,9 +50,9 @@ type Server struct {
 
 // Routes registers everything that needs an API key, below /api/v1.
 func (s *Server) Routes(r chi.Router) {
-	keeper := &idempotency.Keeper{DB: s.DB, Box: s.Box,
+	service := &idempotency.Middleware{DB: s.DB, Box: s.Box,
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
-	r.Use(s.authenticate, keeper.Middleware, edge.CleanQuery)
+	r.Use(s.authenticate, service.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))

@@ -14,7 +14,7 @@ func (s *Server) listResults(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
 	f := result.Filter{Kinds: kindNames(q.kinds()), Type: q.testType(), Course: q.course(), Since: q.since("since"), Until: q.until("until"), Today: s.today()}
 	return paged[*result.Listed]{
-		name: "results", array: "results", limit: q.limit(maxLimit, usualLimit), course: f.Course, who: q.who(),
+		name: "results", array: "results", limit: q.limit(maxLimit, usualLimit), course: f.Course, who: q.student(),
 		read: func(ctx context.Context, n narrowed, after page.Position, limit int, each func(*result.Listed) error) error {
 			f.User, f.Few = n.user, n.few
 			return result.List(ctx, s.DB, n.org, f, after.At(0), limit, each)

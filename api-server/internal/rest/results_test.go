@@ -72,10 +72,10 @@ func TestATestBecomesAResult(t *testing.T) {
 	s.session(t, "s1", `"state": "started"`).Want(t, 200).Golden(t, "session-finished")
 	s.ReadOnly.Get(t, "results/").Want(t, 200).Golden(t, "results")
 	s.ReadOnly.Get(t, "results/?tz=Asia/Kolkata").Want(t, 200).Golden(t, "results-in-zone")
-	told := events(t, s.Env, "north", "result.final")
-	if len(told) != 1 || strings.Contains(told[0], "section_practiced") || !strings.Contains(told[0], `"percentage":72.22`) ||
-		!strings.Contains(told[0], `"completed_at":"2026-11-20T10:45:00+00:00"`) {
-		t.Errorf("%v", told)
+	notified := events(t, s.Env, "north", "result.final")
+	if len(notified) != 1 || strings.Contains(notified[0], "section_practiced") || !strings.Contains(notified[0], `"percentage":72.22`) ||
+		!strings.Contains(notified[0], `"completed_at":"2026-11-20T10:45:00+00:00"`) {
+		t.Errorf("%v", notified)
 	}
 	// A re-mark keeps the id, moves to the end and is told again.
 	s.session(t, "s2", `"user_id": %d, "item_id": %d, "state": "finished", "score": 1360`, s.bo, s.sat).Want(t, 201)
@@ -84,8 +84,8 @@ func TestATestBecomesAResult(t *testing.T) {
 	if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:s2", "test:s1"}) {
 		t.Errorf("%v", got)
 	}
-	if told := events(t, s.Env, "north", "result.final"); len(told) != 3 {
-		t.Errorf("%d events", len(told))
+	if notified := events(t, s.Env, "north", "result.final"); len(notified) != 3 {
+		t.Errorf("%d events", len(notified))
 	}
 }
 
@@ -101,16 +101,16 @@ func TestAResultThatIsHeldIsShownOnceReleased(t *testing.T) {
 	if a := s.assignment(t, ref); a["status"] != "submitted" || a["result_id"] != nil {
 		t.Errorf("%v", a)
 	}
-	if got, told := walk(t, s.Full, "results/"), events(t, s.Env, "north", "result.final"); got != nil || told != nil {
-		t.Errorf("a held result is shown: %v, told: %v", got, told)
+	if got, notified := walk(t, s.Full, "results/"), events(t, s.Env, "north", "result.final"); got != nil || notified != nil {
+		t.Errorf("a held result is shown: %v, told: %v", got, notified)
 	}
 	s.session(t, "s1", `"state": "released", "released_at": "2026-11-21T09:00:00Z"`).Want(t, 200)
 	if a := s.assignment(t, ref); a["status"] != "completed" || a["result_id"] != "test:s1" || a["completed_at"] != "2026-11-21T10:00:00+00:00" {
 		t.Errorf("%v", a)
 	}
 	s.Full.Get(t, "results/").Want(t, 200).Golden(t, "results-released")
-	if told := events(t, s.Env, "north", "result.final"); len(told) != 1 || !strings.Contains(told[0], `"id":"test:s1"`) {
-		t.Errorf("%v", told)
+	if notified := events(t, s.Env, "north", "result.final"); len(notified) != 1 || !strings.Contains(notified[0], `"id":"test:s1"`) {
+		t.Errorf("%v", notified)
 	}
 	// Held again, it disappears until it is released anew.
 	s.session(t, "s1", `"state": "held"`).Want(t, 200)
@@ -143,8 +143,8 @@ func TestQuizzesAndAssessments(t *testing.T) {
 	if a := s.assignment(t, essay); a["status"] != "completed" || a["result_id"] != fmt.Sprintf("assessment:2:%d", s.bo) {
 		t.Errorf("%v", a)
 	}
-	if told := events(t, s.Env, "north", "result.final"); len(told) != 2 {
-		t.Errorf("%v", told)
+	if notified := events(t, s.Env, "north", "result.final"); len(notified) != 2 {
+		t.Errorf("%v", notified)
 	}
 	put := func(path, body string) *apitest.Answer { return s.Platform.Put(t, path, body) }
 	put("quiz-submissions/999", `{"state": "submitted", "score": 1}`).WantFault(t, 404, "assignment_not_found", "")
@@ -273,8 +273,8 @@ func TestResultFilters(t *testing.T) {
 	if got := walk(t, south.Full, "results/"); got != nil {
 		t.Errorf("%v", got)
 	}
-	if told := events(t, s.Env, "north", "result.final"); len(told) != 5 {
-		t.Errorf("%d events, staff included?", len(told))
+	if notified := events(t, s.Env, "north", "result.final"); len(notified) != 5 {
+		t.Errorf("%d events, staff included?", len(notified))
 	}
 }
 

@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
-	"github.com/registrar-dev/registrar/internal/flow/standing"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 )
 
 // place does what a worker does about students who came back, once that has settled.
 func (s *school) place(t *testing.T) {
 	t.Helper()
 	s.Advance(time.Minute)
-	if err := (&finalize.Desk{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
+	if err := (&work.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// tellCalendar does what a worker does about the calendar.
-func (s *school) tellCalendar(t *testing.T) {
+// runCalendar does what a worker does about the calendar.
+func (s *school) runCalendar(t *testing.T) {
 	t.Helper()
-	if _, err := (&standing.Office{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
+	if _, err := (&enrollment.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -33,10 +33,10 @@ func (s *school) member(t *testing.T, status string) {
 	s.Platform.Patch(t, fmt.Sprintf("organizations/north/members/%d", s.ana), map[string]any{"status": status}).Want(t, 200)
 }
 
-func (s *school) enrolment(t *testing.T, body string) {
+func (s *school) enrollment(t *testing.T, body string) {
 	t.Helper()
 	var which int64
-	if err := s.DB.QueryRow(t.Context(), `SELECT id FROM enrolments WHERE user_id = $1`, s.ana).Scan(&which); err != nil {
+	if err := s.DB.QueryRow(t.Context(), `SELECT id FROM enrollments WHERE user_id = $1`, s.ana).Scan(&which); err != nil {
 		t.Fatal(err)
 	}
 	s.Platform.Patch(t, fmt.Sprintf("organizations/north/enrollments/%d", which), body).Want(t, 200)
@@ -45,7 +45,7 @@ func (s *school) enrolment(t *testing.T, body string) {
 // leave ends Ana's access and her membership.
 func (s *school) leave(t *testing.T) {
 	t.Helper()
-	s.enrolment(t, `{"state": "dropped"}`)
+	s.enrollment(t, `{"state": "dropped"}`)
 	s.member(t, "inactive")
 }
 
@@ -75,18 +75,18 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 			leave: func(t *testing.T, s *school) { s.leave(t) },
 			back:  func(t *testing.T, s *school) { s.member(t, "active") },
 		},
-		"an enrolment dropped and running again": {
+		"an enrollment dropped and running again": {
 			before: func(t *testing.T, s *school) { s.member(t, "inactive") },
-			leave:  func(t *testing.T, s *school) { s.enrolment(t, `{"state": "dropped"}`) },
-			back:   func(t *testing.T, s *school) { s.enrolment(t, `{"state": "running"}`) },
+			leave:  func(t *testing.T, s *school) { s.enrollment(t, `{"state": "dropped"}`) },
+			back:   func(t *testing.T, s *school) { s.enrollment(t, `{"state": "running"}`) },
 		},
 		"a membership removed and made anew": {
-			before: func(t *testing.T, s *school) { s.enrolment(t, `{"state": "dropped"}`) },
+			before: func(t *testing.T, s *school) { s.enrollment(t, `{"state": "dropped"}`) },
 			leave:  func(t *testing.T, s *school) { s.removeMember(t) },
 			back:   func(t *testing.T, s *school) { provision(t, s.Organization, "ana@school.example") },
 		},
 		"an inactive membership that a call makes active": {
-			before: func(t *testing.T, s *school) { s.enrolment(t, `{"state": "dropped"}`) },
+			before: func(t *testing.T, s *school) { s.enrollment(t, `{"state": "dropped"}`) },
 			leave:  func(t *testing.T, s *school) { s.member(t, "inactive") },
 			back: func(t *testing.T, s *school) {
 				provision(t, s.Organization, "ana@school.example", `"courses": ["toefl"]`)
@@ -96,31 +96,31 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 			leave: func(t *testing.T, s *school) {
 				s.Platform.Put(t, "organizations/north/staff/ana@school.example", `{"role": "teacher"}`).Want(t, 200)
 			},
-			back: func(t *testing.T, s *school) { s.removeMember(t) }, // the enrolment runs on
+			back: func(t *testing.T, s *school) { s.removeMember(t) }, // the enrollment runs on
 		},
 		"an end of access that an extension takes back": {
 			before: func(t *testing.T, s *school) { s.member(t, "inactive") },
 			leave:  func(_ *testing.T, s *school) { s.Advance(200 * day) },
 			back: func(t *testing.T, s *school) {
-				s.enrolment(t, fmt.Sprintf(`{"end_date": %q}`, s.Now().AddDate(0, 1, 0).Format(time.DateOnly)))
+				s.enrollment(t, fmt.Sprintf(`{"end_date": %q}`, s.Now().AddDate(0, 1, 0).Format(time.DateOnly)))
 			},
 		},
-		"an enrolment that begins again by the calendar": {
+		"an enrollment that begins again by the calendar": {
 			before: func(t *testing.T, s *school) { s.member(t, "inactive") },
 			leave: func(t *testing.T, s *school) {
-				s.enrolment(t, fmt.Sprintf(`{"start_date": %q}`, s.Now().AddDate(0, 0, 2).Format(time.DateOnly)))
+				s.enrollment(t, fmt.Sprintf(`{"start_date": %q}`, s.Now().AddDate(0, 0, 2).Format(time.DateOnly)))
 			},
-			back: func(t *testing.T, s *school) { s.Advance(2 * day); s.tellCalendar(t) },
+			back: func(t *testing.T, s *school) { s.Advance(2 * day); s.runCalendar(t) },
 		},
-		"an enrolment that began unnoticed before a call": {
+		"an enrollment that began unnoticed before a call": {
 			before: func(t *testing.T, s *school) { s.member(t, "inactive") },
 			leave: func(t *testing.T, s *school) {
-				s.enrolment(t, fmt.Sprintf(`{"start_date": %q}`, s.Now().AddDate(0, 0, 2).Format(time.DateOnly)))
+				s.enrollment(t, fmt.Sprintf(`{"start_date": %q}`, s.Now().AddDate(0, 0, 2).Format(time.DateOnly)))
 			},
 			back: func(t *testing.T, s *school) {
 				s.Advance(2 * day)
 				provision(t, s.Organization, "ana@school.example", `"courses": ["ielts"]`)
-				s.tellCalendar(t)
+				s.runCalendar(t)
 			},
 		},
 		"a roster without the student and one with": {
@@ -128,7 +128,7 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 				s.ImportRosters(t)
 				s.Platform.Put(t, "organizations/north/roster-sources/sis", `{"authoritative_enabled": true}`).Want(t, 200)
 				s.removeMember(t)
-				s.enrolment(t, `{"state": "dropped"}`)
+				s.enrollment(t, `{"state": "dropped"}`)
 				s.importFile(t, "additive_only", rosterHead+rosterAna+rosterBo+"3,c@school.example,C,C,student\n")
 				s.place(t)
 			},
@@ -160,8 +160,8 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 			if a := s.Full.Get(t, "results/?user_id="+fmt.Sprint(s.ana)); a.Status == 200 && a.Object(t)["count"] != 0.0 {
 				t.Errorf("a student who left: %s", a.Body)
 			}
-			if told := events(t, s.Env, "north", "result.final"); len(told) != 2 {
-				t.Errorf("%d events", len(told))
+			if notified := events(t, s.Env, "north", "result.final"); len(notified) != 2 {
+				t.Errorf("%d events", len(notified))
 			}
 			s.place(t) // nobody is back
 			c.back(t, s)
@@ -185,7 +185,7 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 func TestAReaderFollowsWhileStudentsComeAndGo(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
-	s.enrolment(t, `{"state": "dropped"}`)
+	s.enrollment(t, `{"state": "dropped"}`)
 	const rounds = 30
 	var others sync.WaitGroup
 	others.Go(func() {
@@ -219,7 +219,7 @@ func TestAReaderFollowsWhileStudentsComeAndGo(t *testing.T) {
 		default:
 		}
 		read()
-		if err := (&finalize.Desk{DB: s.DB, Clock: func() time.Time { return s.Now().Add(time.Minute) }, Zone: time.UTC}).Sweep(t.Context()); err != nil {
+		if err := (&work.Service{DB: s.DB, Clock: func() time.Time { return s.Now().Add(time.Minute) }, Zone: time.UTC}).Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -237,21 +237,21 @@ func TestResultsOfWhoStaysKeepTheirPlaces(t *testing.T) {
 	s.session(t, "a1", `"user_id": %d, "item_id": %d, "state": "finished", "score": 6`, s.ana, s.ielts).Want(t, 201)
 	s.session(t, "b1", `"user_id": %d, "item_id": %d, "state": "finished", "score": 6`, s.bo, s.ielts).Want(t, 201)
 	provision(t, s.Organization, "ana@school.example", `"courses": ["toefl"]`)
-	s.enrolmentOf(t, "ielts", `{"state": "dropped"}`)
+	s.enrollmentOf(t, "ielts", `{"state": "dropped"}`)
 	s.member(t, "inactive") // TOEFL runs on
 	s.member(t, "active")
 	s.Advance(time.Hour)
-	s.tellCalendar(t)
+	s.runCalendar(t)
 	s.place(t)
 	if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:a1", "test:b1"}) {
 		t.Errorf("%v", got)
 	}
 }
 
-func (s *school) enrolmentOf(t *testing.T, typ, body string) {
+func (s *school) enrollmentOf(t *testing.T, typ, body string) {
 	t.Helper()
 	var which int64
-	if err := s.DB.QueryRow(t.Context(), `SELECT e.id FROM enrolments e JOIN courses c ON c.id = e.course_id
+	if err := s.DB.QueryRow(t.Context(), `SELECT e.id FROM enrollments e JOIN courses c ON c.id = e.course_id
 		WHERE e.user_id = $1 AND c.course_type = $2`, s.ana, typ).Scan(&which); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,7 @@ type lookupBody struct {
 }
 
 type lookupEntry struct {
-	wire.Enrolment
+	wire.Enrollment
 	TargetScorePlan wire.PlanBlock `json:"target_score_plan"`
 }
 
@@ -68,7 +68,7 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 		body.Membership = &wire.Membership{Role: m.Role, Status: m.Status}
 	}
 	for i, e := range held {
-		body.Enrollments[i] = lookupEntry{wire.NewEnrolment(e, s.today()), plans[i].In(q.zone)}
+		body.Enrollments[i] = lookupEntry{wire.NewEnrollment(e, s.today()), plans[i].In(q.zone)}
 	}
 	return edge.JSON(w, http.StatusOK, body)
 }

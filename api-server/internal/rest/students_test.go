@@ -94,11 +94,11 @@ func TestStudentList(t *testing.T) {
 	staff := provision(t, north, "staff@school.example", `"courses": ["ielts"]`)
 	e.Platform.Put(t, "organizations/north/staff/staff@school.example", `{"role": "teacher"}`).Want(t, 200)
 	sql(t, e, `UPDATE members SET status = 'inactive' WHERE user_id = $1`, left)
-	sql(t, e, `UPDATE enrolments SET start_date = '2026-01-01', end_date = '2026-11-13', grace_period_end = '2026-11-20' WHERE user_id = $1`, over)
-	sql(t, e, `UPDATE enrolments SET start_date = '2026-01-01', end_date = '2026-11-14', grace_period_end = '2026-11-21' WHERE user_id = $1`, grace)
-	sql(t, e, `UPDATE enrolments SET start_date = '2026-11-22' WHERE user_id = $1`, waits)
-	sql(t, e, `UPDATE enrolments SET state = 'dropped' WHERE user_id = $1`, dropped)
-	sql(t, e, `UPDATE enrolments SET state = 'suspended' WHERE user_id = $1`, suspended)
+	sql(t, e, `UPDATE enrollments SET start_date = '2026-01-01', end_date = '2026-11-13', grace_period_end = '2026-11-20' WHERE user_id = $1`, over)
+	sql(t, e, `UPDATE enrollments SET start_date = '2026-01-01', end_date = '2026-11-14', grace_period_end = '2026-11-21' WHERE user_id = $1`, grace)
+	sql(t, e, `UPDATE enrollments SET start_date = '2026-11-22' WHERE user_id = $1`, waits)
+	sql(t, e, `UPDATE enrollments SET state = 'dropped' WHERE user_id = $1`, dropped)
+	sql(t, e, `UPDATE enrollments SET state = 'suspended' WHERE user_id = $1`, suspended)
 	sql(t, e, `DELETE FROM members WHERE user_id = $1`, guest)
 
 	list := func(parameters string) []int64 {
@@ -137,7 +137,7 @@ func TestStudentList(t *testing.T) {
 
 func courseOf(t *testing.T, e *apitest.Env, user int64) (course string) {
 	t.Helper()
-	if err := e.DB.QueryRow(t.Context(), `SELECT course_id::text FROM enrolments WHERE user_id = $1`, user).Scan(&course); err != nil {
+	if err := e.DB.QueryRow(t.Context(), `SELECT course_id::text FROM enrollments WHERE user_id = $1`, user).Scan(&course); err != nil {
 		t.Fatal(err)
 	}
 	return course

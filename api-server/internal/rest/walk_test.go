@@ -36,11 +36,11 @@ func (w *teacher) act(ctx context.Context) error {
 	item := w.items[w.random.IntN(len(w.items))]
 	switch w.random.IntN(4) {
 	case 0, 1:
-		_, _, err := desk(w.Env).Assign(ctx, org.Organization{ID: w.in}, assign.Command{Who: student.Who{User: w.of}, Kind: catalog.Test, Item: item})
+		_, _, err := fixture(w.Env).Assign(ctx, org.Organization{ID: w.in}, assign.Command{Who: student.Ref{User: w.of}, Kind: catalog.Test, Item: item})
 		return err
 	case 2:
 		return w.linger(ctx, item)
-	default: // work that is completed may be given anew
+	default: // reportWork that is completed may be given anew
 		_, err := w.DB.Exec(ctx, `
 			UPDATE assignments SET status = $3, completed_at = CASE $3 WHEN 'completed' THEN now() END, result_ref = CASE $3 WHEN 'completed' THEN 'test:' || id END
 			WHERE organization_id = $1 AND user_id = $2 AND id % 3 = $4 AND status <> 'completed'`,
@@ -164,7 +164,7 @@ func TestAFilteredWalkGoesOnWhereItWas(t *testing.T) {
 	next(false, "test-assignment:4", "assessment-assignment:5")
 	// What was completed is given anew, and a student whose work has been read leaves.
 	anew := s.assign(t, s.ana, "test", s.sat)
-	sql(t, s.Env, `UPDATE enrolments SET state = 'dropped' WHERE user_id = $1`, s.bo)
+	sql(t, s.Env, `UPDATE enrollments SET state = 'dropped' WHERE user_id = $1`, s.bo)
 	sql(t, s.Env, `UPDATE members SET status = 'inactive' WHERE user_id = $1`, s.bo)
 	next(false, anew)
 	next(false)

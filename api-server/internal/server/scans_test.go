@@ -21,7 +21,7 @@ import (
 )
 
 // large are the tables that no list may read as a whole.
-var large = []string{"accounts", "members", "enrolments", "assignments", "results", "result_spans", "activity_days"}
+var large = []string{"accounts", "members", "enrollments", "assignments", "results", "result_spans", "activity_days"}
 
 // Every list with each of its filters reads the large tables along an index that narrows
 // them, whether PostgreSQL plans a statement for its values or once for all of them. The
@@ -105,7 +105,7 @@ func crowd(t *testing.T, e *apitest.Env) (crowded, sparse apitest.Organization) 
 			SELECT ` + fmt.Sprintf(orgOf, "id") + `, id, CASE WHEN id % 5000 = 0 THEN 'admin' ELSE 'member' END, CASE WHEN id % 10 = 3 THEN 'inactive' ELSE 'active' END, 'api', now(), now() FROM accounts`,
 		`INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at)
 			SELECT o, 'C', 'ielts', '2026-01-01', now(), now() FROM unnest(ARRAY[1, 1, 2, 3, 4, 5, 6]) AS o`,
-		`INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 			SELECT m.organization_id, m.user_id, c.id, '2026-01-01', '2026-03-01'::date + m.user_id::integer % 400, '2026-03-08'::date + m.user_id::integer % 400, now(), now()
 			FROM members m JOIN courses c USING (organization_id)
 			WHERE CASE c.id WHEN 1 THEN m.user_id % 4 = 1 WHEN 2 THEN m.user_id <= 40 ELSE m.user_id % 3 = 0 END`,

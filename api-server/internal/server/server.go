@@ -24,10 +24,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -74,33 +74,33 @@ func New(d Deps) APIs {
 	private := edge.NewRouter(options)
 	options.API, options.Page = "partner", pages.Stray
 	public := edge.NewRouter(options)
-	mails := email.Desk{Box: d.Box, Suppressed: d.Suppressed}
-	plans := &testplan.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
+	mails := email.Service{Box: d.Box, Suppressed: d.Suppressed}
+	plans := &testplan.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
 		BrowserAvailable: d.SafeExamBrowser}
-	office := &provision.Office{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
+	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
-	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Office: office,
-		Desk: &assign.Desk{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
+	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Provisioning: service,
+		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Rosters: d.Rosters,
 		Box:     d.Box, Limits: limits, Rate: d.Rate,
-		Places: rest.NewPlaces(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
+		Places: rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, "/api/v1", openapi.Partner)
 		r.Group(partner.Routes)
 	})
-	keeper := webhook.Keeper{DB: d.DB, Box: d.Box, Policy: d.Egress}
+	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	sessions := signin.New(d.DB, d.PublicURL, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Limits: limits, Proxies: d.Proxies,
-		LTI: lti.Keeper{DB: d.DB, Box: d.Box}, Launches: &launch.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
+		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
-	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: keeper, Rosters: d.Rosters}
+	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
 		Plans:    plans,
-		Work:     &finalize.Desk{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
-		Webhooks: keeper, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Keeper{DB: d.DB, Box: d.Box},
+		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
+		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
 		Rosters: d.Rosters, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, "/platform/v1", openapi.Platform)

@@ -64,11 +64,11 @@ func operations(t *testing.T, document []byte) (all []operation) {
 // tenant is an organization with one of everything, all of it called Zanzibar.
 type tenant struct {
 	apitest.Organization
-	email                                     string
-	user, course, enrolment, item, key, hooks int64
-	run                                       int64
-	assignment, delivery                      string
-	cursors                                   map[string]string // by path
+	email                                      string
+	user, course, enrollment, item, key, hooks int64
+	run                                        int64
+	assignment, delivery                       string
+	cursors                                    map[string]string // by path
 }
 
 func newTenant(t *testing.T, e *apitest.Env, slug, email string) tenant {
@@ -88,7 +88,7 @@ func newTenant(t *testing.T, e *apitest.Env, slug, email string) tenant {
 	at := "organizations/" + slug
 	o.course = number(e.Platform.Post(t, at+"/courses", `{"name": "Zanzibar course", "course_type": "ielts"}`).Want(t, 201), "id")
 	made := o.Full.Post(t, "provision/student/", fmt.Sprintf(`{"email": %q, "first_name": "Zanzibar", "course_ids": [%d]}`, email, o.course)).Want(t, 201)
-	o.user, o.enrolment = number(made, "user_id"), number(made, "enrollments", "enrollment_id")
+	o.user, o.enrollment = number(made, "user_id"), number(made, "enrollments", "enrollment_id")
 	o.item = number(e.Platform.Put(t, at+"/catalog/tests/zanzibar", `{"title": "Zanzibar test", "type": "ielts"}`).Want(t, 201), "item_id")
 	o.hooks = number(e.Platform.Post(t, at+"/webhook-endpoints", `{"url": "https://zanzibar.example/"}`).Want(t, 201), "id")
 	o.key = number(e.Platform.Post(t, at+"/api-keys", `{"name": "Zanzibar key", "access": "full"}`).Want(t, 201), "id")
@@ -97,8 +97,8 @@ func newTenant(t *testing.T, e *apitest.Env, slug, email string) tenant {
 	o.assignment = assigned.Object(t)["assignment"].(map[string]any)["id"].(string)
 	e.Platform.Put(t, "test-sessions/zanzibar", fmt.Sprintf(`{"organization": %q, "user_id": %d, "item_id": %d, "assignment_id": %q, "state": "finished", "score": 6}`,
 		slug, o.user, o.item, o.assignment)).Want(t, 201)
-	told := e.Platform.Get(t, fmt.Sprintf("%s/webhook-endpoints/%d/deliveries", at, o.hooks)).Want(t, 200).Object(t)["deliveries"].([]any)
-	o.delivery = told[0].(map[string]any)["id"].(string)
+	notified := e.Platform.Get(t, fmt.Sprintf("%s/webhook-endpoints/%d/deliveries", at, o.hooks)).Want(t, 200).Object(t)["deliveries"].([]any)
+	o.delivery = notified[0].(map[string]any)["id"].(string)
 	return o
 }
 
@@ -179,7 +179,7 @@ func TestPlatformPathsStayWithinTheirOrganization(t *testing.T) {
 	e.ImportRosters(t)
 	theirs := newTenant(t, e, "south", "zanzibar@south.example")
 	e.Organization(t, "north")
-	ids := map[string]any{"courses": theirs.course, "enrollments": theirs.enrolment, "members": theirs.user, "api-keys": theirs.key,
+	ids := map[string]any{"courses": theirs.course, "enrollments": theirs.enrollment, "members": theirs.user, "api-keys": theirs.key,
 		"webhook-endpoints": theirs.hooks, "roster-runs": theirs.run, "deliveries": theirs.delivery}
 	tried := 0
 	for _, o := range operations(t, openapi.Platform) {

@@ -7,7 +7,7 @@
 //		r.With(sessions.Staff(org.RoleOwner, org.RoleAdmin)).Get("/console", …)
 //	})
 //
-// A handler behind a guard reads who is there with Visitor(ctx). Roles are read anew with
+// A handler behind a guard reads who is there with SignedIn(ctx). Roles are read anew with
 // every request, so that whoever loses one is out at once. Guards send a browser that is
 // not signed in to the sign-in page, and back after it.
 //
@@ -89,7 +89,7 @@ const userKey = "user"
 
 // Middleware loads the browser's session and saves what the handlers change in it.
 func (s *Sessions) Middleware(next http.Handler) http.Handler {
-	return visiting(s.manager.LoadAndSave(next))
+	return withSessionState(s.manager.LoadAndSave(next))
 }
 
 // Begin signs a person in, in a new session: one that somebody planted before is worth
@@ -174,8 +174,8 @@ func people(roles []org.Role) string {
 
 type personKey struct{}
 
-// Visitor is who is signed in; only behind a guard.
-func Visitor(ctx context.Context) *Person {
+// SignedIn is who is signed in; only behind a guard.
+func SignedIn(ctx context.Context) *Person {
 	p, ok := ctx.Value(personKey{}).(*Person)
 	if !ok {
 		panic("signin: a route without a guard")
@@ -203,7 +203,7 @@ func (s *Sessions) Signed(next http.Handler) http.Handler {
 func (s *Sessions) Staff(roles ...org.Role) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return s.Signed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if len(Visitor(r.Context()).StaffOf(roles...)) == 0 {
+			if len(SignedIn(r.Context()).StaffOf(roles...)) == 0 {
 				s.fail(w, r, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see"))
 				return
 			}

@@ -15,26 +15,26 @@ import (
 // a new one belongs to an account whose password is still the one that opened it.
 type store struct{ sessions student.Sessions }
 
-// visit is what is known of a request's session.
-type visit struct {
+// sessionState is what is known of a request's session.
+type sessionState struct {
 	found string          // the hash by which it was found, or stored, in this request
 	as    student.Account // who has signed in in this request; zero: nobody
 }
 
-type visitKey struct{}
+type sessionStateKey struct{}
 
-// visiting lets the store know requests.
-func visiting(next http.Handler) http.Handler {
+// withSessionState lets the store know requests.
+func withSessionState(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if visitOf(r.Context()) == nil {
-			r = r.WithContext(context.WithValue(r.Context(), visitKey{}, &visit{}))
+			r = r.WithContext(context.WithValue(r.Context(), sessionStateKey{}, &sessionState{}))
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-func visitOf(ctx context.Context) *visit {
-	v, _ := ctx.Value(visitKey{}).(*visit)
+func visitOf(ctx context.Context) *sessionState {
+	v, _ := ctx.Value(sessionStateKey{}).(*sessionState)
 	return v
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
-	"github.com/registrar-dev/registrar/internal/flow/standing"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -39,16 +39,16 @@ type World struct {
 	now    time.Time
 	random *rand.Rand
 
-	plans    *testplan.Office
-	people   *provision.Office
-	standing *standing.Office
-	engine   *finalize.Desk
-	who      org.Principal
+	plans  *testplan.Service
+	people *provision.Service
+	status *enrollment.Service
+	engine *work.Service
+	who    org.Principal
 
 	pupils []*pupil
 	byUser map[id.User]*pupil
 	agenda map[int][]func(context.Context) error // by hour
-	sits   map[int][]finalize.Record
+	sits   map[int][]work.Record
 	read   int64 // the last assignment's position that was looked at
 	papers map[id.Item]string
 	broken []string // rules
@@ -69,12 +69,12 @@ func New(ctx context.Context, db *pg.DB, o Options) (*World, error) {
 	}
 	const base = "https://registrar.example"
 	w := &World{Options: o, db: db, now: Begin, random: rand.New(rand.NewPCG(o.Seed, 1)), byUser: map[id.User]*pupil{},
-		agenda: map[int][]func(context.Context) error{}, sits: map[int][]finalize.Record{}, papers: map[id.Item]string{}}
-	at, mail := func() time.Time { return w.now }, email.Desk{Box: box}
-	w.plans = &testplan.Office{DB: db, Mail: mail, Clock: at, Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: base, BrowserAvailable: true}
-	w.people = &provision.Office{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base, Plans: w.plans}
-	w.standing = &standing.Office{DB: db, Clock: at, Zone: time.UTC}
-	w.engine = &finalize.Desk{DB: db, Clock: at, Zone: time.UTC, PublicURL: base}
+		agenda: map[int][]func(context.Context) error{}, sits: map[int][]work.Record{}, papers: map[id.Item]string{}}
+	at, mail := func() time.Time { return w.now }, email.Service{Box: box}
+	w.plans = &testplan.Service{DB: db, Mail: mail, Clock: at, Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: base, BrowserAvailable: true}
+	w.people = &provision.Service{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base, Plans: w.plans}
+	w.status = &enrollment.Service{DB: db, Clock: at, Zone: time.UTC}
+	w.engine = &work.Service{DB: db, Clock: at, Zone: time.UTC, PublicURL: base}
 	if err := w.build(ctx); err != nil {
 		return nil, err
 	}
@@ -168,25 +168,25 @@ func (w *World) hour(ctx context.Context, hour int) error {
 	if err := w.work(ctx); err != nil {
 		return err
 	}
-	return w.look(ctx, hour)
+	return w.snapshot(ctx, hour)
 }
 
 // work is the worker's part: owed steps, the daily pass, and what the calendar does.
 func (w *World) work(ctx context.Context) error {
-	if _, err := w.standing.Sweep(ctx); err != nil {
+	if _, err := w.status.Sweep(ctx); err != nil {
 		return err
 	}
 	for {
-		owed, err := outbox.Claim(ctx, w.db, task.PlanStep, w.now, time.Hour, 1000)
+		claimed, err := outbox.Claim(ctx, w.db, task.PlanStep, w.now, time.Hour, 1000)
 		if err != nil {
 			return err
 		}
-		for _, o := range owed {
+		for _, o := range claimed {
 			if err := w.plans.Step(ctx, task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil {
 				return err
 			}
 		}
-		if len(owed) == 0 {
+		if len(claimed) == 0 {
 			break
 		}
 	}
@@ -202,7 +202,7 @@ func (w *World) set(ctx context.Context, p *pupil, r plan.Request) error {
 		return fmt.Errorf("%s: %w", p.email, err)
 	}
 	if p.user == 0 {
-		p.user, p.enrolment = a.UserID, a.Enrollments[0].EnrollmentID
+		p.user, p.enrollment = a.UserID, a.Enrollments[0].EnrollmentID
 		w.byUser[p.user] = p
 		p.months = 0
 		return w.db.QueryRow(ctx, `SELECT id FROM plans WHERE user_id = $1`, p.user).Scan(&p.plan)

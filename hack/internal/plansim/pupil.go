@@ -10,7 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/result"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -32,10 +32,10 @@ type pupil struct {
 	sections      []float64
 	diligence     float64 // the share of tests that are done
 
-	user      id.User
-	enrolment id.Enrolment
-	plan      id.Plan
-	sessions  int
+	user       id.User
+	enrollment id.Enrollment
+	plan       id.Plan
+	sessions   int
 }
 
 var (
@@ -150,22 +150,22 @@ func (w *World) fate(p *pupil) {
 		w.at(when, staff(func(ctx context.Context, which id.Plan) error { _, err := w.plans.Pause(ctx, which); return err }))
 		w.at(later, staff(func(ctx context.Context, which id.Plan) error { _, err := w.plans.Resume(ctx, which); return err }))
 	case 3:
-		w.at(when, w.enrolment(p, course.Suspended))
-		w.at(later, w.enrolment(p, course.Running))
+		w.at(when, w.enrollment(p, course.Suspended))
+		w.at(later, w.enrollment(p, course.Running))
 	case 4:
 		off := false
 		w.at(when, settle(plan.Request{TestPlan: &off}))
 	case 5:
-		w.at(when, w.enrolment(p, course.Completed))
+		w.at(when, w.enrollment(p, course.Completed))
 	case 6:
 		pace := plan.Light
 		w.at(when, settle(plan.Request{Pace: &pace}))
 	}
 }
 
-func (w *World) enrolment(p *pupil, state course.State) func(context.Context) error {
+func (w *World) enrollment(p *pupil, state course.State) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := w.standing.ChangeEnrolment(ctx, w.who.Organization, p.enrolment, course.Change{State: &state})
+		_, err := w.status.ChangeEnrollment(ctx, w.who.Organization, p.enrollment, course.Change{State: &state})
 		if err != nil && !refused(err) {
 			return err
 		}
@@ -173,8 +173,8 @@ func (w *World) enrolment(p *pupil, state course.State) func(context.Context) er
 	}
 }
 
-// look finds what was assigned since, and lets the students decide what they do with it.
-func (w *World) look(ctx context.Context, hour int) error {
+// snapshot finds what was assigned since, and lets the students decide what they do with it.
+func (w *World) snapshot(ctx context.Context, hour int) error {
 	rows, err := w.db.Query(ctx, `SELECT id, user_id, item_id, position FROM assignments WHERE position > $1 ORDER BY position`, w.read)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (w *World) look(ctx context.Context, hour int) error {
 func (w *World) sit(p *pupil, hour int, given id.Assignment, item id.Item) {
 	p.sessions++
 	at := Begin.Add(time.Duration(hour) * time.Hour)
-	r := finalize.Record{Kind: catalog.Test, Session: fmt.Sprintf("%d-%d", p.user, p.sessions), Organization: w.who.Organization.Slug, User: p.user, Item: item,
+	r := work.Record{Kind: catalog.Test, Session: fmt.Sprintf("%d-%d", p.user, p.sessions), Organization: w.who.Organization.Slug, User: p.user, Item: item,
 		Assignment: fmt.Sprintf("test-assignment:%d", given), Attempt: result.Assigned, State: result.Started, StartedAt: &at}
 	fate := w.random.IntN(50)
 	if fate == 0 {

@@ -70,7 +70,7 @@ func (w *World) Picture(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	running, risk, err := w.standings(ctx)
+	running, risk, err := w.statuses(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -147,8 +147,8 @@ func (w *World) gaps(ctx context.Context) ([][]float64, error) {
 	return lines, nil
 }
 
-// standings count, for each day, the plans that are active and those at risk.
-func (w *World) standings(ctx context.Context) (running, risk []float64, err error) {
+// statuses count, for each day, the plans that are active and those at risk.
+func (w *World) statuses(ctx context.Context) (running, risk []float64, err error) {
 	rows, err := w.db.Query(ctx, `SELECT plan_id, at, event, coalesce(detail ->> 'at_risk', '') FROM plan_history
 		WHERE event IN ('created', 'closed', 'paused', 'resumed', 'at_risk') ORDER BY at, id`)
 	if err != nil {

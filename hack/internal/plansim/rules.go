@@ -25,14 +25,14 @@ var always = []rule{
 	{"two tests of a plan are open at once", `
 		SELECT plan_id::text FROM plan_tests WHERE state IN ('waiting', 'unfilled', 'opened') GROUP BY plan_id HAVING count(*) > 1`},
 	{"a test is open or planned after the last test day", `
-		SELECT p.id::text FROM plans p JOIN enrolments e ON e.id = p.enrolment_id JOIN plan_tests t ON t.plan_id = p.id
-		WHERE p.status = 'active' AND e.state = 'running' AND p.look_at > $1::timestamptz
+		SELECT p.id::text FROM plans p JOIN enrollments e ON e.id = p.enrollment_id JOIN plan_tests t ON t.plan_id = p.id
+		WHERE p.status = 'active' AND e.state = 'running' AND p.next_run_at > $1::timestamptz
 		  AND (t.state IN ('waiting', 'opened') AND t.opens_on > ` + lastDay + ` OR t.state = 'opened' AND t.due_on > ` + lastDay + `)`},
 	{"a closed plan has a test that waits or is open", `
 		SELECT p.id::text FROM plans p JOIN plan_tests t ON t.plan_id = p.id
 		WHERE p.status = 'closed' AND t.state IN ('waiting', 'unfilled', 'opened') AND $1::timestamptz IS NOT NULL`},
 	{"a plan could not be decided", `SELECT id::text FROM plans WHERE failures > 0 AND $1::timestamptz IS NOT NULL`},
-	{"a plan was left behind by the pass", `SELECT id::text FROM plans WHERE look_at <= $1`},
+	{"a plan was left behind by the pass", `SELECT id::text FROM plans WHERE next_run_at <= $1`},
 }
 
 // inTheEnd are rules over everything that has happened.
@@ -57,7 +57,7 @@ var inTheEnd = []rule{
 			SELECT event FROM plan_history c WHERE c.plan_id = o.plan_id AND c.id < o.id AND c.event IN ('created', 'paused', 'resumed', 'closed') ORDER BY c.id DESC LIMIT 1) AS c
 		WHERE o.event IN ('test_opened', 'drill') AND c.event IN ('paused', 'closed')`},
 	{"a suspended or ended course gave a test", `
-		SELECT a.user_id::text FROM assignments a JOIN enrolments e ON e.user_id = a.user_id WHERE a.assigned_at::date > e.grace_period_end`},
+		SELECT a.user_id::text FROM assignments a JOIN enrollments e ON e.user_id = a.user_id WHERE a.assigned_at::date > e.grace_period_end`},
 	{"an opened test was told other than once", mails(`type = 'plan_test_open'`, `event = 'test_opened'`)},
 	{"a plan that fell behind was told other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`)},
 	{"a missing paper was told other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`)},

@@ -46,12 +46,12 @@ func CompileDue(ctx context.Context, db *pg.DB, now time.Time) ([]Compiled, erro
 	if err := closeDays(ctx, db, now); err != nil {
 		return nil, fmt.Errorf("closing the days that are over: %w", err)
 	}
-	owed, err := selectOwed(ctx, db)
+	task, err := selectUncompiled(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	var done []Compiled
-	for _, day := range owed {
+	for _, day := range task {
 		c, err := compile(ctx, db, day, now)
 		if err != nil {
 			return done, fmt.Errorf("compiling %s: %w", day, err)
@@ -159,12 +159,12 @@ func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) 
 // is not compiled yet keeps its own. It fails as MakePartitions does.
 func DropExpired(ctx context.Context, db *pg.DB, now time.Time) error {
 	keep := clock.DateIn(now, Zone).AddDays(-RawDays)
-	owed, err := selectOwed(ctx, db)
+	task, err := selectUncompiled(ctx, db)
 	if err != nil {
 		return err
 	}
-	if len(owed) > 0 && owed[0].Before(keep) {
-		keep = owed[0]
+	if len(task) > 0 && task[0].Before(keep) {
+		keep = task[0]
 	}
 	return db.InTx(ctx, func(tx *pg.Tx) error { return dropPartitions(ctx, tx, keep) })
 }

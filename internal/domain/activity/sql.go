@@ -37,7 +37,7 @@ func readScope(ctx context.Context, tx *pg.Tx, people []person) (closed clock.Da
 	b.Queue(`SELECT max(date) FROM activity_closed_days`).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
 	b.Queue(`
 		SELECT coalesce(o.id, 0), coalesce(m.role = 'member', EXISTS (
-			SELECT FROM enrolments e WHERE e.organization_id = o.id AND e.user_id = p.user_id))
+			SELECT FROM enrollments e WHERE e.organization_id = o.id AND e.user_id = p.user_id))
 		FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS p(slug, user_id, place)
 		LEFT JOIN organizations o ON o.slug = p.slug
 		LEFT JOIN members m ON m.organization_id = o.id AND m.user_id = p.user_id
@@ -81,7 +81,7 @@ func insertClosed(ctx context.Context, q pg.Querier, first, last clock.Date, now
 	return err
 }
 
-func selectOwed(ctx context.Context, q pg.Querier) ([]clock.Date, error) {
+func selectUncompiled(ctx context.Context, q pg.Querier) ([]clock.Date, error) {
 	rows, err := q.Query(ctx, `SELECT date FROM activity_closed_days WHERE compiled_at IS NULL ORDER BY date`)
 	if err != nil {
 		return nil, err
@@ -198,15 +198,15 @@ func dropPartitions(ctx context.Context, tx *pg.Tx, keep clock.Date) error {
 }
 
 // inScope is the condition on d (rows with user_id) for a student of organization $1 on
-// the day $2. These are scalar subqueries: for EXISTS the planner may read all enrolments
+// the day $2. These are scalar subqueries: for EXISTS the planner may read all enrollments
 // into a hash table first.
 const inScope = `coalesce(
 	(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 	 FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id),
-	(SELECT true FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = d.user_id
+	(SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = d.user_id
 		AND e.state = 'running' AND e.start_date <= $2 AND e.grace_period_end >= $2 LIMIT 1), false)`
 
-func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Place, limit int) ([]Listed, error) {
+func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Position, limit int) ([]Listed, error) {
 	query, args := listQuery(org, f, after, limit)
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
@@ -221,7 +221,7 @@ func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filt
 }
 
 // listQuery is written for the filters at hand, so that each has a plan of its own.
-func listQuery(org id.Organization, f Filter, after Place, limit int) (query string, args []any) {
+func listQuery(org id.Organization, f Filter, after Position, limit int) (query string, args []any) {
 	args = []any{org, f.Today, f.From, f.To, limit}
 	where := `d.organization_id = $1 AND d.date BETWEEN $3 AND $4`
 	with := func(condition string, values ...any) {
@@ -239,7 +239,7 @@ func listQuery(org id.Organization, f Filter, after Place, limit int) (query str
 	}
 	few := f.Few != nil && f.User == 0
 	if f.Course != 0 && !few {
-		with(`(SELECT true FROM enrolments c WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ? LIMIT 1)`, f.Course)
+		with(`(SELECT true FROM enrollments c WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ? LIMIT 1)`, f.Course)
 	}
 	source := `SELECT d.* FROM activity_days d WHERE ` + where + ` AND ` + inScope
 	if few {

@@ -131,12 +131,12 @@ func updateProgress(ctx context.Context, tx *pg.Tx, org id.Organization, changed
 }
 
 // inScope is the condition on s for an active member of the student role, or somebody
-// who has access by an enrolment on the day $%d and is not of the staff.
+// who has access by an enrollment on the day $%d and is not of the staff.
 func inScope(today int) string {
 	return fmt.Sprintf(`coalesce(
 		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 		 FROM members m WHERE m.organization_id = s.organization_id AND m.user_id = s.user_id),
-		(SELECT true FROM enrolments e WHERE e.organization_id = s.organization_id AND e.user_id = s.user_id
+		(SELECT true FROM enrollments e WHERE e.organization_id = s.organization_id AND e.user_id = s.user_id
 			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
 }
 
@@ -168,7 +168,7 @@ func pageQuery(org id.Organization, f Filter, after int64, limit int) (query str
 	}
 	few := f.Few != nil && f.User == 0
 	if f.Course != 0 && !few {
-		where = append(where, `(SELECT true FROM enrolments x WHERE x.user_id = s.user_id AND x.course_id = `+arg(f.Course)+` AND x.organization_id = $1 LIMIT 1)`)
+		where = append(where, `(SELECT true FROM enrollments x WHERE x.user_id = s.user_id AND x.course_id = `+arg(f.Course)+` AND x.organization_id = $1 LIMIT 1)`)
 	}
 	if !f.Since.IsZero() {
 		// assigned_at follows the position, so the first row of the window bounds it.

@@ -1,6 +1,6 @@
-// Package course holds course types, an organization's courses, and enrolments with
+// Package course holds course types, an organization's courses, and enrollments with
 // their rules: which status the dates give, how long access lasts, and what naming a
-// course in a provisioning call does to an enrolment.
+// course in a provisioning call does to an enrollment.
 package course
 
 import (
@@ -33,7 +33,7 @@ type Course struct {
 	TypeDisplay         string
 	IsDefault           bool
 	Status              Status
-	OpenForEnrolment    bool
+	OpenForEnrollment   bool
 	IsPerpetual         bool
 	StartDate           clock.Date
 	EndDate             clock.Date // zero: none
@@ -46,11 +46,11 @@ type Course struct {
 // end closes a course, unless it is perpetual.
 func (c Course) OpenOn(today clock.Date) bool {
 	ended := !c.IsPerpetual && !c.EndDate.IsZero() && c.EndDate.Before(today)
-	return c.Status == StatusActive && c.OpenForEnrolment && !ended
+	return c.Status == StatusActive && c.OpenForEnrollment && !ended
 }
 
 // Listed is a course with the number of distinct students who have an active,
-// grace-period or scheduled enrolment in it. Staff are not counted.
+// grace-period or scheduled enrollment in it. Staff are not counted.
 type Listed struct {
 	Course
 	StudentsWithAccess int
@@ -100,7 +100,7 @@ type Draft struct {
 	Name                string
 	Type                string
 	Status              Status // "": active
-	OpenForEnrolment    bool
+	OpenForEnrollment   bool
 	IsPerpetual         bool
 	StartDate           clock.Date // required
 	EndDate             clock.Date // zero: none
@@ -166,7 +166,7 @@ const (
 type Patch struct {
 	Name                *string
 	Status              *Status
-	OpenForEnrolment    *bool
+	OpenForEnrollment   *bool
 	IsPerpetual         *bool
 	StartDate           *clock.Date
 	EndDate             *clock.Date // the zero Date removes it
@@ -184,7 +184,7 @@ func Update(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Cours
 	if err != nil {
 		return Course{}, err
 	}
-	d := p.On(Draft{c.Name, c.Type, c.Status, c.OpenForEnrolment, c.IsPerpetual, c.StartDate, c.EndDate,
+	d := p.On(Draft{c.Name, c.Type, c.Status, c.OpenForEnrollment, c.IsPerpetual, c.StartDate, c.EndDate,
 		c.DefaultAccessMonths, c.DefaultAccessWeeks})
 	if err := d.check(); err != nil {
 		return Course{}, err
@@ -198,7 +198,7 @@ func (p Patch) On(d Draft) Draft {
 		d.Name = strings.TrimSpace(*p.Name)
 	}
 	set(&d.Status, p.Status)
-	set(&d.OpenForEnrolment, p.OpenForEnrolment)
+	set(&d.OpenForEnrollment, p.OpenForEnrollment)
 	set(&d.IsPerpetual, p.IsPerpetual)
 	set(&d.StartDate, p.StartDate)
 	set(&d.EndDate, p.EndDate)

@@ -48,10 +48,10 @@ func person(t *testing.T, db *pg.DB, org id.Organization, email, role string) id
 	return user
 }
 
-func enrolment(t *testing.T, db *pg.DB, org id.Organization, user id.User, c id.Course, state, start, end, grace string) {
+func enrollment(t *testing.T, db *pg.DB, org id.Organization, user id.User, c id.Course, state, start, end, grace string) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
-		INSERT INTO enrolments (organization_id, user_id, course_id, state, start_date, end_date, grace_period_end, created_at, updated_at)
+		INSERT INTO enrollments (organization_id, user_id, course_id, state, start_date, end_date, grace_period_end, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, now(), now())`, org, user, c, state, start, end, grace)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func enrolment(t *testing.T, db *pg.DB, org id.Organization, user id.User, c id.
 }
 
 func draft(name, typ string) course.Draft {
-	return course.Draft{Name: name, Type: typ, OpenForEnrolment: true, StartDate: today}
+	return course.Draft{Name: name, Type: typ, OpenForEnrollment: true, StartDate: today}
 }
 
 func TestTypesAreTheFourteenOfTheContract(t *testing.T) {
@@ -109,7 +109,7 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := course.Course{ID: made.ID, Name: "Evening batch", Type: "toefl", TypeDisplay: "TOEFL", Status: course.StatusActive,
-		OpenForEnrolment: true, StartDate: today, EndDate: today.AddDays(90), DefaultAccessWeeks: 8}
+		OpenForEnrollment: true, StartDate: today, EndDate: today.AddDays(90), DefaultAccessWeeks: 8}
 	if made != want {
 		t.Fatalf("made %+v\nwant %+v", made, want)
 	}
@@ -121,8 +121,8 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 	}
 
 	closed, none, zero := false, clock.Date{}, 0
-	patch := course.Patch{OpenForEnrolment: &closed, EndDate: &none, DefaultAccessWeeks: &zero}
-	want.OpenForEnrolment, want.EndDate, want.DefaultAccessWeeks = false, none, 0
+	patch := course.Patch{OpenForEnrollment: &closed, EndDate: &none, DefaultAccessWeeks: &zero}
+	want.OpenForEnrollment, want.EndDate, want.DefaultAccessWeeks = false, none, 0
 	update := func(org id.Organization, p course.Patch) (c course.Course, err error) {
 		err = db.InTx(t.Context(), func(tx *pg.Tx) error {
 			c, err = course.Update(t.Context(), tx, org, made.ID, p, now)
@@ -158,7 +158,7 @@ func TestCreateNamesEveryFieldAtFault(t *testing.T) {
 
 func TestOpenOn(t *testing.T) {
 	t.Parallel()
-	open := course.Course{Status: course.StatusActive, OpenForEnrolment: true, EndDate: today}
+	open := course.Course{Status: course.StatusActive, OpenForEnrollment: true, EndDate: today}
 	for name, c := range map[string]struct {
 		change func(*course.Course)
 		on     clock.Date
@@ -168,10 +168,10 @@ func TestOpenOn(t *testing.T) {
 		"ended yesterday":                 {func(*course.Course) {}, today.AddDays(1), false},
 		"perpetual does not end":          {func(c *course.Course) { c.IsPerpetual = true }, today.AddDays(1), true},
 		"no end":                          {func(c *course.Course) { c.EndDate = clock.Date{} }, today.AddDays(999), true},
-		"closed":                          {func(c *course.Course) { c.OpenForEnrolment = false }, today, false},
+		"closed":                          {func(c *course.Course) { c.OpenForEnrollment = false }, today, false},
 		"completed":                       {func(c *course.Course) { c.Status = course.StatusCompleted }, today, false},
 		"cancelled":                       {func(c *course.Course) { c.Status = course.StatusCancelled }, today, false},
-		"perpetual, but closed by a hand": {func(c *course.Course) { c.IsPerpetual, c.OpenForEnrolment = true, false }, today, false},
+		"perpetual, but closed by a hand": {func(c *course.Course) { c.IsPerpetual, c.OpenForEnrollment = true, false }, today, false},
 	} {
 		got := open
 		c.change(&got)
@@ -201,11 +201,11 @@ func TestCountsLeaveOutStaffAndCancelledCourses(t *testing.T) {
 	ana := person(t, db, org, "ana@x.y", "member")
 	ben := person(t, db, org, "ben@x.y", "")
 	cat := person(t, db, org, "cat@x.y", "examiner")
-	enrolment(t, db, org, ana, made[0].ID, "running", day(-9), day(-3), day(0)) // last day of grace
-	enrolment(t, db, org, ana, made[1].ID, "running", day(5), day(9), day(9))   // scheduled
-	enrolment(t, db, org, ben, made[0].ID, "suspended", day(-9), day(3), day(9))
-	enrolment(t, db, org, ben, made[1].ID, "running", day(-9), day(-3), day(-1)) // over
-	enrolment(t, db, org, cat, made[0].ID, "running", day(-9), day(9), day(9))   // staff
+	enrollment(t, db, org, ana, made[0].ID, "running", day(-9), day(-3), day(0)) // last day of grace
+	enrollment(t, db, org, ana, made[1].ID, "running", day(5), day(9), day(9))   // scheduled
+	enrollment(t, db, org, ben, made[0].ID, "suspended", day(-9), day(3), day(9))
+	enrollment(t, db, org, ben, made[1].ID, "running", day(-9), day(-3), day(-1)) // over
+	enrollment(t, db, org, cat, made[0].ID, "running", day(-9), day(9), day(9))   // staff
 	list, err := course.List(t.Context(), db, org, today)
 	if err != nil || len(list) != 2 || list[0].StudentsWithAccess != 1 || list[1].StudentsWithAccess != 1 {
 		t.Fatalf("list = %+v, %v", list, err)

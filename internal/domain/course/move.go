@@ -10,10 +10,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Action is what a provisioning call does to one enrolment.
+// Action is what a provisioning call does to one enrollment.
 type Action string
 
-// The actions (contract: Enrolment moves).
+// The actions (contract: Enrollment moves).
 const (
 	Created     Action = "created"
 	Unchanged   Action = "unchanged"
@@ -39,23 +39,23 @@ type Offer struct {
 	Types   []Type   // the named ones; all of them when one that was named cannot be had
 	Courses []Course // those named by id, and the default courses of the named types
 
-	drawn []id.Enrolment // for enrolments that are made
+	drawn []id.Enrollment // for enrollments that are made
 }
 
 // Held is what the student has in the organization, and which of it the Request's
 // external_ref was already used for.
 type Held struct {
-	Enrolments []Enrolment
-	RefUsed    map[id.Enrolment]bool
+	Enrollments []Enrollment
+	RefUsed     map[id.Enrollment]bool
 }
 
-// Move is one entry of the answer: an enrolment before and after.
+// Move is one entry of the answer: an enrollment before and after.
 type Move struct {
 	Action Action
-	Before Enrolment // the zero Enrolment when there was none
-	After  Enrolment // of what is yet to be made, the course has no id, and the enrolment may have none
+	Before Enrollment // the zero Enrollment when there was none
+	After  Enrollment // of what is yet to be made, the course has no id, and the enrollment may have none
 	Note   string
-	ref    string // to remember for the enrolment; "" for nothing
+	ref    string // to remember for the enrollment; "" for nothing
 }
 
 // Granted says whether the move gives or prolongs access.
@@ -86,11 +86,11 @@ type planner struct {
 	warnings []string
 }
 
-// target is a course that the call reaches, with the student's enrolment in it.
+// target is a course that the call reaches, with the student's enrollment in it.
 type target struct {
 	course Course
-	held   Enrolment // zero: none
-	byID   bool      // named in course_ids, perhaps by its type too
+	held   Enrollment // zero: none
+	byID   bool       // named in course_ids, perhaps by its type too
 }
 
 func (g target) field() string {
@@ -129,7 +129,7 @@ func (p *planner) targets() []target {
 func (p *planner) byID(want id.Course) (target, bool) {
 	for _, c := range p.offer.Courses {
 		if c.ID == want {
-			return target{course: c, held: p.enrolmentIn(want), byID: true}, true
+			return target{course: c, held: p.enrollmentIn(want), byID: true}, true
 		}
 	}
 	_ = p.faults.Add(fault.Field("course_ids", "unknown_course",
@@ -137,7 +137,7 @@ func (p *planner) byID(want id.Course) (target, bool) {
 	return target{}, false
 }
 
-// byType finds where a type leads: to a running enrolment of the type, else a suspended
+// byType finds where a type leads: to a running enrollment of the type, else a suspended
 // one, else the one in the default course, else an ended batch, else the default course.
 func (p *planner) byType(typ Type) target {
 	if e, ok := p.best(typ.Name); ok {
@@ -151,17 +151,17 @@ func (p *planner) byType(typ Type) target {
 	return target{course: typ.defaultCourse(p.today)}
 }
 
-func (p *planner) best(typ string) (Enrolment, bool) {
-	var of []Enrolment
-	for _, e := range p.held.Enrolments {
+func (p *planner) best(typ string) (Enrollment, bool) {
+	var of []Enrollment
+	for _, e := range p.held.Enrollments {
 		if e.Course.Type == typ {
 			of = append(of, e)
 		}
 	}
 	if len(of) == 0 {
-		return Enrolment{}, false
+		return Enrollment{}, false
 	}
-	return slices.MinFunc(of, func(a, b Enrolment) int {
+	return slices.MinFunc(of, func(a, b Enrollment) int {
 		return cmp.Or(
 			p.rank(a)-p.rank(b),
 			after(a.Course.IsDefault, b.Course.IsDefault),
@@ -171,7 +171,7 @@ func (p *planner) best(typ string) (Enrolment, bool) {
 	}), true
 }
 
-func (p *planner) rank(e Enrolment) int {
+func (p *planner) rank(e Enrollment) int {
 	switch {
 	case e.State == Running && !e.ended(p.today):
 		return 0
@@ -192,23 +192,23 @@ func after(a, b bool) int {
 	return 1
 }
 
-func (p *planner) enrolmentIn(c id.Course) Enrolment {
-	for _, e := range p.held.Enrolments {
+func (p *planner) enrollmentIn(c id.Course) Enrollment {
+	for _, e := range p.held.Enrollments {
 		if e.Course.ID == c {
 			return e
 		}
 	}
-	return Enrolment{}
+	return Enrollment{}
 }
 
-// move applies the contract's table of enrolment moves to one course.
+// move applies the contract's table of enrollment moves to one course.
 func (p *planner) move(g target) Move {
 	e := g.held
 	switch {
 	case e.ID == 0:
 		return p.grant(g, Created)
 	case e.State == Suspended:
-		p.warn("%s: the enrolment is suspended and was left alone; suspension is lifted only in the platform", g.course.Name)
+		p.warn("%s: the enrollment is suspended and was left alone; suspension is lifted only in the platform", g.course.Name)
 		return Move{Action: Skipped, Before: e, After: e}
 	case e.ended(p.today):
 		if !g.byID && !g.course.IsDefault {
@@ -217,7 +217,7 @@ func (p *planner) move(g target) Move {
 		}
 		return p.grant(g, Reactivated)
 	case e.State != Running:
-		p.warn("%s: the enrolment is %s and was left unchanged; its end date %v is not over", g.course.Name, e.State, e.EndDate)
+		p.warn("%s: the enrollment is %s and was left unchanged; its end date %v is not over", g.course.Name, e.State, e.EndDate)
 		return Move{Action: Unchanged, Before: e, After: e}
 	case p.Extend:
 		return p.extend(g)
@@ -233,7 +233,7 @@ func (p *planner) move(g target) Move {
 func (p *planner) grant(g target, action Action) Move {
 	if !g.course.OpenOn(p.today) {
 		_ = p.faults.Add(fault.Field(g.field(), "course_closed",
-			"%s: the course %q (%d) is not open for enrolment; name an open course", g.field(), g.course.Name, g.course.ID))
+			"%s: the course %q (%d) is not open for enrollment; name an open course", g.field(), g.course.Name, g.course.ID))
 		return Move{}
 	}
 	start := p.today
@@ -279,5 +279,5 @@ func (p *planner) warn(format string, args ...any) {
 // defaultCourse is the course that the first grant of the type makes.
 func (t Type) defaultCourse(today clock.Date) Course {
 	return Course{Name: t.DisplayName, Type: t.Name, TypeDisplay: t.DisplayName, IsDefault: true, Status: StatusActive,
-		OpenForEnrolment: true, IsPerpetual: true, StartDate: today, TypeAccessMonths: t.DefaultAccessMonths}
+		OpenForEnrollment: true, IsPerpetual: true, StartDate: today, TypeAccessMonths: t.DefaultAccessMonths}
 }

@@ -19,21 +19,21 @@ var (
 
 func open(n id.Course, isDefault bool) course.Course {
 	return course.Course{ID: n, Name: "course", Type: "ielts", IsDefault: isDefault, Status: course.StatusActive,
-		OpenForEnrolment: true, IsPerpetual: true, StartDate: today.AddDays(-100)}
+		OpenForEnrollment: true, IsPerpetual: true, StartDate: today.AddDays(-100)}
 }
 
-// in places an enrolment, made by held, in a course.
-func in(c course.Course, e course.Enrolment) course.Enrolment {
-	e.ID, e.Course = id.Enrolment(c.ID*10), c
+// in places an enrollment, made by held, in a course.
+func in(c course.Course, e course.Enrollment) course.Enrollment {
+	e.ID, e.Course = id.Enrollment(c.ID*10), c
 	return e
 }
 
-// The rows are those of the contract's table of enrolment moves, and the readings of it
+// The rows are those of the contract's table of enrollment moves, and the readings of it
 // for what the table leaves open.
-func TestEnrolmentMoves(t *testing.T) {
+func TestEnrollmentMoves(t *testing.T) {
 	t.Parallel()
 	def, batch := open(1, true), open(2, false)
-	closed := func(c course.Course) course.Course { c.OpenForEnrolment = false; return c }
+	closed := func(c course.Course) course.Course { c.OpenForEnrollment = false; return c }
 	later := open(3, false)
 	later.StartDate = today.AddDays(30)
 	short := open(4, false)
@@ -48,8 +48,8 @@ func TestEnrolmentMoves(t *testing.T) {
 		name    string
 		request course.Request
 		offer   []course.Course
-		held    []course.Enrolment
-		used    []id.Enrolment
+		held    []course.Enrollment
+		used    []id.Enrollment
 		course  id.Course // of the one entry; 0: a default course that is yet to be made
 		action  course.Action
 		start   int // days from today
@@ -58,80 +58,80 @@ func TestEnrolmentMoves(t *testing.T) {
 		warning string // a part of the one warning
 		fault   string // code
 	}{
-		{name: "no enrolment, type without a default course", request: course.Request{Types: byType},
+		{name: "no enrollment, type without a default course", request: course.Request{Types: byType},
 			action: course.Created, end: today.AddMonths(6).String()},
-		{name: "no enrolment, type named by its display name", request: course.Request{Types: []string{" ielts ACADEMIC"}}, offer: []course.Course{def},
+		{name: "no enrollment, type named by its display name", request: course.Request{Types: []string{" ielts ACADEMIC"}}, offer: []course.Course{def},
 			course: 1, action: course.Created, end: today.AddMonths(6).String()},
-		{name: "no enrolment, course id", request: course.Request{Courses: byID(2), TenureMonths: 1}, offer: []course.Course{batch},
+		{name: "no enrollment, course id", request: course.Request{Courses: byID(2), TenureMonths: 1}, offer: []course.Course{batch},
 			course: 2, action: course.Created, end: today.AddMonths(1).String()},
-		{name: "no enrolment, course that starts later", request: course.Request{Courses: byID(3), TenureMonths: 1}, offer: []course.Course{later},
+		{name: "no enrollment, course that starts later", request: course.Request{Courses: byID(3), TenureMonths: 1}, offer: []course.Course{later},
 			course: 3, action: course.Created, start: 30, end: today.AddDays(30).AddMonths(1).String()},
-		{name: "no enrolment, course that ends before the access", request: course.Request{Courses: byID(4)}, offer: []course.Course{short},
+		{name: "no enrollment, course that ends before the access", request: course.Request{Courses: byID(4)}, offer: []course.Course{short},
 			course: 4, action: course.Created, end: today.AddMonths(6).String(), warning: "after the course's own end"},
-		{name: "no enrolment, closed course", request: course.Request{Courses: byID(2)}, offer: []course.Course{closed(batch)}, fault: "course_closed"},
-		{name: "no enrolment, closed default course", request: course.Request{Types: byType}, offer: []course.Course{closed(def)}, fault: "course_closed"},
+		{name: "no enrollment, closed course", request: course.Request{Courses: byID(2)}, offer: []course.Course{closed(batch)}, fault: "course_closed"},
+		{name: "no enrollment, closed default course", request: course.Request{Types: byType}, offer: []course.Course{closed(def)}, fault: "course_closed"},
 		{name: "unknown type", request: course.Request{Types: []string{"latin"}}, fault: "unknown_course_type"},
 		{name: "foreign course id", request: course.Request{Courses: byID(99)}, fault: "unknown_course"},
 
-		{name: "running, same call repeated", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(def, active)},
+		{name: "running, same call repeated", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrollment{in(def, active)},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
-		{name: "running in a batch of the type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(batch, active)},
+		{name: "running in a batch of the type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrollment{in(batch, active)},
 			course: 2, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
-		{name: "running in the default course and a batch", request: course.Request{Types: byType}, held: []course.Enrolment{in(batch, active), in(def, active)},
+		{name: "running in the default course and a batch", request: course.Request{Types: byType}, held: []course.Enrollment{in(batch, active), in(def, active)},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
-		{name: "scheduled counts as running", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, pending)},
+		{name: "scheduled counts as running", request: course.Request{Types: byType}, held: []course.Enrollment{in(def, pending)},
 			course: 1, action: course.Unchanged, start: 5, end: today.AddDays(9).String()},
-		{name: "running in a closed course", request: course.Request{Types: byType}, offer: []course.Course{closed(def)}, held: []course.Enrolment{in(closed(def), active)},
+		{name: "running in a closed course", request: course.Request{Types: byType}, offer: []course.Course{closed(def)}, held: []course.Enrollment{in(closed(def), active)},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
-		{name: "running, tenure_months without extend_access", request: course.Request{Types: byType, TenureMonths: 3}, held: []course.Enrolment{in(def, active)},
+		{name: "running, tenure_months without extend_access", request: course.Request{Types: byType, TenureMonths: 3}, held: []course.Enrollment{in(def, active)},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "tenure_months was not applied"},
 
-		{name: "running, extend_access with a new external_ref", request: course.Request{Types: byType, TenureMonths: 2, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, active)},
+		{name: "running, extend_access with a new external_ref", request: course.Request{Types: byType, TenureMonths: 2, Extend: true, Ref: "7"}, held: []course.Enrollment{in(def, active)},
 			course: 1, action: course.Extended, start: -5, end: today.AddDays(5).AddMonths(2).String()},
-		{name: "running, extend_access by the default length", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, active)},
+		{name: "running, extend_access by the default length", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrollment{in(def, active)},
 			course: 1, action: course.Extended, start: -5, end: today.AddDays(5).AddMonths(6).String()},
-		{name: "running in a closed course is extended", request: course.Request{Courses: byID(2), TenureMonths: 1, Extend: true, Ref: "7"}, offer: []course.Course{closed(batch)}, held: []course.Enrolment{in(closed(batch), active)},
+		{name: "running in a closed course is extended", request: course.Request{Courses: byID(2), TenureMonths: 1, Extend: true, Ref: "7"}, offer: []course.Course{closed(batch)}, held: []course.Enrollment{in(closed(batch), active)},
 			course: 2, action: course.Extended, start: -5, end: today.AddDays(5).AddMonths(1).String()},
-		{name: "extend_access with a used external_ref", request: course.Request{Types: byType, TenureMonths: 2, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, active)}, used: []id.Enrolment{10},
+		{name: "extend_access with a used external_ref", request: course.Request{Types: byType, TenureMonths: 2, Extend: true, Ref: "7"}, held: []course.Enrollment{in(def, active)}, used: []id.Enrollment{10},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), note: "already_extended_for_external_ref"},
 		{name: "extension past the last year", request: course.Request{Types: byType, TenureMonths: 120, Extend: true, Ref: "7"},
-			held: []course.Enrolment{in(def, held(course.Running, 0, 365*7970, 365*7970))}, fault: "invalid"},
+			held: []course.Enrollment{in(def, held(course.Running, 0, 365*7970, 365*7970))}, fault: "invalid"},
 
-		{name: "grace period counts as ended", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(def, grace)},
+		{name: "grace period counts as ended", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrollment{in(def, grace)},
 			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
-		{name: "grace period with extend_access is renewed too", request: course.Request{Types: byType, TenureMonths: 1, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, grace)},
+		{name: "grace period with extend_access is renewed too", request: course.Request{Types: byType, TenureMonths: 1, Extend: true, Ref: "7"}, held: []course.Enrollment{in(def, grace)},
 			course: 1, action: course.Reactivated, end: today.AddMonths(1).String()},
-		{name: "expired", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, expired)},
+		{name: "expired", request: course.Request{Types: byType}, held: []course.Enrollment{in(def, expired)},
 			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
-		{name: "dropped, end date passed", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, droppedLongAgo)},
+		{name: "dropped, end date passed", request: course.Request{Types: byType}, held: []course.Enrollment{in(def, droppedLongAgo)},
 			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
-		{name: "completed, end date passed, by id", request: course.Request{Courses: byID(2)}, offer: []course.Course{batch}, held: []course.Enrolment{in(batch, completed)},
+		{name: "completed, end date passed, by id", request: course.Request{Courses: byID(2)}, offer: []course.Course{batch}, held: []course.Enrollment{in(batch, completed)},
 			course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
-		{name: "ended, closed course", request: course.Request{Types: byType}, held: []course.Enrolment{in(closed(def), expired)}, fault: "course_closed"},
-		{name: "only an ended batch, by type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrolment{in(batch, expired)},
+		{name: "ended, closed course", request: course.Request{Types: byType}, held: []course.Enrollment{in(closed(def), expired)}, fault: "course_closed"},
+		{name: "only an ended batch, by type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrollment{in(batch, expired)},
 			course: 2, action: course.Unchanged, start: -50, end: today.AddDays(-20).String(), warning: "course_ids: [2]"},
-		{name: "ended batch, by type and id", request: course.Request{Types: byType, Courses: byID(2)}, offer: []course.Course{def, batch}, held: []course.Enrolment{in(batch, expired)},
+		{name: "ended batch, by type and id", request: course.Request{Types: byType, Courses: byID(2)}, offer: []course.Course{def, batch}, held: []course.Enrollment{in(batch, expired)},
 			course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
 		{name: "an older ended batch that the call names too", request: course.Request{Types: byType, Courses: byID(2)}, offer: []course.Course{def, batch},
-			held: []course.Enrolment{in(open(3, false), grace), in(batch, expired)}, course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
-		{name: "ended default course before an ended batch", request: course.Request{Types: byType}, held: []course.Enrolment{in(batch, grace), in(def, expired)},
+			held: []course.Enrollment{in(open(3, false), grace), in(batch, expired)}, course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
+		{name: "ended default course before an ended batch", request: course.Request{Types: byType}, held: []course.Enrollment{in(batch, grace), in(def, expired)},
 			course: 1, action: course.Reactivated, end: today.AddMonths(6).String()},
 
-		{name: "dropped before the end date", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, dropped)},
+		{name: "dropped before the end date", request: course.Request{Types: byType}, held: []course.Enrollment{in(def, dropped)},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "is dropped"},
-		{name: "completed before the end date, with extend_access", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, held(course.Completed, -5, 5, 12))},
+		{name: "completed before the end date, with extend_access", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrollment{in(def, held(course.Completed, -5, 5, 12))},
 			course: 1, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "is completed"},
 
-		{name: "suspended", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrolment{in(def, suspended)},
+		{name: "suspended", request: course.Request{Types: byType, Extend: true, Ref: "7"}, held: []course.Enrollment{in(def, suspended)},
 			course: 1, action: course.Skipped, start: -5, end: today.AddDays(5).String(), warning: "suspended"},
-		{name: "suspended in a batch, ended in the default course", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, expired), in(batch, suspended)},
+		{name: "suspended in a batch, ended in the default course", request: course.Request{Types: byType}, held: []course.Enrollment{in(def, expired), in(batch, suspended)},
 			course: 2, action: course.Skipped, start: -5, end: today.AddDays(5).String(), warning: "suspended"},
-		{name: "suspended in the default course, running in a batch", request: course.Request{Types: byType}, held: []course.Enrolment{in(def, suspended), in(batch, active)},
+		{name: "suspended in the default course, running in a batch", request: course.Request{Types: byType}, held: []course.Enrollment{in(def, suspended), in(batch, active)},
 			course: 2, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := course.Held{Enrolments: c.held, RefUsed: map[id.Enrolment]bool{}}
+			h := course.Held{Enrollments: c.held, RefUsed: map[id.Enrollment]bool{}}
 			for _, e := range c.used {
 				h.RefUsed[e] = true
 			}
@@ -156,7 +156,7 @@ func TestEnrolmentMoves(t *testing.T) {
 				t.Errorf("granted %+v", m.After)
 			}
 			if m.Before.ID != m.After.ID {
-				t.Errorf("enrolment %d became %d", m.Before.ID, m.After.ID)
+				t.Errorf("enrollment %d became %d", m.Before.ID, m.After.ID)
 			}
 			if got := strings.Join(warnings, "\n"); !strings.Contains(got, c.warning) || len(warnings) != min(1, len(c.warning)) {
 				t.Errorf("warnings = %q, want one with %q", warnings, c.warning)
@@ -168,7 +168,7 @@ func TestEnrolmentMoves(t *testing.T) {
 func TestACourseNamedTwiceIsOneEntryInFirstNamedOrder(t *testing.T) {
 	t.Parallel()
 	def, batch := open(1, true), open(2, false)
-	other := course.Course{ID: 3, Type: "toefl", IsDefault: true, Status: course.StatusActive, OpenForEnrolment: true, IsPerpetual: true, StartDate: today}
+	other := course.Course{ID: 3, Type: "toefl", IsDefault: true, Status: course.StatusActive, OpenForEnrollment: true, IsPerpetual: true, StartDate: today}
 	moves, warnings, err := course.Plan(
 		course.Request{Types: []string{"toefl", "ielts", "TOEFL"}, Courses: []id.Course{2, 1, 2}},
 		course.Offer{Types: []course.Type{ielts, toefl}, Courses: []course.Course{def, batch, other}}, course.Held{}, terms, today)
@@ -187,7 +187,7 @@ func TestACourseNamedTwiceIsOneEntryInFirstNamedOrder(t *testing.T) {
 func TestEveryFaultIsFound(t *testing.T) {
 	t.Parallel()
 	shut := open(2, false)
-	shut.OpenForEnrolment = false
+	shut.OpenForEnrollment = false
 	_, _, err := course.Plan(course.Request{Types: []string{"latin", "greek"}, Courses: []id.Course{2, 9}},
 		course.Offer{Types: []course.Type{ielts, toefl}, Courses: []course.Course{shut}}, course.Held{}, terms, today)
 	var f *fault.Error

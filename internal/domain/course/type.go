@@ -23,7 +23,7 @@ type Type struct {
 // Types lists every type, active or not, in the contract's order.
 func Types(ctx context.Context, q pg.Querier) ([]Type, error) { return selectTypes(ctx, q) }
 
-// SetTypeActive opens or closes a type for new requests and returns it. Enrolments in
+// SetTypeActive opens or closes a type for new requests and returns it. Enrollments in
 // its courses are not touched. NotFound when there is no such type.
 func SetTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
 	t, err := updateTypeActive(ctx, q, name, active)

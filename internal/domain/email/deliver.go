@@ -18,7 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Postman sends queued mails, each at most once.
+// Sender sends queued mails, each at most once.
 //
 // SMTP has no way to ask whether a message arrived, so a mail that may have left is never
 // sent again by itself. Just before its text goes over the wire, the row is marked in a
@@ -26,7 +26,7 @@ import (
 // and stays when nothing could be recorded (the process died, PostgreSQL went away). Who
 // finds a queued mail with the mark therefore settles it as uncertain. Everything before
 // the mark may be repeated freely.
-type Postman struct {
+type Sender struct {
 	DB     *pg.DB
 	Box    *seal.Box
 	Server *mail.Server
@@ -49,14 +49,14 @@ func Pause(attempts int) time.Duration {
 
 // hold is how long a worker keeps a mail: longer than a sending can take, so that a mark
 // without a live claim means a dead worker.
-func (p *Postman) hold() time.Time { return p.Clock().Add(p.Server.Times.Total() + time.Minute) }
+func (p *Sender) hold() time.Time { return p.Clock().Add(p.Server.Times.Total() + time.Minute) }
 
 // errTaken stops a sending whose claim or mark another worker has.
 var errTaken = errors.New("another worker has the mail")
 
 // Deliver works on one claim of a mail: it sends the mail and records what became of it,
 // or finds that there is nothing (more) to send. A claim that was lost is no error.
-func (p *Postman) Deliver(ctx context.Context, ref task.Outbox) error {
+func (p *Sender) Deliver(ctx context.Context, ref task.Outbox) error {
 	err := p.deliver(ctx, ref)
 	if errors.Is(err, outbox.ErrLost) || errors.Is(err, errTaken) {
 		return nil
@@ -64,12 +64,12 @@ func (p *Postman) Deliver(ctx context.Context, ref task.Outbox) error {
 	return err
 }
 
-func (p *Postman) deliver(ctx context.Context, ref task.Outbox) error {
-	owed, err := outbox.Hold(ctx, p.DB, ref, p.hold())
+func (p *Sender) deliver(ctx context.Context, ref task.Outbox) error {
+	claimed, err := outbox.Hold(ctx, p.DB, ref, p.hold())
 	if err != nil {
 		return err
 	}
-	r, err := load(ctx, p.DB, id.Email(owed.Subject))
+	r, err := load(ctx, p.DB, id.Email(claimed.Subject))
 	switch {
 	case pg.None(err): // the account or organization is gone, and the mail with it
 		return outbox.Done(ctx, p.DB, ref)
@@ -90,7 +90,7 @@ func (p *Postman) deliver(ctx context.Context, ref task.Outbox) error {
 
 // send fails only when the mail is not this worker's to send. A mail that cannot be
 // written (a missing key, a type of a newer version) waits like one that is refused.
-func (p *Postman) send(ctx context.Context, ref task.Outbox, r row) (mail.Outcome, error) {
+func (p *Sender) send(ctx context.Context, ref task.Outbox, r row) (mail.Outcome, error) {
 	m, err := p.write(ctx, r)
 	if err != nil {
 		p.Log.ErrorContext(ctx, "mail cannot be written", "email", int64(r.ID), "type", string(r.Type), "error", err)
@@ -100,7 +100,7 @@ func (p *Postman) send(ctx context.Context, ref task.Outbox, r row) (mail.Outcom
 }
 
 // mark says that the text leaves now. The claim must be current, and the mark new.
-func (p *Postman) mark(ctx context.Context, ref task.Outbox, mail id.Email) error {
+func (p *Sender) mark(ctx context.Context, ref task.Outbox, mail id.Email) error {
 	return p.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if _, err := outbox.Hold(ctx, tx, ref, p.hold()); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (p *Postman) mark(ctx context.Context, ref task.Outbox, mail id.Email) erro
 	})
 }
 
-func (p *Postman) write(ctx context.Context, r row) (mail.Message, error) {
+func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 	content, err := decodeContent(r.Type, r.Params)
 	if err != nil {
 		return mail.Message{}, err
@@ -139,7 +139,7 @@ func (p *Postman) write(ctx context.Context, r row) (mail.Message, error) {
 
 // settle records an attempt's outcome and finishes the task, or gives it back for later.
 // It goes on when ctx has ended: what has happened must be written down.
-func (p *Postman) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outcome) error {
+func (p *Sender) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	next := decide(r, o, p.Clock())
@@ -167,27 +167,27 @@ func (p *Postman) settle(ctx context.Context, ref task.Outbox, r row, o mail.Out
 	return nil
 }
 
-// fate is what an attempt makes of a mail.
-type fate struct {
+// outcome is what an attempt makes of a mail.
+type outcome struct {
 	status Status
 	detail string
 	again  time.Time // when queued
 }
 
 // decide is the rule from an outcome to the mail's fate.
-func decide(r row, o mail.Outcome, now time.Time) fate {
+func decide(r row, o mail.Outcome, now time.Time) outcome {
 	switch o.Result {
 	case mail.Accepted:
-		return fate{status: Sent}
+		return outcome{status: Sent}
 	case mail.Uncertain:
-		return fate{status: Uncertain, detail: o.Detail}
+		return outcome{status: Uncertain, detail: o.Detail}
 	case mail.Permanent:
-		return fate{status: Failed, detail: o.Detail}
+		return outcome{status: Failed, detail: o.Detail}
 	case mail.Temporary:
 	}
 	again := now.Add(Pause(r.Attempts + 1))
 	if again.After(r.CreatedAt.Add(giveUpAfter)) {
-		return fate{status: Failed, detail: "not delivered within 24 hours; at last " + o.Detail}
+		return outcome{status: Failed, detail: "not delivered within 24 hours; at last " + o.Detail}
 	}
-	return fate{status: Queued, detail: o.Detail + "; it is tried again", again: again}
+	return outcome{status: Queued, detail: o.Detail + "; it is tried again", again: again}
 }

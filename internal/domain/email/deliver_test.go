@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // post is one organization's mail with a server of its own.
 type post struct {
-	*email.Postman
+	*email.Sender
 	db     *pg.DB
 	server *mailtest.Server
 	org    id.Organization
@@ -46,7 +46,7 @@ func newPost(t *testing.T, script mailtest.Script) *post {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Postman = &email.Postman{DB: p.db, Box: sealtest.New(t), Server: server, Zone: time.UTC,
+	p.Sender = &email.Sender{DB: p.db, Box: sealtest.New(t), Server: server, Zone: time.UTC,
 		From:  netmail.Address{Address: "no-reply@saffron.school"},
 		Clock: func() time.Time { return p.now }, Log: slog.New(slog.NewTextHandler(&p.log, nil))}
 	return p
@@ -54,7 +54,7 @@ func newPost(t *testing.T, script mailtest.Script) *post {
 
 func (p *post) queue(m email.Message) email.Record {
 	p.t.Helper()
-	return queue(p.t, p.db, email.Desk{Box: p.Box}, m)
+	return queue(p.t, p.db, email.Service{Box: p.Box}, m)
 }
 
 // claim is the relay's part; false when nothing is due.
@@ -82,7 +82,7 @@ func (p *post) deliver() {
 }
 
 // stored reads what the mail's row and task say.
-func (p *post) stored(mail id.Email) (r email.Record, attempts int, sealed, owed bool) {
+func (p *post) stored(mail id.Email) (r email.Record, attempts int, sealed, claimed bool) {
 	p.t.Helper()
 	r, err := email.Find(p.t.Context(), p.db, p.org, mail)
 	if err != nil {
@@ -90,11 +90,11 @@ func (p *post) stored(mail id.Email) (r email.Record, attempts int, sealed, owed
 	}
 	err = p.db.QueryRow(p.t.Context(), `
 		SELECT attempts, sealed IS NOT NULL, EXISTS (SELECT FROM outbox_tasks WHERE subject = emails.id)
-		FROM emails WHERE id = $1`, mail).Scan(&attempts, &sealed, &owed)
+		FROM emails WHERE id = $1`, mail).Scan(&attempts, &sealed, &claimed)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return r, attempts, sealed, owed
+	return r, attempts, sealed, claimed
 }
 
 // TestEveryEmailStatusArises covers the statuses that sending leads to; suppressed is
@@ -124,13 +124,13 @@ func TestEveryEmailStatusArises(t *testing.T) {
 			p := newPost(t, c.script)
 			m := p.queue(welcome(p.org, p.user, "ada@saffron.school"))
 			p.deliver()
-			got, attempts, sealed, owed := p.stored(m.ID)
+			got, attempts, sealed, claimed := p.stored(m.ID)
 			if got.Status != c.status || !strings.Contains(got.Detail, c.detail) || (got.Detail == "") != (c.status == email.Sent) {
 				t.Errorf("record = %+v", got)
 			}
 			queued := c.status == email.Queued
-			if attempts != 1 || sealed != queued || owed != queued {
-				t.Errorf("attempts %d, secrets kept %v, task owed %v", attempts, sealed, owed)
+			if attempts != 1 || sealed != queued || claimed != queued {
+				t.Errorf("attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed)
 			}
 			if n := len(p.server.Messages()); n != c.mails {
 				t.Errorf("%d mails arrived, want %d", n, c.mails)
@@ -196,8 +196,8 @@ func TestARefusedMailLeavesOnceTheServerAgrees(t *testing.T) {
 	p.server.Play(mailtest.Script{})
 	p.now = p.now.Add(email.Pause(1))
 	p.deliver()
-	if r, attempts, sealed, owed := p.stored(m.ID); r.Status != email.Sent || attempts != 2 || sealed || owed {
-		t.Fatalf("%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, owed)
+	if r, attempts, sealed, claimed := p.stored(m.ID); r.Status != email.Sent || attempts != 2 || sealed || claimed {
+		t.Fatalf("%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed)
 	}
 	if got := p.server.Messages(); len(got) != 1 || !strings.Contains(got[0], "Tok3nTok3n") || !strings.Contains(got[0], `"Saffron School" <no-reply@saffron.school>`) {
 		t.Fatalf("arrived: %q", got)
@@ -223,16 +223,16 @@ func TestAMailThatWasPerhapsSentIsNotSentAgain(t *testing.T) {
 	if err := p.Deliver(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	if r, _, _, owed := p.stored(m.ID); r.Status != email.Queued || !owed {
-		t.Fatalf("after the lost record: %+v, owed %v", r, owed)
+	if r, _, _, claimed := p.stored(m.ID); r.Status != email.Queued || !claimed {
+		t.Fatalf("after the lost record: %+v, owed %v", r, claimed)
 	}
 	p.server.Play(mailtest.Script{})
 	if err := p.Deliver(ctx, second); err != nil {
 		t.Fatal(err)
 	}
-	r, _, sealed, owed := p.stored(m.ID)
-	if r.Status != email.Uncertain || sealed || owed || len(p.server.Messages()) != 1 {
-		t.Fatalf("%+v, secrets %v, owed %v, %d mails", r, sealed, owed, len(p.server.Messages()))
+	r, _, sealed, claimed := p.stored(m.ID)
+	if r.Status != email.Uncertain || sealed || claimed || len(p.server.Messages()) != 1 {
+		t.Fatalf("%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
 	}
 }
 
@@ -259,8 +259,8 @@ func TestALostClaimSendsNothing(t *testing.T) {
 	if n := len(p.server.Messages()); n != 1 {
 		t.Fatalf("%d mails arrived", n)
 	}
-	if r, _, _, owed := p.stored(m.ID); !r.Status.Final() || owed {
-		t.Fatalf("%+v, owed %v", r, owed)
+	if r, _, _, claimed := p.stored(m.ID); !r.Status.Final() || claimed {
+		t.Fatalf("%+v, owed %v", r, claimed)
 	}
 }
 
@@ -284,8 +284,8 @@ func TestAMailThatCannotBeWrittenWaits(t *testing.T) {
 	right := p.Box
 	p.Box = sealtest.New(t)
 	p.deliver()
-	if r, _, sealed, owed := p.stored(m.ID); r.Status != email.Queued || !sealed || !owed || strings.Contains(r.Detail, "keyset") {
-		t.Fatalf("%+v, secrets %v, owed %v", r, sealed, owed)
+	if r, _, sealed, claimed := p.stored(m.ID); r.Status != email.Queued || !sealed || !claimed || strings.Contains(r.Detail, "keyset") {
+		t.Fatalf("%+v, secrets %v, owed %v", r, sealed, claimed)
 	}
 	p.Box, p.now = right, p.now.Add(time.Hour)
 	p.deliver()

@@ -44,8 +44,8 @@ func (s Status) Final() bool { return s != Queued }
 // detailQueued is a waiting mail's detail before its first attempt.
 const detailQueued = "waiting to be sent"
 
-// Desk is where mails are handed in.
-type Desk struct {
+// Service is where mails are handed in.
+type Service struct {
 	Box        *seal.Box
 	Suppressed Domains // not mailed, beside the reserved ones
 }
@@ -69,7 +69,7 @@ type Record struct {
 
 // Queue stores a mail to be sent once tx has committed, or stores it as suppressed when
 // its address is one that is not mailed. It costs one round trip.
-func (d Desk) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r Record, err error) {
+func (d Service) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r Record, err error) {
 	var b pg.Batch
 	if err := d.Write(ctx, &b, now, m, &r); err != nil {
 		return Record{}, err
@@ -78,7 +78,7 @@ func (d Desk) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r
 }
 
 // Write is Queue in a batch; into is filled when b is sent.
-func (d Desk) Write(ctx context.Context, b *pg.Batch, now time.Time, m Message, into *Record) error {
+func (d Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Message, into *Record) error {
 	params, err := json.Marshal(m.Content)
 	if err != nil {
 		return fmt.Errorf("email content: %w", err)

@@ -56,11 +56,11 @@ func welcome(org id.Organization, user id.User, address string) email.Message {
 	}
 }
 
-func queue(t *testing.T, db *pg.DB, desk email.Desk, m email.Message) email.Record {
+func queue(t *testing.T, db *pg.DB, service email.Service, m email.Message) email.Record {
 	t.Helper()
 	var got email.Record
 	err := db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
-		got, err = desk.Queue(t.Context(), tx, noon, m)
+		got, err = service.Queue(t.Context(), tx, noon, m)
 		return err
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestQueueStoresTheMailAndOwesItsSending(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	org, user := newStudent(t, db, "ada@saffron.school")
-	got := queue(t, db, email.Desk{Box: sealtest.New(t)}, welcome(org, user, "ada@saffron.school"))
+	got := queue(t, db, email.Service{Box: sealtest.New(t)}, welcome(org, user, "ada@saffron.school"))
 	if got.Status != email.Queued || got.Type != email.TypeWelcome || got.Detail == "" {
 		t.Fatalf("queued = %+v", got)
 	}
@@ -113,7 +113,7 @@ func latest(t *testing.T, db *pg.DB, org id.Organization, address string) (r ema
 func TestQueueSuppressesAddressesThatAreNotMailed(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	desk := email.Desk{Box: sealtest.New(t), Suppressed: email.Domains{"Demo.School ", ".sandbox.io", ""}}
+	service := email.Service{Box: sealtest.New(t), Suppressed: email.Domains{"Demo.School ", ".sandbox.io", ""}}
 	org, user := newStudent(t, db, "ada@saffron.school")
 	for address, want := range map[string]email.Status{
 		"a@example":               email.Suppressed,
@@ -133,16 +133,16 @@ func TestQueueSuppressesAddressesThatAreNotMailed(t *testing.T) {
 		"a@mydemo.school":         email.Queued,
 		"a@contest":               email.Queued,
 	} {
-		got := queue(t, db, desk, welcome(org, user, address))
+		got := queue(t, db, service, welcome(org, user, address))
 		if got.Status != want || got.Detail == "" {
 			t.Errorf("%s: %+v, want %s", address, got, want)
 		}
 	}
-	var sealed, owed int
+	var sealed, claimed int
 	err := db.QueryRow(t.Context(), `
-		SELECT count(*) FILTER (WHERE status = 'suppressed' AND sealed IS NOT NULL), (SELECT count(*) FROM outbox_tasks) FROM emails`).Scan(&sealed, &owed)
-	if err != nil || sealed != 0 || owed != 5 {
-		t.Fatalf("%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, owed, err)
+		SELECT count(*) FILTER (WHERE status = 'suppressed' AND sealed IS NOT NULL), (SELECT count(*) FROM outbox_tasks) FROM emails`).Scan(&sealed, &claimed)
+	if err != nil || sealed != 0 || claimed != 5 {
+		t.Fatalf("%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
 	}
 }
 

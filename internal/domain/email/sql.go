@@ -83,7 +83,7 @@ func markHandedOver(ctx context.Context, q pg.Querier, mail id.Email, now time.T
 }
 
 // record takes the mark off a mail that stays queued and the secrets off one that is final.
-func record(ctx context.Context, q pg.Querier, mail id.Email, f fate, now time.Time) error {
+func record(ctx context.Context, q pg.Querier, mail id.Email, f outcome, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		UPDATE emails SET status = $2, detail = $3, attempts = attempts + 1, updated_at = $4,
 			sealed = CASE WHEN $2 = 'queued' THEN sealed END,

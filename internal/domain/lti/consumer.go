@@ -29,15 +29,15 @@ const (
 	keyLength = 22
 )
 
-// Keeper makes and finds consumers.
-type Keeper struct {
+// Service makes and finds consumers.
+type Service struct {
 	DB  *pg.DB
 	Box *seal.Box
 }
 
 // Renew makes the organization's consumer, or draws a new secret for it, which replaces
 // the old one at once. It returns the secret, which is shown this once.
-func (k Keeper) Renew(ctx context.Context, org id.Organization, now time.Time) (c Consumer, secret string, created bool, err error) {
+func (k Service) Renew(ctx context.Context, org id.Organization, now time.Time) (c Consumer, secret string, created bool, err error) {
 	secret = seal.Token()
 	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if err := pg.Lock(ctx, tx, pg.LockLTI, fmt.Sprint(org)); err != nil {
@@ -67,7 +67,7 @@ func (c Consumer) place() string {
 var errNone = fault.New(fault.NotFound, "not_found", "the organization has no LTI consumer; make one first")
 
 // Find reads the organization's consumer. NotFound when there is none.
-func (k Keeper) Find(ctx context.Context, org id.Organization) (Consumer, error) {
+func (k Service) Find(ctx context.Context, org id.Organization) (Consumer, error) {
 	c, err := selectConsumer(ctx, k.DB, org)
 	if pg.None(err) {
 		return Consumer{}, errNone
@@ -77,7 +77,7 @@ func (k Keeper) Find(ctx context.Context, org id.Organization) (Consumer, error)
 
 // Remove ends the organization's consumer: no launch is taken any more. NotFound when
 // there is none.
-func (k Keeper) Remove(ctx context.Context, org id.Organization) error {
+func (k Service) Remove(ctx context.Context, org id.Organization) error {
 	removed, err := deleteConsumer(ctx, k.DB, org)
 	if err == nil && !removed {
 		return errNone

@@ -51,7 +51,7 @@ var ErrLaunch = fault.New(fault.Unauthenticated, "launch_refused",
 // form, and remembers its nonce: it is good once. Invalid for what is no LTI 1.1 launch,
 // for a timestamp that is not fresh, for a nonce that was used, and for one that lacks
 // the learner's address; Unauthenticated (ErrLaunch) for a wrong key or signature.
-func (k Keeper) Verify(ctx context.Context, address string, params url.Values, now time.Time) (Launch, error) {
+func (k Service) Verify(ctx context.Context, address string, params url.Values, now time.Time) (Launch, error) {
 	if err := checkForm(params); err != nil {
 		return Launch{}, err
 	}
@@ -103,7 +103,7 @@ func checkForm(params url.Values) error {
 }
 
 // checkFresh refuses what is replayed.
-func (k Keeper) checkFresh(ctx context.Context, org id.Organization, params url.Values, now time.Time) error {
+func (k Service) checkFresh(ctx context.Context, org id.Organization, params url.Values, now time.Time) error {
 	seconds, err := strconv.ParseInt(params.Get("oauth_timestamp"), 10, 64)
 	if at := time.Unix(seconds, 0); err != nil || at.Before(now.Add(-freshness)) || at.After(now.Add(freshness)) {
 		return fault.Field("oauth_timestamp", "not_fresh",

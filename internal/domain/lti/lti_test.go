@@ -21,11 +21,11 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 const address = "https://registrar.test/lti/launch/quiz/7"
 
-// office is a keeper with the organizations 1 (north) and 2 (south); north has a consumer.
-func office(t *testing.T) (k lti.Keeper, key, secret string) {
+// service is a keeper with the organizations 1 (north) and 2 (south); north has a consumer.
+func service(t *testing.T) (k lti.Service, key, secret string) {
 	t.Helper()
 	box := sealtest.New(t)
-	k = lti.Keeper{DB: pgtest.New(t), Box: box}
+	k = lti.Service{DB: pgtest.New(t), Box: box}
 	_, err := k.DB.Exec(t.Context(), `
 		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
 			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
@@ -66,7 +66,7 @@ func codeOf(err error) string {
 
 func TestALaunchIsGoodOnce(t *testing.T) {
 	t.Parallel()
-	k, key, secret := office(t)
+	k, key, secret := service(t)
 	p := sign(launch(key, "n1"), secret)
 	l, err := k.Verify(t.Context(), address, p, now)
 	if err != nil || l.Organization != 1 || l.Email != "ana@institute.org" || l.FirstName != "Ana" || l.LastName != "Ruiz Núñez" || !l.Learner() {
@@ -97,7 +97,7 @@ func TestALaunchIsGoodOnce(t *testing.T) {
 
 func TestLaunchesThatAreRefused(t *testing.T) {
 	t.Parallel()
-	k, key, secret := office(t)
+	k, key, secret := service(t)
 	if _, _, _, err := k.Renew(t.Context(), 2, now); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestLaunchesThatAreRefused(t *testing.T) {
 
 func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	t.Parallel()
-	k, key, old := office(t)
+	k, key, old := service(t)
 	c, secret, created, err := k.Renew(t.Context(), 1, now.Add(time.Hour))
 	if err != nil || created || c.Key != key || secret == old || !c.CreatedAt.Equal(now) || c.Version != 2 {
 		t.Fatalf("%+v %v %v", c, created, err)
@@ -180,7 +180,7 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 
 func TestNoncesAreForgottenWhenTheirLaunchIsOver(t *testing.T) {
 	t.Parallel()
-	k, key, secret := office(t)
+	k, key, secret := service(t)
 	if _, err := k.Verify(t.Context(), address, sign(launch(key, "a"), secret), now); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestRolesAndNames(t *testing.T) {
 			t.Errorf("%q is a learner: %v", roles, !want)
 		}
 	}
-	k, key, secret := office(t)
+	k, key, secret := service(t)
 	for i, c := range []struct{ given, family, full, first, last string }{
 		{"", "", "Ana María Ruiz", "Ana", "María Ruiz"}, {"", "", "", "ana", ""}, {" Ana\n ", "Ruiz", "x y", "Ana", "Ruiz"},
 		{strings.Repeat("á", 200), "", "", strings.Repeat("á", 150), ""},

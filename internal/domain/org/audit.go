@@ -8,8 +8,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Deed is one thing that a person did in the console.
-type Deed struct {
+// AuditEntry is one thing that a person did in the console.
+type AuditEntry struct {
 	ID     int64
 	Actor  string // the person's email address at the time
 	Action string // a verb and a noun: "revoked API key"
@@ -18,15 +18,15 @@ type Deed struct {
 }
 
 // Audit writes down what the person did.
-func Audit(ctx context.Context, q pg.Querier, org id.Organization, user id.User, d Deed) error {
-	return insertDeed(ctx, q, org, user, d)
+func Audit(ctx context.Context, q pg.Querier, org id.Organization, user id.User, d AuditEntry) error {
+	return insertAuditEntry(ctx, q, org, user, d)
 }
 
-// AuditPage is how many deeds Deeds returns at most.
+// AuditPage is how many deeds AuditEntries returns at most.
 const AuditPage = 50
 
-// Deeds lists what was done, latest first: the AuditPage that come before the deed with
+// AuditEntries lists what was done, latest first: the AuditPage that come before the deed with
 // the id before, or the latest ones for 0.
-func Deeds(ctx context.Context, q pg.Querier, org id.Organization, before int64) ([]Deed, error) {
-	return selectDeeds(ctx, q, org, before)
+func AuditEntries(ctx context.Context, q pg.Querier, org id.Organization, before int64) ([]AuditEntry, error) {
+	return selectAuditEntries(ctx, q, org, before)
 }

@@ -43,7 +43,7 @@ type Keyring struct {
 	known      map[string]*answer // by hash
 	refused    map[string]*answer // by hash; apart, so that guessing does not push keys out
 	generation uint64             // counts invalidations; a load that saw another one is not kept
-	heard      time.Time
+	notified   time.Time
 }
 
 type answer struct {
@@ -63,7 +63,7 @@ func (k *Keyring) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { k.beat(ctx) })
-	pg.Listen(ctx, k.db, k.hear, Channel)
+	pg.Listen(ctx, k.db, k.onNotification, Channel)
 	return nil
 }
 
@@ -80,9 +80,9 @@ func (k *Keyring) beat(ctx context.Context) {
 	}
 }
 
-func (k *Keyring) hear(n pg.Notification) {
+func (k *Keyring) onNotification(n pg.Notification) {
 	k.mu.Lock()
-	k.heard = k.now()
+	k.notified = k.now()
 	switch org, err := strconv.ParseInt(n.Payload, 10, 64); {
 	case n.Reset:
 		k.generation++
@@ -131,7 +131,7 @@ func (k *Keyring) lookUp(hash string) (*answer, uint64) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	now := k.now()
-	if k.heard.IsZero() || now.Sub(k.heard) >= keyTTL {
+	if k.notified.IsZero() || now.Sub(k.notified) >= keyTTL {
 		return nil, k.generation
 	}
 	for _, answers := range []map[string]*answer{k.known, k.refused} {

@@ -22,21 +22,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // notification that it has applied.
 type ring struct {
 	*Keyring
-	mu    sync.Mutex
-	ahead time.Duration
-	heard chan struct{}
-	stop  func()
+	mu       sync.Mutex
+	ahead    time.Duration
+	notified chan struct{}
+	stop     func()
 }
 
 func startRing(t *testing.T, db *pg.DB) *ring {
 	t.Helper()
-	r := &ring{Keyring: NewKeyring(db), heard: make(chan struct{}, 100)}
+	r := &ring{Keyring: NewKeyring(db), notified: make(chan struct{}, 100)}
 	r.now = func() time.Time {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return time.Now().Add(r.ahead)
 	}
-	r.changed = func() { r.heard <- struct{}{} }
+	r.changed = func() { r.notified <- struct{}{} }
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -49,7 +49,7 @@ func startRing(t *testing.T, db *pg.DB) *ring {
 func (r *ring) await(t *testing.T) {
 	t.Helper()
 	select {
-	case <-r.heard:
+	case <-r.notified:
 	case <-time.After(time.Minute):
 		t.Fatal("nothing is heard")
 	}
@@ -151,7 +151,7 @@ func TestTheCacheLivesNoLongerThanItsTime(t *testing.T) {
 		t.Fatal("the cache is not used: the test shows nothing")
 	}
 	r.advance(keyTTL)
-	r.hear(pg.Notification{}) // a beat: it hears, so only the entry's age counts
+	r.onNotification(pg.Notification{}) // a beat: it hears, so only the entry's age counts
 	if works(t, r.Keyring, text) {
 		t.Fatal("an old entry is used")
 	}

@@ -7,28 +7,28 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-// Do is what an Action does.
-type Do string
+// Verb is what an Action does.
+type Verb string
 
 // What Decide can ask for.
 const (
-	Schedule Do = "schedule" // a new waiting test: Test
-	Replan   Do = "replan"   // the waiting test of the slot becomes Test
-	Drop     Do = "drop"     // the waiting test of the slot goes, without a trace
-	OpenTest Do = "open"     // the test of the slot is assigned with Test.Paper
-	Unfill   Do = "unfill"   // no unseen paper is left for it
-	Shorten  Do = "shorten"  // the opened test is due earlier: Test.DueOn
-	Miss     Do = "miss"     // its due day passed
-	Withdraw Do = "withdraw" // the opened test is taken back
-	Count    Do = "count"    // the slot's result has been counted; Level is the pace now
-	Drill    Do = "drill"    // a section paper: Test.Section, Test.Paper, Test.DueOn
-	Risk     Do = "risk"     // AtRisk changes
-	Close    Do = "close"    // access is over
+	Schedule Verb = "schedule" // a new waiting test: Test
+	Replan   Verb = "replan"   // the waiting test of the slot becomes Test
+	Drop     Verb = "drop"     // the waiting test of the slot goes, without a trace
+	OpenTest Verb = "open"     // the test of the slot is assigned with Test.Paper
+	Unfill   Verb = "unfill"   // no unseen paper is left for it
+	Shorten  Verb = "shorten"  // the opened test is due earlier: Test.DueOn
+	Miss     Verb = "miss"     // its due day passed
+	Withdraw Verb = "withdraw" // the opened test is taken back
+	Count    Verb = "count"    // the slot's result has been counted; Level is the pace now
+	Drill    Verb = "drill"    // a section paper: Test.Section, Test.Paper, Test.DueOn
+	Risk     Verb = "risk"     // AtRisk changes
+	Close    Verb = "close"    // access is over
 )
 
 // Action is one thing to do, in the order given.
 type Action struct {
-	Do     Do
+	Do     Verb
 	Slot   int
 	Test   Test // as it is afterwards, where the action is about one
 	Level  Pace
@@ -64,9 +64,9 @@ func apply(p Plan, tests []Test, a Action) (Plan, []Test) {
 	return p, tests
 }
 
-// NextLook is when a plan has to be decided again though nothing was heard of it: at its
+// NextRun is when a plan has to be decided again though nothing was heard of it: at its
 // zone's next day start. A closed plan is only looked at when something happens.
-func NextLook(p Plan, now time.Time) time.Time {
+func NextRun(p Plan, now time.Time) time.Time {
 	if p.Status == Closed {
 		return time.Time{}
 	}
@@ -81,7 +81,7 @@ const quietDays = 7
 // waiting for a paper or for access is looked at every day. tests and results are as they
 // are after the decision of now.
 func NextWork(p Plan, tests []Test, results []Result, now time.Time) time.Time {
-	next := NextLook(p, now)
+	next := NextRun(p, now)
 	n := len(tests)
 	if p.Status == Closed || p.Access != Open || n == 0 || !tests[n-1].Unfinished() || tests[n-1].State == Unfilled {
 		return next
@@ -90,7 +90,7 @@ func NextWork(p Plan, tests []Test, results []Result, now time.Time) time.Time {
 		if actions, _ := Preview(p, tests, results, next); len(actions) > 0 {
 			return next
 		}
-		next = NextLook(p, next)
+		next = NextRun(p, next)
 	}
 	return next
 }

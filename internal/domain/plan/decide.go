@@ -71,7 +71,7 @@ func (d *decider) do(a Action) {
 	d.plan, d.tests = apply(d.plan, d.tests, a)
 }
 
-func (d *decider) doTest(what Do, t Test) { d.do(Action{Do: what, Slot: t.Slot, Test: t}) }
+func (d *decider) doTest(what Verb, t Test) { d.do(Action{Do: what, Slot: t.Slot, Test: t}) }
 
 func (d *decider) record() record { return newRecord(d.plan, d.tests, d.results) }
 

@@ -102,7 +102,7 @@ func (s *story) want(tests ...string) {
 	}
 }
 
-func does(actions []plan.Action, what plan.Do) bool {
+func does(actions []plan.Action, what plan.Verb) bool {
 	return slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Do == what })
 }
 

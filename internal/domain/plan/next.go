@@ -48,7 +48,7 @@ func (d *decider) occupied(t Test) bool {
 // it says whether the test is still there. What it was planned from on its day is asked
 // first: the mere passing of days changes nothing.
 func (d *decider) replan(t Test) bool {
-	if same, ok := d.shape(t.Slot, t.DecidedOn); ok && samePlace(same, t) {
+	if same, ok := d.shape(t.Slot, t.DecidedOn); ok && sameSlot(same, t) {
 		return true
 	}
 	fresh, ok := d.shape(t.Slot, d.today)
@@ -56,13 +56,13 @@ func (d *decider) replan(t Test) bool {
 	case !ok:
 		d.doTest(Drop, t)
 		return false
-	case !samePlace(fresh, t):
+	case !sameSlot(fresh, t):
 		d.doTest(Replan, fresh)
 	}
 	return true
 }
 
-func samePlace(a, b Test) bool {
+func sameSlot(a, b Test) bool {
 	return a.Kind == b.Kind && a.Section == b.Section && a.OpensOn == b.OpensOn && a.DueOn == b.DueOn
 }
 

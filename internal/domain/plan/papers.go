@@ -15,16 +15,16 @@ type Student struct {
 	User         id.User
 }
 
-// Shelf is what Papers found for the students of some plans.
-type Shelf struct {
+// PaperPool is what Papers found for the students of some plans.
+type PaperPool struct {
 	papers []listedPaper
 	seen   map[Student]map[int64]bool
 }
 
 // Papers reads, for plans that want one, which papers there are and which of them each
 // student has seen.
-func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (Shelf, error) {
-	s := Shelf{seen: map[Student]map[int64]bool{}}
+func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (PaperPool, error) {
+	s := PaperPool{seen: map[Student]map[int64]bool{}}
 	if len(plans) == 0 {
 		return s, nil
 	}
@@ -47,7 +47,7 @@ func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (Shelf, error) {
 
 // Unseen are the papers that can be given for the plan, by id: active tests of its exam
 // that its organization can see and its student has not seen.
-func (s Shelf) Unseen(p Stored) []Paper {
+func (s PaperPool) Unseen(p Stored) []Paper {
 	var left []Paper
 	seen := s.seen[Student{p.Organization, p.User}]
 	for _, l := range s.papers {

@@ -81,8 +81,8 @@ type Goal struct {
 	ExamDate    clock.Date // zero: none
 }
 
-// Standing is what a student has of one course before a call.
-type Standing struct {
+// Snapshot is what a student has of one course before a call.
+type Snapshot struct {
 	Goal            Goal
 	Status          Status // "": no plan runs
 	Settings        Settings
@@ -90,7 +90,7 @@ type Standing struct {
 }
 
 // Running says whether a plan is on: a paused one is.
-func (s Standing) Running() bool { return s.Status == Active || s.Status == Paused }
+func (s Snapshot) Running() bool { return s.Status == Active || s.Status == Paused }
 
 // Terms are what a call's settings are judged by.
 type Terms struct {
@@ -120,11 +120,11 @@ const (
 	Left      BlockAction = "skipped" // the course is suspended
 )
 
-// Change is what a call makes of a Standing.
+// Change is what a call makes of a Snapshot.
 type Change struct {
 	Action   BlockAction
 	Names    []string // of the changed settings, in the order of Fields
-	After    Standing
+	After    Snapshot
 	Warnings []string
 }
 
@@ -132,7 +132,7 @@ type Change struct {
 func (c Change) Has(name string) bool { return slices.Contains(c.Names, name) }
 
 // Set applies a request. Invalid lists every field that is refused; then nothing changes.
-func Set(before Standing, r Request, t Terms) (Change, error) {
+func Set(before Snapshot, r Request, t Terms) (Change, error) {
 	s := &setter{Request: r, Terms: t, before: before, after: before}
 	s.after.Settings.SectionMinimums = maps.Clone(before.Settings.SectionMinimums)
 	s.checkValues()
@@ -147,7 +147,7 @@ func Set(before Standing, r Request, t Terms) (Change, error) {
 type setter struct {
 	Request
 	Terms
-	before, after Standing
+	before, after Snapshot
 	faults        fault.List
 	warnings      []string
 }

@@ -54,9 +54,9 @@ func start() plan.Request {
 }
 
 // running is what a student has once start was called.
-func running(t *testing.T) plan.Standing {
+func running(t *testing.T) plan.Snapshot {
 	t.Helper()
-	c, err := plan.Set(plan.Standing{}, start(), terms(ielts))
+	c, err := plan.Set(plan.Snapshot{}, start(), terms(ielts))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRefusals(t *testing.T) {
 	elsewhere, ending, dropped := terms(ielts), terms(ielts), terms(ielts)
 	elsewhere.Elsewhere, ending.AccessEnd, dropped.AccessOver = "Evening batch", today.AddDays(7), true
 	for name, c := range map[string]struct {
-		before plan.Standing
+		before plan.Snapshot
 		r      plan.Request
 		t      plan.Terms
 		fields string // at fault
@@ -133,15 +133,15 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestWhatACallDoes(t *testing.T) {
-	with := func(s plan.Standing, change func(*plan.Standing)) plan.Standing { change(&s); return s }
+	with := func(s plan.Snapshot, change func(*plan.Snapshot)) plan.Snapshot { change(&s); return s }
 	custom := start()
 	custom.Pace, custom.CustomIntervalDays = new(plan.Custom), new(3)
 	suspended, closing, dated := terms(ielts), terms(ielts), start()
 	suspended.Suspended, closing.AccessEnd = true, today.AddDays(8)
 	dated.ExamDate = new(today.AddDays(10))
-	paused := with(running(t), func(s *plan.Standing) { s.Status = plan.Paused })
+	paused := with(running(t), func(s *plan.Snapshot) { s.Status = plan.Paused })
 	for name, c := range map[string]struct {
-		before   plan.Standing
+		before   plan.Snapshot
 		r        plan.Request
 		t        plan.Terms
 		action   plan.BlockAction
@@ -157,7 +157,7 @@ func TestWhatACallDoes(t *testing.T) {
 		"a plan in eight days of access":  {r: start(), t: closing, action: plan.Created, changes: "target_score test_plan timezone"},
 		"a plan with a custom pace":       {r: custom, t: terms(ielts), action: plan.Created, changes: "target_score test_plan timezone pace custom_interval_days"},
 		"the same call again":             {before: running(t), r: start(), t: terms(ielts), action: plan.Unchanged},
-		"the target held already":         {before: plan.Standing{Goal: plan.Goal{TargetScore: num("6"), HasTarget: true}}, r: plan.Request{TestPlan: new(true), TimeZone: new("UTC")}, t: terms(ielts), action: plan.Created, changes: "test_plan timezone"},
+		"the target held already":         {before: plan.Snapshot{Goal: plan.Goal{TargetScore: num("6"), HasTarget: true}}, r: plan.Request{TestPlan: new(true), TimeZone: new("UTC")}, t: terms(ielts), action: plan.Created, changes: "test_plan timezone"},
 		"settings of a running plan":      {before: running(t), r: plan.Request{Pace: new(plan.Light), PracticeDrills: new(true)}, t: terms(ielts), action: plan.Updated, changes: "pace"},
 		"settings of a paused plan":       {before: paused, r: plan.Request{Pace: new(plan.Light)}, t: terms(ielts), action: plan.Updated, changes: "pace"},
 		"test_plan true does not resume":  {before: paused, r: plan.Request{TestPlan: new(true)}, t: terms(ielts), action: plan.Unchanged, warnings: 1},

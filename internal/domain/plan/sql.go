@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const planColumns = `p.id, p.organization_id, p.user_id, p.enrolment_id, p.exam, p.status, p.target_score_e4, p.exam_date,
+const planColumns = `p.id, p.organization_id, p.user_id, p.enrollment_id, p.exam, p.status, p.target_score_e4, p.exam_date,
 	p.time_zone, p.pace, p.custom_interval_days, p.section_minimums, p.practice_drills, p.staff_recipients, p.extra_recipients,
 	p.level, p.at_risk, p.counted_to, p.official_score_e4, p.official_sections, p.official_on, p.started_at, p.closed_at, p.failures,
 	c.id, c.name, e.state, e.start_date, e.end_date, e.grace_period_end`
@@ -20,7 +20,7 @@ const planColumns = `p.id, p.organization_id, p.user_id, p.enrolment_id, p.exam,
 func selectPlans(ctx context.Context, q pg.Querier, which string, args ...any) ([]Stored, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+planColumns+`
-		FROM plans p JOIN enrolments e ON e.id = p.enrolment_id JOIN courses c ON c.id = e.course_id
+		FROM plans p JOIN enrollments e ON e.id = p.enrollment_id JOIN courses c ON c.id = e.course_id
 		WHERE `+which, args...)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func selectPlans(ctx context.Context, q pg.Querier, which string, args ...any) (
 }
 
 // lockPlans takes the row locks first and reads then: a statement that waits for a lock goes
-// on with the plan as it is by then, but with the enrolment as it was when it began.
+// on with the plan as it is by then, but with the enrollment as it was when it began.
 func lockPlans(ctx context.Context, tx *pg.Tx, which string, args ...any) ([]Stored, error) {
 	rows, err := tx.Query(ctx, `SELECT p.id FROM plans p WHERE `+which, args...)
 	if err != nil {
@@ -50,7 +50,7 @@ func scanPlan(row pgx.CollectableRow) (s Stored, err error) {
 		closed   *time.Time
 	)
 	s.Goal.HasTarget = true
-	err = row.Scan(&s.ID, &s.Organization, &s.User, &s.Enrolment, &s.Exam, &s.Status, &s.Goal.TargetScore, &s.Goal.ExamDate,
+	err = row.Scan(&s.ID, &s.Organization, &s.User, &s.Enrollment, &s.Exam, &s.Status, &s.Goal.TargetScore, &s.Goal.ExamDate,
 		&s.Settings.TimeZone, &s.Settings.Pace, &s.Settings.CustomIntervalDays, &s.Settings.SectionMinimums, &s.Settings.PracticeDrills,
 		&s.Settings.StaffRecipients, &s.Settings.ExtraRecipients, &s.Level, &s.AtRisk, &s.CountedTo, &official, &sections, &on,
 		&s.StartedAt, &closed, &s.Failures, &s.Course, &s.CourseName, &s.State, &s.AccessStart, &s.AccessEnd, &s.GraceEnd)
@@ -65,10 +65,10 @@ func scanPlan(row pgx.CollectableRow) (s Stored, err error) {
 
 func insertPlan(ctx context.Context, q pg.Querier, s Stored, now time.Time) (plan id.Plan, err error) {
 	err = q.QueryRow(ctx, `
-		INSERT INTO plans (organization_id, user_id, enrolment_id, exam, status, target_score_e4, exam_date, time_zone, pace,
-			custom_interval_days, section_minimums, practice_drills, staff_recipients, extra_recipients, level, look_at, started_at, updated_at)
+		INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, exam_date, time_zone, pace,
+			custom_interval_days, section_minimums, practice_drills, staff_recipients, extra_recipients, level, next_run_at, started_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $16) RETURNING id`,
-		s.Organization, s.User, s.Enrolment, s.Exam, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
+		s.Organization, s.User, s.Enrollment, s.Exam, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
 		s.Settings.CustomIntervalDays, minimums(s.Settings), s.Settings.PracticeDrills, texts(s.Settings.StaffRecipients),
 		texts(s.Settings.ExtraRecipients), s.Level, now).Scan(&plan)
 	return plan, err
@@ -88,7 +88,7 @@ func texts(list []string) []string {
 	return list
 }
 
-func queueSave(b *pg.Batch, s Stored, lookAt, now time.Time) {
+func queueSave(b *pg.Batch, s Stored, nextRuns, now time.Time) {
 	var score *decimal.Number
 	var sections map[string]decimal.Number
 	var on clock.Date
@@ -98,12 +98,12 @@ func queueSave(b *pg.Batch, s Stored, lookAt, now time.Time) {
 	b.Queue(`
 		UPDATE plans SET status = $3, target_score_e4 = $4, exam_date = $5, time_zone = $6, pace = $7, custom_interval_days = $8,
 			section_minimums = $9, practice_drills = $10, staff_recipients = $11, extra_recipients = $12, level = $13, at_risk = $14,
-			counted_to = $15, official_score_e4 = $16, official_sections = $17, official_on = $18, look_at = $19, failures = 0,
+			counted_to = $15, official_score_e4 = $16, official_sections = $17, official_on = $18, next_run_at = $19, failures = 0,
 			closed_at = $20, updated_at = $21
 		WHERE organization_id = $1 AND id = $2`,
 		s.Organization, s.ID, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
 		s.Settings.CustomIntervalDays, minimums(s.Settings), s.Settings.PracticeDrills, texts(s.Settings.StaffRecipients),
-		texts(s.Settings.ExtraRecipients), s.Level, s.AtRisk, s.CountedTo, score, sections, on, moment(lookAt), moment(s.ClosedAt), now)
+		texts(s.Settings.ExtraRecipients), s.Level, s.AtRisk, s.CountedTo, score, sections, on, moment(nextRuns), moment(s.ClosedAt), now)
 }
 
 func moment(t time.Time) *time.Time {
@@ -113,19 +113,19 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// queueLook moves the plan's next look alone: what most plans get on most days.
-func queueLook(b *pg.Batch, plans []id.Plan, lookAt []time.Time) {
-	moments := make([]*time.Time, len(lookAt))
-	for i, at := range lookAt {
+// queueReschedule moves the plan's next look alone: what most plans get on most days.
+func queueReschedule(b *pg.Batch, plans []id.Plan, nextRuns []time.Time) {
+	moments := make([]*time.Time, len(nextRuns))
+	for i, at := range nextRuns {
 		moments[i] = moment(at)
 	}
 	b.Queue(`
-		UPDATE plans p SET look_at = n.look_at, failures = 0
-		FROM unnest($1::bigint[], $2::timestamptz[]) AS n(id, look_at) WHERE p.id = n.id`, plans, moments)
+		UPDATE plans p SET next_run_at = n.next_run_at, failures = 0
+		FROM unnest($1::bigint[], $2::timestamptz[]) AS n(id, next_run_at) WHERE p.id = n.id`, plans, moments)
 }
 
 func postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) error {
-	_, err := q.Exec(ctx, `UPDATE plans SET look_at = $2, failures = least(failures + 1, 1000) WHERE id = $1 AND look_at IS NOT NULL`, plan, until)
+	_, err := q.Exec(ctx, `UPDATE plans SET next_run_at = $2, failures = least(failures + 1, 1000) WHERE id = $1 AND next_run_at IS NOT NULL`, plan, until)
 	return err
 }
 
@@ -245,49 +245,49 @@ func selectSeen(ctx context.Context, q pg.Querier, orgs []id.Organization, users
 	return err
 }
 
-type owed struct {
+type queuedResult struct {
 	Plan         id.Plan
 	Organization id.Organization
 }
 
-// selectOwed leaves out closed plans, but for those with a test that the student may
+// selectQueued leaves out closed plans, but for those with a test that the student may
 // still finish or that is marked again.
-func selectOwed(ctx context.Context, q pg.Querier, which string, args ...any) ([]owed, error) {
+func selectQueued(ctx context.Context, q pg.Querier, which string, args ...any) ([]queuedResult, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, organization_id FROM plans p WHERE `+which+` AND (status <> 'closed' OR EXISTS (
 			SELECT FROM plan_tests t WHERE t.plan_id = p.id AND t.state IN ('started', 'held', 'finished'))) ORDER BY id`, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[owed])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[queuedResult])
 }
 
-func selectGoals(ctx context.Context, q pg.Querier, org id.Organization, enrolments []id.Enrolment) (map[id.Enrolment]Goal, error) {
+func selectGoals(ctx context.Context, q pg.Querier, org id.Organization, enrollments []id.Enrollment) (map[id.Enrollment]Goal, error) {
 	rows, err := q.Query(ctx, `
-		SELECT enrolment_id, coalesce(target_score_e4, 0), target_score_e4 IS NOT NULL, exam_date FROM plan_goals
-		WHERE organization_id = $1 AND enrolment_id = ANY ($2)`, org, enrolments)
+		SELECT enrollment_id, coalesce(target_score_e4, 0), target_score_e4 IS NOT NULL, exam_date FROM plan_goals
+		WHERE organization_id = $1 AND enrollment_id = ANY ($2)`, org, enrollments)
 	if err != nil {
 		return nil, err
 	}
-	goals := map[id.Enrolment]Goal{}
-	var enrolment id.Enrolment
+	goals := map[id.Enrollment]Goal{}
+	var enrollment id.Enrollment
 	var g Goal
-	_, err = pgx.ForEachRow(rows, []any{&enrolment, &g.TargetScore, &g.HasTarget, &g.ExamDate}, func() error {
-		goals[enrolment] = g
+	_, err = pgx.ForEachRow(rows, []any{&enrollment, &g.TargetScore, &g.HasTarget, &g.ExamDate}, func() error {
+		goals[enrollment] = g
 		return nil
 	})
 	return goals, err
 }
 
-func queueGoal(b *pg.Batch, org id.Organization, enrolment id.Enrolment, g Goal, now time.Time) {
+func queueGoal(b *pg.Batch, org id.Organization, enrollment id.Enrollment, g Goal, now time.Time) {
 	var target *decimal.Number
 	if g.HasTarget {
 		target = &g.TargetScore
 	}
 	b.Queue(`
-		INSERT INTO plan_goals (enrolment_id, organization_id, target_score_e4, exam_date, updated_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (enrolment_id) DO UPDATE SET target_score_e4 = excluded.target_score_e4, exam_date = excluded.exam_date,
-			updated_at = excluded.updated_at`, enrolment, org, target, g.ExamDate, now)
+		INSERT INTO plan_goals (enrollment_id, organization_id, target_score_e4, exam_date, updated_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (enrollment_id) DO UPDATE SET target_score_e4 = excluded.target_score_e4, exam_date = excluded.exam_date,
+			updated_at = excluded.updated_at`, enrollment, org, target, g.ExamDate, now)
 }
 
 func selectBrowser(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (on bool, err error) {
@@ -407,8 +407,8 @@ func selectStaff(ctx context.Context, q pg.Querier, orgs []id.Organization) (map
 // were put off because they could not be, for at most 256 minutes.
 func selectLate(ctx context.Context, q pg.Querier, now time.Time) (l Lag, since time.Time, err error) {
 	err = q.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM plans WHERE look_at <= $1),
-			coalesce((SELECT min(look_at) FROM plans WHERE look_at <= $1), $1),
-			(SELECT count(*) FROM plans WHERE failures > 0 AND look_at <= $1 + interval '5 hours')`, now).Scan(&l.Due, &since, &l.Failing)
+		SELECT (SELECT count(*) FROM plans WHERE next_run_at <= $1),
+			coalesce((SELECT min(next_run_at) FROM plans WHERE next_run_at <= $1), $1),
+			(SELECT count(*) FROM plans WHERE failures > 0 AND next_run_at <= $1 + interval '5 hours')`, now).Scan(&l.Due, &since, &l.Failing)
 	return l, since, err
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Stored is a plan as it is kept, with the access that its enrolment gives.
+// Stored is a plan as it is kept, with the access that its enrollment gives.
 type Stored struct {
 	ID           id.Plan
 	Organization id.Organization
 	User         id.User
-	Enrolment    id.Enrolment
+	Enrollment   id.Enrollment
 	Exam         string
 	Status       Status
 	Goal         Goal
@@ -34,7 +34,7 @@ type Stored struct {
 
 	Course      id.Course
 	CourseName  string
-	State       string // of the enrolment: running, suspended, dropped or completed
+	State       string // of the enrollment: running, suspended, dropped or completed
 	AccessStart clock.Date
 	AccessEnd   clock.Date
 	GraceEnd    clock.Date
@@ -47,7 +47,7 @@ type Official struct {
 	On       clock.Date
 }
 
-// access is what the enrolment gives on the day today of the platform's zone.
+// access is what the enrollment gives on the day today of the platform's zone.
 func (s Stored) access(today clock.Date) Access {
 	switch {
 	case s.State == "suspended":
@@ -165,7 +165,7 @@ func Lock(ctx context.Context, tx *pg.Tx, plan id.Plan) (Stored, error) {
 // LockDue reads, under row locks, up to limit plans that have to be decided by now; those
 // that others are deciding are left out.
 func LockDue(ctx context.Context, tx *pg.Tx, now time.Time, limit int) ([]Stored, error) {
-	return lockPlans(ctx, tx, `p.look_at <= $1 ORDER BY p.look_at, p.id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, now, limit)
+	return lockPlans(ctx, tx, `p.next_run_at <= $1 ORDER BY p.next_run_at, p.id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, now, limit)
 }
 
 // LockRunning reads, under row locks, the student's plans that are on.
@@ -214,11 +214,11 @@ func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (id.Plan, er
 	return plan, err
 }
 
-// Look queues when plans that stay as they are have to be decided again; zero is never.
-func Look(b *pg.Batch, plans []id.Plan, at []time.Time) { queueLook(b, plans, at) }
+// Reschedule queues when plans that stay as they are have to be decided again; zero is never.
+func Reschedule(b *pg.Batch, plans []id.Plan, at []time.Time) { queueReschedule(b, plans, at) }
 
 // Save queues the plan's new values; lookAt zero is never.
-func Save(b *pg.Batch, s Stored, lookAt, now time.Time) { queueSave(b, s, lookAt, now) }
+func Save(b *pg.Batch, s Stored, nextRuns, now time.Time) { queueSave(b, s, nextRuns, now) }
 
 // SaveSlot queues the insertion or the new values of a test.
 func SaveSlot(b *pg.Batch, plan id.Plan, s Slot) { queueSlot(b, plan, s) }
@@ -250,14 +250,14 @@ func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Ti
 	return owe(ctx, tx, now, `organization_id = $1 AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, org, tests)
 }
 
-// TouchEnrolments owes a decision of the plans on enrolments, whose access has changed.
-func TouchEnrolments(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, enrolments ...id.Enrolment) error {
-	return owe(ctx, tx, now, `organization_id = $1 AND enrolment_id = ANY ($2)`, org, enrolments)
+// TouchEnrollments owes a decision of the plans on enrollments, whose access has changed.
+func TouchEnrollments(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, enrollments ...id.Enrollment) error {
+	return owe(ctx, tx, now, `organization_id = $1 AND enrollment_id = ANY ($2)`, org, enrollments)
 }
 
 func owe(ctx context.Context, tx *pg.Tx, now time.Time, which string, args ...any) error {
-	owed, err := selectOwed(ctx, tx, which, args...)
-	for _, o := range owed {
+	claimed, err := selectQueued(ctx, tx, which, args...)
+	for _, o := range claimed {
 		if err == nil {
 			err = outbox.Add(ctx, tx, task.PlanStep, int64(o.Plan), o.Organization, now)
 		}
@@ -266,13 +266,13 @@ func owe(ctx context.Context, tx *pg.Tx, now time.Time, which string, args ...an
 }
 
 // Goals reads what the students prepare for in courses on which no plan is.
-func Goals(ctx context.Context, q pg.Querier, org id.Organization, enrolments ...id.Enrolment) (map[id.Enrolment]Goal, error) {
-	return selectGoals(ctx, q, org, enrolments)
+func Goals(ctx context.Context, q pg.Querier, org id.Organization, enrollments ...id.Enrollment) (map[id.Enrollment]Goal, error) {
+	return selectGoals(ctx, q, org, enrollments)
 }
 
 // SaveGoal queues what the student prepares for in a course.
-func SaveGoal(b *pg.Batch, org id.Organization, enrolment id.Enrolment, g Goal, now time.Time) {
-	queueGoal(b, org, enrolment, g, now)
+func SaveGoal(b *pg.Batch, org id.Organization, enrollment id.Enrollment, g Goal, now time.Time) {
+	queueGoal(b, org, enrollment, g, now)
 }
 
 // SafeExamBrowser says whether the student's tests open only in the secure exam browser.

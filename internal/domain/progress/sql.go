@@ -101,9 +101,9 @@ func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, user
 		WHERE coalesce(
 			(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 			 FROM members m WHERE m.organization_id = $1 AND m.user_id = u.id),
-			(SELECT true FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = u.id
+			(SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id
 				AND e.state = 'running' AND e.start_date <= $3 AND e.grace_period_end >= $3 LIMIT 1), false)
-		AND ($4::bigint = 0 OR (SELECT true FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = u.id AND e.course_id = $4 LIMIT 1))`,
+		AND ($4::bigint = 0 OR (SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id AND e.course_id = $4 LIMIT 1))`,
 		org, users, f.Today, f.Course)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ type Filter struct {
 	From, To clock.Date     // days in Zone, both inclusive
 	Zone     *time.Location // in which a result's day is the one of its completion
 	User     id.User        // 0: everybody
-	Course   id.Course      // enrolled in it, whatever the enrolment's status; 0: any
+	Course   id.Course      // enrolled in it, whatever the enrollment's status; 0: any
 	Few      []id.User      // the people of Course, where they are few (course.Few); nil: they are not
 	Kinds    []string       // none: all
 	Type     string         // a test type; "": any

@@ -33,7 +33,7 @@ func load(t *testing.T) (db *pg.DB, org id.Organization) {
 		`INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at)
 			SELECT 1 + n % 2, 'C', 'ielts', '2026-01-01', now(), now() FROM generate_series(1, 4) AS n`,
 		// Two courses of each organization: everybody's, and one of ten people.
-		`INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 			SELECT c.organization_id, m.user_id, c.id, '2026-01-01', '2026-03-01', '2026-03-08', now(), now()
 			FROM courses c JOIN members m ON m.organization_id = c.organization_id WHERE c.id <= 2 OR m.user_id <= 20`,
 		`INSERT INTO catalog_items (kind, code, title, type, max_score_e4, created_at, updated_at)

@@ -10,8 +10,8 @@
 //
 // Who may see a result is judged on reading, so a reader passes by those of a student who
 // is not in the organization's scope just then. Whatever brings a student into scope owes
-// the student's results new positions, in its transaction (OweRejoin); the worker gives
-// them a little later (Owed, Rejoin).
+// the student's results new positions, in its transaction (QueueRejoin); the worker gives
+// them a little later (PendingRejoins, Rejoin).
 package result
 
 import (
@@ -145,12 +145,12 @@ func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change,
 // still judge by the day before, or by a clock that is behind.
 const settled = time.Minute
 
-// OweRejoin queues the promise that the results of the users are placed anew: of users
+// QueueRejoin queues the promise that the results of the users are placed anew: of users
 // whom the transaction, or the calendar, brings into the organization's scope. Readers
 // have passed by whatever was final meanwhile, and may have passed by what was final
 // before. It locks nothing that others may hold, and whoever has no results may be among
 // the users.
-func OweRejoin(b *pg.Batch, org id.Organization, now time.Time, users ...id.User) {
+func QueueRejoin(b *pg.Batch, org id.Organization, now time.Time, users ...id.User) {
 	if len(users) > 0 {
 		queueReturns(b, org, users, now.Add(settled))
 	}
@@ -163,8 +163,8 @@ type Return struct {
 	User         id.User
 }
 
-// Owed lists the first returns, up to limit, that have settled by now.
-func Owed(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
+// PendingRejoins lists the first returns, up to limit, that have settled by now.
+func PendingRejoins(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
 	return selectReturns(ctx, q, now, limit)
 }
 
@@ -177,7 +177,7 @@ func Rejoin(ctx context.Context, tx *pg.Tx, org id.Organization, returns []Retur
 		return err
 	}
 	// Whatever becomes final after this was never out of scope.
-	refs, err := lockPlaced(ctx, tx, org, users)
+	refs, err := lockPositioned(ctx, tx, org, users)
 	if err != nil || len(refs) == 0 {
 		return err
 	}
@@ -188,7 +188,7 @@ func Rejoin(ctx context.Context, tx *pg.Tx, org id.Organization, returns []Retur
 type Person struct {
 	User                       id.User
 	Email, FirstName, LastName string
-	InScope                    bool // an active student, or one with access today by an enrolment; no staff
+	InScope                    bool // an active student, or one with access today by an enrollment; no staff
 }
 
 // People reads the users who are or were members of the organization or enrolled in it;

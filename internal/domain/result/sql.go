@@ -153,7 +153,7 @@ func deleteReturns(ctx context.Context, tx *pg.Tx, returns []Return) ([]id.User,
 	return pgx.CollectRows(rows, pgx.RowTo[id.User])
 }
 
-func lockPlaced(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User) ([]string, error) {
+func lockPositioned(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT ref FROM results WHERE organization_id = $1 AND user_id = ANY ($2) AND position IS NOT NULL
 		ORDER BY ref FOR NO KEY UPDATE`, org, users)
@@ -178,14 +178,14 @@ func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string)
 }
 
 // inScope is the condition on r (rows with organization_id and user_id) for an active
-// member of the student role, or somebody who has access by an enrolment on the day of
+// member of the student role, or somebody who has access by an enrollment on the day of
 // parameter number today and is not of the staff. These are scalar subqueries: for EXISTS
-// the planner may read all enrolments into a hash table first.
+// the planner may read all enrollments into a hash table first.
 func inScope(today int) string {
 	return fmt.Sprintf(`coalesce(
 		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 		 FROM members m WHERE m.organization_id = r.organization_id AND m.user_id = r.user_id),
-		(SELECT true FROM enrolments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
+		(SELECT true FROM enrollments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
 			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
 }
 
@@ -194,7 +194,7 @@ func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users 
 		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope(3)+`
 		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name
 			FROM accounts a LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
-			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL OR EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
+			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
 		org, users, today)
 	if err != nil {
 		return nil, err
@@ -315,7 +315,7 @@ func (p *page) ofKinds() {
 
 func (p *page) ofCourse() {
 	if p.Course != 0 {
-		p.and(`(SELECT true FROM enrolments x WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1 LIMIT 1)`)
+		p.and(`(SELECT true FROM enrollments x WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1 LIMIT 1)`)
 	}
 }
 
@@ -326,7 +326,7 @@ func (p *page) ofPeople() string {
 	if p.Few != nil {
 		people = `SELECT unnest(` + p.arg(p.Few) + `::bigint[])`
 	} else {
-		people = `SELECT user_id FROM enrolments WHERE organization_id = $1 AND course_id = ` + p.arg(p.Course) + ` ORDER BY user_id`
+		people = `SELECT user_id FROM enrollments WHERE organization_id = $1 AND course_id = ` + p.arg(p.Course) + ` ORDER BY user_id`
 	}
 	return `SELECT r.* FROM (SELECT o.position
 			FROM (SELECT r.user_id FROM (SELECT $1::bigint AS organization_id, p.id AS user_id FROM (` + people + `) AS p(id)) AS r WHERE ` + inScope(4) + `) AS u
@@ -412,7 +412,7 @@ func selectVisible(ctx context.Context, q pg.Querier, ref string, viewer id.User
 	rows, err := q.Query(ctx, `
 		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title, o.name
 		FROM (SELECT unnest($3::bigint[]) AS id UNION SELECT organization_id FROM members WHERE user_id = $2
-			UNION SELECT organization_id FROM enrolments WHERE user_id = $2) AS theirs
+			UNION SELECT organization_id FROM enrollments WHERE user_id = $2) AS theirs
 		JOIN organizations o ON o.id = theirs.id
 		JOIN results r ON r.organization_id = o.id AND r.ref = $1
 		JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id

@@ -33,8 +33,8 @@ const (
 
 // File is an upload whose sections can be read, each any number of times.
 type File struct {
-	people, enrolments section
-	inflated           []*int64 // bytes that came out of each section as it was last read
+	people, enrollments section
+	inflated            []*int64 // bytes that came out of each section as it was last read
 }
 
 // section opens a section's bytes; nil where there is none.
@@ -64,8 +64,8 @@ func Open(r io.ReaderAt, size int64, form Form) (*File, error) {
 	}}, nil
 }
 
-// HasEnrolments says whether the file has an enrollments.csv.
-func (f *File) HasEnrolments() bool { return f.enrolments != nil }
+// HasEnrollments says whether the file has an enrollments.csv.
+func (f *File) HasEnrollments() bool { return f.enrollments != nil }
 
 // Empty says whether err means that a file or its people.csv holds nothing at all.
 func Empty(err error) bool { return fault.Has(err, "empty_file") }
@@ -153,12 +153,12 @@ func (f *File) take(e *zip.File) error {
 		return invalid("nested_archive", "the archive holds another archive, %.100q; send %s itself", e.Name, PeopleFile)
 	case name == PeopleFile:
 		return f.set(&f.people, e)
-	case name == EnrolmentsFile:
-		return f.set(&f.enrolments, e)
-	case base == PeopleFile || base == EnrolmentsFile:
+	case name == EnrollmentsFile:
+		return f.set(&f.enrollments, e)
+	case base == PeopleFile || base == EnrollmentsFile:
 		return invalid("nested_section", "%s lies in a folder of the archive; put it at the top level", base)
 	case strings.HasSuffix(base, ".csv"):
-		return invalid("unknown_section", "the archive holds %.100q; the sections are called %s and %s", e.Name, PeopleFile, EnrolmentsFile)
+		return invalid("unknown_section", "the archive holds %.100q; the sections are called %s and %s", e.Name, PeopleFile, EnrollmentsFile)
 	}
 	return nil // a note or a picture harms nobody
 }

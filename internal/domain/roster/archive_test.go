@@ -13,7 +13,7 @@ func TestSectionsAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for _, name := range []string{PeopleFile, EnrolmentsFile} {
+	for _, name := range []string{PeopleFile, EnrollmentsFile} {
 		f, err := w.Create(name)
 		if err != nil {
 			t.Fatal(err)
@@ -36,12 +36,12 @@ func TestSectionsAreBoundedTogether(t *testing.T) {
 		return errors.Join(err, r.Close())
 	}
 	for range 2 {
-		if err := errors.Join(drain(file.people), drain(file.enrolments)); err != nil || file.total() != 24 {
+		if err := errors.Join(drain(file.people), drain(file.enrollments)); err != nil || file.total() != 24 {
 			t.Errorf("%d bytes were read; %v", file.total(), err)
 		}
 	}
 	*file.inflated[0] = maxInflated - 11 // as if so much had come out of the people
-	if err := drain(file.enrolments); !errors.Is(err, errInflated) {
+	if err := drain(file.enrollments); !errors.Is(err, errInflated) {
 		t.Errorf("the second section ended in %v", err)
 	}
 }

@@ -235,8 +235,8 @@ type Held struct {
 }
 
 // DecideSeat says whether a row of enrollments.csv puts somebody into a class.
-func DecideSeat(s Seat, h Held) (sit bool, told []Issue) {
-	t := issues{file: EnrolmentsFile, line: s.Line, person: s.Person}
+func DecideSeat(s Seat, h Held) (sit bool, found []Issue) {
+	t := issues{file: EnrollmentsFile, line: s.Line, person: s.Person}
 	switch {
 	case h.Leaves:
 		t.add(UnknownPerson, Error, "the person is missing from people.csv, which has everybody in a snapshot, and leaves with it")
@@ -270,7 +270,7 @@ type ClassRow struct {
 // DecideClass says what becomes of a class: it is created where it first appears, and
 // follows a new name that all its rows agree on. No action leaves it as it is.
 func DecideClass(c ClassRow) (ClassChange, []Issue) {
-	t := issues{file: EnrolmentsFile, line: c.Line}
+	t := issues{file: EnrollmentsFile, line: c.Line}
 	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.Known}
 	if change.Name == "" {
 		change.Name = c.ExternalID

@@ -7,8 +7,8 @@ type Totals struct {
 	Rows            int // of people.csv
 	Active          int // active people of the source
 	Deactivate      int // of them
-	HadEnrolments   bool
-	HasEnrolments   bool
+	HadEnrollments  bool
+	HasEnrollments  bool
 	Seats           int // places in classes that the source has
 	SeatRows        int // rows of enrollments.csv
 	SeatsRemoved    int // places that are not in it
@@ -56,17 +56,17 @@ func Guards(t Totals) []Reason {
 	if share := t.Deactivate * percent; share > guardShare*t.Active || t.Deactivate >= guardFew && share > guardFewShare*t.Active {
 		hold(reasonShare, "%d of %s of the source would be deactivated", t.Deactivate, counted(t.Active, "active person", "active people"))
 	}
-	if t.HadEnrolments && !t.HasEnrolments {
-		hold(reasonSection, "%s is missing, though the source has sent it before", EnrolmentsFile)
+	if t.HadEnrollments && !t.HasEnrollments {
+		hold(reasonSection, "%s is missing, though the source has sent it before", EnrollmentsFile)
 	}
-	if t.HasEnrolments && t.SeatRows == 0 && t.Seats > 0 {
-		hold(reasonSection, "%s has no rows, which would empty every class", EnrolmentsFile)
+	if t.HasEnrollments && t.SeatRows == 0 && t.Seats > 0 {
+		hold(reasonSection, "%s has no rows, which would empty every class", EnrollmentsFile)
 	}
 	if t.Lost > 0 && t.Deactivate > 0 {
 		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Lost, "row", "rows"), PeopleFile)
 	}
 	if t.SeatRowsLost > 0 && t.SeatsRemoved > 0 {
-		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsLost, "row", "rows"), EnrolmentsFile)
+		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsLost, "row", "rows"), EnrollmentsFile)
 	}
 	return reasons
 }

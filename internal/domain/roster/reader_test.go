@@ -47,7 +47,7 @@ func read(r io.ReaderAt, size int64) (string, error) {
 		return "", err
 	}
 	defer func() { _ = people.Close() }()
-	usable, told := 0, ""
+	usable, found := 0, ""
 	for {
 		row, issues, err := people.Next()
 		if errors.Is(err, io.EOF) {
@@ -59,13 +59,13 @@ func read(r io.ReaderAt, size int64) (string, error) {
 		if row.Refused == "" {
 			usable++
 		}
-		told += codes(issues)
+		found += codes(issues)
 	}
-	text := fmt.Sprintf("%d%s", usable, told)
+	text := fmt.Sprintf("%d%s", usable, found)
 	if people.Lost > 0 {
 		text += fmt.Sprintf(" lost=%d", people.Lost)
 	}
-	if !file.HasEnrolments() {
+	if !file.HasEnrollments() {
 		return text, nil
 	}
 	seats, err := readSeats(file)
@@ -78,11 +78,11 @@ func readSeats(file *roster.File) (string, error) {
 		return "", err
 	}
 	defer func() { _ = seats.Close() }()
-	usable, told := 0, ""
+	usable, found := 0, ""
 	for {
 		_, issues, ok, err := seats.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Sprintf("%d%s", usable, told), nil
+			return fmt.Sprintf("%d%s", usable, found), nil
 		}
 		if err != nil {
 			return "", err
@@ -90,7 +90,7 @@ func readSeats(file *roster.File) (string, error) {
 		if ok {
 			usable++
 		}
-		told += codes(issues)
+		found += codes(issues)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package roster imports an organization's whole roster from a file (contract: POST
 // /roster/import/, Roster import files).
 //
-// The file's sections are read as streams (File, People, Enrolments), each row is decided
+// The file's sections are read as streams (File, People, Enrollments), each row is decided
 // by pure rules (Decide, DecideLeaver, DecideSeat, Guards) over what is known of the person
 // it names, and the decisions are stored as the changes of a run. A preview, a held run and
 // an applied one go the same way and differ only in whether the changes are carried out.
@@ -34,8 +34,8 @@ func ParseMode(text string) (Mode, error) {
 
 // The sections of a file, by their names in an archive.
 const (
-	PeopleFile     = "people.csv"
-	EnrolmentsFile = "enrollments.csv"
+	PeopleFile      = "people.csv"
+	EnrollmentsFile = "enrollments.csv"
 )
 
 // Code names what an issue is about.

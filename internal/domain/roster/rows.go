@@ -35,8 +35,8 @@ type People struct {
 }
 
 var (
-	peopleColumns    = []string{"person_external_id", "email", "first_name", "last_name", "role"}
-	enrolmentColumns = []string{"person_external_id", "class_external_id", "class_name"}
+	peopleColumns     = []string{"person_external_id", "email", "first_name", "last_name", "role"}
+	enrollmentColumns = []string{"person_external_id", "class_external_id", "class_name"}
 )
 
 // People begins to read people.csv; email gives an address its canonical form or refuses
@@ -62,32 +62,32 @@ func (p *People) Next() (Person, []Issue, error) {
 	p.n++
 	assumed := p.table.assumed
 	row := Person{N: p.n, Line: r.line, ExternalID: p.table.value(r, "person_external_id"), FirstName: p.table.value(r, "first_name"), LastName: p.table.value(r, "last_name")}
-	told := issues{file: PeopleFile, line: r.line, person: row.ExternalID}
+	found := issues{file: PeopleFile, line: r.line, person: row.ExternalID}
 	email, role := p.table.value(r, "email"), p.table.value(r, "role")
 	if !assumed && p.table.assumed {
-		told.add(EncodingAssumed, Warning, "the file is not UTF-8 from here on and was read as Windows-1252; look at the names and save it as UTF-8")
+		found.add(EncodingAssumed, Warning, "the file is not UTF-8 from here on and was read as Windows-1252; look at the names and save it as UTF-8")
 	}
 	if r.wrong == "" {
 		r.wrong = unfit(named{"person_external_id", row.ExternalID, maxID}, named{"email", email, 320},
 			named{"first_name", row.FirstName, maxName}, named{"last_name", row.LastName, maxName}, named{"role", role, maxName})
 	}
 	if r.wrong != "" {
-		return p.bad(row, r, &told), told.all, nil
+		return p.bad(row, r, &found), found.all, nil
 	}
-	told.suspicious("person_external_id", row.ExternalID)
-	told.suspicious("first_name", row.FirstName)
-	told.suspicious("last_name", row.LastName)
-	told.suspicious("email", email)
-	row.Email, row.Refused, row.Usable = p.judge(row, email, role, &told)
-	return row, told.all, nil
+	found.suspicious("person_external_id", row.ExternalID)
+	found.suspicious("first_name", row.FirstName)
+	found.suspicious("last_name", row.LastName)
+	found.suspicious("email", email)
+	row.Email, row.Refused, row.Usable = p.judge(row, email, role, &found)
+	return row, found.all, nil
 }
 
 // bad keeps of a bad row what still tells who is meant, so that nobody counts as missing
 // for a row that is merely wrong.
-func (p *People) bad(row Person, r record, told *issues) Person {
-	told.person = clean(row.ExternalID)
-	row.ExternalID, row.FirstName, row.LastName, row.Refused = told.person, "", "", BadRow
-	told.add(BadRow, Error, "the row was left out: %s", r.wrong)
+func (p *People) bad(row Person, r record, found *issues) Person {
+	found.person = clean(row.ExternalID)
+	row.ExternalID, row.FirstName, row.LastName, row.Refused = found.person, "", "", BadRow
+	found.add(BadRow, Error, "the row was left out: %s", r.wrong)
 	if r.lost || row.ExternalID == "" {
 		p.Lost++
 	}
@@ -103,7 +103,7 @@ func clean(id string) string {
 }
 
 // judge decides what a well-formed row is good for.
-func (p *People) judge(row Person, email, role string, told *issues) (canonical string, refused Code, usable bool) {
+func (p *People) judge(row Person, email, role string, found *issues) (canonical string, refused Code, usable bool) {
 	if email != "" {
 		var err error
 		if canonical, err = p.email(email); err != nil {
@@ -111,17 +111,17 @@ func (p *People) judge(row Person, email, role string, told *issues) (canonical 
 		}
 	}
 	refuse := func(code Code, usable bool, format string, args ...any) (string, Code, bool) {
-		told.add(code, Error, format, args...)
+		found.add(code, Error, format, args...)
 		return canonical, code, usable
 	}
 	switch kind := roleOf(role); {
 	case row.ExternalID == "":
 		return refuse(MissingExternalID, false, "person_external_id is missing; without it a repeat cannot know the person")
 	case kind == roleTeacher:
-		told.add(TeacherReported, Warning, "a teacher; teachers are reported and get no place from an import")
+		found.add(TeacherReported, Warning, "a teacher; teachers are reported and get no place from an import")
 		return canonical, TeacherReported, true
 	case kind == roleAdmin:
-		told.add(AdminRoleNotGranted, Warning, "role %s; an import grants no administrative role, a person has to", cut(role, 40))
+		found.add(AdminRoleNotGranted, Warning, "role %s; an import grants no administrative role, a person has to", cut(role, 40))
 		return canonical, AdminRoleNotGranted, true
 	case kind == roleUnknown:
 		return refuse(UnknownRole, true, "role %s is unknown; send student or teacher", cut(role, 40))
@@ -172,7 +172,7 @@ type Seats struct {
 
 // Seats begins to read enrollments.csv, which the file must have.
 func (f *File) Seats() (*Seats, error) {
-	t, err := newTable(EnrolmentsFile, f.enrolments, enrolmentColumns, enrolmentColumns[:2])
+	t, err := newTable(EnrollmentsFile, f.enrollments, enrollmentColumns, enrollmentColumns[:2])
 	if err != nil {
 		return nil, err
 	}
@@ -184,14 +184,14 @@ func (s *Seats) Close() error { return s.table.close() }
 
 // Next reads one row; ok is false for one that cannot be used and was told by an issue.
 // io.EOF after the last.
-func (s *Seats) Next() (row Seat, told []Issue, ok bool, err error) {
+func (s *Seats) Next() (row Seat, found []Issue, ok bool, err error) {
 	r, err := s.table.next()
 	if err != nil {
 		return Seat{}, nil, false, err
 	}
 	s.n++
 	row = Seat{N: s.n, Line: r.line, Person: s.table.value(r, "person_external_id"), Class: s.table.value(r, "class_external_id"), ClassName: s.table.value(r, "class_name")}
-	t := issues{file: EnrolmentsFile, line: r.line, person: row.Person}
+	t := issues{file: EnrollmentsFile, line: r.line, person: row.Person}
 	if r.wrong == "" {
 		r.wrong = unfit(named{"person_external_id", row.Person, maxID}, named{"class_external_id", row.Class, maxID}, named{"class_name", row.ClassName, maxText})
 	}

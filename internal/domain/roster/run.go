@@ -39,7 +39,7 @@ type Source struct {
 	ID                   id.RosterSource
 	Name                 string
 	AuthoritativeEnabled bool
-	HadEnrolments        bool
+	HadEnrollments       bool
 }
 
 // DefaultSource is the source of an upload that names none.
@@ -97,29 +97,29 @@ type Counts struct {
 
 // Run is one import, preview or undoing.
 type Run struct {
-	ID            id.RosterRun
-	Organization  id.Organization
-	Source        Source
-	Undoes        id.RosterRun // 0: an import
-	Mode          Mode
-	DryRun        bool
-	Form          Form
-	State         State
-	RequestedBy   string
-	Size          int64 // bytes of the upload
-	Counts        Counts
-	Issues        int // all of them, also where fewer are kept
-	HasEnrolments bool
-	Reasons       []Reason
-	FaultCode     string // of a refused one
-	Fault         string
-	Stamp         time.Time
-	PeopleDone    int64
-	ClassesDone   int64
-	DecidedBy     string
-	Approved      *int // the deactivations that whoever approved was shown
-	CreatedAt     time.Time
-	FinishedAt    time.Time
+	ID             id.RosterRun
+	Organization   id.Organization
+	Source         Source
+	Undoes         id.RosterRun // 0: an import
+	Mode           Mode
+	DryRun         bool
+	Form           Form
+	State          State
+	RequestedBy    string
+	Size           int64 // bytes of the upload
+	Counts         Counts
+	Issues         int // all of them, also where fewer are kept
+	HasEnrollments bool
+	Reasons        []Reason
+	FaultCode      string // of a refused one
+	Fault          string
+	Stamp          time.Time
+	PeopleDone     int64
+	ClassesDone    int64
+	DecidedBy      string
+	Approved       *int // the deactivations that whoever approved was shown
+	CreatedAt      time.Time
+	FinishedAt     time.Time
 }
 
 // Draft is what a run is asked to do.

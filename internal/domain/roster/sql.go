@@ -11,7 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const sourceColumns = `s.id, s.name, s.authoritative_enabled, s.had_enrolments`
+const sourceColumns = `s.id, s.name, s.authoritative_enabled, s.had_enrollments`
 
 func oneSource(rows pgx.Rows, err error) (Source, error) {
 	if err != nil {
@@ -36,7 +36,7 @@ func selectSource(ctx context.Context, q pg.Querier, org id.Organization, name s
 
 const runColumns = `r.id, r.organization_id, ` + sourceColumns + `, coalesce(r.undoes, 0), r.mode, r.dry_run, r.zip_only, r.state,
 	r.requested_by, r.size, r.created, r.updated, r.skipped, r.deactivated, r.classes_created, r.classes_renamed,
-	r.seats_added, r.seats_removed, r.issues, r.has_enrolments, r.reasons, r.fault_code, r.fault, r.stamp, r.people_done,
+	r.seats_added, r.seats_removed, r.issues, r.has_enrollments, r.reasons, r.fault_code, r.fault, r.stamp, r.people_done,
 	r.classes_done, r.decided_by, r.approved_leavers, r.created_at, r.finished_at`
 
 const runTables = ` FROM roster_runs r JOIN roster_sources s ON s.id = r.source_id `
@@ -46,9 +46,9 @@ func scanRun(row pgx.CollectableRow) (r Run, err error) {
 	var reasons []byte
 	var stamp, finished *time.Time
 	c := &r.Counts
-	err = row.Scan(&r.ID, &r.Organization, &r.Source.ID, &r.Source.Name, &r.Source.AuthoritativeEnabled, &r.Source.HadEnrolments,
+	err = row.Scan(&r.ID, &r.Organization, &r.Source.ID, &r.Source.Name, &r.Source.AuthoritativeEnabled, &r.Source.HadEnrollments,
 		&r.Undoes, &r.Mode, &r.DryRun, &zip, &r.State, &r.RequestedBy, &r.Size, &c.Create, &c.Update, &c.Skip, &c.Deactivate,
-		&c.ClassesCreated, &c.ClassesRenamed, &c.SeatsAdded, &c.SeatsRemoved, &r.Issues, &r.HasEnrolments, &reasons,
+		&c.ClassesCreated, &c.ClassesRenamed, &c.SeatsAdded, &c.SeatsRemoved, &r.Issues, &r.HasEnrollments, &reasons,
 		&r.FaultCode, &r.Fault, &stamp, &r.PeopleDone, &r.ClassesDone, &r.DecidedBy, &r.Approved, &r.CreatedAt, &finished)
 	if err != nil {
 		return r, err
@@ -152,11 +152,11 @@ func updatePlan(ctx context.Context, q pg.Querier, r Run, now time.Time) error {
 	c := r.Counts
 	_, err = q.Exec(ctx, `
 		UPDATE roster_runs SET state = $3, created = $4, updated = $5, skipped = $6, deactivated = $7, classes_created = $8,
-			classes_renamed = $9, seats_added = $10, seats_removed = $11, issues = $12, has_enrolments = $13, reasons = $14,
+			classes_renamed = $9, seats_added = $10, seats_removed = $11, issues = $12, has_enrollments = $13, reasons = $14,
 			fault_code = $15, fault = $16, stamp = $17, people_done = 0, classes_done = 0, updated_at = $18
 		WHERE organization_id = $1 AND id = $2`,
 		r.Organization, r.ID, r.State, c.Create, c.Update, c.Skip, c.Deactivate, c.ClassesCreated, c.ClassesRenamed,
-		c.SeatsAdded, c.SeatsRemoved, r.Issues, r.HasEnrolments, reasons, r.FaultCode, r.Fault, r.Stamp, now)
+		c.SeatsAdded, c.SeatsRemoved, r.Issues, r.HasEnrollments, reasons, r.FaultCode, r.Fault, r.Stamp, now)
 	return err
 }
 
@@ -171,9 +171,9 @@ func setFinished(ctx context.Context, q pg.Querier, r Run, now time.Time) error 
 	_, err := q.Exec(ctx, `
 		WITH done AS (
 			UPDATE roster_runs SET state = $3, fault_code = $4, fault = $5, updated_at = $6, finished_at = $6
-			WHERE organization_id = $1 AND id = $2 RETURNING source_id, state, has_enrolments)
-		UPDATE roster_sources s SET had_enrolments = true
-		FROM done WHERE s.id = done.source_id AND done.state = 'applied' AND done.has_enrolments AND NOT s.had_enrolments`,
+			WHERE organization_id = $1 AND id = $2 RETURNING source_id, state, has_enrollments)
+		UPDATE roster_sources s SET had_enrollments = true
+		FROM done WHERE s.id = done.source_id AND done.state = 'applied' AND done.has_enrollments AND NOT s.had_enrollments`,
 		r.Organization, r.ID, r.State, r.FaultCode, r.Fault, now)
 	return err
 }

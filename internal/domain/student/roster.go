@@ -9,20 +9,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Who names one student by email, by user id or by both; the zero Who names nobody.
-type Who struct {
+// Ref names one student by email, by user id or by both; the zero Ref names nobody.
+type Ref struct {
 	Email Email
 	User  id.User
 }
 
 // Anybody says whether w names nobody, so that everybody is meant.
-func (w Who) Anybody() bool { return w == Who{} }
+func (w Ref) Anybody() bool { return w == Ref{} }
 
 // Resolve finds the student of the organization whom w names: a member of the student
 // role, active or not, or a person who is or was enrolled, and none of the staff.
 // NotFound otherwise, so that people of other organizations cannot be told from nobody;
 // Invalid (who_differs) when email and user_id are two students of the organization.
-func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Who) (Account, error) {
+func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Ref) (Account, error) {
 	found, err := selectStudents(ctx, q, org, w)
 	switch {
 	case err != nil:
@@ -36,7 +36,7 @@ func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Who) (Acc
 }
 
 // names says whether the account is whom w names by everything that it says.
-func (w Who) names(a Account) bool {
+func (w Ref) names(a Account) bool {
 	return (w.Email == "" || w.Email == a.Email) && (w.User == 0 || w.User == a.ID)
 }
 
@@ -66,7 +66,7 @@ const (
 // RosterFilter chooses students.
 type RosterFilter struct {
 	Status RosterStatus
-	Course id.Course // enrolled in it, whatever the enrolment's status; 0: any
+	Course id.Course // enrolled in it, whatever the enrollment's status; 0: any
 	Today  clock.Date
 }
 

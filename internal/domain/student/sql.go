@@ -47,7 +47,7 @@ func queueByID(b *pg.Batch, user id.User, into *Account) {
 // enrolled in, another organization than the one that made the account.
 const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
 		AND (s.role <> 'member' OR s.organization_id IS DISTINCT FROM a.created_by_organization))
-	OR EXISTS (SELECT FROM enrolments s WHERE s.user_id = a.id AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
+	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
 
 func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
 	b.Queue(`SELECT `+accountColumns+`, `+isShared+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
@@ -334,9 +334,9 @@ func deleteExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
 const isStudent = `CASE (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
 	WHEN 'member' THEN true
 	ELSE NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
-		AND EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id) END`
+		AND EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id) END`
 
-func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Who) ([]Account, error) {
+func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Ref) ([]Account, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+accountColumns+` FROM accounts a
 		WHERE a.id IN (SELECT id FROM accounts WHERE email = $2 UNION ALL SELECT $3) AND `+isStudent, org, w.Email, w.User)
@@ -351,23 +351,23 @@ func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email 
 		SELECT `+accountColumns+` FROM accounts a
 		WHERE a.email = $2 AND (
 			EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
-			OR EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = a.id))`, org, email))
+			OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))`, org, email))
 }
 
 // Conditions on p (people of the roster) for having access on the day $5, and for having
 // had it or having left, and for what they are not. These are scalar subqueries: for EXISTS
 // the planner may read whole tables into a hash first.
 const (
-	hasAccess = `coalesce((SELECT true FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
+	hasAccess = `coalesce((SELECT true FROM enrollments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
 		AND x.state = 'running' AND x.start_date <= $5 AND x.grace_period_end >= $5 LIMIT 1), false)`
 	isGone = `coalesce((SELECT true FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
-		(SELECT true FROM enrolments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
+		(SELECT true FROM enrollments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
 			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5) LIMIT 1), false)`
 	notMember = `(SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id) IS NULL`
 	notStaff  = `coalesce((SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id), 'member') = 'member'`
 )
 
-// selectRoster walks members and enrolments by user id, each along its index, and merges
+// selectRoster walks members and enrollments by user id, each along its index, and merges
 // the two: neither list has to be read beyond the page.
 func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
 	// Every parameter has to be in the statement, used or not.
@@ -379,14 +379,14 @@ func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f Rost
 		chosen += ` AND NOT ` + hasAccess + ` AND ` + isGone
 	case RosterAny:
 	}
-	// Who is enrolled and no member is rare, and looked for no further than the members go.
+	// Ref is enrolled and no member is rare, and looked for no further than the members go.
 	members := `SELECT p.user_id FROM members p WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
-	enrolled := `SELECT DISTINCT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.user_id > $2
+	enrolled := `SELECT DISTINCT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.user_id > $2
 		AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m) AND ` + notMember + ` AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
 	if f.Course != 0 {
-		enrolled = `SELECT p.user_id FROM enrolments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + notStaff + ` AND ` + chosen + `
+		enrolled = `SELECT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + notStaff + ` AND ` + chosen + `
 			ORDER BY p.user_id LIMIT $3`
 		members = `SELECT NULL::bigint AS user_id WHERE false`
 	}

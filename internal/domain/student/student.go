@@ -63,7 +63,7 @@ func (a Account) Untouched(org id.Organization) bool {
 }
 
 // Load queues the reading of the account with the address; into stays zero when there is
-// none. Who changes memberships holds the lock of the address.
+// none. Ref changes memberships holds the lock of the address.
 func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, "", into) }
 
 // LoadLocked is Load under the account's row lock: until the transaction ends, nobody

@@ -101,7 +101,7 @@ func Disown(b *pg.Batch, user id.User, now time.Time) {
 // with, when the person joins org: its links, what its LMS has signed in, and a password that
 // it may know and nobody has signed in with. It gives the account as it is afterwards. The
 // caller holds the lock of the address, under which links are given and passwords of partners
-// set. Who is left without a password asks for a link on the sign-in page.
+// set. Ref is left without a password asks for a link on the sign-in page.
 func Withdraw(b *pg.Batch, a Account, org id.Organization, now time.Time) Account {
 	if a.CreatedVia != ViaAPI && a.CreatedVia != ViaLTI || a.CreatedBy == org {
 		return a

@@ -54,7 +54,7 @@ func newSecret(given string) (string, error) {
 // one: the given one, or a drawn one for "". Giving the secret in force changes nothing,
 // so that a caller who keeps a secret elsewhere may repeat itself. Faults: NotFound;
 // Invalid on signing_secret.
-func (k Keeper) Rotate(ctx context.Context, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
+func (k Service) Rotate(ctx context.Context, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
 	secret, err := newSecret(secret)
 	if err != nil {
 		return Endpoint{}, "", err
@@ -66,11 +66,11 @@ func (k Keeper) Rotate(ctx context.Context, org id.Organization, endpoint id.End
 		} else if err != nil {
 			return err
 		}
-		if plain, err := k.Box.Open(ctx, sealed, SecretPlace(endpoint, version)); err == nil && seal.Equal(string(plain), secret) {
+		if plain, err := k.Box.Open(ctx, sealed, SecretContext(endpoint, version)); err == nil && seal.Equal(string(plain), secret) {
 			return nil
 		}
 		version++
-		if sealed, err = k.Box.Seal(ctx, []byte(secret), SecretPlace(endpoint, version)); err != nil {
+		if sealed, err = k.Box.Seal(ctx, []byte(secret), SecretContext(endpoint, version)); err != nil {
 			return err
 		}
 		wakeEndpoint(tx, endpoint)
@@ -86,14 +86,14 @@ func (k Keeper) Rotate(ctx context.Context, org id.Organization, endpoint id.End
 // TurnOn switches a URL on and forgets its run of failures; what happens from now on is
 // delivered. Deliveries that were skipped meanwhile stay so until they are recovered.
 // Turning on what is on changes nothing. NotFound when there is no such.
-func (k Keeper) TurnOn(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (Endpoint, error) {
+func (k Service) TurnOn(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (Endpoint, error) {
 	return k.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) { return updateOn(ctx, tx, org, endpoint, now) })
 }
 
 // SwitchOff switches a URL off by hand; reason is a sentence for people. Deliveries that
 // wait are skipped, and new ones are skipped from the start. A URL that is off keeps its
 // time and takes the reason. NotFound when there is no such.
-func (k Keeper) SwitchOff(ctx context.Context, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (Endpoint, error) {
+func (k Service) SwitchOff(ctx context.Context, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (Endpoint, error) {
 	return k.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) {
 		changed, err := updateOffByHand(ctx, tx, org, endpoint, reason, now)
 		if err != nil || !changed {
@@ -103,7 +103,7 @@ func (k Keeper) SwitchOff(ctx context.Context, org id.Organization, endpoint id.
 	})
 }
 
-func (k Keeper) turn(ctx context.Context, org id.Organization, endpoint id.Endpoint, change func(*pg.Tx) (bool, error)) (Endpoint, error) {
+func (k Service) turn(ctx context.Context, org id.Organization, endpoint id.Endpoint, change func(*pg.Tx) (bool, error)) (Endpoint, error) {
 	err := k.DB.InTx(ctx, func(tx *pg.Tx) error {
 		// Health is locked before the endpoint, as Settle does.
 		if err := lockOneHealth(ctx, tx, endpoint); err != nil {
@@ -134,7 +134,7 @@ type PingData struct {
 // SendTest sends a ping to the URL, also while it is switched off, so that a receiver can
 // be tried before it is turned on. It is one attempt, says nothing about the run of
 // failures, and waits behind nothing. NotFound when there is no such URL.
-func (k Keeper) SendTest(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (id.Delivery, error) {
+func (k Service) SendTest(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (id.Delivery, error) {
 	e, err := k.Find(ctx, org, endpoint)
 	if err != nil {
 		return id.Delivery{}, err
@@ -155,7 +155,7 @@ func (k Keeper) SendTest(ctx context.Context, org id.Organization, endpoint id.E
 
 // FindManaged reads the endpoint that the given keeper manages (Settings.ManagedBy);
 // NotFound when there is none.
-func (k Keeper) FindManaged(ctx context.Context, managedBy string) (Endpoint, error) {
+func (k Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, error) {
 	e, err := selectManaged(ctx, k.DB, managedBy)
 	if pg.None(err) {
 		return Endpoint{}, fault.New(fault.NotFound, "not_found", "no webhook URL is managed by %q", managedBy)
@@ -168,6 +168,6 @@ const MaxBacklog = 100_000
 
 // Backlogs counts what waits for each of the endpoints or is on its way to it, up to
 // MaxBacklog.
-func (k Keeper) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id.Endpoint]int, error) {
+func (k Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id.Endpoint]int, error) {
 	return selectBacklogs(ctx, k.DB, toInts(endpoints))
 }

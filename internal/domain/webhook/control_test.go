@@ -16,13 +16,13 @@ import (
 )
 
 // secretInForce is what the next attempt is signed with.
-func secretInForce(t *testing.T, k webhook.Keeper, e webhook.Endpoint) string {
+func secretInForce(t *testing.T, k webhook.Service, e webhook.Endpoint) string {
 	t.Helper()
 	target, _, _, err := dispatch.Load(t.Context(), k.DB, task.Deliver{Endpoint: e.ID, Lease: "00000000-0000-0000-0000-000000000000"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := k.Box.Open(t.Context(), target.Secret, target.Place)
+	plain, err := k.Box.Open(t.Context(), target.Secret, target.SecretContext)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func secretInForce(t *testing.T, k webhook.Keeper, e webhook.Endpoint) string {
 
 func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	before := secretInForce(t, k, e)
@@ -60,7 +60,7 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 
 func TestATestReachesAURLThatIsOff(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	record(t, k.DB, org, webhook.StudentJoined)
@@ -91,7 +91,7 @@ func TestATestReachesAURLThatIsOff(t *testing.T) {
 
 func TestTurningOnForgetsTheFailures(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	at := now
@@ -121,7 +121,7 @@ func TestTurningOnForgetsTheFailures(t *testing.T) {
 
 func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	url, secret := "https://a.example.org/", "whsec_0123456789abcdef01234567"
 	made, shown, err := k.Add(t.Context(), org, webhook.Settings{URL: &url, Secret: secret, ManagedBy: "cluster/ns/name"}, now)
@@ -143,7 +143,7 @@ func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
 
 func TestBacklogsCountWhatWaitsAndWhatIsOnItsWay(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	busy, idle := add(t, k, org, "https://a.example.org/"), add(t, k, org, "https://a.example.org/idle", webhook.ResultFinal)
 	record(t, k.DB, org, make30(webhook.StudentJoined)...)
@@ -164,7 +164,7 @@ func make30(kind webhook.Type) []webhook.Type {
 
 func TestChangesToAnEndpointAreNotified(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -95,13 +95,13 @@ func typeList() string {
 // SecretPrefix begins every signing secret; it is part of the HMAC key.
 const SecretPrefix = "whsec_"
 
-// SecretPlace is what a sealed signing secret is bound to.
-func SecretPlace(endpoint id.Endpoint, version int) string {
+// SecretContext is what a sealed signing secret is bound to.
+func SecretContext(endpoint id.Endpoint, version int) string {
 	return fmt.Sprintf("webhook_secrets/%d/%d", endpoint, version)
 }
 
-// Keeper adds, changes and removes endpoints.
-type Keeper struct {
+// Service adds, changes and removes endpoints.
+type Service struct {
 	DB     *pg.DB
 	Box    *seal.Box
 	Policy *egress.Policy
@@ -111,7 +111,7 @@ type Keeper struct {
 // shown this once. Faults: Invalid on a setting; Conflict "url_limit" for the eleventh
 // URL, "url_exists" for one the organization has already, "managed_already" when its
 // manager has one.
-func (k Keeper) Add(ctx context.Context, org id.Organization, s Settings, now time.Time) (Endpoint, string, error) {
+func (k Service) Add(ctx context.Context, org id.Organization, s Settings, now time.Time) (Endpoint, string, error) {
 	if s.URL == nil {
 		return Endpoint{}, "", fault.Field("url", "missing", "url is required: the https:// address that receives the events")
 	}
@@ -128,7 +128,7 @@ func (k Keeper) Add(ctx context.Context, org id.Organization, s Settings, now ti
 		if made, err = insertEndpoint(ctx, tx, org, s, now); err != nil {
 			return err
 		}
-		sealed, err := k.Box.Seal(ctx, []byte(secret), SecretPlace(made.ID, made.SecretVersion))
+		sealed, err := k.Box.Seal(ctx, []byte(secret), SecretContext(made.ID, made.SecretVersion))
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func errNoEndpoint(endpoint id.Endpoint) error {
 }
 
 // Find reads one endpoint of the organization; NotFound when it has no such.
-func (k Keeper) Find(ctx context.Context, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
+func (k Service) Find(ctx context.Context, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
 	e, err := selectEndpoint(ctx, k.DB, org, endpoint)
 	if pg.None(err) {
 		return Endpoint{}, errNoEndpoint(endpoint)
@@ -171,13 +171,13 @@ func (k Keeper) Find(ctx context.Context, org id.Organization, endpoint id.Endpo
 }
 
 // List reads the organization's endpoints, oldest first; there are MaxEndpoints at most.
-func (k Keeper) List(ctx context.Context, org id.Organization) ([]Endpoint, error) {
+func (k Service) List(ctx context.Context, org id.Organization) ([]Endpoint, error) {
 	return selectEndpoints(ctx, k.DB, org)
 }
 
 // Change applies the given settings; deliveries already recorded keep their event, and
 // their next attempt goes to the new URL. Faults as Add's, and NotFound.
-func (k Keeper) Change(ctx context.Context, org id.Organization, endpoint id.Endpoint, s Settings, now time.Time) (Endpoint, error) {
+func (k Service) Change(ctx context.Context, org id.Organization, endpoint id.Endpoint, s Settings, now time.Time) (Endpoint, error) {
 	s, err := s.check(k.Policy)
 	if err != nil {
 		return Endpoint{}, err
@@ -197,7 +197,7 @@ func (k Keeper) Change(ctx context.Context, org id.Organization, endpoint id.End
 
 // Remove deletes an endpoint and frees its place at once; its pending deliveries are
 // cancelled quietly by the task that it owes. NotFound when there is no such.
-func (k Keeper) Remove(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) error {
+func (k Service) Remove(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) error {
 	return k.DB.InTx(ctx, func(tx *pg.Tx) error {
 		found, err := deleteEndpoint(ctx, tx, org, endpoint)
 		if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-func TestAKeeperFindsItsURLsAndTheirSecrets(t *testing.T) {
+func TestManagedEndpointsAreFoundByTheirManager(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	one, other := newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")
 	urls := []string{"https://a.example.org/", "https://b.example.org/", "https://c.example.org/"}
-	for i, keeper := range []string{"kubernetes/a/x", "kubernetes/b/x", ""} {
-		if _, _, err := k.Add(t.Context(), one, webhook.Settings{URL: &urls[i], ManagedBy: keeper, Secret: "whsec_of-one-that-is-long-enough"}, now); err != nil {
+	for i, service := range []string{"kubernetes/a/x", "kubernetes/b/x", ""} {
+		if _, _, err := k.Add(t.Context(), one, webhook.Settings{URL: &urls[i], ManagedBy: service, Secret: "whsec_of-one-that-is-long-enough"}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +30,7 @@ func TestAKeeperFindsItsURLsAndTheirSecrets(t *testing.T) {
 	if _, err := k.Signs(t.Context(), other, e, "whsec_another"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's URL: %v", err)
 	}
-	k.Box = newKeeper(t).Box // the keyset was lost
+	k.Box = newService(t).Box // the keyset was lost
 	if signs, err := k.Signs(t.Context(), one, e, "whsec_of-one-that-is-long-enough"); err != nil || signs {
 		t.Errorf("what cannot be opened signs: %t, %v", signs, err)
 	}

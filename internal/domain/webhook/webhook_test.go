@@ -22,11 +22,11 @@ import (
 // as an argument.
 var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 
-func newKeeper(t *testing.T) webhook.Keeper {
+func newService(t *testing.T) webhook.Service {
 	t.Helper()
 	box := sealtest.New(t)
 	policy := egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
-	return webhook.Keeper{DB: pgtest.New(t), Box: box, Policy: policy}
+	return webhook.Service{DB: pgtest.New(t), Box: box, Policy: policy}
 }
 
 func newOrganization(t *testing.T, db *pg.DB, slug string) id.Organization {
@@ -42,7 +42,7 @@ func newOrganization(t *testing.T, db *pg.DB, slug string) id.Organization {
 	return org
 }
 
-func add(t *testing.T, k webhook.Keeper, org id.Organization, url string, events ...webhook.Type) webhook.Endpoint {
+func add(t *testing.T, k webhook.Service, org id.Organization, url string, events ...webhook.Type) webhook.Endpoint {
 	t.Helper()
 	e, secret, err := k.Add(t.Context(), org, webhook.Settings{URL: &url, Events: &events}, now)
 	if err != nil {
@@ -123,7 +123,7 @@ func outcomes(t *testing.T, db *pg.DB, leases []dispatch.Lease, verdict webhook.
 
 func TestRecordReachesTheURLsThatSelectedTheEvent(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org, other := newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")
 	all := add(t, k, org, "https://a.example.org/all")
 	some := add(t, k, org, "https://a.example.org/some", webhook.ResultFinal)
@@ -142,7 +142,7 @@ func TestRecordReachesTheURLsThatSelectedTheEvent(t *testing.T) {
 
 func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -179,7 +179,7 @@ func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 
 func TestSettingsAreChecked(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	text := func(s string) *string { return &s }
 	for name, c := range map[string]struct {
@@ -219,7 +219,7 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestAttemptsFollowTheScheduleUntilTheyAreExhausted(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://hooks.example.org/")
 	record(t, k.DB, org, webhook.StudentJoined)
@@ -255,7 +255,7 @@ func TestAttemptsFollowTheScheduleUntilTheyAreExhausted(t *testing.T) {
 
 func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://hooks.example.org/")
 	for range 60 {
@@ -297,7 +297,7 @@ func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
 
 func TestAnAttemptThatTwoTasksMadeCountsOnceInOneGroup(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	record(t, k.DB, org, webhook.StudentJoined, webhook.StudentLeft)
@@ -315,7 +315,7 @@ func TestAnAttemptThatTwoTasksMadeCountsOnceInOneGroup(t *testing.T) {
 
 func TestADeadURLIsProbedOneAtATime(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	add(t, k, org, "https://hooks.example.org/")
 	for range 30 {
@@ -337,7 +337,7 @@ func TestADeadURLIsProbedOneAtATime(t *testing.T) {
 
 func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://hooks.example.org/")
 	record(t, k.DB, org, webhook.StudentJoined)
@@ -364,7 +364,7 @@ func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 
 func TestARemovedURLEndsItsDeliveriesQuietly(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://hooks.example.org/")
 	for range 10 {
@@ -385,7 +385,7 @@ func TestARemovedURLEndsItsDeliveriesQuietly(t *testing.T) {
 
 func TestTurnsAreTakenBetweenURLs(t *testing.T) {
 	t.Parallel()
-	k := newKeeper(t)
+	k := newService(t)
 	big, small := newOrganization(t, k.DB, "big"), newOrganization(t, k.DB, "small")
 	add(t, k, big, "https://hooks.example.org/")
 	quiet := add(t, k, small, "https://hooks.example.org/")

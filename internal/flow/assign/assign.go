@@ -22,10 +22,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Desk is where work is assigned.
-type Desk struct {
+// Service is where work is assigned.
+type Service struct {
 	DB        *pg.DB
-	Mail      email.Desk
+	Mail      email.Service
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's: decides today, and when a due date ends
 	PublicURL string         // the base of every link, without a slash at its end
@@ -33,7 +33,7 @@ type Desk struct {
 
 // Command is one call of POST /assignments/.
 type Command struct {
-	Who     student.Who
+	Who     student.Ref
 	Kind    catalog.Kind
 	Item    id.Item
 	DueDate string // a date, which ends with its day, or a timestamp with an offset; "": none
@@ -44,7 +44,7 @@ type Command struct {
 // test that is new is told to the student by mail, unless the command says not to.
 // Invalid for a due date that is none or over; NotFound for a student or an item that the
 // organization does not have; Conflict (no_access) for a student without access today.
-func (d *Desk) Assign(ctx context.Context, o org.Organization, c Command) (shown wire.Assignment, created bool, err error) {
+func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (shown wire.Assignment, created bool, err error) {
 	now := d.Clock()
 	due, err := d.due(c.DueDate, now)
 	if err != nil {
@@ -54,9 +54,9 @@ func (d *Desk) Assign(ctx context.Context, o org.Organization, c Command) (shown
 	if err != nil {
 		return shown, false, err
 	}
-	told := c.Notify && item.Kind == catalog.Test
+	notified := c.Notify && item.Kind == catalog.Test
 	browser := false
-	if told { // read here, as nothing is to hold up the organization's next position
+	if notified { // read here, as nothing is to hold up the organization's next position
 		if browser, err = plan.SafeExamBrowser(ctx, d.DB, o.ID, a.ID); err != nil {
 			return shown, false, err
 		}
@@ -72,8 +72,8 @@ func (d *Desk) Assign(ctx context.Context, o org.Organization, c Command) (shown
 		if created = fresh; !created {
 			return nil
 		}
-		if told {
-			if err := d.tell(ctx, tx, o, a, item, due, browser, now); err != nil {
+		if notified {
+			if err := d.mailStudent(ctx, tx, o, a, item, due, browser, now); err != nil {
 				return err
 			}
 		}
@@ -82,9 +82,9 @@ func (d *Desk) Assign(ctx context.Context, o org.Organization, c Command) (shown
 	return shown, created, err
 }
 
-// tell mails the student of a test that was just assigned; browser says that it opens only
+// mailStudent mails the student of a test that was just assigned; browser says that it opens only
 // in the secure exam browser.
-func (d *Desk) tell(ctx context.Context, tx *pg.Tx, o org.Organization, a student.Account, item catalog.Item, due *time.Time, browser bool,
+func (d *Service) mailStudent(ctx context.Context, tx *pg.Tx, o org.Organization, a student.Account, item catalog.Item, due *time.Time, browser bool,
 	now time.Time,
 ) error {
 	about := email.TestAssigned{FirstName: a.FirstName, LastName: a.LastName, Organization: o.Name, Exam: catalog.TypeLabel(item.Type),
@@ -97,7 +97,7 @@ func (d *Desk) tell(ctx context.Context, tx *pg.Tx, o org.Organization, a studen
 }
 
 // find reads the student and the work, and asks whether the one may do the other.
-func (d *Desk) find(ctx context.Context, org id.Organization, c Command, today clock.Date) (student.Account, catalog.Item, error) {
+func (d *Service) find(ctx context.Context, org id.Organization, c Command, today clock.Date) (student.Account, catalog.Item, error) {
 	a, err := student.Resolve(ctx, d.DB, org, c.Who)
 	if err != nil {
 		return a, catalog.Item{}, err
@@ -120,7 +120,7 @@ func (d *Desk) find(ctx context.Context, org id.Organization, c Command, today c
 }
 
 // due reads a due date: the last second of a date in the platform's zone, or an instant.
-func (d *Desk) due(text string, now time.Time) (*time.Time, error) {
+func (d *Service) due(text string, now time.Time) (*time.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return nil, nil
@@ -144,7 +144,7 @@ const batch = 500
 
 // Sweep tells of every assignment whose due date has passed, once, and expires those that
 // have been overdue for long. It goes on until nothing is left to do.
-func (d *Desk) Sweep(ctx context.Context) error {
+func (d *Service) Sweep(ctx context.Context) error {
 	for {
 		taken, err := d.sweepSome(ctx)
 		if err != nil {
@@ -160,7 +160,7 @@ func (d *Desk) Sweep(ctx context.Context) error {
 	}
 }
 
-func (d *Desk) sweepSome(ctx context.Context) (taken int, err error) {
+func (d *Service) sweepSome(ctx context.Context) (taken int, err error) {
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := d.Clock()
 		var due []assignment.Due

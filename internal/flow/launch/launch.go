@@ -23,8 +23,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Desk is where launches arrive.
-type Desk struct {
+// Service is where launches arrive.
+type Service struct {
 	DB    *pg.DB
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
@@ -43,7 +43,7 @@ type Visitor struct {
 // the work, if it is not open already: to launch again is harmless. NotFound for work
 // that the organization cannot assign; Forbidden for who is staff or no learner; Conflict
 // (no_access) for a student who was made inactive.
-func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (Visitor, error) {
+func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (Visitor, error) {
 	address, err := student.ParseEmail(l.Email)
 	if err != nil {
 		return Visitor{}, err
@@ -58,12 +58,12 @@ func (d *Desk) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item i
 	var visitor Visitor
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := d.Clock()
-		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), soon: wire.Soon(now, d.Zone)}
+		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), soon: wire.SettledBy(now, d.Zone)}
 		if err := v.enter(ctx, tx); err != nil {
 			return err
 		}
 		vouched, err := v.vouched(ctx, tx)
-		visitor = Visitor{v.look.Account, work, vouched}
+		visitor = Visitor{v.snapshot.Account, work, vouched}
 		if err != nil {
 			return err
 		}
@@ -82,12 +82,12 @@ var (
 
 // visit is one launch on its way through the transaction.
 type visit struct {
-	launch  lti.Launch
-	address student.Email
-	now     time.Time
-	today   clock.Date
-	soon    clock.Date // wire.Soon
-	look    wire.Look
+	launch   lti.Launch
+	address  student.Email
+	now      time.Time
+	today    clock.Date
+	soon     clock.Date // wire.SettledBy
+	snapshot wire.Snapshot
 }
 
 // enter makes the person a student.
@@ -105,29 +105,29 @@ func (v *visit) enter(ctx context.Context, tx *pg.Tx) error {
 func (v *visit) read(ctx context.Context, tx *pg.Tx) error {
 	var first pg.Batch
 	first.Lock(pg.LockEmail, string(v.address))
-	student.Load(&first, v.address, &v.look.Account)
-	if err := first.Send(ctx, tx); err != nil || v.look.Account.ID == 0 {
+	student.Load(&first, v.address, &v.snapshot.Account)
+	if err := first.Send(ctx, tx); err != nil || v.snapshot.Account.ID == 0 {
 		return err
 	}
 	var held course.Held
 	var second pg.Batch
-	org.LoadMember(&second, v.launch.Organization, v.look.Account.ID, &v.look.Member)
-	course.LoadHeld(&second, v.launch.Organization, v.look.Account.ID, "", &held)
+	org.LoadMember(&second, v.launch.Organization, v.snapshot.Account.ID, &v.snapshot.Member)
+	course.LoadHeld(&second, v.launch.Organization, v.snapshot.Account.ID, "", &held)
 	err := second.Send(ctx, tx)
-	v.look.Held = held.Enrolments
+	v.snapshot.Enrollments = held.Enrollments
 	return err
 }
 
 // refuse says why the person cannot come in; nil when they can. Who was made inactive
 // stays so: the LMS does not know why.
 func (v *visit) refuse() error {
-	access := func(e course.Enrolment) bool { return e.HasAccess(v.today) }
+	access := func(e course.Enrollment) bool { return e.HasAccess(v.today) }
 	switch {
-	case v.look.Member.Role.Staff():
+	case v.snapshot.Member.Role.Staff():
 		return errStaff
 	case !v.launch.Learner():
 		return errRole
-	case v.look.Member.Status == org.MemberInactive && !slices.ContainsFunc(v.look.Held, access):
+	case v.snapshot.Member.Status == org.MemberInactive && !slices.ContainsFunc(v.snapshot.Enrollments, access):
 		return errGone
 	}
 	return nil
@@ -135,19 +135,19 @@ func (v *visit) refuse() error {
 
 // join makes what is missing of account and membership, and tells of a new student.
 func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
-	o, before, known := v.launch.Organization, v.look, v.look.Account.ID != 0
+	o, before, known := v.launch.Organization, v.snapshot, v.snapshot.Account.ID != 0
 	if !known {
 		draft := student.Draft{Email: v.address, FirstName: v.launch.FirstName, LastName: v.launch.LastName, CreatedBy: o, CreatedVia: student.ViaLTI}
-		if v.look.Account, err = student.Create(ctx, tx, draft, v.now); err != nil {
+		if v.snapshot.Account, err = student.Create(ctx, tx, draft, v.now); err != nil {
 			return err
 		}
 	}
-	if v.look.Member.Role == "" {
+	if v.snapshot.Member.Role == "" {
 		var b pg.Batch
-		v.look.Account = student.Withdraw(&b, v.look.Account, o, v.now)
-		v.look.Member = org.AddMember(&b, o, v.look.Account.ID, org.RoleMember, org.ViaLTI, v.now)
-		if known && wire.ComesBack(before, v.look, v.today, v.soon) {
-			result.OweRejoin(&b, o, v.now, v.look.Account.ID)
+		v.snapshot.Account = student.Withdraw(&b, v.snapshot.Account, o, v.now)
+		v.snapshot.Member = org.AddMember(&b, o, v.snapshot.Account.ID, org.RoleMember, org.ViaLTI, v.now)
+		if known && wire.ComesBack(before, v.snapshot, v.today, v.soon) {
+			result.QueueRejoin(&b, o, v.now, v.snapshot.Account.ID)
 		}
 		if err := b.Send(ctx, tx); err != nil {
 			return err
@@ -156,24 +156,24 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	if before.IsStudent(v.today) {
 		return nil
 	}
-	data := wire.NewRosterStudent(v.look.Account, v.look.Member, v.look.Held, v.today, time.UTC)
-	return webhook.Record(ctx, tx, o, v.now, webhook.Event{Type: webhook.StudentJoined, User: v.look.Account.ID, Data: data})
+	data := wire.NewRosterStudent(v.snapshot.Account, v.snapshot.Member, v.snapshot.Enrollments, v.today, time.UTC)
+	return webhook.Record(ctx, tx, o, v.now, webhook.Event{Type: webhook.StudentJoined, User: v.snapshot.Account.ID, Data: data})
 }
 
 // vouched: an LMS that could sign in whomever it names would open accounts that other
 // organizations' data are in.
 func (v *visit) vouched(ctx context.Context, tx *pg.Tx) (bool, error) {
-	if !v.look.Account.VouchedBy(v.launch.Organization) {
+	if !v.snapshot.Account.VouchedBy(v.launch.Organization) {
 		return false, nil
 	}
-	all, err := org.Belongings(ctx, tx, v.look.Account.ID)
+	all, err := org.Belongings(ctx, tx, v.snapshot.Account.ID)
 	elsewhere := slices.ContainsFunc(all, func(b org.Belonging) bool { return b.Organization != v.launch.Organization })
 	return !elsewhere, err
 }
 
 // assign gives the work to the student, unless it is open already.
 func (v *visit) assign(ctx context.Context, tx *pg.Tx, item catalog.Item) error {
-	o, a := v.launch.Organization, v.look.Account
+	o, a := v.launch.Organization, v.snapshot.Account
 	made, created, err := assignment.Assign(ctx, tx, o, assignment.Draft{User: a.ID, Item: item.ID, Kind: string(item.Kind),
 		Source: assignment.ViaLTI}, v.now)
 	if err != nil || !created {

@@ -45,7 +45,7 @@ type Membership struct {
 
 // Entry is one course of the call.
 type Entry struct {
-	wire.Enrolment
+	wire.Enrollment
 	Action               course.Action `json:"action"`
 	AlreadyEnrolled      bool          `json:"already_enrolled"`
 	StarterTestsAssigned *int          `json:"starter_tests_assigned"` // null when nothing was granted
@@ -81,7 +81,7 @@ func newMail(r email.Record) Mail {
 
 // AwaitMail waits for what becomes of a mail that is queued, for the time limit at most,
 // and shows it in the answer.
-func (o *Office) AwaitMail(ctx context.Context, who org.Principal, a *Answer, limit time.Duration) error {
+func (o *Service) AwaitMail(ctx context.Context, who org.Principal, a *Answer, limit time.Duration) error {
 	if a.Email.Status != MailStatus(email.Queued) {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (c *call) credentials() Credentials {
 func (c *call) entries() []Entry {
 	entries := make([]Entry, len(c.moves))
 	for i, m := range c.moves {
-		entries[i] = Entry{Enrolment: wire.NewEnrolment(m.After, c.today), Action: m.Action, AlreadyEnrolled: !m.Granted(), Note: m.Note}
+		entries[i] = Entry{Enrollment: wire.NewEnrollment(m.After, c.today), Action: m.Action, AlreadyEnrolled: !m.Granted(), Note: m.Note}
 		if m.Granted() {
 			entries[i].StarterTestsAssigned = &c.starters[i]
 		}

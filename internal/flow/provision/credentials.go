@@ -64,7 +64,7 @@ type details struct {
 var errStale = errors.New("the account has changed in the meantime")
 
 // prepare looks at the account, without a lock, and makes the hash if one will be needed.
-func (o *Office) prepare(ctx context.Context, c *call) (d details, err error) {
+func (o *Service) prepare(ctx context.Context, c *call) (d details, err error) {
 	if !c.cmd.sends() {
 		return d, nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // as is a call of another organization's key.
-func (d *desk) as(who org.Principal, c provision.Command) provision.Answer {
+func (d *fixture) as(who org.Principal, c provision.Command) provision.Answer {
 	d.t.Helper()
 	a, err := d.Student(d.t.Context(), who, c)
 	if err != nil {
@@ -23,7 +23,7 @@ func (d *desk) as(who org.Principal, c provision.Command) provision.Answer {
 	return a
 }
 
-func (d *desk) link(user provision.Answer) student.Link {
+func (d *fixture) link(user provision.Answer) student.Link {
 	d.t.Helper()
 	var l student.Link
 	d.inTx(func(tx *pg.Tx) (err error) {
@@ -33,7 +33,7 @@ func (d *desk) link(user provision.Answer) student.Link {
 	return l
 }
 
-func (d *desk) inTx(do func(tx *pg.Tx) error) {
+func (d *fixture) inTx(do func(tx *pg.Tx) error) {
 	d.t.Helper()
 	if err := d.DB.InTx(d.t.Context(), do); err != nil {
 		d.t.Fatal(err)
@@ -41,7 +41,7 @@ func (d *desk) inTx(do func(tx *pg.Tx) error) {
 }
 
 // use sets the password over a link.
-func (d *desk) use(token string) error {
+func (d *fixture) use(token string) error {
 	d.t.Helper()
 	hash, err := student.HashPassword(d.t.Context(), password)
 	if err != nil {
@@ -99,13 +99,13 @@ func TestAnotherOrganizationsStudentLosesThePasswordThatAPartnerGave(t *testing.
 	withPassword.Password = password
 	for name, c := range map[string]struct {
 		call provision.Command
-		set  func(d *desk, made provision.Answer) error
+		set  func(d *fixture, made provision.Answer) error
 		kept bool
 	}{
 		"set":                            {call: withPassword},
-		"chosen over the partner's link": {call: ana(), set: func(d *desk, made provision.Answer) error { return d.use(token(made)) }},
-		"chosen over a mailed link":      {call: ana(), set: func(d *desk, made provision.Answer) error { return d.use(d.link(made).Token) }, kept: true},
-		"used already": {call: withPassword, set: func(d *desk, _ provision.Answer) error {
+		"chosen over the partner's link": {call: ana(), set: func(d *fixture, made provision.Answer) error { return d.use(token(made)) }},
+		"chosen over a mailed link":      {call: ana(), set: func(d *fixture, made provision.Answer) error { return d.use(d.link(made).Token) }, kept: true},
+		"used already": {call: withPassword, set: func(d *fixture, _ provision.Answer) error {
 			_, err := student.SignIn(d.t.Context(), d.DB, "ana@institute.org", password, now)
 			return err
 		}, kept: true},

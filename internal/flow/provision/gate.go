@@ -12,10 +12,10 @@ import (
 // what counts; the gate spares the pool. The zero value is ready.
 type gate struct {
 	mu    sync.Mutex
-	doors map[student.Email]*door
+	doors map[student.Email]*addressLock
 }
 
-type door struct {
+type addressLock struct {
 	turn chan struct{} // holds a token while somebody is inside
 	wait int           // who is inside or waits
 }
@@ -24,11 +24,11 @@ type door struct {
 func (g *gate) enter(ctx context.Context, address student.Email) (leave func(), err error) {
 	g.mu.Lock()
 	if g.doors == nil {
-		g.doors = map[student.Email]*door{}
+		g.doors = map[student.Email]*addressLock{}
 	}
 	d := g.doors[address]
 	if d == nil {
-		d = &door{turn: make(chan struct{}, 1)}
+		d = &addressLock{turn: make(chan struct{}, 1)}
 		g.doors[address] = d
 	}
 	d.wait++
@@ -42,7 +42,7 @@ func (g *gate) enter(ctx context.Context, address student.Email) (leave func(), 
 	}
 }
 
-func (g *gate) forget(address student.Email, d *door) {
+func (g *gate) forget(address student.Email, d *addressLock) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if d.wait--; d.wait == 0 {

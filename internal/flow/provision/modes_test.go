@@ -13,7 +13,7 @@ import (
 const password = "Tr0ub4dor&3x"
 
 // signsIn says whether the name and password are somebody's, without leaving a trace.
-func (d *desk) signsIn(name, password string) bool {
+func (d *fixture) signsIn(name, password string) bool {
 	d.t.Helper()
 	_, err := student.SignIn(d.t.Context(), d.DB, name, password, now)
 	d.exec(`UPDATE accounts SET last_login = NULL`)
@@ -172,17 +172,17 @@ func TestUsernames(t *testing.T) {
 func TestConcurrentCallsWithAPassword(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	second := &provision.Office{DB: d.DB, Mail: d.Mail, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL} // another replica
+	second := &provision.Service{DB: d.DB, Mail: d.Mail, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL} // another replica
 	c := ana("ielts")
 	c.Password = password
 	var wg sync.WaitGroup
 	for i := range 12 {
-		office := d.Office
+		service := d.Service
 		if i%2 == 1 {
-			office = second
+			service = second
 		}
 		wg.Go(func() {
-			if _, err := office.Student(t.Context(), d.who, c); err != nil {
+			if _, err := service.Student(t.Context(), d.who, c); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,4 +1,4 @@
-// Package provision onboards one student: account, membership, enrolments, events and
+// Package provision onboards one student: account, membership, enrollments, events and
 // the welcome mail, in one transaction (contract: POST /provision/student/).
 //
 // Calls for one address go one by one, under a lock that goes with the transaction, so a
@@ -28,10 +28,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Office is where students are provisioned.
-type Office struct {
+// Service is where students are provisioned.
+type Service struct {
 	DB        *pg.DB
-	Mail      email.Desk
+	Mail      email.Service
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string         // the base of every link, without a slash at its end
@@ -42,7 +42,7 @@ type Office struct {
 }
 
 // Plans keeps what the target_score_plan of a call sets, in the call's transaction and
-// after its enrolments. r is nil where the call has none. quiet sends the student no mail.
+// after its enrollments. r is nil where the call has none. quiet sends the student no mail.
 // Invalid lists what is refused.
 type Plans interface {
 	Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request, quiet bool,
@@ -57,13 +57,13 @@ const maxTries = 5
 
 // Student provisions one student and tells what was done. Forbidden as for Allow;
 // Invalid lists every fault of the command, and then nothing was saved.
-func (o *Office) Student(ctx context.Context, who org.Principal, cmd Command) (Answer, error) {
+func (o *Service) Student(ctx context.Context, who org.Principal, cmd Command) (Answer, error) {
 	if err := Allow(who); err != nil {
 		return Answer{}, err
 	}
 	address, faults := cmd.check()
 	now := o.Clock()
-	fresh := call{Office: o, who: who, cmd: cmd, address: address, now: now, today: clock.DateIn(now, o.Zone)}
+	fresh := call{Service: o, who: who, cmd: cmd, address: address, now: now, today: clock.DateIn(now, o.Zone)}
 	if faults.Err() != nil {
 		return Answer{}, fresh.refuse(ctx, faults)
 	}
@@ -113,11 +113,11 @@ func (c call) refuse(ctx context.Context, faults *fault.List) error {
 	c.details.username, _ = student.ParseUsername(c.cmd.Username) // its fault was found before
 	return c.DB.InTx(ctx, func(tx *pg.Tx) error {
 		c, faults := c, faults.Copy() // begun anew, should this run again
-		look := c.read
+		snapshot := c.read
 		if c.address == "" {
-			look = c.readOffer
+			snapshot = c.readOffer
 		}
-		if err := look(ctx, tx); err != nil {
+		if err := snapshot(ctx, tx); err != nil {
 			return err
 		}
 		_ = faults.Add(c.checkName()) // a fault or nil
@@ -154,7 +154,7 @@ func (c *call) checkBlock(ctx context.Context, tx *pg.Tx, faults *fault.List) er
 
 // call is one command on its way through the transaction.
 type call struct {
-	*Office
+	*Service
 	who     org.Principal
 	cmd     Command
 	address student.Email
@@ -294,7 +294,7 @@ func (c *call) changed() bool {
 // write carries the decisions out.
 func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	org := c.who.Organization.ID
-	before := wire.Look{Account: c.account, Member: c.member, Held: c.held.Enrolments}
+	before := wire.Snapshot{Account: c.account, Member: c.member, Enrollments: c.held.Enrollments}
 	if c.created {
 		draft := student.Draft{Email: c.address, Username: c.details.username, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
 			PasswordHash: c.details.hash, MustChangePassword: c.cmd.mode() == ModeGenerate, CreatedBy: org, CreatedVia: student.ViaAPI}
@@ -308,21 +308,21 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	b := &pg.Batch{}
 	c.writeMember(b)
 	c.writeDetails(b)
-	c.hear(b)
-	course.Enrol(b, org, c.account.ID, c.moves, c.today, c.now)
+	c.loadState(b)
+	course.Enroll(b, org, c.account.ID, c.moves, c.today, c.now)
 	c.placeStarters(b)
 	if c.account.Untouched(org) {
 		c.link = student.IssueLink(b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
 	if c.cmd.Plan != nil || slices.ContainsFunc(c.moves, unfinished) {
 		if err := student.Named(b.Send(ctx, tx)); err != nil {
-			return fmt.Errorf("writing membership and enrolments: %w", err)
+			return fmt.Errorf("writing membership and enrollments: %w", err)
 		}
 		b = &pg.Batch{}
 	}
-	after := wire.Look{Account: c.account, Member: c.member, Held: c.enrolmentsAfter()}
-	if !c.created && wire.ComesBack(before, after, c.today, wire.Soon(c.now, c.Zone)) {
-		result.OweRejoin(b, org, c.now, c.account.ID)
+	after := wire.Snapshot{Account: c.account, Member: c.member, Enrollments: c.enrollmentsAfter()}
+	if !c.created && wire.ComesBack(before, after, c.today, wire.SettledBy(c.now, c.Zone)) {
+		result.QueueRejoin(b, org, c.now, c.account.ID)
 	}
 	if err := webhook.Write(ctx, b, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
 		return err
@@ -340,7 +340,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 }
 
 // unfinished says whether what comes after a move needs it written: the id of a new
-// enrolment, or a plan on one that was renewed.
+// enrollment, or a plan on one that was renewed.
 func unfinished(m course.Move) bool {
 	return m.Granted() && (m.Before.ID != 0 || m.After.ID == 0)
 }
@@ -380,32 +380,32 @@ func (c *call) writeMember(b *pg.Batch) {
 	}
 }
 
-// hear remembers that what the calendar did to the student's enrolments, and the sweep
+// loadState remembers that what the calendar did to the student's enrollments, and the sweep
 // has not told yet, is told by this call.
-func (c *call) hear(b *pg.Batch) {
+func (c *call) loadState(b *pg.Batch) {
 	for i := range c.moves {
 		if m := &c.moves[i]; m.Granted() {
-			m.After = m.After.Heard(c.today)
+			m.After = m.After.MarkNotified(c.today)
 		}
 	}
-	for _, e := range c.held.Enrolments {
+	for _, e := range c.held.Enrollments {
 		granted := slices.ContainsFunc(c.moves, func(m course.Move) bool { return m.Granted() && m.After.ID == e.ID })
-		if !granted && e.LastTold(c.today) != e.Standing(c.today) {
-			course.Save(b, c.who.Organization.ID, e.Heard(c.today), c.today, c.now)
+		if !granted && e.NotifiedStatus(c.today) != e.Status(c.today) {
+			course.Save(b, c.who.Organization.ID, e.MarkNotified(c.today), c.today, c.now)
 		}
 	}
 }
 
-// enrolmentsAfter are the student's, as the call leaves them, by id.
-func (c *call) enrolmentsAfter() []course.Enrolment {
-	all := slices.Clone(c.held.Enrolments)
+// enrollmentsAfter are the student's, as the call leaves them, by id.
+func (c *call) enrollmentsAfter() []course.Enrollment {
+	all := slices.Clone(c.held.Enrollments)
 	for _, m := range c.moves {
-		if i := slices.IndexFunc(all, func(e course.Enrolment) bool { return e.ID == m.After.ID }); i >= 0 {
+		if i := slices.IndexFunc(all, func(e course.Enrollment) bool { return e.ID == m.After.ID }); i >= 0 {
 			all[i] = m.After
 		} else {
 			all = append(all, m.After)
 		}
 	}
-	slices.SortFunc(all, func(a, b course.Enrolment) int { return int(a.ID - b.ID) })
+	slices.SortFunc(all, func(a, b course.Enrollment) int { return int(a.ID - b.ID) })
 	return all
 }

@@ -27,28 +27,28 @@ var (
 	today = clock.DateIn(now, time.UTC)
 )
 
-// desk is an office with one organization that has a URL for all events.
-type desk struct {
-	*provision.Office
+// fixture is an office with one organization that has a URL for all events.
+type fixture struct {
+	*provision.Service
 	t   testing.TB
 	who org.Principal
 }
 
-func open(t testing.TB) *desk {
+func open(t testing.TB) *fixture {
 	t.Helper()
 	return openOn(t, pgtest.New(t))
 }
 
-func openOn(t testing.TB, db *pg.DB) *desk {
+func openOn(t testing.TB, db *pg.DB) *fixture {
 	t.Helper()
 	box := sealtest.New(t)
-	d := &desk{t: t, Office: &provision.Office{DB: db, Mail: email.Desk{Box: box}, Clock: clock.At(now), Zone: time.UTC,
+	d := &fixture{t: t, Service: &provision.Service{DB: db, Mail: email.Service{Box: box}, Clock: clock.At(now), Zone: time.UTC,
 		PublicURL: "https://learn.test"}}
 	d.who = d.organization("north")
 	return d
 }
 
-func (d *desk) organization(slug string) org.Principal {
+func (d *fixture) organization(slug string) org.Principal {
 	d.t.Helper()
 	name, months, on := "North Institute", 6, true
 	var o org.Organization
@@ -63,14 +63,14 @@ func (d *desk) organization(slug string) org.Principal {
 	return org.Principal{Organization: o, Key: org.Key{ID: 1, Access: org.Full}}
 }
 
-func (d *desk) exec(sql string, args ...any) {
+func (d *fixture) exec(sql string, args ...any) {
 	d.t.Helper()
 	if _, err := d.DB.Exec(d.t.Context(), sql, args...); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) count(sql string, args ...any) (n int) {
+func (d *fixture) count(sql string, args ...any) (n int) {
 	d.t.Helper()
 	if err := d.DB.QueryRow(d.t.Context(), sql, args...).Scan(&n); err != nil {
 		d.t.Fatal(err)
@@ -78,7 +78,7 @@ func (d *desk) count(sql string, args ...any) (n int) {
 	return n
 }
 
-func (d *desk) student(c provision.Command) provision.Answer {
+func (d *fixture) student(c provision.Command) provision.Answer {
 	d.t.Helper()
 	a, err := d.Student(d.t.Context(), d.who, c)
 	if err != nil {
@@ -88,7 +88,7 @@ func (d *desk) student(c provision.Command) provision.Answer {
 }
 
 // refused checks the faults of a call, as "field code" in their order.
-func (d *desk) refused(c provision.Command, want string) {
+func (d *fixture) refused(c provision.Command, want string) {
 	d.t.Helper()
 	_, err := d.Student(d.t.Context(), d.who, c)
 	var f *fault.Error
@@ -106,7 +106,7 @@ func (d *desk) refused(c provision.Command, want string) {
 }
 
 // events are the recorded events since the last call, as "type user".
-func (d *desk) events() []string {
+func (d *fixture) events() []string {
 	d.t.Helper()
 	rows, err := d.DB.Query(d.t.Context(), `
 		WITH gone AS (DELETE FROM webhook_events RETURNING id, type) SELECT type FROM gone ORDER BY id`)
@@ -138,7 +138,7 @@ func TestNewEmail(t *testing.T) {
 	}
 	e := a.Enrollments[0]
 	if len(a.Enrollments) != 1 || e.Action != course.Created || e.AlreadyEnrolled || *e.StarterTestsAssigned != 0 || !e.HasAccess || !e.IsDefaultCourse ||
-		e.Status != course.StandingActive || e.StartDate != today || e.EndDate != today.AddMonths(6) || e.GracePeriodEnd != e.EndDate.AddDays(7) {
+		e.Status != course.EnrollmentActive || e.StartDate != today || e.EndDate != today.AddMonths(6) || e.GracePeriodEnd != e.EndDate.AddDays(7) {
 		t.Fatalf("entry = %+v", e)
 	}
 	if a.Email.Status != "queued" || *a.Email.Type != email.TypeWelcome || !a.WelcomeEmailSent || len(a.Warnings) != 0 {
@@ -210,7 +210,7 @@ func TestTheSameCallAgainChangesNothing(t *testing.T) {
 		t.Fatalf("answer = %+v", again)
 	}
 	e := again.Enrollments[0]
-	if e.Action != course.Unchanged || !e.AlreadyEnrolled || e.StarterTestsAssigned != nil || e.Enrolment != first.Enrollments[0].Enrolment {
+	if e.Action != course.Unchanged || !e.AlreadyEnrolled || e.StarterTestsAssigned != nil || e.Enrollment != first.Enrollments[0].Enrollment {
 		t.Fatalf("entry = %+v", e)
 	}
 	if again.SetPasswordURL == nil || *again.SetPasswordURL == *first.SetPasswordURL || again.Credentials.Note == "" || len(again.Warnings) != 0 {
@@ -241,7 +241,7 @@ func TestExistingAccountNewCourse(t *testing.T) {
 	first := d.student(ana("ielts"))
 	d.events()
 	batch, err := course.Create(t.Context(), d.DB, d.who.Organization.ID,
-		course.Draft{Name: "Evening", Type: "toefl", OpenForEnrolment: true, StartDate: today}, now)
+		course.Draft{Name: "Evening", Type: "toefl", OpenForEnrollment: true, StartDate: today}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func TestAKeyGivesNoWayInToStaff(t *testing.T) {
 }
 
 // staffAnswer is the answer to a call for somebody of a staff: without a link, also in a mail.
-func (d *desk) staffAnswer(c provision.Command) provision.Answer {
+func (d *fixture) staffAnswer(c provision.Command) provision.Answer {
 	d.t.Helper()
 	a := d.student(c)
 	if a.SetPasswordURL != nil || a.SetPasswordExpires != nil || a.Email.Type != nil && *a.Email.Type != email.TypeAccessUpdate {
@@ -442,7 +442,7 @@ func TestConcurrentCallsForOneEmail(t *testing.T) {
 	if created != 1 {
 		t.Errorf("%d calls created the account", created)
 	}
-	for table, want := range map[string]int{"accounts": 1, "members": 1, "courses": 2, "enrolments": 2, "emails": 1, "outbox_tasks": 1,
+	for table, want := range map[string]int{"accounts": 1, "members": 1, "courses": 2, "enrollments": 2, "emails": 1, "outbox_tasks": 1,
 		"webhook_events": 3, "webhook_deliveries": 3, "set_password_tokens": calls} {
 		if got := d.count(`SELECT count(*) FROM ` + table); got != want {
 			t.Errorf("%d rows in %s, want %d", got, table, want)

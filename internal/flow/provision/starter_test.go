@@ -8,7 +8,7 @@ import (
 )
 
 // item stores a catalog item, which an organization owns or everyone has.
-func (d *desk) item(code, typ string, own bool, more string) {
+func (d *fixture) item(code, typ string, own bool, more string) {
 	d.t.Helper()
 	d.exec(`INSERT INTO catalog_items (organization_id, kind, code, title, type, max_score_e4, starter, active, created_at, updated_at)
 		VALUES (CASE WHEN $3 THEN $4::bigint END, 'test', $1, $1, $2, 90000, `+more+`, now(), now())`, code, typ, own, d.who.Organization.ID)
@@ -43,7 +43,7 @@ func TestStarterTests(t *testing.T) {
 	if n := placed(ana("gre")); *n != 0 {
 		t.Errorf("%d placed, want none of a type without any", *n)
 	}
-	batch, err := course.Create(t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: "ielts", OpenForEnrolment: true, StartDate: today}, now)
+	batch, err := course.Create(t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: "ielts", OpenForEnrollment: true, StartDate: today}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,12 +53,12 @@ func TestStarterTests(t *testing.T) {
 		t.Errorf("%d placed beyond the visible limit", *n)
 	}
 	d.who.Organization.Defaults.VisibleTestsLimit = 100
-	d.exec(`DELETE FROM enrolments WHERE course_id = $1`, batch.ID)
+	d.exec(`DELETE FROM enrollments WHERE course_id = $1`, batch.ID)
 	if n := placed(c); *n != 2 {
 		t.Errorf("%d placed, want the two unseen ones", *n)
 	}
 	renew := ana("ielts")
-	d.exec(`UPDATE enrolments SET start_date = '2020-01-01', end_date = '2020-02-01', grace_period_end = '2020-02-08'`)
+	d.exec(`UPDATE enrollments SET start_date = '2020-01-01', end_date = '2020-02-01', grace_period_end = '2020-02-08'`)
 	if n := placed(renew); *n != 0 {
 		t.Errorf("reactivated: %d placed", *n)
 	}

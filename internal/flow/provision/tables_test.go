@@ -16,15 +16,15 @@ import (
 // the call, and what comes of it.
 type row struct {
 	name   string
-	before func(d *desk) // nil: nothing was before
-	call   func(d *desk) provision.Command
+	before func(d *fixture) // nil: nothing was before
+	call   func(d *fixture) provision.Command
 	status string
 	action course.Action // of the only entry; "": there is none
 	made   bool          // 201
 	mail   provision.MailStatus
 	typ    email.Type
 	events []string
-	check  func(t *testing.T, d *desk, a provision.Answer)
+	check  func(t *testing.T, d *fixture, a provision.Answer)
 }
 
 const (
@@ -35,43 +35,43 @@ const (
 	updated = "enrollment.updated"
 )
 
-func plain(courses ...string) func(*desk) provision.Command {
-	return func(*desk) provision.Command { return ana(courses...) }
+func plain(courses ...string) func(*fixture) provision.Command {
+	return func(*fixture) provision.Command { return ana(courses...) }
 }
 
-func enrolled(d *desk) { d.student(ana("ielts")) }
+func enrolled(d *fixture) { d.student(ana("ielts")) }
 
 // mailed is enrolled, with the welcome mail sent.
-func mailed(d *desk) {
+func mailed(d *fixture) {
 	enrolled(d)
 	d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
 }
 
-func extension(d *desk) provision.Command {
+func extension(d *fixture) provision.Command {
 	c := ana("ielts")
 	c.ExtendAccess, c.ExternalRef, c.TenureMonths = true, "order 7", 2
 	return c
 }
 
-func state(s string) func(*desk) {
-	return func(d *desk) {
+func state(s string) func(*fixture) {
+	return func(d *fixture) {
 		mailed(d)
-		d.exec(`UPDATE enrolments SET state = $1, told_standing = $1`, s)
+		d.exec(`UPDATE enrollments SET state = $1, notified_status = $1`, s)
 	}
 }
 
-// ended makes the enrolment one whose end date passed so many days ago.
-func ended(days int, state, standing string) func(*desk) {
-	return func(d *desk) {
+// ended makes the enrollment one whose end date passed so many days ago.
+func ended(days int, state, status string) func(*fixture) {
+	return func(d *fixture) {
 		mailed(d)
-		d.exec(`UPDATE enrolments SET state = $2, told_standing = $3, start_date = $1::date - 60, end_date = $1::date, grace_period_end = $1::date + 7`,
-			today.AddDays(-days), state, standing)
+		d.exec(`UPDATE enrollments SET state = $2, notified_status = $3, start_date = $1::date - 60, end_date = $1::date, grace_period_end = $1::date + 7`,
+			today.AddDays(-days), state, status)
 	}
 }
 
-func (d *desk) batch(typ string) id.Course {
+func (d *fixture) batch(typ string) id.Course {
 	d.t.Helper()
-	c, err := course.Create(d.t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: typ, OpenForEnrolment: true, StartDate: today}, now)
+	c, err := course.Create(d.t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: typ, OpenForEnrollment: true, StartDate: today}, now)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func runRows(t *testing.T, rows []row) {
 	}
 }
 
-func (r row) compare(t *testing.T, d *desk, a provision.Answer) {
+func (r row) compare(t *testing.T, d *fixture, a provision.Answer) {
 	t.Helper()
 	var action course.Action
 	if len(a.Enrollments) == 1 {
@@ -125,76 +125,76 @@ func TestScenarioTable(t *testing.T) {
 	t.Parallel()
 	runRows(t, []row{
 		{name: "New email", call: plain("ielts"), status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeWelcome,
-			events: []string{joined, created}, check: func(t *testing.T, _ *desk, a provision.Answer) {
+			events: []string{joined, created}, check: func(t *testing.T, _ *fixture, a provision.Answer) {
 				if !a.Membership.Created || a.Enrollments[0].EndDate != today.AddMonths(6) {
 					t.Errorf("%+v", a)
 				}
 			}},
-		{name: "New email with username and password", call: func(*desk) provision.Command {
+		{name: "New email with username and password", call: func(*fixture) provision.Command {
 			c := ana("ielts")
 			c.Username, c.Password = "ana", password
 			return c
 		}, status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeCredentials, events: []string{joined, created}},
-		{name: "New email with generate", call: func(*desk) provision.Command {
+		{name: "New email with generate", call: func(*fixture) provision.Command {
 			c := ana("ielts")
 			c.Mode = provision.ModeGenerate
 			return c
 		}, status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeCredentials, events: []string{joined, created}},
 		{name: "Existing account, new course", before: mailed, call: plain("toefl"), status: success, action: course.Created, mail: "queued",
 			typ: email.TypeWelcome, events: []string{created}},
-		{name: "Course type with no default course yet", before: func(d *desk) { d.student(ana()) }, call: plain("sat"), status: success,
-			action: course.Created, mail: "queued", typ: email.TypeWelcome, events: []string{created}, check: func(t *testing.T, d *desk, a provision.Answer) {
+		{name: "Course type with no default course yet", before: func(d *fixture) { d.student(ana()) }, call: plain("sat"), status: success,
+			action: course.Created, mail: "queued", typ: email.TypeWelcome, events: []string{created}, check: func(t *testing.T, d *fixture, a provision.Answer) {
 				if n := d.count(`SELECT count(*) FROM courses WHERE is_default AND course_type = 'sat' AND id = $1`, a.Enrollments[0].CourseID); n != 1 || !a.Enrollments[0].IsDefaultCourse {
 					t.Errorf("%+v", a.Enrollments[0])
 				}
 			}},
-		{name: "Student already in a course of that type", before: func(d *desk) {
+		{name: "Student already in a course of that type", before: func(d *fixture) {
 			c := ana()
 			c.CourseIDs = []id.Course{d.batch("gre")}
 			d.student(c)
 			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
-		}, call: plain("gre"), status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *desk, a provision.Answer) {
+		}, call: plain("gre"), status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *fixture, a provision.Answer) {
 			if a.Enrollments[0].CourseName != "Evening" {
 				t.Errorf("%+v", a.Enrollments[0])
 			}
 		}},
 		{name: "Running course, same call repeated", before: mailed, call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed"},
 		{name: "Running course, extend_access, new external_ref", before: mailed, call: extension, status: success, action: course.Extended,
-			mail: "queued", typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, _ *desk, a provision.Answer) {
+			mail: "queued", typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, _ *fixture, a provision.Answer) {
 				if a.Enrollments[0].EndDate != today.AddMonths(6).AddMonths(2) {
 					t.Errorf("%+v", a.Enrollments[0])
 				}
 			}},
-		{name: "Same extension repeated", before: func(d *desk) {
+		{name: "Same extension repeated", before: func(d *fixture) {
 			enrolled(d)
 			d.student(extension(d))
 			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
-		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *desk, a provision.Answer) {
+		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *fixture, a provision.Answer) {
 			if a.Enrollments[0].Note != course.NoteAlreadyExtended || a.Enrollments[0].EndDate != today.AddMonths(8) {
 				t.Errorf("%+v", a.Enrollments[0])
 			}
 		}},
 		{name: "End date passed", before: ended(30, "running", "expired"), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
-			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *desk, a provision.Answer) {
-				if e := a.Enrollments[0]; e.StartDate != today || e.EndDate != today.AddMonths(6) || d.count(`SELECT count(*) FROM enrolments`) != 1 {
+			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *fixture, a provision.Answer) {
+				if e := a.Enrollments[0]; e.StartDate != today || e.EndDate != today.AddMonths(6) || d.count(`SELECT count(*) FROM enrollments`) != 1 {
 					t.Errorf("%+v", e)
 				}
 			}},
 		{name: "Suspended in that course", before: state("suspended"), call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed",
-			check: func(t *testing.T, _ *desk, a provision.Answer) {
-				if e := a.Enrollments[0]; e.SkippedReason != "suspended" || e.Status != course.StandingSuspended || len(a.Warnings) != 1 {
+			check: func(t *testing.T, _ *fixture, a provision.Answer) {
+				if e := a.Enrollments[0]; e.SkippedReason != "suspended" || e.Status != course.EnrollmentSuspended || len(a.Warnings) != 1 {
 					t.Errorf("%+v, warnings %q", e, a.Warnings)
 				}
 			}},
-		{name: "Welcome email failed last time", before: func(d *desk) {
+		{name: "Welcome email failed last time", before: func(d *fixture) {
 			enrolled(d)
 			d.exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
 		}, call: plain(), status: already, mail: "queued", typ: email.TypeWelcome},
-		{name: "Inactive member re-granted a course", before: func(d *desk) {
+		{name: "Inactive member re-granted a course", before: func(d *fixture) {
 			ended(30, "running", "expired")(d)
 			d.exec(`UPDATE members SET status = 'inactive'`)
 		}, call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued", typ: email.TypeWelcome, events: []string{joined, updated},
-			check: func(t *testing.T, _ *desk, a provision.Answer) {
+			check: func(t *testing.T, _ *fixture, a provision.Answer) {
 				if !a.Membership.Reactivated || a.Membership.Status != org.MemberActive {
 					t.Errorf("%+v", a.Membership)
 				}
@@ -204,22 +204,22 @@ func TestScenarioTable(t *testing.T) {
 	})
 }
 
-// Contract: Enrolment moves caused by POST /provision/student/. The rule itself is
+// Contract: Enrollment moves caused by POST /provision/student/. The rule itself is
 // course.Plan, whose table has the same rows.
-func TestEnrolmentMovesTable(t *testing.T) {
+func TestEnrollmentMovesTable(t *testing.T) {
 	t.Parallel()
-	again := func(name, from, standing string, days int) row {
-		return row{name: name, before: ended(days, from, standing), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
-			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *desk, a provision.Answer) {
-				if a.Enrollments[0].StartDate != today || a.Enrollments[0].Status != course.StandingActive || d.count(`SELECT count(*) FROM enrolments`) != 1 {
+	again := func(name, from, status string, days int) row {
+		return row{name: name, before: ended(days, from, status), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
+			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *fixture, a provision.Answer) {
+				if a.Enrollments[0].StartDate != today || a.Enrollments[0].Status != course.EnrollmentActive || d.count(`SELECT count(*) FROM enrollments`) != 1 {
 					t.Errorf("%+v", a.Enrollments[0])
 				}
 			}}
 	}
 	runRows(t, []row{
-		{name: "no enrolment: the call names the type", call: plain("ielts"), status: success, action: course.Created, made: true, mail: "queued",
+		{name: "no enrollment: the call names the type", call: plain("ielts"), status: success, action: course.Created, made: true, mail: "queued",
 			typ: email.TypeWelcome, events: []string{joined, created}},
-		{name: "no enrolment: the call names a course id", call: func(d *desk) provision.Command {
+		{name: "no enrollment: the call names a course id", call: func(d *fixture) provision.Command {
 			c := ana()
 			c.CourseIDs = []id.Course{d.batch("gre")}
 			return c
@@ -227,7 +227,7 @@ func TestEnrolmentMovesTable(t *testing.T) {
 		{name: "running: same call repeated", before: mailed, call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed"},
 		{name: "running: extend_access with a new external_ref", before: mailed, call: extension, status: success, action: course.Extended, mail: "queued",
 			typ: email.TypeWelcome, events: []string{updated}},
-		{name: "running: extend_access with a used external_ref", before: func(d *desk) {
+		{name: "running: extend_access with a used external_ref", before: func(d *fixture) {
 			enrolled(d)
 			d.student(extension(d))
 			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
@@ -237,7 +237,7 @@ func TestEnrolmentMovesTable(t *testing.T) {
 		again("dropped, end date passed: the call names the course", "dropped", "dropped", 1),
 		again("completed, end date passed: the call names the course", "completed", "completed", 1),
 		{name: "dropped, end date not passed: left alone", before: state("dropped"), call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed",
-			check: func(t *testing.T, _ *desk, a provision.Answer) {
+			check: func(t *testing.T, _ *fixture, a provision.Answer) {
 				if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "dropped") {
 					t.Errorf("warnings %q", a.Warnings)
 				}
@@ -250,12 +250,12 @@ func TestEnrolmentMovesTable(t *testing.T) {
 // TestLeaversBecomeInactiveAndComeBackOnTheSameAccount.
 func TestMembershipTable(t *testing.T) {
 	t.Parallel()
-	inactive := func(d *desk) {
+	inactive := func(d *fixture) {
 		mailed(d)
 		d.exec(`UPDATE members SET status = 'inactive'`)
 	}
-	want := func(status org.MemberStatus, created, reactivated bool) func(*testing.T, *desk, provision.Answer) {
-		return func(t *testing.T, _ *desk, a provision.Answer) {
+	want := func(status org.MemberStatus, created, reactivated bool) func(*testing.T, *fixture, provision.Answer) {
+		return func(t *testing.T, _ *fixture, a provision.Answer) {
 			if m := a.Membership; m.Status != status || m.Created != created || m.Reactivated != reactivated || m.Role != org.RoleMember {
 				t.Errorf("%+v", m)
 			}
@@ -267,9 +267,9 @@ func TestMembershipTable(t *testing.T) {
 		{name: "active: provisioning", before: mailed, call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed",
 			check: want(org.MemberActive, false, false)},
 		{name: "inactive: provisioning grants a course", before: inactive, call: plain("toefl"), status: success, action: course.Created, mail: "queued",
-			typ: email.TypeWelcome, events: []string{created}, check: want(org.MemberActive, false, true)}, // a current enrolment kept them a student
+			typ: email.TypeWelcome, events: []string{created}, check: want(org.MemberActive, false, true)}, // a current enrollment kept them a student
 		{name: "inactive: no course named", before: inactive, call: plain(), status: already, mail: "not_needed", check: want(org.MemberInactive, false, false)},
-		{name: "inactive: only a suspended course named", before: func(d *desk) {
+		{name: "inactive: only a suspended course named", before: func(d *fixture) {
 			state("suspended")(d)
 			d.exec(`UPDATE members SET status = 'inactive'`)
 		}, call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed", check: want(org.MemberInactive, false, false)},

@@ -31,7 +31,7 @@ func (*trips) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryDat
 func (*trips) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 // openCounted opens a desk whose round trips are counted.
-func openCounted(t testing.TB) (*desk, *trips) {
+func openCounted(t testing.TB) (*fixture, *trips) {
 	t.Helper()
 	counted := &trips{}
 	db, err := pg.Open(t.Context(), pgtest.URL(t))

@@ -31,23 +31,23 @@ func Ask(ctx context.Context, db *pg.DB, address student.Email, now time.Time) e
 	})
 }
 
-// Office is where requests are answered.
-type Office struct {
+// Service is where requests are answered.
+type Service struct {
 	DB        *pg.DB
-	Mail      email.Desk
+	Mail      email.Service
 	Clock     clock.Clock
 	PublicURL string // the base of every link, without a slash at its end
 }
 
 // Answer works on one claim of a request: it queues the mail, if the address has an
 // account. A claim that was lost is no error.
-func (o *Office) Answer(ctx context.Context, ref task.Outbox) error {
+func (o *Service) Answer(ctx context.Context, ref task.Outbox) error {
 	err := o.DB.InTx(ctx, func(tx *pg.Tx) error {
-		owed, err := outbox.Load(ctx, tx, ref)
+		claimed, err := outbox.Load(ctx, tx, ref)
 		if err != nil {
 			return err
 		}
-		address, err := student.TakeReset(ctx, tx, owed.Subject)
+		address, err := student.TakeReset(ctx, tx, claimed.Subject)
 		if err == nil && address != "" {
 			err = o.write(ctx, tx, address)
 		}
@@ -62,7 +62,7 @@ func (o *Office) Answer(ctx context.Context, ref task.Outbox) error {
 	return err
 }
 
-func (o *Office) write(ctx context.Context, tx *pg.Tx, address student.Email) error {
+func (o *Service) write(ctx context.Context, tx *pg.Tx, address student.Email) error {
 	var b pg.Batch
 	var a student.Account
 	b.Lock(pg.LockEmail, string(address))
@@ -88,7 +88,7 @@ func (o *Office) write(ctx context.Context, tx *pg.Tx, address student.Email) er
 
 // sender is who the person takes the mail to come from: the one organization that the
 // person belongs to, or else the site.
-func (o *Office) sender(ctx context.Context, tx *pg.Tx, user id.User) (name string, ofSite bool, err error) {
+func (o *Service) sender(ctx context.Context, tx *pg.Tx, user id.User) (name string, ofSite bool, err error) {
 	belongings, err := org.Belongings(ctx, tx, user)
 	if err != nil {
 		return "", false, err

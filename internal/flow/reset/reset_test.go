@@ -29,10 +29,10 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // house answers requests and sends the mails to a real server.
 type house struct {
-	*reset.Office
+	*reset.Service
 	t       *testing.T
 	server  *mailtest.Server
-	postman *email.Postman
+	postman *email.Sender
 }
 
 func open(t *testing.T) *house {
@@ -44,8 +44,8 @@ func open(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	return &house{t: t, server: server,
-		Office: &reset.Office{DB: db, Mail: email.Desk{Box: box, Suppressed: email.Domains{"demo.school"}}, Clock: clock.At(now), PublicURL: "https://learn.test"},
-		postman: &email.Postman{DB: db, Box: box, Server: to, Zone: time.UTC, Clock: clock.At(now), Log: slog.New(slog.DiscardHandler),
+		Service: &reset.Service{DB: db, Mail: email.Service{Box: box, Suppressed: email.Domains{"demo.school"}}, Clock: clock.At(now), PublicURL: "https://learn.test"},
+		postman: &email.Sender{DB: db, Box: box, Server: to, Zone: time.UTC, Clock: clock.At(now), Log: slog.New(slog.DiscardHandler),
 			From: netmail.Address{Address: "no-reply@registrar.school"}}}
 }
 

@@ -297,9 +297,9 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 
 // oweRejoin has the results of who was somebody before placed anew.
 func (b *batch) oweRejoin(ctx context.Context, back []id.User) error {
-	var owed pg.Batch
-	result.OweRejoin(&owed, b.run.Organization, b.Clock(), back...)
-	return owed.Send(ctx, b.tx)
+	var job pg.Batch
+	result.QueueRejoin(&job, b.run.Organization, b.Clock(), back...)
+	return job.Send(ctx, b.tx)
 }
 
 func endingArrays(endings []roster.Ending) (users []id.User, since []time.Time) {
@@ -340,33 +340,33 @@ func (b *batch) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var told pg.Batch
-	events := append(b.tell(&told, people, b.joined, org.MemberInactive), b.tell(&told, people, b.left, org.MemberActive)...)
-	if err := told.Send(ctx, b.tx); err != nil {
-		return fmt.Errorf("what was told of enrolments: %w", err)
+	var notified pg.Batch
+	events := append(b.notify(&notified, people, b.joined, org.MemberInactive), b.notify(&notified, people, b.left, org.MemberActive)...)
+	if err := notified.Send(ctx, b.tx); err != nil {
+		return fmt.Errorf("what was told of enrollments: %w", err)
 	}
 	return webhook.Record(ctx, b.tx, b.run.Organization, b.run.Stamp, events...)
 }
 
-// tell lists the events of people whose membership had the status before, and queues what
-// receivers know of their enrolments then: what the calendar did to them, and nobody has
-// told yet, is told here.
-func (b *batch) tell(told *pg.Batch, people map[id.User]wire.Look, users []id.User, was org.MemberStatus) (events []webhook.Event) {
+// notify lists the events of people whose membership had the status before, and queues what
+// receivers know of their enrollments then: what the calendar did to them, and nobody has
+// issues yet, is told here.
+func (b *batch) notify(notified *pg.Batch, people map[id.User]wire.Snapshot, users []id.User, was org.MemberStatus) (events []webhook.Event) {
 	for _, u := range users {
 		after := people[u]
 		before := after
 		before.Member.Status = was
 		events = append(events, wire.Changes(before, after, b.today)...)
-		for _, e := range after.Held {
-			if heard := e.Heard(b.today); heard.Differs(e) {
-				course.Save(told, b.run.Organization, heard, b.today, b.run.Stamp)
+		for _, e := range after.Enrollments {
+			if heard := e.MarkNotified(b.today); heard.Differs(e) {
+				course.Save(notified, b.run.Organization, heard, b.today, b.run.Stamp)
 			}
 		}
 	}
 	return events
 }
 
-func (b *batch) read(ctx context.Context) (map[id.User]wire.Look, error) {
+func (b *batch) read(ctx context.Context) (map[id.User]wire.Snapshot, error) {
 	users := append(append([]id.User{}, b.joined...), b.left...)
 	accounts, err := student.FindAll(ctx, b.tx, users)
 	if err != nil {
@@ -380,9 +380,9 @@ func (b *batch) read(ctx context.Context) (map[id.User]wire.Look, error) {
 	if err != nil {
 		return nil, err
 	}
-	people := make(map[id.User]wire.Look, len(users))
+	people := make(map[id.User]wire.Snapshot, len(users))
 	for _, u := range users {
-		people[u] = wire.Look{Account: accounts[u], Member: members[u], Held: held[u]}
+		people[u] = wire.Snapshot{Account: accounts[u], Member: members[u], Enrollments: held[u]}
 	}
 	return people, nil
 }

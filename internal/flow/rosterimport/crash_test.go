@@ -12,9 +12,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-func (h *house) do(t testing.TB, owed outbox.Task) {
+func (h *house) do(t testing.TB, job outbox.Task) {
 	t.Helper()
-	if err := h.Run(t.Context(), task.Outbox{Task: owed.ID, Claim: owed.Claim}); err != nil {
+	if err := h.Run(t.Context(), task.Outbox{Task: job.ID, Claim: job.Claim}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -33,11 +33,11 @@ func TestARunThatBreaksOffAnywhereConverges(t *testing.T) {
 	run := h.submit(t, people(rows...).with(seats...))
 	breaks := 0
 	for after := 1; ; after++ {
-		owed := h.claim(t)
-		if len(owed) != 1 {
-			t.Fatalf("owed: %+v", owed)
+		job := h.claim(t)
+		if len(job) != 1 {
+			t.Fatalf("owed: %+v", job)
 		}
-		err := h.breakOff(t, owed[0], after)
+		err := h.breakOff(t, job[0], after)
 		if err == nil {
 			break
 		}
@@ -60,18 +60,18 @@ func TestARunThatBreaksOffAnywhereConverges(t *testing.T) {
 }
 
 // breakOff works on the run until the clock is looked at for the given time.
-func (h *house) breakOff(t testing.TB, owed outbox.Task, after int) error {
+func (h *house) breakOff(t testing.TB, job outbox.Task, after int) error {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	importer, looks := *h.Importer, 0
+	importer, snapshots := *h.Importer, 0
 	importer.Clock = func() time.Time {
-		if looks++; looks == after {
+		if snapshots++; snapshots == after {
 			cancel()
 		}
 		return h.now
 	}
 	importer.Lease = time.Hour // nothing else looks at the clock
-	return importer.Run(ctx, task.Outbox{Task: owed.ID, Claim: owed.Claim})
+	return importer.Run(ctx, task.Outbox{Task: job.ID, Claim: job.Claim})
 }
 
 func TestWhoHasLostTheClaimWritesNothing(t *testing.T) {

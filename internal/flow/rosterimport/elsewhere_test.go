@@ -19,7 +19,7 @@ var belongs = map[string]string{
 	"staff here": `UPDATE members SET role = 'teacher' WHERE user_id = (SELECT id FROM accounts WHERE email = $1) AND $2 > 0`,
 	"enrolled elsewhere": `WITH c AS (INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at)
 			VALUES ($2, 'C', 'ielts', '2026-01-01', now(), now()) RETURNING id)
-		INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 		SELECT $2, a.id, c.id, '2026-01-01', '2027-01-01', '2027-01-01', now(), now() FROM c, accounts a WHERE a.email = $1`,
 }
 
@@ -38,7 +38,7 @@ func TestUndoLeavesTheAddressOfWhomOthersKnowByIt(t *testing.T) {
 			h.exec(t, sql, "second@institute.org", south)
 			back := h.undo(t, r.ID)
 			want(t, back, roster.Applied, roster.Counts{Skip: 1})
-			if got := h.told(t, back); got != "people:2 not_managed warning" {
+			if got := h.issues(t, back); got != "people:2 not_managed warning" {
 				t.Errorf("issues: %s", got)
 			}
 			if got := h.text(t, `SELECT string_agg(email, ' ') FROM accounts`); got != "second@institute.org" {

@@ -121,11 +121,11 @@ func (h *house) tx(t testing.TB, do func(tx *pg.Tx) error) {
 func (h *house) work(t testing.TB) {
 	t.Helper()
 	for {
-		owed := h.claim(t)
-		if len(owed) == 0 {
+		job := h.claim(t)
+		if len(job) == 0 {
 			return
 		}
-		for _, o := range owed {
+		for _, o := range job {
 			if err := h.Run(t.Context(), task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil {
 				t.Fatal(err)
 			}
@@ -135,11 +135,11 @@ func (h *house) work(t testing.TB) {
 
 func (h *house) claim(t testing.TB) []outbox.Task {
 	t.Helper()
-	owed, err := outbox.Claim(t.Context(), h.DB, task.RosterRun, h.now, time.Minute, 10)
+	job, err := outbox.Claim(t.Context(), h.DB, task.RosterRun, h.now, time.Minute, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return owed
+	return job
 }
 
 func (h *house) run(t testing.TB, u upload) roster.Run {
@@ -159,8 +159,8 @@ func (h *house) find(t testing.TB, run id.RosterRun) roster.Run {
 	return r
 }
 
-// told are the run's issues, as "line code severity".
-func (h *house) told(t testing.TB, r roster.Run) string {
+// issues are the run's issues, as "line code severity".
+func (h *house) issues(t testing.TB, r roster.Run) string {
 	t.Helper()
 	issues, _, err := diff.Issues(t.Context(), h.DB, r.ID, 0, 1000)
 	if err != nil {

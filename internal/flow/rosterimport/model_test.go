@@ -78,7 +78,7 @@ func (h *house) world(t testing.TB, u upload) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{org: h.org, source: source.ID, had: source.HadEnrolments,
+	return &world{org: h.org, source: source.ID, had: source.HadEnrollments,
 		accounts: load[worldAccount](t, h, `SELECT id, email, first_name, last_name, created_via = 'roster' AND coalesce(created_by_organization = $1, false)
 			AND last_login IS NULL AND NOT own_password AND password_hash IS NULL FROM accounts`, h.org),
 		members:    load[worldMember](t, h, `SELECT organization_id, user_id, role, status, created_via, updated_at FROM members`),
@@ -148,14 +148,14 @@ type memoryPlan struct {
 	*world
 	planned
 
-	people   []roster.Person
-	seatRows []roster.Seat
-	told     int // rows of enrollments.csv
-	hasSeats bool
-	lost     int
-	gone     map[string]bool // the ids of those who leave with the file
-	noSeat   int             // rows of enrollments.csv that give no place
-	out      map[string]roster.Code
+	people    []roster.Person
+	seatRows  []roster.Seat
+	seatCount int // rows of enrollments.csv
+	hasSeats  bool
+	lost      int
+	gone      map[string]bool // the ids of those who leave with the file
+	noSeat    int             // rows of enrollments.csv that give no place
+	out       map[string]roster.Code
 }
 
 func (p *memoryPlan) read(file []byte) error {
@@ -171,27 +171,27 @@ func (p *memoryPlan) read(file []byte) error {
 		return err
 	}
 	for {
-		row, told, err := people.Next()
+		row, notified, err := people.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
 			return err
 		}
-		p.people, p.issues = append(p.people, row), append(p.issues, told...)
+		p.people, p.issues = append(p.people, row), append(p.issues, notified...)
 	}
 	p.lost = people.Lost
-	if p.hasSeats = f.HasEnrolments(); !p.hasSeats {
+	if p.hasSeats = f.HasEnrollments(); !p.hasSeats {
 		return nil
 	}
 	seats, err := f.Seats()
 	for err == nil {
-		row, told, ok, failed := seats.Next()
+		row, notified, ok, failed := seats.Next()
 		if err = failed; err != nil {
 			break
 		}
-		p.told++
-		if p.issues = append(p.issues, told...); ok {
+		p.seatCount++
+		if p.issues = append(p.issues, notified...); ok {
 			p.seatRows = append(p.seatRows, row)
 		} else {
 			p.noSeat++
@@ -343,8 +343,8 @@ func (p *memoryPlan) planClasses() {
 			}
 		}
 		c.Conflicting = len(names) > 1
-		d, told := roster.DecideClass(c)
-		if p.issues = append(p.issues, told...); d.Action != "" {
+		d, notified := roster.DecideClass(c)
+		if p.issues = append(p.issues, notified...); d.Action != "" {
 			p.addClass(d)
 		}
 	}
@@ -379,15 +379,15 @@ func (p *memoryPlan) planSeats() {
 				held.Sits = slices.Contains(p.seats, worldSeat{k.ID, i.User})
 			}
 		}
-		sit, told := roster.DecideSeat(row, held)
-		if p.issues = append(p.issues, told...); sit {
+		sit, notified := roster.DecideSeat(row, held)
+		if p.issues = append(p.issues, notified...); sit {
 			p.addClass(roster.ClassChange{Action: roster.AddSeat, Class: row.Class, Person: row.Person})
 		}
 	}
 }
 
 func (p *memoryPlan) guards() {
-	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrolments: p.had, HasEnrolments: p.hasSeats, SeatRows: p.told, Lost: p.lost,
+	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrollments: p.had, HasEnrollments: p.hasSeats, SeatRows: p.seatCount, Lost: p.lost,
 		SeatsRemoved: p.counts.SeatsRemoved, SeatRowsLost: p.noSeat}
 	for _, i := range p.identities {
 		m := p.member(i.User)

@@ -35,7 +35,7 @@ type planner struct {
 	tx  *pg.Tx
 	run roster.Run
 
-	told    []roster.Issue
+	issues  []roster.Issue
 	kept    int
 	changes []roster.Change
 	classes []roster.ClassChange
@@ -127,7 +127,7 @@ func (p *planner) settle(ctx context.Context) error {
 		}
 		t := p.totals
 		t.Active, t.Seats, t.Deactivate, t.SeatsRemoved = active, seats, p.run.Counts.Deactivate, p.run.Counts.SeatsRemoved
-		t.HadEnrolments = p.run.Source.HadEnrolments
+		t.HadEnrollments = p.run.Source.HadEnrollments
 		if p.run.Approved != nil {
 			t.Approved, t.ApprovedLeavers = true, *p.run.Approved
 		}
@@ -154,8 +154,8 @@ func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 	if err != nil {
 		return err
 	}
-	p.run.HasEnrolments, p.totals.HasEnrolments = file.HasEnrolments(), file.HasEnrolments()
-	if !file.HasEnrolments() {
+	p.run.HasEnrollments, p.totals.HasEnrollments = file.HasEnrollments(), file.HasEnrollments()
+	if !file.HasEnrollments() {
 		return nil
 	}
 	err = p.stageSeats(ctx, file)
@@ -179,7 +179,7 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 			if full() {
 				return nil
 			}
-			row, told, failed := people.Next()
+			row, notified, failed := people.Next()
 			if err = failed; failed != nil {
 				return nil
 			}
@@ -187,7 +187,7 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 			if row.Usable {
 				p.usable++
 			}
-			p.tell(told)
+			p.addIssues(notified)
 			return &row
 		})
 		return ended(err, stored)
@@ -205,12 +205,12 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 	err = p.copied(ctx, func(full func() bool) (over bool, err error) {
 		stored := copySeats(ctx, p.tx, func() *roster.Seat {
 			for !full() {
-				row, told, ok, failed := seats.Next()
+				row, notified, ok, failed := seats.Next()
 				if err = failed; failed != nil {
 					return nil
 				}
 				p.totals.SeatRows++
-				p.tell(told)
+				p.addIssues(notified)
 				if ok {
 					return &row
 				}
@@ -226,7 +226,7 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 // copied stores a section while it is read, and in between what there is to tell of it.
 func (p *planner) copied(ctx context.Context, some func(full func() bool) (over bool, err error)) error {
 	for {
-		over, err := some(func() bool { return len(p.told) >= groupSize })
+		over, err := some(func() bool { return len(p.issues) >= groupSize })
 		if err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (p *planner) people(ctx context.Context) error {
 		for _, row := range rows {
 			d := roster.Decide(row.Person, row.Repeats, row.Known)
 			p.count(d)
-			p.tell(d.Issues)
+			p.addIssues(d.Issues)
 			if d.Out != "" && row.ExternalID != "" {
 				p.refused = append(p.refused, refusal{row.ExternalID, d.Out})
 			}
@@ -307,7 +307,7 @@ func (p *planner) leavers(ctx context.Context) error {
 		for _, l := range rows {
 			d := roster.DecideLeaver(l.Leaver)
 			p.count(d)
-			p.tell(d.Issues)
+			p.addIssues(d.Issues)
 			p.refused = append(p.refused, refusal{l.ExternalID, leaves})
 			p.last++
 			p.changes = append(p.changes, roster.Change{N: p.last, Action: d.Action, Effects: d.Effects, User: l.user, ExternalID: l.ExternalID,
@@ -319,7 +319,7 @@ func (p *planner) leavers(ctx context.Context) error {
 
 // seats decides about classes and the places in them.
 func (p *planner) seats(ctx context.Context) error {
-	if !p.run.HasEnrolments {
+	if !p.run.HasEnrollments {
 		return nil
 	}
 	if err := analyzeSeats(ctx, p.tx); err != nil {
@@ -345,8 +345,8 @@ func (p *planner) seats(ctx context.Context) error {
 	}
 	return eachSeat(ctx, p.tx, p.run, func(rows []seatRow) error {
 		for _, s := range rows {
-			sit, told := roster.DecideSeat(s.Seat, s.Held)
-			p.tell(told)
+			sit, notified := roster.DecideSeat(s.Seat, s.Held)
+			p.addIssues(notified)
 			if sit {
 				p.addClass(roster.ClassChange{Action: roster.AddSeat, Class: s.Class, Person: s.Person})
 			}
@@ -356,8 +356,8 @@ func (p *planner) seats(ctx context.Context) error {
 }
 
 func (p *planner) class(c classRow) {
-	d, told := roster.DecideClass(roster.ClassRow{Line: c.line, ExternalID: c.class, Name: c.name, Known: c.known, Conflicting: c.conflicting})
-	p.tell(told)
+	d, notified := roster.DecideClass(roster.ClassRow{Line: c.line, ExternalID: c.class, Name: c.name, Known: c.known, Conflicting: c.conflicting})
+	p.addIssues(notified)
 	if d.Action != "" {
 		p.addClass(d)
 	}
@@ -379,22 +379,22 @@ func (p *planner) addClass(c roster.ClassChange) {
 	}
 }
 
-func (p *planner) tell(told []roster.Issue) {
-	for i := range told {
-		if p.first == nil && told[i].Severity == roster.Error {
-			p.first = &told[i]
+func (p *planner) addIssues(notified []roster.Issue) {
+	for i := range notified {
+		if p.first == nil && notified[i].Severity == roster.Error {
+			p.first = &notified[i]
 		}
 	}
-	p.run.Issues += len(told)
-	if room := keptIssues - p.kept - len(p.told); len(told) > room {
-		told = told[:max(room, 0)]
+	p.run.Issues += len(notified)
+	if room := keptIssues - p.kept - len(p.issues); len(notified) > room {
+		notified = notified[:max(room, 0)]
 	}
-	p.told = append(p.told, told...)
+	p.issues = append(p.issues, notified...)
 }
 
 // flush stores what was gathered.
 func (p *planner) flush(ctx context.Context) error {
-	if err := diff.AddIssues(ctx, p.tx, p.run.ID, int64(p.kept)+1, p.told); err != nil {
+	if err := diff.AddIssues(ctx, p.tx, p.run.ID, int64(p.kept)+1, p.issues); err != nil {
 		return fmt.Errorf("storing issues: %w", err)
 	}
 	if err := diff.AddChanges(ctx, p.tx, p.run.ID, p.changes); err != nil {
@@ -406,7 +406,7 @@ func (p *planner) flush(ctx context.Context) error {
 	if err := copyRefused(ctx, p.tx, p.refused); err != nil {
 		return err
 	}
-	p.kept += len(p.told)
-	p.told, p.changes, p.classes, p.refused = p.told[:0], p.changes[:0], p.classes[:0], p.refused[:0]
+	p.kept += len(p.issues)
+	p.issues, p.changes, p.classes, p.refused = p.issues[:0], p.changes[:0], p.classes[:0], p.refused[:0]
 	return nil
 }

@@ -25,7 +25,7 @@ func draw(t *rapid.T) upload {
 		seats = append(seats, strings.Join([]string{pick("who", "a", "b", "c", "d", "e", "z"), pick("class", "k", "l"), pick("class name", "One", "Uno", "")}, ","))
 	}
 	u := people(rows...)
-	if rapid.Bool().Draw(t, "has enrolments") {
+	if rapid.Bool().Draw(t, "has enrollments") {
 		u = u.with(seats...)
 	}
 	u.mode = rapid.SampledFrom([]roster.Mode{roster.Additive, roster.Snapshot}).Draw(t, "mode")

@@ -28,7 +28,7 @@ import (
 type Importer struct {
 	DB    *pg.DB
 	Clock clock.Clock
-	Zone  *time.Location // the platform's: decides which enrolments are current
+	Zone  *time.Location // the platform's: decides which enrollments are current
 	Log   *slog.Logger
 	Lease time.Duration // how soon another worker takes over from one that died; 0 is 20 s
 }
@@ -42,10 +42,10 @@ const (
 
 // Run works on the claimed run until it has come to an end or a halt.
 func (i *Importer) Run(ctx context.Context, ref task.Outbox) error {
-	owed, err := outbox.Hold(ctx, i.DB, ref, i.until())
+	job, err := outbox.Hold(ctx, i.DB, ref, i.until())
 	if err == nil {
 		err = i.hold(ctx, ref, func(ctx context.Context) error {
-			return i.work(ctx, ref, owed)
+			return i.work(ctx, ref, job)
 		})
 	}
 	if errors.Is(err, outbox.ErrLost) {
@@ -93,8 +93,8 @@ func (i *Importer) hold(ctx context.Context, ref task.Outbox, work func(context.
 	return err
 }
 
-func (i *Importer) work(ctx context.Context, ref task.Outbox, owed outbox.Task) error {
-	run, err := i.plan(ctx, ref, owed)
+func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) error {
+	run, err := i.plan(ctx, ref, job)
 	if err != nil || run.State != roster.Applying {
 		return err
 	}
@@ -118,14 +118,14 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, owed outbox.Task) 
 }
 
 // plan plans a run that is not planned yet, and gives back one that is as it stands.
-func (i *Importer) plan(ctx context.Context, ref task.Outbox, owed outbox.Task) (run roster.Run, err error) {
+func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (run roster.Run, err error) {
 	err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if run, err = roster.Take(ctx, tx, owed.Organization, id.RosterRun(owed.Subject)); err != nil {
+		if run, err = roster.Take(ctx, tx, job.Organization, id.RosterRun(job.Subject)); err != nil {
 			return err
 		}
-		if owed.Claim > maxClaims {
+		if job.Claim > maxClaims {
 			run.State, run.FaultCode, run.Fault = roster.Refused, faultGivenUp, "the import failed again and again; it was given up, perhaps half-way"
-			i.Log.ErrorContext(ctx, "a roster run was given up", "run", int64(run.ID), "claims", owed.Claim)
+			i.Log.ErrorContext(ctx, "a roster run was given up", "run", int64(run.ID), "claims", job.Claim)
 			return i.finish(ctx, tx, ref, run)
 		}
 		if run.State != roster.Queued {

@@ -26,7 +26,7 @@ func TestAFileMakesPeopleAndClassesAndARepeatMakesNone(t *testing.T) {
 	if got := h.seats(t); got != "Class One:ana@institute.org; Class One:ben@institute.org; Class Two:ana@institute.org" {
 		t.Errorf("seats: %s", got)
 	}
-	if got := h.told(t, r); got != "people:4 teacher_reported warning; enrollments:5 teacher_reported warning; enrollments:6 unknown_person error" {
+	if got := h.issues(t, r); got != "people:4 teacher_reported warning; enrollments:5 teacher_reported warning; enrollments:6 unknown_person error" {
 		t.Errorf("issues: %s", got)
 	}
 	state := h.state(t)
@@ -53,7 +53,7 @@ func (h *house) state(t testing.TB) string {
 
 type issueCase struct {
 	file    upload
-	told    string
+	issues  string
 	members string // besides Ana and Ben; "" for none
 	before  string // a statement between the two files; $1 is the organization
 }
@@ -63,36 +63,36 @@ func TestIssues(t *testing.T) {
 	t.Parallel()
 	first := people("s1,ana@institute.org,Ana,Lopez,student", "s2,ben@institute.org,Ben,Okri,student").with("s1,c1,One")
 	cases := map[string]issueCase{
-		"missing_external_id":    {file: people(",new@institute.org,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 missing_external_id error"},
-		"missing_email":          {file: people("s3,,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 missing_email error"},
-		"invalid_email":          {file: people("s3,new@,New,One,", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 invalid_email error"},
-		"duplicate, identical":   {file: people("s3,new@institute.org,New,One,", "s3,new@institute.org,New,One,"), told: "people:3 duplicate_external_id warning", members: "new@institute.org:New One:active"},
-		"duplicate, conflicting": {file: people("s3,new@institute.org,New,One,", "s3,other@institute.org,New,One,"), told: "people:2 duplicate_external_id error; people:3 duplicate_external_id error"},
-		"duplicate_email":        {file: people("s3,new@institute.org,New,One,", "s4,NEW@institute.org,New,Two,"), told: "people:2 duplicate_email error; people:3 duplicate_email error"},
-		"email_changed, kept": {file: people("s1,ana2@institute.org,Ana,Lopez,"), told: "people:2 email_changed warning",
+		"missing_external_id":    {file: people(",new@institute.org,New,One,", "s1,ana@institute.org,Ana,Lopez,"), issues: "people:2 missing_external_id error"},
+		"missing_email":          {file: people("s3,,New,One,", "s1,ana@institute.org,Ana,Lopez,"), issues: "people:2 missing_email error"},
+		"invalid_email":          {file: people("s3,new@,New,One,", "s1,ana@institute.org,Ana,Lopez,"), issues: "people:2 invalid_email error"},
+		"duplicate, identical":   {file: people("s3,new@institute.org,New,One,", "s3,new@institute.org,New,One,"), issues: "people:3 duplicate_external_id warning", members: "new@institute.org:New One:active"},
+		"duplicate, conflicting": {file: people("s3,new@institute.org,New,One,", "s3,other@institute.org,New,One,"), issues: "people:2 duplicate_external_id error; people:3 duplicate_external_id error"},
+		"duplicate_email":        {file: people("s3,new@institute.org,New,One,", "s4,NEW@institute.org,New,Two,"), issues: "people:2 duplicate_email error; people:3 duplicate_email error"},
+		"email_changed, kept": {file: people("s1,ana2@institute.org,Ana,Lopez,"), issues: "people:2 email_changed warning",
 			before: `UPDATE accounts SET last_login = now() WHERE email LIKE 'ana@%' AND $1 > 0`},
-		"external_id_reassigned, two people": {file: people("s1,ben@institute.org,Ana,Lopez,"), told: "people:2 external_id_reassigned error"},
-		"external_id_reassigned, new person": {file: people("s1,new@institute.org,New,One,"), told: "people:2 external_id_reassigned error"},
-		"external_id_reassigned, swapped":    {file: people("s1,ben@institute.org,Ana,Lopez,", "s2,ana@institute.org,Ben,Okri,"), told: "people:2 external_id_reassigned error; people:3 external_id_reassigned error"},
-		"external_id_reassigned, new id":     {file: people("s9,ana@institute.org,Ana,Lopez,"), told: "people:2 external_id_reassigned warning"},
-		"external_id_reassigned, both ids":   {file: people("s9,ana@institute.org,Ana,Lopez,", "s1,free@institute.org,Ana,Lopez,"), told: "people:2 external_id_reassigned error; people:3 external_id_reassigned error"},
-		"teacher_reported":                   {file: people("t1,tea@institute.org,Tea,Cher,Teacher").with("t1,c1,One"), told: "people:2 teacher_reported warning; enrollments:2 teacher_reported warning"},
-		"admin_role_not_granted":             {file: people("a1,boss@institute.org,Big,Boss,owner"), told: "people:2 admin_role_not_granted warning"},
-		"unknown_role":                       {file: people("x1,x@institute.org,X,Y,janitor"), told: "people:2 unknown_role error"},
-		"not_managed, staff": {file: people("s1,ana@institute.org,Ana,Lopez,"), told: "people:2 not_managed warning",
+		"external_id_reassigned, two people": {file: people("s1,ben@institute.org,Ana,Lopez,"), issues: "people:2 external_id_reassigned error"},
+		"external_id_reassigned, new person": {file: people("s1,new@institute.org,New,One,"), issues: "people:2 external_id_reassigned error"},
+		"external_id_reassigned, swapped":    {file: people("s1,ben@institute.org,Ana,Lopez,", "s2,ana@institute.org,Ben,Okri,"), issues: "people:2 external_id_reassigned error; people:3 external_id_reassigned error"},
+		"external_id_reassigned, new id":     {file: people("s9,ana@institute.org,Ana,Lopez,"), issues: "people:2 external_id_reassigned warning"},
+		"external_id_reassigned, both ids":   {file: people("s9,ana@institute.org,Ana,Lopez,", "s1,free@institute.org,Ana,Lopez,"), issues: "people:2 external_id_reassigned error; people:3 external_id_reassigned error"},
+		"teacher_reported":                   {file: people("t1,tea@institute.org,Tea,Cher,Teacher").with("t1,c1,One"), issues: "people:2 teacher_reported warning; enrollments:2 teacher_reported warning"},
+		"admin_role_not_granted":             {file: people("a1,boss@institute.org,Big,Boss,owner"), issues: "people:2 admin_role_not_granted warning"},
+		"unknown_role":                       {file: people("x1,x@institute.org,X,Y,janitor"), issues: "people:2 unknown_role error"},
+		"not_managed, staff": {file: people("s1,ana@institute.org,Ana,Lopez,"), issues: "people:2 not_managed warning",
 			before: `UPDATE members SET role = 'owner', updated_at = now() WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email LIKE 'ana@%')`},
-		"not_managed, name kept": {file: people("s1,ana@institute.org,Anna,Lopez,"), told: "people:2 not_managed info",
+		"not_managed, name kept": {file: people("s1,ana@institute.org,Anna,Lopez,"), issues: "people:2 not_managed info",
 			before: `UPDATE accounts SET last_login = now() WHERE email LIKE 'ana@%' AND $1 > 0`},
-		"unknown_person":      {file: people("s1,ana@institute.org,Ana,Lopez,").with("s77,c1,One"), told: "enrollments:2 unknown_person error"},
-		"class_name_conflict": {file: people("s1,ana@institute.org,Ana,Lopez,").with("s1,c7,Seven", "s2,c7,Sieben"), told: "enrollments:2 class_name_conflict warning"},
-		"bad_row":             {file: people("s3,new@institute.org,New,One,student,more", "s1,ana@institute.org,Ana,Lopez,"), told: "people:2 bad_row error"},
-		"suspicious_value":    {file: people("s3,new@institute.org,=1+1,One,"), told: "people:2 suspicious_value warning", members: "new@institute.org:=1+1 One:active"},
-		"encoding_assumed":    {file: people("s3,new@institute.org,Jos\xe9,One,"), told: "people:2 encoding_assumed warning", members: "new@institute.org:José One:active"},
+		"unknown_person":      {file: people("s1,ana@institute.org,Ana,Lopez,").with("s77,c1,One"), issues: "enrollments:2 unknown_person error"},
+		"class_name_conflict": {file: people("s1,ana@institute.org,Ana,Lopez,").with("s1,c7,Seven", "s2,c7,Sieben"), issues: "enrollments:2 class_name_conflict warning"},
+		"bad_row":             {file: people("s3,new@institute.org,New,One,student,more", "s1,ana@institute.org,Ana,Lopez,"), issues: "people:2 bad_row error"},
+		"suspicious_value":    {file: people("s3,new@institute.org,=1+1,One,"), issues: "people:2 suspicious_value warning", members: "new@institute.org:=1+1 One:active"},
+		"encoding_assumed":    {file: people("s3,new@institute.org,Jos\xe9,One,"), issues: "people:2 encoding_assumed warning", members: "new@institute.org:José One:active"},
 	}
 	for _, code := range []roster.Code{roster.MissingExternalID, roster.MissingEmail, roster.InvalidEmail, roster.DuplicateExternalID, roster.DuplicateEmail,
 		roster.EmailChanged, roster.ExternalIDReassigned, roster.TeacherReported, roster.AdminRoleNotGranted, roster.UnknownRole, roster.NotManaged,
 		roster.UnknownPerson, roster.ClassNameConflict, roster.BadRow, roster.SuspiciousValue, roster.EncodingAssumed} {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(cases)), func(c issueCase) bool { return strings.Contains(c.told, " "+string(code)+" ") }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(cases)), func(c issueCase) bool { return strings.Contains(c.issues, " "+string(code)+" ") }) {
 			t.Errorf("no case tells of %s", code)
 		}
 	}
@@ -105,8 +105,8 @@ func TestIssues(t *testing.T) {
 				h.exec(t, c.before, h.org)
 			}
 			r := h.run(t, c.file)
-			if r.State != roster.Applied || h.told(t, r) != c.told {
-				t.Errorf("%s (%s): %s", r.State, r.Fault, h.told(t, r))
+			if r.State != roster.Applied || h.issues(t, r) != c.issues {
+				t.Errorf("%s (%s): %s", r.State, r.Fault, h.issues(t, r))
 			}
 			all := "ana@institute.org:Ana Lopez:active; ben@institute.org:Ben Okri:active"
 			if c.members != "" {
@@ -125,7 +125,7 @@ func TestChangesFollowTheFileWhereTheAccountIsTheImports(t *testing.T) {
 	h.run(t, people("s1,ana@institute.org,Ana,Lopez,student"))
 	r := h.run(t, people("s1,ana.lopez@institute.org,Ana,Lopez-Diaz,student"))
 	want(t, r, roster.Applied, roster.Counts{Update: 1})
-	if got := h.told(t, r); got != "people:2 email_changed info" {
+	if got := h.issues(t, r); got != "people:2 email_changed info" {
 		t.Errorf("issues: %s", got)
 	}
 	if got := h.members(t); got != "ana.lopez@institute.org:Ana Lopez-Diaz:active" {
@@ -171,7 +171,7 @@ func TestWhatTheImportDidNotMakeItLeavesAlone(t *testing.T) {
 		SELECT $1, id, 'member', CASE WHEN email LIKE 'gone%' THEN 'inactive' ELSE 'active' END, 'api', now(), now() FROM a`, h.org)
 	r := h.run(t, people("s1,ana@institute.org,Other,Name,", "s2,gone@institute.org,Gone,Girl,", "s3,cy@institute.org,Cy,Twombly,").snapshot())
 	want(t, r, roster.Applied, roster.Counts{Create: 1, Update: 1, Skip: 1})
-	if got := h.told(t, r); got != "people:2 not_managed info; people:3 not_managed warning" {
+	if got := h.issues(t, r); got != "people:2 not_managed info; people:3 not_managed warning" {
 		t.Errorf("issues: %s", got)
 	}
 	gone := h.run(t, people("s3,cy@institute.org,Cy,Twombly,").snapshot())
@@ -183,7 +183,7 @@ func TestWhatTheImportDidNotMakeItLeavesAlone(t *testing.T) {
 	h.exec(t, `UPDATE members SET status = 'inactive', updated_at = now() WHERE organization_id = $1 AND status = 'active' AND created_via = 'roster'`, h.org)
 	ended := h.run(t, people("s3,cy@institute.org,Cy,Twombly,"))
 	want(t, ended, roster.Applied, roster.Counts{Skip: 1})
-	if got := h.told(t, ended); got != "people:2 not_managed warning" {
+	if got := h.issues(t, ended); got != "people:2 not_managed warning" {
 		t.Errorf("issues: %s", got)
 	}
 }
@@ -381,10 +381,10 @@ func TestRunsOfAnOrganizationGoOneByOne(t *testing.T) {
 	h := open(t)
 	first := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
 	second := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
-	if owed := h.claim(t); len(owed) != 1 || owed[0].Subject != int64(first) {
-		t.Fatalf("owed: %+v", owed)
+	if job := h.claim(t); len(job) != 1 || job[0].Subject != int64(first) {
+		t.Fatalf("owed: %+v", job)
 	} else {
-		h.do(t, owed[0])
+		h.do(t, job[0])
 	}
 	h.work(t)
 	want(t, h.find(t, second), roster.Applied, roster.Counts{Skip: 1})

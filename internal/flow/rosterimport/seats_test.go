@@ -20,7 +20,7 @@ func TestSeatsAreForActiveStudentsAlone(t *testing.T) {
 	seats := []string{"t1,c1,Class", "s1,c1,Class", "s2,c1,Class", "s3,c1,Class", "s4,c1,Class"}
 	r := h.run(t, people("s3,cy@institute.org,Cy,Twombly,").with(seats...))
 	want(t, r, roster.Applied, roster.Counts{Skip: 1, ClassesCreated: 1, SeatsAdded: 2})
-	if got := h.told(t, r); got != "enrollments:2 not_managed warning; enrollments:4 not_managed warning; enrollments:6 not_managed warning" {
+	if got := h.issues(t, r); got != "enrollments:2 not_managed warning; enrollments:4 not_managed warning; enrollments:6 not_managed warning" {
 		t.Errorf("issues: %s", got)
 	}
 	if got := h.seats(t); got != "Class:ana@institute.org; Class:cy@institute.org" {
@@ -28,7 +28,7 @@ func TestSeatsAreForActiveStudentsAlone(t *testing.T) {
 	}
 	gone := h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "s5,eve@institute.org,Eve,Arden,", "s6,fay@institute.org,Fay,Wray,").with("s1,c1,Class", "s3,c2,Two").snapshot())
 	want(t, gone, roster.Applied, roster.Counts{Create: 2, Update: 1, Deactivate: 1, Skip: 1, ClassesCreated: 1, SeatsRemoved: 1})
-	if got := h.told(t, gone); !strings.HasSuffix(got, "enrollments:3 unknown_person error") {
+	if got := h.issues(t, gone); !strings.HasSuffix(got, "enrollments:3 unknown_person error") {
 		t.Errorf("issues: %s", got)
 	}
 }

@@ -132,7 +132,7 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 				t.created_via = 'roster' AND t.created_by_organization = $1 AND t.last_login IS NULL
 				AND NOT t.own_password AND t.password_hash IS NULL
 				AND NOT EXISTS (SELECT FROM members o WHERE o.user_id = t.id AND o.organization_id <> $1)
-				AND NOT EXISTS (SELECT FROM enrolments o WHERE o.user_id = t.id AND o.organization_id <> $1)
+				AND NOT EXISTS (SELECT FROM enrollments o WHERE o.user_id = t.id AND o.organization_id <> $1)
 			ELSE false END,
 			coalesce(m.role, ''), coalesce(m.status = 'active', false),
 			CASE WHEN m.status = 'inactive' THEN EXISTS (
@@ -273,7 +273,7 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 			coalesce(m.status = 'active', false),
 			CASE WHEN c.effects & $5 <> 0 THEN coalesce(m.role <> 'member', false)
 				OR EXISTS (SELECT FROM members o WHERE o.user_id = a.id AND o.organization_id <> $1)
-				OR EXISTS (SELECT FROM enrolments o WHERE o.user_id = a.id AND o.organization_id <> $1)
+				OR EXISTS (SELECT FROM enrollments o WHERE o.user_id = a.id AND o.organization_id <> $1)
 			ELSE false END
 		FROM roster_changes c
 		JOIN roster_identities i ON i.source_id = $2 AND i.external_id = c.external_id

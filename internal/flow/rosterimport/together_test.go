@@ -42,18 +42,18 @@ func (h *house) listen(t *testing.T) {
 	h.exec(t, `INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://receiver.test/', now(), now())`, h.org)
 }
 
-// told takes the types of the events so far, in their order.
+// issues takes the types of the events so far, in their order.
 func (h *house) types(t *testing.T) string {
 	t.Helper()
 	return h.text(t, `WITH gone AS (DELETE FROM webhook_events RETURNING id, type) SELECT coalesce(string_agg(type, ', ' ORDER BY id), '') FROM gone`)
 }
 
-// enrol gives a person a course whose access ends after so many days, or before the last
+// enroll gives a person a course whose access ends after so many days, or before the last
 // so many; receivers were told of an active one.
-func (h *house) enrol(t *testing.T, address string, days int) {
+func (h *house) enroll(t *testing.T, address string, days int) {
 	t.Helper()
 	h.exec(t, `WITH c AS (INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES ($1, 'C', 'ielts', '2026-01-01', now(), now()) RETURNING id)
-		INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, told_standing, next_day, created_at, updated_at)
+		INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, notified_status, next_day, created_at, updated_at)
 		SELECT $1, a.id, c.id, '2026-01-01', $3::date + $4::integer, $3::date + $4::integer, 'active', $3::date + $4::integer + 1, now(), now() FROM c, accounts a WHERE a.email = $2`,
 		h.org, address, h.now, days)
 }
@@ -116,13 +116,13 @@ func TestWhoLeavesAsAccessEndsIsToldOfOnce(t *testing.T) {
 	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
 	h.run(t, people(rows...).snapshot())
 	h.listen(t)
-	h.enrol(t, "ben@institute.org", -1) // the sweep has not come by yet
+	h.enroll(t, "ben@institute.org", -1) // the sweep has not come by yet
 	h.run(t, people(rows[0], rows[2]).snapshot())
 	if got := h.types(t); got != "enrollment.ended, student.left" {
 		t.Errorf("told: %s", got)
 	}
-	if got := h.text(t, `SELECT concat_ws(' ', told_standing, next_day) FROM enrolments`); got != "expired" {
-		t.Errorf("what receivers know of the enrolment, and when it is looked at again: %s", got)
+	if got := h.text(t, `SELECT concat_ws(' ', notified_status, next_day) FROM enrollments`); got != "expired" {
+		t.Errorf("what receivers know of the enrollment, and when it is looked at again: %s", got)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
 	done := make(chan roster.Run, 1)
 	go func() { done <- h.run(t, people(rows[0], rows[2]).snapshot()) }()
 	pgtest.AwaitBlocked(t, h.DB, call)
-	h.enrol(t, "ben@institute.org", 30)
+	h.enroll(t, "ben@institute.org", 30)
 	commit(t, call)
 	want(t, <-done, roster.Applied, roster.Counts{Update: 1, Deactivate: 1, Skip: 2})
 	if got := h.types(t); got != "" {

@@ -21,8 +21,8 @@ func planUndo(ctx context.Context, tx *pg.Tx, run roster.Run) (roster.Run, error
 	}
 	err = eachDone(ctx, tx, run, done, func(rows []doneRow) error {
 		for _, d := range rows {
-			back, told := roster.DecideUndo(d.Change, d.Since)
-			p.tell(told)
+			back, notified := roster.DecideUndo(d.Change, d.Since)
+			p.addIssues(notified)
 			if back.Effects == 0 {
 				back.Action = roster.Skip
 			} else {

@@ -23,28 +23,28 @@ import (
 // reading. However many plans there are, it reads and writes in a fixed number of round
 // trips, but for one for each organization with webhook URLs.
 type ledger struct {
-	*Office
+	*Service
 	tx    *pg.Tx
 	now   time.Time
 	today clock.Date
 
-	batch  pg.Batch
-	looked []id.Plan // plans that stay as they are
-	lookAt []time.Time
-	mails  []email.Message
-	gives  []gift
+	batch     pg.Batch
+	unchanged []id.Plan // plans that stay as they are
+	nextRuns  []time.Time
+	mails     []email.Message
+	handouts  []handout
 
 	organizations map[id.Organization]org.Organization
-	wanted        map[id.Organization]bool // who has webhook URLs
+	withEndpoints map[id.Organization]bool // who has webhook URLs
 	accounts      map[id.User]student.Account
 	browsers      map[plan.Student]bool
-	shelf         plan.Shelf
+	papers        plan.PaperPool
 	items         map[id.Item]catalog.Item
 	staff         map[id.Organization][]plan.StaffMember // where staff are told of something
 }
 
-// gift is a paper that a student gets: as a test, or as a drill after one.
-type gift struct {
+// handout is a paper that a student gets: as a test, or as a drill after one.
+type handout struct {
 	job   *job
 	test  plan.Test
 	slot  *plan.Slot // nil for a drill
@@ -75,13 +75,13 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	if l.organizations, err = org.ReadAll(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
 		return err
 	}
-	if l.wanted, err = webhook.WantedBy(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
+	if l.withEndpoints, err = webhook.WantedBy(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
 		return err
 	}
 	if l.browsers, err = plan.Browsers(ctx, l.tx, wanting...); err != nil {
 		return err
 	}
-	l.shelf, err = plan.Papers(ctx, l.tx, wanting...)
+	l.papers, err = plan.Papers(ctx, l.tx, wanting...)
 	return err
 }
 
@@ -128,10 +128,10 @@ func (l *ledger) close(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(l.looked) > 0 {
-		plan.Look(&l.batch, l.looked, l.lookAt)
+	if len(l.unchanged) > 0 {
+		plan.Reschedule(&l.batch, l.unchanged, l.nextRuns)
 	}
-	if err := l.batch.Send(ctx, l.tx); err != nil || len(l.gives) == 0 {
+	if err := l.batch.Send(ctx, l.tx); err != nil || len(l.handouts) == 0 {
 		return err
 	}
 	return l.assign(ctx)
@@ -139,8 +139,8 @@ func (l *ledger) close(ctx context.Context) error {
 
 // assign gives the students their papers until the end of the due days, and tells of them.
 func (l *ledger) assign(ctx context.Context) error {
-	drafts := make([]assignment.Placed, len(l.gives))
-	for i, g := range l.gives {
+	drafts := make([]assignment.Placed, len(l.handouts))
+	for i, g := range l.handouts {
 		p, item := g.job.plan, l.items[id.Item(g.test.Paper)]
 		due := plan.DueAt(g.test.DueOn, g.job.seen.Zone)
 		drafts[i] = assignment.Placed{Organization: p.Organization, Draft: assignment.Draft{User: p.User, Item: item.ID,
@@ -152,14 +152,14 @@ func (l *ledger) assign(ctx context.Context) error {
 	}
 	var saves pg.Batch
 	events := map[id.Organization][]webhook.Event{}
-	for i, g := range l.gives {
+	for i, g := range l.handouts {
 		if g.slot != nil {
 			g.slot.Assignment = made[i].ID
 			plan.SaveSlot(&saves, g.job.plan.ID, *g.slot)
 		} else {
 			plan.SaveDrill(&saves, g.job.plan.ID, g.after, g.test, made[i].ID)
 		}
-		if o := drafts[i].Organization; created[i] && l.wanted[o] {
+		if o := drafts[i].Organization; created[i] && l.withEndpoints[o] {
 			_, event := wire.Assigned(made[i], l.accounts[made[i].User], l.items[made[i].Item], l.now)
 			events[o] = append(events[o], event)
 		}
@@ -175,8 +175,8 @@ func (l *ledger) assign(ctx context.Context) error {
 	return nil
 }
 
-func (l *ledger) looks(plan id.Plan, at time.Time) {
-	l.looked, l.lookAt = append(l.looked, plan), append(l.lookAt, at)
+func (l *ledger) snapshots(plan id.Plan, at time.Time) {
+	l.unchanged, l.nextRuns = append(l.unchanged, plan), append(l.nextRuns, at)
 }
 
 // takeBack ends an assignment that was not begun.

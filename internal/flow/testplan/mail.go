@@ -30,7 +30,7 @@ func (s *setting) notice(ctx context.Context, tx *pg.Tx) error {
 	p.FirstName = s.account.FirstName
 	_, err := s.Mail.Queue(ctx, tx, s.now, email.Message{Organization: s.who.Organization.ID, User: s.account.ID, Recipient: string(s.account.Email),
 		Content: email.PlanNotice{Preparation: p, ExamDate: s.plan.Goal.ExamDate,
-			LastDay: plan.LastDay(s.plan.Goal.ExamDate, s.enrolment.EndDate), LoginURL: s.PublicURL + "/sign-in/"}})
+			LastDay: plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate), LoginURL: s.PublicURL + "/sign-in/"}})
 	return err
 }
 
@@ -69,8 +69,8 @@ func (j *job) preparation() (email.Preparation, student.Account) {
 
 func fullName(a student.Account) string { return strings.TrimSpace(a.FirstName + " " + a.LastName) }
 
-// tellOpen tells the student that a test is open, unless the call that opens it sends no mail.
-func (j *job) tellOpen(t plan.Test) {
+// mailOpen tells the student that a test is open, unless the call that opens it sends no mail.
+func (j *job) mailOpen(t plan.Test) {
 	if j.quiet {
 		return
 	}
@@ -81,8 +81,8 @@ func (j *job) tellOpen(t plan.Test) {
 		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
 }
 
-// tellResult tells staff of a result, with its link, and the extra recipients without.
-func (j *job) tellResult(s plan.Slot) {
+// mailResult tells staff of a result, with its link, and the extra recipients without.
+func (j *job) mailResult(s plan.Slot) {
 	p, a := j.preparation()
 	item := j.items[id.Item(s.Paper)]
 	summary := email.PlanResult{Preparation: p, Student: fullName(a), Test: words(s.Test), Title: item.Title, Score: s.Score.String()}

@@ -18,7 +18,7 @@ type Listed struct {
 }
 
 // List gives the organization's plans by id, closed ones too; user 0 is everyone.
-func (o *Office) List(ctx context.Context, org id.Organization, user id.User, after id.Plan, limit int) ([]Listed, error) {
+func (o *Service) List(ctx context.Context, org id.Organization, user id.User, after id.Plan, limit int) ([]Listed, error) {
 	plans, err := plan.List(ctx, o.DB, org, user, after, limit)
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (o *Office) List(ctx context.Context, org id.Organization, user id.User, af
 }
 
 // Pause lets the plan open no further test. Conflict for one that is closed.
-func (o *Office) Pause(ctx context.Context, which id.Plan) (Listed, error) {
+func (o *Service) Pause(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "paused", func(_ context.Context, _ *pg.Tx, s *steering) error {
 		s.plan.Status = plan.Paused
 		return nil
@@ -43,7 +43,7 @@ func (o *Office) Pause(ctx context.Context, which id.Plan) (Listed, error) {
 }
 
 // Resume lets it go on. Conflict for one that is closed.
-func (o *Office) Resume(ctx context.Context, which id.Plan) (Listed, error) {
+func (o *Service) Resume(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "resumed", func(_ context.Context, _ *pg.Tx, s *steering) error {
 		s.plan.Status = plan.Active
 		return nil
@@ -52,7 +52,7 @@ func (o *Office) Resume(ctx context.Context, which id.Plan) (Listed, error) {
 
 // SkipTest leaves out the test that waits or is open; the next one is planned. Conflict
 // when there is none, or when it was started.
-func (o *Office) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
+func (o *Service) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "test_skipped", func(ctx context.Context, tx *pg.Tx, s *steering) error {
 		if err := s.untouched(); err != nil {
 			return err
@@ -64,13 +64,13 @@ func (o *Office) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
 		if given == 0 {
 			return nil
 		}
-		return (&job{ledger: &ledger{Office: o, tx: tx, now: s.now}, work: &work{plan: s.plan}}).takeBack(ctx, given)
+		return (&job{ledger: &ledger{Service: o, tx: tx, now: s.now}, work: &work{plan: s.plan}}).takeBack(ctx, given)
 	})
 }
 
 // OpenTest opens the waiting test today. Conflict when there is none, when it is open
 // already, while the plan is paused, or after the last test day.
-func (o *Office) OpenTest(ctx context.Context, which id.Plan) (Listed, error) {
+func (o *Service) OpenTest(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "test_opened_today", func(_ context.Context, _ *pg.Tx, s *steering) error {
 		if err := s.untouched(); err != nil {
 			return err
@@ -99,7 +99,7 @@ const officialResult = "official_result"
 
 // RecordOfficial keeps the result of the real exam. It counts for no estimate, and the
 // plan goes on. Invalid when the score is off the exam's scale.
-func (o *Office) RecordOfficial(ctx context.Context, which id.Plan, result plan.Official) (Listed, error) {
+func (o *Service) RecordOfficial(ctx context.Context, which id.Plan, result plan.Official) (Listed, error) {
 	return o.steer(ctx, which, officialResult, func(_ context.Context, _ *pg.Tx, s *steering) error {
 		if err := plan.CheckOfficial(scaleOf(s.plan.Exam), result); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (s *steering) untouched() error {
 }
 
 // steer changes a plan, records that the platform did, and lets the plan act on it.
-func (o *Office) steer(ctx context.Context, which id.Plan, event string, change func(context.Context, *pg.Tx, *steering) error) (done Listed, err error) {
+func (o *Service) steer(ctx context.Context, which id.Plan, event string, change func(context.Context, *pg.Tx, *steering) error) (done Listed, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		s, err := o.take(ctx, tx, which)
 		if err != nil {
@@ -165,7 +165,7 @@ func (o *Office) steer(ctx context.Context, which id.Plan, event string, change 
 	return done, err
 }
 
-func (o *Office) take(ctx context.Context, tx *pg.Tx, which id.Plan) (*steering, error) {
+func (o *Service) take(ctx context.Context, tx *pg.Tx, which id.Plan) (*steering, error) {
 	stored, err := plan.Lock(ctx, tx, which)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ var start = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
 // school is an organization with a student in an IELTS course, and a clock of its own.
 type school struct {
-	*testplan.Office
+	*testplan.Service
 	t       *testing.T
 	now     time.Time
 	who     org.Principal
@@ -39,7 +39,7 @@ func newSchool(t *testing.T) *school {
 	t.Helper()
 	box := sealtest.New(t)
 	s := &school{t: t, now: start}
-	s.Office = &testplan.Office{DB: pgtest.New(t), Mail: email.Desk{Box: box}, Clock: func() time.Time { return s.now },
+	s.Service = &testplan.Service{DB: pgtest.New(t), Mail: email.Service{Box: box}, Clock: func() time.Time { return s.now },
 		Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: "https://saffron.school", BrowserAvailable: true}
 	s.exec(`INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
@@ -56,7 +56,7 @@ func newSchool(t *testing.T) *school {
 	if s.student, err = student.Find(t.Context(), s.DB, 1); err != nil {
 		t.Fatal(err)
 	}
-	s.enrol("ielts", "Morning batch")
+	s.enroll("ielts", "Morning batch")
 	return s
 }
 
@@ -67,9 +67,9 @@ func (s *school) exec(sql string, args ...any) {
 	}
 }
 
-func (s *school) enrol(typ, name string) {
+func (s *school) enroll(typ, name string) {
 	s.exec(`WITH c AS (INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES (1, $2, $1, '2027-01-01', now(), now()) RETURNING id)
-		INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 		SELECT 1, 1, id, '2027-02-01', '2027-08-01', '2027-08-08', now(), now() FROM c`, typ, name)
 }
 
@@ -184,10 +184,10 @@ func (s *school) touch() {
 	s.work(s.t.Context())
 }
 
-// touchCourse is what every change of an enrolment does.
+// touchCourse is what every change of an enrollment does.
 func (s *school) touchCourse() {
 	s.t.Helper()
-	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrolments(s.t.Context(), tx, 1, s.now, 1) })
+	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrollments(s.t.Context(), tx, 1, s.now, 1) })
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -196,11 +196,11 @@ func (s *school) touchCourse() {
 
 func (s *school) work(ctx context.Context) {
 	s.t.Helper()
-	owed, err := outbox.Claim(ctx, s.DB, task.PlanStep, s.now, time.Minute, 100)
+	claimed, err := outbox.Claim(ctx, s.DB, task.PlanStep, s.now, time.Minute, 100)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for _, o := range owed {
+	for _, o := range claimed {
 		if err := s.Step(ctx, task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil {
 			s.t.Fatal(err)
 		}

@@ -19,16 +19,16 @@ import (
 )
 
 // Set carries out the target_score_plan of a provisioning call, in the call's transaction
-// and after its enrolments; r nil is a call without one, whose moves may still concern a
+// and after its enrollments; r nil is a call without one, whose moves may still concern a
 // plan. quiet sends the student no mail, neither of the plan nor of a test that opens at once.
 // Invalid lists every field that is refused: then the whole transaction is to be given up.
-func (o *Office) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request,
+func (o *Service) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request,
 	quiet bool, now time.Time,
 ) (*wire.PlanAnswer, []string, error) {
 	if err := touchMoved(ctx, tx, who.Organization.ID, moves, now); err != nil || r == nil {
 		return nil, nil, err
 	}
-	s := &setting{Office: o, who: who, account: a, request: parsed(*r), quiet: quiet, now: now}
+	s := &setting{Service: o, who: who, account: a, request: parsed(*r), quiet: quiet, now: now}
 	if err := s.judge(ctx, tx, moves, plan.Doubts{}); err != nil {
 		return nil, nil, err
 	}
@@ -41,16 +41,16 @@ func (o *Office) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a studen
 
 // Check tells what Set would refuse of a call that is refused for other fields already, as
 // far as the doubts leave it known. It writes nothing.
-func (o *Office) Check(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r plan.Request,
+func (o *Service) Check(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r plan.Request,
 	doubts plan.Doubts, now time.Time,
 ) error {
-	s := &setting{Office: o, who: who, account: a, request: parsed(r), now: now}
+	s := &setting{Service: o, who: who, account: a, request: parsed(r), now: now}
 	return s.judge(ctx, tx, moves, doubts)
 }
 
 // touchMoved: access that was prolonged may move a plan's last test day.
 func touchMoved(ctx context.Context, tx *pg.Tx, o id.Organization, moves []course.Move, now time.Time) error {
-	var moved []id.Enrolment
+	var moved []id.Enrollment
 	for _, m := range moves {
 		if m.Granted() && m.Before.ID != 0 {
 			moved = append(moved, m.After.ID)
@@ -59,23 +59,23 @@ func touchMoved(ctx context.Context, tx *pg.Tx, o id.Organization, moves []cours
 	if len(moved) == 0 {
 		return nil
 	}
-	return plan.TouchEnrolments(ctx, tx, o, now, moved...)
+	return plan.TouchEnrollments(ctx, tx, o, now, moved...)
 }
 
-// chosen is the enrolment that the settings are for: of the course that they name, else
+// chosen is the enrollment that the settings are for: of the course that they name, else
 // of the call's only one.
-func chosen(moves []course.Move, name string) (course.Enrolment, error) {
+func chosen(moves []course.Move, name string) (course.Enrollment, error) {
 	const field = plan.Block + ".course"
 	switch {
 	case len(moves) == 0:
-		return course.Enrolment{}, fault.Field(plan.Block, "no_course",
+		return course.Enrollment{}, fault.Field(plan.Block, "no_course",
 			"%s: the settings go on a course of the same call; name one in courses or course_ids", plan.Block)
 	case name == "" && len(moves) == 1:
 		return moves[0].After, nil
 	case name == "":
-		return course.Enrolment{}, fault.Field(field, "missing", "%s: required, as the call names several courses; send a course type or course id", field)
+		return course.Enrollment{}, fault.Field(field, "missing", "%s: required, as the call names several courses; send a course type or course id", field)
 	}
-	var found []course.Enrolment
+	var found []course.Enrollment
 	for _, m := range moves {
 		c := m.After.Course
 		if strings.EqualFold(name, c.Type) || strings.EqualFold(name, c.TypeDisplay) || name == strconv.FormatInt(int64(c.ID), 10) {
@@ -86,23 +86,23 @@ func chosen(moves []course.Move, name string) (course.Enrolment, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return course.Enrolment{}, fault.Field(field, "unknown_course", "%s: %q is no course of this call; send a course type or course id that the call names", field, name)
+		return course.Enrollment{}, fault.Field(field, "unknown_course", "%s: %q is no course of this call; send a course type or course id that the call names", field, name)
 	}
-	return course.Enrolment{}, fault.Field(field, "ambiguous_course", "%s: the call names %d courses of the type %q; send the course id", field, len(found), name)
+	return course.Enrollment{}, fault.Field(field, "ambiguous_course", "%s: the call names %d courses of the type %q; send the course id", field, len(found), name)
 }
 
 type setting struct {
-	*Office
-	who       org.Principal
-	account   student.Account
-	enrolment course.Enrolment
-	request   request
-	quiet     bool // the student is sent no mail
-	now       time.Time
+	*Service
+	who        org.Principal
+	account    student.Account
+	enrollment course.Enrollment
+	request    request
+	quiet      bool // the student is sent no mail
+	now        time.Time
 
 	// read
-	plan   plan.Stored // the one on the enrolment; zero when there is none
-	before plan.Standing
+	plan   plan.Stored // the one on the enrollment; zero when there is none
+	before plan.Snapshot
 	terms  plan.Terms
 
 	change plan.Change
@@ -145,7 +145,7 @@ func (r *request) addresses(field string, list []string) []string {
 // settings are judged as far as they do not depend on it.
 func (s *setting) judge(ctx context.Context, tx *pg.Tx, moves []course.Move, doubts plan.Doubts) (err error) {
 	if !doubts.Courses && !slices.Contains(doubts.Unread, "course") {
-		s.enrolment, err = chosen(moves, s.request.Course)
+		s.enrollment, err = chosen(moves, s.request.Course)
 		if err := s.request.faults.Add(err); err != nil {
 			return err
 		}
@@ -163,26 +163,26 @@ func (s *setting) read(ctx context.Context, tx *pg.Tx) error {
 	if err != nil {
 		return err
 	}
-	goals, err := plan.Goals(ctx, tx, o, s.enrolment.ID)
+	goals, err := plan.Goals(ctx, tx, o, s.enrollment.ID)
 	if err != nil {
 		return err
 	}
-	s.before = plan.Standing{Goal: goals[s.enrolment.ID]}
+	s.before = plan.Snapshot{Goal: goals[s.enrollment.ID]}
 	if s.before.SafeExamBrowser, err = plan.SafeExamBrowser(ctx, tx, o, s.account.ID); err != nil {
 		return err
 	}
 	today := clock.DateIn(s.now, s.Zone)
-	standing := s.enrolment.Standing(today)
-	s.terms = plan.Terms{Scale: scaleOf(s.enrolment.Course.Type), CourseName: s.enrolment.Course.Name,
-		Suspended: standing == course.StandingSuspended, AccessStart: s.enrolment.StartDate, AccessEnd: s.enrolment.EndDate,
-		AccessOver:       standing == course.StandingDropped || standing == course.StandingCompleted || standing == course.StandingExpired,
+	status := s.enrollment.Status(today)
+	s.terms = plan.Terms{Scale: scaleOf(s.enrollment.Course.Type), CourseName: s.enrollment.Course.Name,
+		Suspended: status == course.EnrollmentSuspended, AccessStart: s.enrollment.StartDate, AccessEnd: s.enrollment.EndDate,
+		AccessOver:       status == course.EnrollmentDropped || status == course.EnrollmentCompleted || status == course.EnrollmentExpired,
 		BrowserAvailable: s.BrowserAvailable, Now: s.now}
 	for _, p := range running {
 		switch {
-		case p.Enrolment == s.enrolment.ID:
+		case p.Enrollment == s.enrollment.ID:
 			s.plan = p
 			s.before.Goal, s.before.Status, s.before.Settings = p.Goal, p.Status, p.Settings
-		case p.Exam == s.enrolment.Course.Type:
+		case p.Exam == s.enrollment.Course.Type:
 			s.terms.Elsewhere = p.CourseName
 		}
 	}
@@ -212,7 +212,7 @@ func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
 		plan.SetSafeExamBrowser(&b, o, s.account.ID, c.After.SafeExamBrowser, s.now)
 	}
 	if !c.After.Running() && (c.Has("target_score") || c.Has("exam_date") || c.Action == plan.Ended) {
-		plan.SaveGoal(&b, o, s.enrolment.ID, c.After.Goal, s.now)
+		plan.SaveGoal(&b, o, s.enrollment.ID, c.After.Goal, s.now)
 	}
 	if err := b.Send(ctx, tx); err != nil {
 		return err
@@ -230,8 +230,8 @@ func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
 }
 
 func (s *setting) start(ctx context.Context, tx *pg.Tx) (err error) {
-	e := s.enrolment
-	s.plan = plan.Stored{Organization: s.who.Organization.ID, User: s.account.ID, Enrolment: e.ID, Exam: e.Course.Type,
+	e := s.enrollment
+	s.plan = plan.Stored{Organization: s.who.Organization.ID, User: s.account.ID, Enrollment: e.ID, Exam: e.Course.Type,
 		Status: plan.Active, Goal: s.change.After.Goal, Settings: s.change.After.Settings, StartedAt: s.now,
 		Course: e.Course.ID, CourseName: e.Course.Name, State: string(e.State), AccessStart: e.StartDate, AccessEnd: e.EndDate, GraceEnd: e.GracePeriodEnd}
 	s.plan.Level = s.startLevel()
@@ -251,14 +251,14 @@ func (s *setting) startLevel() plan.Pace {
 	if err != nil {
 		return plan.Standard // it was found a moment ago
 	}
-	return plan.StartLevel(clock.DateIn(s.now, zone), plan.LastDay(s.plan.Goal.ExamDate, s.enrolment.EndDate))
+	return plan.StartLevel(clock.DateIn(s.now, zone), plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate))
 }
 
 // steer changes or ends the running plan.
 func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 	after := s.change.After
-	s.plan.Goal, s.plan.AccessEnd, s.plan.AccessStart = after.Goal, s.enrolment.EndDate, s.enrolment.StartDate
-	s.plan.GraceEnd, s.plan.State = s.enrolment.GracePeriodEnd, string(s.enrolment.State)
+	s.plan.Goal, s.plan.AccessEnd, s.plan.AccessStart = after.Goal, s.enrollment.EndDate, s.enrollment.StartDate
+	s.plan.GraceEnd, s.plan.State = s.enrollment.GracePeriodEnd, string(s.enrollment.State)
 	event := "updated"
 	if s.change.Action == plan.Ended {
 		event, s.plan.Status, s.plan.ClosedAt, s.plan.AtRisk = "closed", plan.Closed, s.now, false
@@ -282,7 +282,7 @@ func (s *setting) act(ctx context.Context, tx *pg.Tx, event string) error {
 }
 
 func (s *setting) answer(ctx context.Context, tx *pg.Tx) (*wire.PlanAnswer, error) {
-	block := newBlock(s.enrolment, s.change.After.Goal, s.change.After.SafeExamBrowser)
+	block := newBlock(s.enrollment, s.change.After.Goal, s.change.After.SafeExamBrowser)
 	if s.plan.ID != 0 && s.plan.Status != plan.Closed {
 		slots, err := plan.Slots(ctx, tx, s.plan.ID)
 		if err != nil {

@@ -71,7 +71,7 @@ func TestTurningOffKeepsWhatWasStarted(t *testing.T) {
 func TestRefusalsSaveNothing(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
-	s.enrol("toefl", "TOEFL batch")
+	s.enroll("toefl", "TOEFL batch")
 	for field, r := range map[string]plan.Request{
 		"course":           {},
 		"course ":          {Course: "sat"},
@@ -92,8 +92,8 @@ func TestRefusalsSaveNothing(t *testing.T) {
 func TestASecondPlanForTheExamIsRefusedAndOneForAnotherIsNot(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
-	s.enrol("ielts", "Evening batch")
-	s.enrol("sat", "SAT batch")
+	s.enroll("ielts", "Evening batch")
+	s.enroll("sat", "SAT batch")
 	first, sat := begin(), begin()
 	first.Course, sat.Course, sat.TargetScore = "1", "sat", new(num("1400"))
 	s.set(first)
@@ -122,7 +122,7 @@ func TestBlocksOfALookup(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.papers("full", 1)
-	s.enrol("toefl", "TOEFL batch")
+	s.enroll("toefl", "TOEFL batch")
 	one := begin()
 	one.Course, one.SafeExamBrowser = "ielts", new(true)
 	s.set(one)

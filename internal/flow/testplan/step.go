@@ -25,21 +25,21 @@ type work struct {
 
 // Step decides the plan that an owed task is about. One that cannot be decided is tried
 // again later, and later each time.
-func (o *Office) Step(ctx context.Context, ref task.Outbox) error {
-	err := o.stepOwed(ctx, ref)
+func (o *Service) Step(ctx context.Context, ref task.Outbox) error {
+	err := o.stepTask(ctx, ref)
 	if err == nil || errors.Is(err, outbox.ErrLost) || ctx.Err() != nil || pg.Away(err) {
 		return err
 	}
 	return errors.Join(err, outbox.Later(ctx, o.DB, ref, o.Clock().Add(backoff(ref.Claim-1))))
 }
 
-func (o *Office) stepOwed(ctx context.Context, ref task.Outbox) error {
+func (o *Service) stepTask(ctx context.Context, ref task.Outbox) error {
 	return o.DB.InTx(ctx, func(tx *pg.Tx) error {
-		owed, err := outbox.Load(ctx, tx, ref)
+		claimed, err := outbox.Load(ctx, tx, ref)
 		if err != nil {
 			return err
 		}
-		stored, err := plan.Lock(ctx, tx, id.Plan(owed.Subject))
+		stored, err := plan.Lock(ctx, tx, id.Plan(claimed.Subject))
 		if err != nil {
 			return err
 		}
@@ -51,8 +51,8 @@ func (o *Office) stepOwed(ctx context.Context, ref task.Outbox) error {
 }
 
 // step observes what the students did, decides the plans and carries it out. remarks
-// looks at results again that were taken in before.
-func (o *Office) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks bool, works ...work) ([]work, error) {
+// snapshots at results again that were taken in before.
+func (o *Service) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks bool, works ...work) ([]work, error) {
 	// One order for everybody: assigning locks an organization's position until the commit.
 	slices.SortFunc(works, func(a, b work) int {
 		return cmp.Or(cmp.Compare(a.plan.Organization, b.plan.Organization), cmp.Compare(a.plan.ID, b.plan.ID))
@@ -69,7 +69,7 @@ func (o *Office) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks boo
 	if err != nil {
 		return nil, err
 	}
-	l := &ledger{Office: o, tx: tx, now: now, today: clock.DateIn(now, o.Zone)}
+	l := &ledger{Service: o, tx: tx, now: now, today: clock.DateIn(now, o.Zone)}
 	jobs := make([]*job, len(works))
 	for i := range works {
 		jobs[i] = &job{ledger: l, work: &works[i], slots: slots[works[i].plan.ID], done: done}
@@ -82,7 +82,7 @@ func (o *Office) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks boo
 	}
 	for _, j := range jobs {
 		if j.wants {
-			j.actions = plan.Decide(j.seen, j.tests, j.results, l.shelf.Unseen(j.plan), now)
+			j.actions = plan.Decide(j.seen, j.tests, j.results, l.papers.Unseen(j.plan), now)
 		}
 	}
 	if err := l.readItems(ctx, jobs); err != nil {
@@ -128,7 +128,7 @@ func (j *job) preview() (err error) {
 
 func (j *job) run(ctx context.Context) error {
 	for _, slot := range j.finished {
-		j.tellResult(slot)
+		j.mailResult(slot)
 	}
 	for _, a := range j.actions {
 		if err := j.carry(ctx, a); err != nil {
@@ -139,12 +139,12 @@ func (j *job) run(ctx context.Context) error {
 		plan.Record(&j.batch, j.plan.ID, e)
 	}
 	after, tests := plan.Apply(j.seen, j.tests, j.actions)
-	look := plan.NextWork(after, tests, j.results, j.now)
+	snapshot := plan.NextWork(after, tests, j.results, j.now)
 	if !j.changed && len(j.actions) == 0 {
-		j.looks(j.plan.ID, look)
+		j.snapshots(j.plan.ID, snapshot)
 		return nil
 	}
-	plan.Save(&j.batch, j.plan, look, j.now)
+	plan.Save(&j.batch, j.plan, snapshot, j.now)
 	return nil
 }
 
@@ -209,8 +209,8 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		s := j.slot(a.Slot)
 		s.Test = a.Test
 		j.note("test_opened", about(*s))
-		j.gives = append(j.gives, gift{job: j, test: a.Test, slot: s})
-		j.tellOpen(a.Test)
+		j.handouts = append(j.handouts, handout{job: j, test: a.Test, slot: s})
+		j.mailOpen(a.Test)
 	case plan.Unfill:
 		j.keep(a, "test_unfilled")
 		j.alert(unfilled, a.Test)
@@ -223,7 +223,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		j.keep(a, "test_withdrawn")
 		return j.takeBack(ctx, j.slot(a.Slot).Assignment)
 	case plan.Drill:
-		j.gives = append(j.gives, gift{job: j, test: a.Test, after: a.Slot})
+		j.handouts = append(j.handouts, handout{job: j, test: a.Test, after: a.Slot})
 		j.note("drill", map[string]any{"slot": a.Slot, "section": a.Test.Section, "title": j.items[id.Item(a.Test.Paper)].Title, "due_on": a.Test.DueOn})
 	case plan.Count:
 		if j.plan.Level != a.Level {
@@ -238,7 +238,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		}
 	case plan.Close:
 		j.plan.Status, j.plan.AtRisk, j.plan.ClosedAt = plan.Closed, false, j.now
-		plan.SaveGoal(&j.batch, j.plan.Organization, j.plan.Enrolment, j.plan.Goal, j.now)
+		plan.SaveGoal(&j.batch, j.plan.Organization, j.plan.Enrollment, j.plan.Goal, j.now)
 		j.note("closed", map[string]any{"reason": "access is over"})
 	}
 	return nil

@@ -70,7 +70,7 @@ func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
 	s.finish("6.5")
 	s.touch() // and once more, as nothing has changed
 	s.want("baseline finished 03-01")
-	if n := s.count("plans WHERE status = 'closed' AND look_at IS NULL"); n != 1 {
+	if n := s.count("plans WHERE status = 'closed' AND next_run_at IS NULL"); n != 1 {
 		t.Error("the closed plan is looked at again")
 	}
 	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
@@ -134,7 +134,7 @@ func TestResultsGoToWhoIsStaffStill(t *testing.T) {
 	r := begin()
 	r.StaffRecipients = []string{"owner@saffron.school", "eve@saffron.school"}
 	s.set(r)
-	told := func() (to []string) {
+	notified := func() (to []string) {
 		for _, m := range s.mails() {
 			if address, is := strings.CutPrefix(m, "plan_result "); is {
 				to = append(to, address)
@@ -145,7 +145,7 @@ func TestResultsGoToWhoIsStaffStill(t *testing.T) {
 	}
 	next := func(score string) []string {
 		s.finish(score)
-		return told()
+		return notified()
 	}
 	if to := next("6.5"); !slices.Equal(to, r.StaffRecipients) {
 		t.Errorf("at first: %v", to)

@@ -23,7 +23,7 @@ const (
 // Sweep decides every plan whose time has come, many in a transaction. Several may sweep
 // at once: a plan is decided by one of them. A plan that cannot be decided is put off, and
 // the others go on.
-func (o *Office) Sweep(ctx context.Context) (decided int, err error) {
+func (o *Service) Sweep(ctx context.Context) (decided int, err error) {
 	first, err := o.sweepOn(ctx, 1)
 	if err != nil || first < sweepBatch {
 		return first, err // as most of the time: little is due
@@ -42,7 +42,7 @@ func (o *Office) Sweep(ctx context.Context) (decided int, err error) {
 }
 
 // sweepOn decides up to so many batches of plans, until no more are due.
-func (o *Office) sweepOn(ctx context.Context, batches int) (decided int, err error) {
+func (o *Service) sweepOn(ctx context.Context, batches int) (decided int, err error) {
 	for range batches {
 		ids, err := o.sweepSome(ctx)
 		if err != nil && len(ids) > 0 && ctx.Err() == nil && !pg.Away(err) { // and not before any were found
@@ -56,7 +56,7 @@ func (o *Office) sweepOn(ctx context.Context, batches int) (decided int, err err
 	return decided, nil
 }
 
-func (o *Office) sweepSome(ctx context.Context) (ids []id.Plan, err error) {
+func (o *Service) sweepSome(ctx context.Context) (ids []id.Plan, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := o.Clock()
 		due, err := plan.LockDue(ctx, tx, now, sweepBatch)
@@ -76,7 +76,7 @@ func (o *Office) sweepSome(ctx context.Context) (ids []id.Plan, err error) {
 }
 
 // oneByOne keeps a plan that fails from holding up those beside it.
-func (o *Office) oneByOne(ctx context.Context, ids []id.Plan) error {
+func (o *Service) oneByOne(ctx context.Context, ids []id.Plan) error {
 	for _, one := range ids {
 		failures := 0
 		err := o.DB.InTx(ctx, func(tx *pg.Tx) error {

@@ -34,10 +34,10 @@ func TestAPassOverManyPlansDecidesEachOnce(t *testing.T) {
 		SELECT 's' || i || '@saffron.school', 's' || i, 'S', 'No. ' || i, 'api', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
 	s.exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
 		SELECT 1, i, 'member', 'active', 'api', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
-	s.exec(`INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+	s.exec(`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 		SELECT 1, i, 1, '2027-02-01', '2027-08-01', '2027-08-08', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
-	s.exec(`INSERT INTO plans (organization_id, user_id, enrolment_id, exam, status, target_score_e4, time_zone, pace, practice_drills, staff_recipients, level, look_at, started_at, updated_at)
-		SELECT 1, user_id, id, 'ielts', 'active', 70000, 'Asia/Kolkata', 'standard', true, '{}', 'standard', '2027-03-01', now(), now() FROM enrolments WHERE user_id > 1`)
+	s.exec(`INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, time_zone, pace, practice_drills, staff_recipients, level, next_run_at, started_at, updated_at)
+		SELECT 1, user_id, id, 'ielts', 'active', 70000, 'Asia/Kolkata', 'standard', true, '{}', 'standard', '2027-03-01', now(), now() FROM enrollments WHERE user_id > 1`)
 	n, err := s.Sweep(t.Context())
 	if err != nil || n != many-4 {
 		t.Errorf("%d plans were decided: %v", n, err)
@@ -86,17 +86,17 @@ func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.papers("full", 9)
-	s.enrol("ielts_general", "General batch")
+	s.enroll("ielts_general", "General batch")
 	one, two := begin(), begin()
 	one.Course, two.Course = "ielts", "ielts_general"
 	s.set(one)
 	s.set(two)
 	s.exec(`UPDATE plans SET time_zone = 'Mars/Olympus' WHERE exam = 'ielts'`)
 	s.pass(3) // the baseline is due on the third day
-	if n := s.count(`plans WHERE exam = 'ielts' AND failures = 1 AND look_at = $1`, s.now.Add(time.Minute)); n != 1 {
+	if n := s.count(`plans WHERE exam = 'ielts' AND failures = 1 AND next_run_at = $1`, s.now.Add(time.Minute)); n != 1 {
 		t.Error("the broken plan was not put off")
 	}
-	if n := s.count(`plans WHERE exam = 'ielts_general' AND failures = 0 AND look_at > $1`, s.now); n != 1 {
+	if n := s.count(`plans WHERE exam = 'ielts_general' AND failures = 0 AND next_run_at > $1`, s.now); n != 1 {
 		t.Error("the other one was held up")
 	}
 }
@@ -105,7 +105,7 @@ func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
 func TestAPassThatFindsNoPlansSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
-	s.exec(`ALTER TABLE plans RENAME COLUMN look_at TO look_elsewhere`)
+	s.exec(`ALTER TABLE plans RENAME COLUMN next_run_at TO run_elsewhere`)
 	if n, err := s.Sweep(t.Context()); err == nil || n != 0 {
 		t.Errorf("%d plans, %v", n, err)
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Office is where plans are kept and carried out.
-type Office struct {
+// Service is where plans are kept and carried out.
+type Service struct {
 	DB               *pg.DB
-	Mail             email.Desk
+	Mail             email.Service
 	Clock            clock.Clock
 	Log              *slog.Logger
 	Zone             *time.Location // the platform's: decides whether a course gives access today
@@ -44,10 +44,10 @@ func scaleOf(exam string) plan.Scale {
 	return s
 }
 
-// Blocks shows what the student has set in each of the enrolments, in UTC (contract: Target
+// Blocks shows what the student has set in each of the enrollments, in UTC (contract: Target
 // score plan block).
-func (o *Office) Blocks(ctx context.Context, q pg.Querier, org id.Organization, user id.User, held []course.Enrolment) ([]wire.PlanBlock, error) {
-	ids := make([]id.Enrolment, len(held))
+func (o *Service) Blocks(ctx context.Context, q pg.Querier, org id.Organization, user id.User, held []course.Enrollment) ([]wire.PlanBlock, error) {
+	ids := make([]id.Enrollment, len(held))
 	for i, e := range held {
 		ids[i] = e.ID
 	}
@@ -71,7 +71,7 @@ func (o *Office) Blocks(ctx context.Context, q pg.Querier, org id.Organization, 
 	for i, e := range held {
 		blocks[i] = newBlock(e, goals[e.ID], browser)
 		for _, s := range running {
-			if s.Enrolment == e.ID {
+			if s.Enrollment == e.ID {
 				blocks[i] = withPlan(blocks[i], s, slots[s.ID])
 			}
 		}
@@ -87,7 +87,7 @@ func idsOf(plans []plan.Stored) []id.Plan {
 	return ids
 }
 
-func newBlock(e course.Enrolment, g plan.Goal, browser bool) wire.PlanBlock {
+func newBlock(e course.Enrollment, g plan.Goal, browser bool) wire.PlanBlock {
 	b := wire.PlanBlock{CourseType: e.Course.Type, CourseID: e.Course.ID, EnrollmentID: e.ID, ExamDate: g.ExamDate,
 		SafeExamBrowser: browser, TestPlanAvailable: plan.Available(e.Course.Type)}
 	if g.HasTarget {

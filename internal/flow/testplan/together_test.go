@@ -15,7 +15,7 @@ import (
 )
 
 // renewing is a call under way that renews the access of the plan's course: it holds the
-// plan's lock, and has changed the enrolment.
+// plan's lock, and has changed the enrollment.
 func (s *school) renewing() pgx.Tx {
 	s.t.Helper()
 	call, err := s.DB.Begin(s.t.Context())
@@ -24,7 +24,7 @@ func (s *school) renewing() pgx.Tx {
 	}
 	s.t.Cleanup(func() { _ = call.Rollback(context.Background()) })
 	for _, sql := range []string{
-		`UPDATE enrolments SET end_date = '2027-09-01', grace_period_end = '2027-09-08' WHERE id = 1`,
+		`UPDATE enrollments SET end_date = '2027-09-01', grace_period_end = '2027-09-08' WHERE id = 1`,
 		`UPDATE plans SET updated_at = now() WHERE id = 1`,
 	} {
 		if _, err := call.Exec(s.t.Context(), sql); err != nil {
@@ -40,15 +40,15 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, decide := range map[string]func(*school) error{
 		"by a task": func(s *school) error {
-			var owed []outbox.Task
-			err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrolments(t.Context(), tx, 1, s.now, 1) })
+			var claimed []outbox.Task
+			err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrollments(t.Context(), tx, 1, s.now, 1) })
 			if err == nil {
-				owed, err = outbox.Claim(t.Context(), s.DB, task.PlanStep, s.now, time.Minute, 1)
+				claimed, err = outbox.Claim(t.Context(), s.DB, task.PlanStep, s.now, time.Minute, 1)
 			}
 			if err != nil {
 				return err
 			}
-			return s.Step(t.Context(), task.Outbox{Task: owed[0].ID, Claim: owed[0].Claim})
+			return s.Step(t.Context(), task.Outbox{Task: claimed[0].ID, Claim: claimed[0].Claim})
 		},
 		"by staff": func(s *school) error {
 			_, err := s.Resume(t.Context(), 1)
@@ -60,7 +60,7 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 			s := newSchool(t)
 			s.papers("full", 5)
 			s.set(begin())
-			s.exec(`UPDATE enrolments SET end_date = '2027-02-10', grace_period_end = '2027-02-17' WHERE id = 1`)
+			s.exec(`UPDATE enrollments SET end_date = '2027-02-10', grace_period_end = '2027-02-17' WHERE id = 1`)
 			call := s.renewing()
 			done := make(chan error, 1)
 			go func() { done <- decide(s) }()
@@ -85,21 +85,21 @@ func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
 	s.papers("full", 5)
 	s.set(begin())
 	s.exec(`UPDATE plans SET time_zone = 'Mars/Olympus'`)
-	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrolments(t.Context(), tx, 1, s.now, 1) })
+	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrollments(t.Context(), tx, 1, s.now, 1) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	try := func(after time.Duration) (tried bool, err error) {
 		t.Helper()
 		s.now = s.now.Add(after)
-		owed, err := outbox.Claim(t.Context(), s.DB, task.PlanStep, s.now, 20*time.Second, 1)
+		claimed, err := outbox.Claim(t.Context(), s.DB, task.PlanStep, s.now, 20*time.Second, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(owed) == 0 {
+		if len(claimed) == 0 {
 			return false, nil
 		}
-		return true, s.Step(t.Context(), task.Outbox{Task: owed[0].ID, Claim: owed[0].Claim})
+		return true, s.Step(t.Context(), task.Outbox{Task: claimed[0].ID, Claim: claimed[0].Claim})
 	}
 	for n, pause := range []time.Duration{0, time.Minute, 2 * time.Minute, 4 * time.Minute} {
 		if n > 0 {

@@ -10,38 +10,38 @@ import (
 
 func TestComesBack(t *testing.T) {
 	t.Parallel()
-	held := func(start, end int, told course.Standing, state course.State) course.Enrolment {
-		e := course.Enrolment{ID: 1, State: state}
+	held := func(start, end int, notified course.EnrollmentStatus, state course.State) course.Enrollment {
+		e := course.Enrollment{ID: 1, State: state}
 		e.StartDate, e.EndDate, e.GracePeriodEnd = day.AddDays(start), day.AddDays(end), day.AddDays(end)
-		e.Told.Standing = told
+		e.Notified.Status = notified
 		return e
 	}
-	look := func(role org.Role, status org.MemberStatus, all ...course.Enrolment) wire.Look {
-		return wire.Look{Member: org.Member{Role: role, Status: status}, Held: all}
+	snapshot := func(role org.Role, status org.MemberStatus, all ...course.Enrollment) wire.Snapshot {
+		return wire.Snapshot{Member: org.Member{Role: role, Status: status}, Enrollments: all}
 	}
-	active, inactive := look(org.RoleMember, org.MemberActive), look(org.RoleMember, org.MemberInactive)
-	running := look("", "", held(-9, 9, course.StandingActive, course.Running))
+	active, inactive := snapshot(org.RoleMember, org.MemberActive), snapshot(org.RoleMember, org.MemberInactive)
+	running := snapshot("", "", held(-9, 9, course.EnrollmentActive, course.Running))
 	for name, c := range map[string]struct {
-		before, after wire.Look
+		before, after wire.Snapshot
 		late          bool // the next day begins within a minute
 		want          bool
 	}{
 		"stays":                                 {active, active, false, false},
-		"stays by an enrolment":                 {running, running, false, false},
+		"stays by an enrollment":                {running, running, false, false},
 		"leaves":                                {active, inactive, false, false},
 		"is made active":                        {inactive, active, false, true},
-		"comes for the first time":              {wire.Look{}, running, false, true},
-		"was away by the calendar":              {look("", "", held(-9, -1, course.StandingActive, course.Running)), running, false, true},
-		"gets an enrolment that begins later":   {wire.Look{}, look("", "", held(3, 9, course.StandingPending, course.Running)), false, false},
-		"has one that began unnoticed":          {look("", "", held(0, 9, course.StandingPending, course.Running)), running, false, true},
-		"had one that began, and was a member":  {look(org.RoleMember, org.MemberActive, held(0, 9, course.StandingPending, course.Running)), active, false, false},
-		"is extended on the last day":           {look("", "", held(-9, 0, course.StandingGracePeriod, course.Running)), running, false, false},
-		"is extended as the last day ends":      {look("", "", held(-9, 0, course.StandingGracePeriod, course.Running)), running, true, true},
-		"was suspended":                         {look("", "", held(-9, 9, course.StandingSuspended, course.Suspended)), running, false, true},
-		"becomes staff":                         {running, look(org.RoleTeacher, org.MemberActive, running.Held...), false, false},
-		"was staff, and is enrolled":            {look(org.RoleTeacher, org.MemberActive, running.Held...), running, false, true},
-		"staff whose enrolment begins unseen":   {look(org.RoleTeacher, org.MemberActive, held(0, 9, course.StandingPending, course.Running)), look(org.RoleTeacher, org.MemberActive, held(0, 9, course.StandingActive, course.Running)), false, false},
-		"inactive staff who is enrolled is not": {look(org.RoleTeacher, org.MemberInactive, running.Held...), look(org.RoleTeacher, org.MemberInactive, running.Held...), false, false},
+		"comes for the first time":              {wire.Snapshot{}, running, false, true},
+		"was away by the calendar":              {snapshot("", "", held(-9, -1, course.EnrollmentActive, course.Running)), running, false, true},
+		"gets an enrollment that begins later":  {wire.Snapshot{}, snapshot("", "", held(3, 9, course.EnrollmentPending, course.Running)), false, false},
+		"has one that began unnoticed":          {snapshot("", "", held(0, 9, course.EnrollmentPending, course.Running)), running, false, true},
+		"had one that began, and was a member":  {snapshot(org.RoleMember, org.MemberActive, held(0, 9, course.EnrollmentPending, course.Running)), active, false, false},
+		"is extended on the last day":           {snapshot("", "", held(-9, 0, course.EnrollmentGracePeriod, course.Running)), running, false, false},
+		"is extended as the last day ends":      {snapshot("", "", held(-9, 0, course.EnrollmentGracePeriod, course.Running)), running, true, true},
+		"was suspended":                         {snapshot("", "", held(-9, 9, course.EnrollmentSuspended, course.Suspended)), running, false, true},
+		"becomes staff":                         {running, snapshot(org.RoleTeacher, org.MemberActive, running.Enrollments...), false, false},
+		"was staff, and is enrolled":            {snapshot(org.RoleTeacher, org.MemberActive, running.Enrollments...), running, false, true},
+		"staff whose enrollment begins unseen":  {snapshot(org.RoleTeacher, org.MemberActive, held(0, 9, course.EnrollmentPending, course.Running)), snapshot(org.RoleTeacher, org.MemberActive, held(0, 9, course.EnrollmentActive, course.Running)), false, false},
+		"inactive staff who is enrolled is not": {snapshot(org.RoleTeacher, org.MemberInactive, running.Enrollments...), snapshot(org.RoleTeacher, org.MemberInactive, running.Enrollments...), false, false},
 	} {
 		soon := day
 		if c.late {

@@ -6,39 +6,39 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-// EnrolmentEvent is the data of the enrollment events; each carries one of the optional
+// EnrollmentEvent is the data of the enrollment events; each carries one of the optional
 // fields at most.
-type EnrolmentEvent struct {
-	Student        Person          `json:"student"`
-	Enrollment     EventEnrolment  `json:"enrollment"`
-	Previous       *Previous       `json:"previous,omitempty"`        // enrollment.updated
-	PreviousStatus course.Standing `json:"previous_status,omitempty"` // enrollment.ended
-	DaysLeft       int             `json:"days_left,omitempty"`       // enrollment.expiring: 1 to 7
+type EnrollmentEvent struct {
+	Student        Person                  `json:"student"`
+	Enrollment     EventEnrollment         `json:"enrollment"`
+	Previous       *Previous               `json:"previous,omitempty"`        // enrollment.updated
+	PreviousStatus course.EnrollmentStatus `json:"previous_status,omitempty"` // enrollment.ended
+	DaysLeft       int                     `json:"days_left,omitempty"`       // enrollment.expiring: 1 to 7
 }
 
-// EventEnrolment is the enrolment of an event.
-type EventEnrolment struct {
-	Place
+// EventEnrollment is the enrollment of an event.
+type EventEnrollment struct {
+	EnrollmentState
 	CourseType string `json:"course_type"`
 }
 
 // Previous holds the old values of the fields that changed, and no others.
 type Previous struct {
-	Status         *course.Standing `json:"status,omitempty"`
-	StartDate      *clock.Date      `json:"start_date,omitempty"`
-	EndDate        *clock.Date      `json:"end_date,omitempty"`
-	GracePeriodEnd *clock.Date      `json:"grace_period_end,omitempty"`
-	HasAccess      *bool            `json:"has_access,omitempty"`
+	Status         *course.EnrollmentStatus `json:"status,omitempty"`
+	StartDate      *clock.Date              `json:"start_date,omitempty"`
+	EndDate        *clock.Date              `json:"end_date,omitempty"`
+	GracePeriodEnd *clock.Date              `json:"grace_period_end,omitempty"`
+	HasAccess      *bool                    `json:"has_access,omitempty"`
 }
 
-// newEnrolmentEvent shows an enrolment and its student.
-func newEnrolmentEvent(a student.Account, e course.Enrolment, today clock.Date) EnrolmentEvent {
-	return EnrolmentEvent{Student: NewPerson(a),
-		Enrollment: EventEnrolment{Place: newPlace(e, today), CourseType: e.Course.Type}}
+// newEnrollmentEvent shows an enrollment and its student.
+func newEnrollmentEvent(a student.Account, e course.Enrollment, today clock.Date) EnrollmentEvent {
+	return EnrollmentEvent{Student: NewPerson(a),
+		Enrollment: EventEnrollment{EnrollmentState: newEnrollmentState(e, today), CourseType: e.Course.Type}}
 }
 
-// NewPrevious compares two looks of one enrolment.
-func NewPrevious(before, after Place) *Previous {
+// NewPrevious compares two looks of one enrollment.
+func NewPrevious(before, after EnrollmentState) *Previous {
 	return &Previous{
 		Status:         changed(before.Status, after.Status),
 		StartDate:      changed(before.StartDate, after.StartDate),

@@ -28,14 +28,14 @@ func events() map[webhook.Type]any {
 		return clock.Stamp(time.Date(day.Year, day.Month, day.Day, hour, 30, 0, 0, time.UTC), time.UTC)
 	}
 	asha := wire.Person{UserID: 4711, Email: "asha@north-institute.org", FirstName: "Asha <3", LastName: "2026-11-20T10:00:00+00:00"}
-	place := wire.Place{EnrollmentID: 12, CourseID: 3, CourseName: "IELTS Academic", Status: "active", HasAccess: true, StartDate: clock.Date{Year: 2026, Month: 8, Day: 20},
+	place := wire.EnrollmentState{EnrollmentID: 12, CourseID: 3, CourseName: "IELTS Academic", Status: "active", HasAccess: true, StartDate: clock.Date{Year: 2026, Month: 8, Day: 20},
 		EndDate: clock.Date{Year: 2026, Month: 11, Day: 27}, GracePeriodEnd: clock.Date{Year: 2026, Month: 12, Day: 4}}
 	fresh := place // begins today
 	fresh.StartDate, fresh.EndDate, fresh.GracePeriodEnd = day, clock.Date{Year: 2027, Month: 2, Day: 20}, clock.Date{Year: 2027, Month: 2, Day: 27}
 	over := place // its days of grace ended the day before
 	over.Status, over.HasAccess, over.EndDate, over.GracePeriodEnd = "expired", false, clock.Date{Year: 2026, Month: 11, Day: 12}, day.AddDays(-1)
-	in := func(p wire.Place) []wire.Enrolment {
-		return []wire.Enrolment{{CourseType: "ielts", CourseTypeDisplay: "IELTS Academic", IsDefaultCourse: true, Place: p}}
+	in := func(p wire.EnrollmentState) []wire.Enrollment {
+		return []wire.Enrollment{{CourseType: "ielts", CourseTypeDisplay: "IELTS Academic", IsDefaultCourse: true, EnrollmentState: p}}
 	}
 	student := wire.RosterStudent{Student: wire.Student{Person: asha, HasSetPassword: true, LastLogin: at(18)}, JoinedAt: at(8),
 		Membership:  &wire.Membership{Role: "member", Status: "active"},
@@ -43,8 +43,8 @@ func events() map[webhook.Type]any {
 	left := student
 	left.JoinedAt = clock.Stamp(time.Date(2026, 8, 20, 8, 30, 0, 0, time.UTC), time.UTC)
 	left.Membership, left.Enrollments = &wire.Membership{Role: "member", Status: "inactive"}, in(over)
-	enrolment := func(change func(*wire.EnrolmentEvent)) wire.EnrolmentEvent {
-		e := wire.EnrolmentEvent{Student: asha, Enrollment: wire.EventEnrolment{Place: place, CourseType: "ielts"}}
+	enrollment := func(change func(*wire.EnrollmentEvent)) wire.EnrollmentEvent {
+		e := wire.EnrollmentEvent{Student: asha, Enrollment: wire.EventEnrollment{EnrollmentState: place, CourseType: "ielts"}}
 		change(&e)
 		return e
 	}
@@ -60,12 +60,14 @@ func events() map[webhook.Type]any {
 			Attempt: "assigned", StartedAt: at(9), CompletedAt: at(12), ReleasedAt: at(19), Score: band, MaxScore: decimal.Whole(9), Percentage: decimal.Percent(band, decimal.Whole(9)), ScoreLabel: "7.5",
 			Sections:  json.RawMessage(`{"listening":8,"reading":7.5,"writing":7,"speaking":7.5}`),
 			ResultURL: "https://registrar.example/results/test:88"},
-		webhook.StudentJoined:      student,
-		webhook.StudentLeft:        left,
-		webhook.EnrollmentCreated:  enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Place = fresh }),
-		webhook.EnrollmentUpdated:  enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Place, e.Previous = fresh, wire.NewPrevious(over, fresh) }),
-		webhook.EnrollmentExpiring: enrolment(func(e *wire.EnrolmentEvent) { e.DaysLeft = 7 }),
-		webhook.EnrollmentEnded:    enrolment(func(e *wire.EnrolmentEvent) { e.Enrollment.Place, e.PreviousStatus = over, "grace_period" }),
+		webhook.StudentJoined:     student,
+		webhook.StudentLeft:       left,
+		webhook.EnrollmentCreated: enrollment(func(e *wire.EnrollmentEvent) { e.Enrollment.EnrollmentState = fresh }),
+		webhook.EnrollmentUpdated: enrollment(func(e *wire.EnrollmentEvent) {
+			e.Enrollment.EnrollmentState, e.Previous = fresh, wire.NewPrevious(over, fresh)
+		}),
+		webhook.EnrollmentExpiring: enrollment(func(e *wire.EnrollmentEvent) { e.DaysLeft = 7 }),
+		webhook.EnrollmentEnded:    enrollment(func(e *wire.EnrollmentEvent) { e.Enrollment.EnrollmentState, e.PreviousStatus = over, "grace_period" }),
 		webhook.AssignmentCreated:  assignment,
 		webhook.AssignmentOverdue:  overdue,
 		webhook.Ping:               ping,

@@ -9,11 +9,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// PlanBlock is the contract's target score plan block of a lookup's enrolment.
+// PlanBlock is the contract's target score plan block of a lookup's enrollment.
 type PlanBlock struct {
 	CourseType        string          `json:"course_type"`
 	CourseID          id.Course       `json:"course_id"`
-	EnrollmentID      id.Enrolment    `json:"enrollment_id"`
+	EnrollmentID      id.Enrollment   `json:"enrollment_id"`
 	TargetScore       *decimal.Number `json:"target_score"`
 	ExamDate          clock.Date      `json:"exam_date"` // null when not set
 	SafeExamBrowser   bool            `json:"safe_exam_browser"`

@@ -1,5 +1,5 @@
 // Package wire holds the contract's shapes that responses and webhook events share, so
-// that a student or an enrolment looks the same wherever it is shown.
+// that a student or an enrollment looks the same wherever it is shown.
 package wire
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Person is the `student` of enrolment events, assignments and results.
+// Person is the `student` of enrollment events, assignments and results.
 type Person struct {
 	UserID    id.User       `json:"user_id"`
 	Email     student.Email `json:"email"`
@@ -33,7 +33,7 @@ type RosterStudent struct {
 	Student
 	JoinedAt    *clock.Timestamp `json:"joined_at"`  // null for who is enrolled and no member
 	Membership  *Membership      `json:"membership"` // likewise
-	Enrollments []Enrolment      `json:"enrollments"`
+	Enrollments []Enrollment     `json:"enrollments"`
 }
 
 // Membership is the contract's `membership` where it has no created and reactivated.
@@ -42,24 +42,24 @@ type Membership struct {
 	Status org.MemberStatus `json:"status"`
 }
 
-// Enrolment is the contract's enrolment entry.
-type Enrolment struct {
+// Enrollment is the contract's enrollment entry.
+type Enrollment struct {
 	CourseType        string `json:"course_type"`
 	CourseTypeDisplay string `json:"course_type_display"`
 	IsDefaultCourse   bool   `json:"is_default_course"`
-	Place
+	EnrollmentState
 }
 
-// Place is what enrolment entries and enrolment events have in common.
-type Place struct {
-	EnrollmentID   id.Enrolment    `json:"enrollment_id"`
-	CourseID       id.Course       `json:"course_id"`
-	CourseName     string          `json:"course_name"`
-	Status         course.Standing `json:"status"`
-	StartDate      clock.Date      `json:"start_date"`
-	EndDate        clock.Date      `json:"end_date"`
-	GracePeriodEnd clock.Date      `json:"grace_period_end"`
-	HasAccess      bool            `json:"has_access"`
+// EnrollmentState is what enrollment entries and enrollment events have in common.
+type EnrollmentState struct {
+	EnrollmentID   id.Enrollment           `json:"enrollment_id"`
+	CourseID       id.Course               `json:"course_id"`
+	CourseName     string                  `json:"course_name"`
+	Status         course.EnrollmentStatus `json:"status"`
+	StartDate      clock.Date              `json:"start_date"`
+	EndDate        clock.Date              `json:"end_date"`
+	GracePeriodEnd clock.Date              `json:"grace_period_end"`
+	HasAccess      bool                    `json:"has_access"`
 }
 
 // NewPerson shows an account.
@@ -73,25 +73,25 @@ func NewStudent(a student.Account, loc *time.Location) Student {
 }
 
 // NewRosterStudent shows an account with its membership, which may be the zero Member,
-// and its enrolments in one organization.
-func NewRosterStudent(a student.Account, m org.Member, held []course.Enrolment, today clock.Date, loc *time.Location) RosterStudent {
-	s := RosterStudent{Student: NewStudent(a, loc), JoinedAt: clock.Stamp(m.JoinedAt, loc), Enrollments: make([]Enrolment, len(held))}
+// and its enrollments in one organization.
+func NewRosterStudent(a student.Account, m org.Member, held []course.Enrollment, today clock.Date, loc *time.Location) RosterStudent {
+	s := RosterStudent{Student: NewStudent(a, loc), JoinedAt: clock.Stamp(m.JoinedAt, loc), Enrollments: make([]Enrollment, len(held))}
 	if m.Role != "" {
 		s.Membership = &Membership{m.Role, m.Status}
 	}
 	for i, e := range held {
-		s.Enrollments[i] = NewEnrolment(e, today)
+		s.Enrollments[i] = NewEnrollment(e, today)
 	}
 	return s
 }
 
-// NewEnrolment shows an enrolment as it stands on the day today.
-func NewEnrolment(e course.Enrolment, today clock.Date) Enrolment {
-	return Enrolment{CourseType: e.Course.Type, CourseTypeDisplay: e.Course.TypeDisplay, IsDefaultCourse: e.Course.IsDefault,
-		Place: newPlace(e, today)}
+// NewEnrollment shows an enrollment as it stands on the day today.
+func NewEnrollment(e course.Enrollment, today clock.Date) Enrollment {
+	return Enrollment{CourseType: e.Course.Type, CourseTypeDisplay: e.Course.TypeDisplay, IsDefaultCourse: e.Course.IsDefault,
+		EnrollmentState: newEnrollmentState(e, today)}
 }
 
-func newPlace(e course.Enrolment, today clock.Date) Place {
-	return Place{EnrollmentID: e.ID, CourseID: e.Course.ID, CourseName: e.Course.Name, Status: e.Standing(today),
+func newEnrollmentState(e course.Enrollment, today clock.Date) EnrollmentState {
+	return EnrollmentState{EnrollmentID: e.ID, CourseID: e.Course.ID, CourseName: e.Course.Name, Status: e.Status(today),
 		StartDate: e.StartDate, EndDate: e.EndDate, GracePeriodEnd: e.GracePeriodEnd, HasAccess: e.HasAccess(today)}
 }

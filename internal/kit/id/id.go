@@ -1,5 +1,5 @@
 // Package id gives every identifier a type of its own, so that a course can never
-// be passed where an enrolment is meant.
+// be passed where an enrollment is meant.
 package id
 
 import (
@@ -18,7 +18,7 @@ type (
 	APIKey       int64 // api_keys.id
 	User         int64 // accounts.id; the contract's user_id
 	Course       int64 // courses.id
-	Enrolment    int64 // enrolments.id; the contract's enrollment_id
+	Enrollment   int64 // enrollments.id; the contract's enrollment_id
 	Endpoint     int64 // webhook_endpoints.id: one receiver URL
 	Recovery     int64 // webhook_recoveries.id
 	Email        int64 // emails.id

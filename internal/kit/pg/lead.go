@@ -13,9 +13,9 @@ import (
 // returns early it is started again after a pause. Another process takes over within
 // about a second of the holder's end, and within leaderSilence where the holder's machine
 // is lost or stands still.
-func Lead(ctx context.Context, db *DB, name string, duty func(context.Context)) {
+func Lead(ctx context.Context, db *DB, name string, run func(context.Context)) {
 	for ctx.Err() == nil {
-		if err := leadOnce(ctx, db, name, duty); err != nil && ctx.Err() == nil {
+		if err := leadOnce(ctx, db, name, run); err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "leadership lost", "duty", name, "error", err)
 		}
 		select {
@@ -29,7 +29,7 @@ func Lead(ctx context.Context, db *DB, name string, duty func(context.Context)) 
 // that says nothing. It says something once a second.
 const leaderSilence = "10s"
 
-func leadOnce(ctx context.Context, db *DB, name string, duty func(context.Context)) error {
+func leadOnce(ctx context.Context, db *DB, name string, run func(context.Context)) error {
 	cfg := db.Config().ConnConfig
 	cfg.RuntimeParams["idle_session_timeout"] = leaderSilence
 	conn, err := pgx.ConnectConfig(ctx, cfg)
@@ -48,7 +48,7 @@ func leadOnce(ctx context.Context, db *DB, name string, duty func(context.Contex
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		duty(ctx)
+		run(ctx)
 	}()
 	err = holdUntil(ctx, conn, done)
 	cancel()

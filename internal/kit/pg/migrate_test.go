@@ -109,7 +109,7 @@ func TestMigrationsThatWereBrokenOffAreDoneAgain(t *testing.T) {
 	}
 	var valid bool
 	err := db.QueryRow(t.Context(), `SELECT bool_and(indisvalid) FROM pg_index
-		WHERE indexrelid IN ('plans_organization'::regclass, 'members_staff'::regclass, 'enrolments_access'::regclass)`).Scan(&valid)
+		WHERE indexrelid IN ('plans_organization'::regclass, 'members_staff'::regclass, 'enrollments_access'::regclass)`).Scan(&valid)
 	if err != nil || !valid {
 		t.Errorf("valid %v, %v", valid, err)
 	}

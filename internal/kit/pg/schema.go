@@ -48,12 +48,12 @@ const openPause = time.Second
 // schema is behind: the two may be on their way when programs start.
 func OpenCurrent(ctx context.Context, url string, wait time.Duration) (*DB, error) {
 	until := time.Now().Add(wait)
-	for told := false; ; told = true {
+	for notified := false; ; notified = true {
 		db, err := openOnce(ctx, url)
 		if err == nil || !mayPass(ctx, err) || time.Until(until) < openPause {
 			return db, err
 		}
-		if !told {
+		if !notified {
 			slog.InfoContext(ctx, "waiting for PostgreSQL and its schema", "at_most", wait.String(), "error", err)
 		}
 		select {

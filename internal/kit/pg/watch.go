@@ -28,11 +28,11 @@ func NewWatch(db *DB, channel string) *Watch {
 
 // Run listens until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	Listen(ctx, w.db, w.hear, w.channel)
+	Listen(ctx, w.db, w.onNotification, w.channel)
 	return nil
 }
 
-func (w *Watch) hear(n Notification) {
+func (w *Watch) onNotification(n Notification) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for row, all := range w.waiting {
@@ -49,7 +49,7 @@ func (w *Watch) hear(n Notification) {
 
 // Until calls look, now and whenever the row may have changed, until it says that it has
 // seen enough. It gives up with ctx, and with context.DeadlineExceeded after the limit.
-func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, look func(context.Context) (enough bool, err error)) error {
+func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, snapshot func(context.Context) (enough bool, err error)) error {
 	woken := make(chan struct{}, 1)
 	w.join(row, woken)
 	defer w.leave(row, woken)
@@ -57,7 +57,7 @@ func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, look
 	defer over.Stop()
 	defer tick.Stop()
 	for {
-		if enough, err := look(ctx); enough || err != nil {
+		if enough, err := snapshot(ctx); enough || err != nil {
 			return err
 		}
 		select {

@@ -50,11 +50,11 @@ type Options struct {
 type Reconciler struct {
 	Options
 
-	Client client.Client // WebhookEndpoints and Namespaces from the cache, Secrets live
-	Live   client.Reader // past the cache
-	Keeper webhook.Keeper
-	Events events.EventRecorder
-	Clock  clock.Clock
+	Client   client.Client // WebhookEndpoints and Namespaces from the cache, Secrets live
+	Live     client.Reader // past the cache
+	Webhooks webhook.Service
+	Events   events.EventRecorder
+	Clock    clock.Clock
 
 	figures refreshes
 	away    workqueue.TypedRateLimiter[ctrl.Request] // pauses while PostgreSQL is away
@@ -74,7 +74,7 @@ type visit struct {
 	secret    string
 	secretRef *v1alpha1.SecretKeyRef
 	handled   v1alpha1.HandledTokens
-	happened  []happening
+	happened  []occurrence
 }
 
 // Reconcile implements reconcile.Reconciler.

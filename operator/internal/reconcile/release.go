@@ -30,7 +30,7 @@ func (r *Reconciler) release(ctx context.Context, object *v1alpha1.WebhookEndpoi
 			return r.stay(ctx, object, err)
 		}
 		logger(ctx).Error(err, "the resource goes though its URL could not be removed; it will be swept")
-		r.tell(object, happening{warning, "Abandoned", fmt.Sprintf(
+		r.emit(object, occurrence{warning, "Abandoned", fmt.Sprintf(
 			"PostgreSQL could not be asked for %s; the URL (id %d) is removed when it answers again.", r.Patience, object.Status.EndpointID)})
 	}
 	before := object.DeepCopy()
@@ -57,9 +57,9 @@ func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint,
 
 // remove deletes the endpoint that is managed so; none is what is wanted.
 func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
-	e, err := r.Keeper.FindManaged(ctx, managedBy)
+	e, err := r.Webhooks.FindManaged(ctx, managedBy)
 	if err == nil {
-		err = r.Keeper.Remove(ctx, e.Organization, e.ID, r.Clock())
+		err = r.Webhooks.Remove(ctx, e.Organization, e.ID, r.Clock())
 	}
 	if fault.KindOf(err) == fault.NotFound {
 		return nil
@@ -70,7 +70,7 @@ func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
 // Sweep removes the URLs whose resource is gone: deleted while PostgreSQL was away for
 // longer than a deletion waits, or without its finalizer.
 func (r *Reconciler) Sweep(ctx context.Context) error {
-	all, err := r.Keeper.ListManaged(ctx, r.managedPrefix())
+	all, err := r.Webhooks.ListManaged(ctx, r.managedPrefix())
 	if err != nil {
 		return err
 	}

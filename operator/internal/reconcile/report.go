@@ -25,7 +25,7 @@ func (r *Reconciler) report(ctx context.Context, v *visit, err error) (ctrl.Resu
 		}
 	}
 	for _, h := range v.happened {
-		r.tell(v.object, h)
+		r.emit(v.object, h)
 	}
 	if judged.retry != nil {
 		return r.again(v.object, judged.retry)
@@ -77,7 +77,7 @@ func (r *Reconciler) write(ctx context.Context, v *visit, refused *refusal) erro
 	}
 	r.figures.wrote(live.UID, now)
 	if h, ok := transition(before.Status, live.Status); ok {
-		r.tell(&live, h)
+		r.emit(&live, h)
 	}
 	return nil
 }
@@ -92,8 +92,8 @@ func (r *Reconciler) worthWriting(object *v1alpha1.WebhookEndpoint, after v1alph
 	return !equality.Semantic.DeepEqual(before, after) && r.figures.due(object.UID, now, r.Resync)
 }
 
-// tell makes an Event of the resource.
-func (r *Reconciler) tell(object *v1alpha1.WebhookEndpoint, h happening) {
+// emit makes an Event of the resource.
+func (r *Reconciler) emit(object *v1alpha1.WebhookEndpoint, h occurrence) {
 	r.Events.Eventf(object, nil, h.kind, h.reason, "Reconcile", "%s", h.note)
 }
 

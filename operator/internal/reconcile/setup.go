@@ -140,12 +140,12 @@ func (l *listener) Start(ctx context.Context) error {
 		defer close(swept)
 		l.sweep(ctx)
 	}()
-	pg.Listen(ctx, l.reconciler.Keeper.DB, func(n pg.Notification) { l.hear(ctx, n) }, webhook.EndpointChannel, org.Channel)
+	pg.Listen(ctx, l.reconciler.Webhooks.DB, func(n pg.Notification) { l.onNotification(ctx, n) }, webhook.EndpointChannel, org.Channel)
 	<-swept
 	return nil
 }
 
-func (l *listener) hear(ctx context.Context, n pg.Notification) {
+func (l *listener) onNotification(ctx context.Context, n pg.Notification) {
 	var w wake
 	switch {
 	case n.Reset:

@@ -16,11 +16,11 @@ const (
 	warning = corev1.EventTypeWarning
 )
 
-// happening is an Event to tell.
-type happening struct{ kind, reason, note string }
+// occurrence is an Event to tell.
+type occurrence struct{ kind, reason, note string }
 
 func (v *visit) note(kind, reason, note string) {
-	v.happened = append(v.happened, happening{kind, reason, note})
+	v.happened = append(v.happened, occurrence{kind, reason, note})
 }
 
 // status is what the visit makes of the status that was there. It depends on nothing
@@ -116,24 +116,24 @@ func quiet(s v1alpha1.WebhookEndpointStatus) v1alpha1.WebhookEndpointStatus {
 }
 
 // transition is the Event that a change of the Ready condition deserves, if any.
-func transition(before, after v1alpha1.WebhookEndpointStatus) (happening, bool) {
+func transition(before, after v1alpha1.WebhookEndpointStatus) (occurrence, bool) {
 	old := reasonOf(before)
 	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason == old {
-		return happening{}, false
+		return occurrence{}, false
 	}
 	if ready.Status != metav1.ConditionTrue {
-		return happening{warning, ready.Reason, ready.Message}, true
+		return occurrence{warning, ready.Reason, ready.Message}, true
 	}
 	switch {
 	case ready.Reason == v1alpha1.ReasonSuspended:
-		return happening{normal, "Suspended", ready.Message}, true
+		return occurrence{normal, "Suspended", ready.Message}, true
 	case old == v1alpha1.ReasonSwitchedOff:
-		return happening{normal, "TurnedOn", "The URL was turned on. Deliveries that were skipped can be recovered."}, true
+		return occurrence{normal, "TurnedOn", "The URL was turned on. Deliveries that were skipped can be recovered."}, true
 	case old == v1alpha1.ReasonSuspended:
-		return happening{normal, "Resumed", "Deliveries go on. Those that were skipped can be recovered."}, true
+		return occurrence{normal, "Resumed", "Deliveries go on. Those that were skipped can be recovered."}, true
 	}
-	return happening{normal, "Registered", ready.Message}, true
+	return occurrence{normal, "Registered", ready.Message}, true
 }
 
 // reasonOf is the reason of the Ready condition; "" when there is none.

@@ -26,7 +26,7 @@ const (
 
 // find reads the endpoint that an earlier visit has registered.
 func (v *visit) find(ctx context.Context) error {
-	e, err := v.Keeper.FindManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
+	e, err := v.Webhooks.FindManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
 	case err != nil:
@@ -70,7 +70,7 @@ func (v *visit) namespaceOrganization(ctx context.Context) (string, error) {
 
 // belong finds the organization. One that is created later is announced by PostgreSQL.
 func (v *visit) belong(ctx context.Context) error {
-	o, err := org.Find(ctx, v.Keeper.DB, v.object.Spec.Organization)
+	o, err := org.Find(ctx, v.Webhooks.DB, v.object.Spec.Organization)
 	if fault.KindOf(err) == fault.NotFound {
 		return waitFor(v1alpha1.ReasonOrganizationNotFound, "There is no organization %q yet; the URL is registered once it is created.", v.object.Spec.Organization)
 	}
@@ -85,7 +85,7 @@ func (v *visit) register(ctx context.Context) error {
 		return err
 	}
 	if v.endpoint != nil && v.endpoint.Organization != v.org { // the resource was made anew, for another one
-		if err := v.Keeper.Remove(ctx, v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
+		if err := v.Webhooks.Remove(ctx, v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
 			return err
 		}
 		v.endpoint = nil
@@ -96,7 +96,7 @@ func (v *visit) register(ctx context.Context) error {
 	if v.endpoint.URL == *want.URL && v.endpoint.TimeZone == *want.TimeZone && slices.Equal(v.endpoint.Events, *want.Events) {
 		return nil
 	}
-	e, err := v.Keeper.Change(ctx, v.org, v.endpoint.ID, want, v.Clock())
+	e, err := v.Webhooks.Change(ctx, v.org, v.endpoint.ID, want, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (v *visit) register(ctx context.Context) error {
 
 func (v *visit) settings() (webhook.Settings, error) {
 	spec := v.object.Spec
-	url, err := v.Keeper.Policy.CheckURL("url", spec.URL)
+	url, err := v.Webhooks.Policy.CheckURL("url", spec.URL)
 	if err != nil {
 		return webhook.Settings{}, err
 	}
@@ -124,7 +124,7 @@ func (v *visit) settings() (webhook.Settings, error) {
 
 func (v *visit) add(ctx context.Context, s webhook.Settings) error {
 	s.Secret, s.ManagedBy = v.secret, v.managedBy(client.ObjectKeyFromObject(v.object))
-	e, _, err := v.Keeper.Add(ctx, v.org, s, v.Clock())
+	e, _, err := v.Webhooks.Add(ctx, v.org, s, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,11 @@ func (v *visit) add(ctx context.Context, s webhook.Settings) error {
 
 // sign puts the Secret's signing secret in force.
 func (v *visit) sign(ctx context.Context) error {
-	signs, err := v.Keeper.Signs(ctx, v.org, v.endpoint.ID, v.secret)
+	signs, err := v.Webhooks.Signs(ctx, v.org, v.endpoint.ID, v.secret)
 	if err != nil || signs {
 		return err
 	}
-	e, _, err := v.Keeper.Rotate(ctx, v.org, v.endpoint.ID, v.secret, v.Clock())
+	e, _, err := v.Webhooks.Rotate(ctx, v.org, v.endpoint.ID, v.secret, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (v *visit) turn(ctx context.Context) error {
 	if v.endpoint.SwitchedOn || !asked && !offByOperator(v.endpoint) {
 		return nil
 	}
-	e, err := v.Keeper.TurnOn(ctx, v.org, v.endpoint.ID, v.Clock())
+	e, err := v.Webhooks.TurnOn(ctx, v.org, v.endpoint.ID, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (v *visit) switchOff(ctx context.Context, reason string) error {
 	if v.endpoint == nil || !v.endpoint.SwitchedOn && v.endpoint.SwitchedOffReason == reason {
 		return nil
 	}
-	e, err := v.Keeper.SwitchOff(ctx, v.endpoint.Organization, v.endpoint.ID, reason, v.Clock())
+	e, err := v.Webhooks.SwitchOff(ctx, v.endpoint.Organization, v.endpoint.ID, reason, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (v *visit) switchOff(ctx context.Context, reason string) error {
 // test sends a ping when it is asked to.
 func (v *visit) test(ctx context.Context) error {
 	if asks(v.object, v1alpha1.AnnotationSendTest, v.handled.SendTest) {
-		delivery, err := v.Keeper.SendTest(ctx, v.org, v.endpoint.ID, v.Clock())
+		delivery, err := v.Webhooks.SendTest(ctx, v.org, v.endpoint.ID, v.Clock())
 		if err != nil {
 			return err
 		}
@@ -196,7 +196,7 @@ func (v *visit) test(ctx context.Context) error {
 
 // measure counts what waits for the URL.
 func (v *visit) measure(ctx context.Context) error {
-	backlogs, err := v.Keeper.Backlogs(ctx, v.endpoint.ID)
+	backlogs, err := v.Webhooks.Backlogs(ctx, v.endpoint.ID)
 	v.backlog = backlogs[v.endpoint.ID]
 	return err
 }

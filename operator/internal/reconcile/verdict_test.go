@@ -83,8 +83,8 @@ func TestTransitionsThatAreTold(t *testing.T) {
 		"refused":      {none, of(nil, limit), warning, "URLLimitReached"},
 		"recovered":    {of(nil, limit), of(on, nil), normal, "Registered"},
 	} {
-		h, told := transition(c.from, c.to)
-		if told != (c.reason != "") || h.kind != c.kind || h.reason != c.reason {
+		h, notified := transition(c.from, c.to)
+		if notified != (c.reason != "") || h.kind != c.kind || h.reason != c.reason {
 			t.Errorf("%s: %+v, want %s %s", name, h, c.kind, c.reason)
 		}
 	}

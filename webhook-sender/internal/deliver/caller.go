@@ -32,8 +32,8 @@ const (
 	userAgent    = "Registrar-Webhooks/1.0"
 )
 
-// Caller is the only outbound HTTP client.
-type Caller struct {
+// Dispatcher is the only outbound HTTP client.
+type Dispatcher struct {
 	client  *http.Client
 	clock   clock.Clock
 	proxied bool
@@ -41,7 +41,7 @@ type Caller struct {
 
 // NewCaller makes the client. caFile names a PEM file with roots to trust beside the
 // system's; "" for none.
-func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Caller, error) {
+func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Dispatcher, error) {
 	roots, err := trusted(caFile)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Caller, 
 	transport.IdleConnTimeout = 90 * time.Second
 	transport.DisableCompression = true
 	transport.MaxResponseHeaderBytes = 32 << 10
-	return &Caller{clock: now, proxied: policy.Proxied(), client: &http.Client{Transport: transport,
+	return &Dispatcher{clock: now, proxied: policy.Proxied(), client: &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
 
@@ -86,7 +86,7 @@ type message struct {
 }
 
 // call makes one attempt. It always has an outcome: whatever goes wrong is a cause.
-func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
+func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	started := c.clock()
 	began := time.Now()
 	o := webhook.Outcome{Delivery: m.due.Delivery, Number: m.due.Number, Tries: m.due.Tries,
@@ -125,7 +125,7 @@ func (c *Caller) call(ctx context.Context, m message) webhook.Outcome {
 
 // failed notes what kept an attempt from its end. A receiver that declined has said so with
 // its status, however its answer ends (contract, Delivery and retries).
-func (c *Caller) failed(ctx context.Context, err error, trace *trace, o *webhook.Outcome) {
+func (c *Dispatcher) failed(ctx context.Context, err error, trace *trace, o *webhook.Outcome) {
 	cause := causeOf(ctx, err, trace, o.Status)
 	if o.Verdict != webhook.Declined {
 		o.Verdict, o.Cause = webhook.Retry, cause
@@ -137,7 +137,7 @@ func (c *Caller) failed(ctx context.Context, err error, trace *trace, o *webhook
 	slog.DebugContext(ctx, "attempt failed", "delivery", o.Delivery.String(), "cause", cause, "error", withoutURL(err))
 }
 
-func (c *Caller) post(ctx context.Context, m message, o *webhook.Outcome) error {
+func (c *Dispatcher) post(ctx context.Context, m message, o *webhook.Outcome) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
 	if err != nil {
 		return err
@@ -167,4 +167,4 @@ func (c *Caller) post(ctx context.Context, m message, o *webhook.Outcome) error 
 }
 
 // Close lets go of idle connections.
-func (c *Caller) Close() { c.client.CloseIdleConnections() }
+func (c *Dispatcher) Close() { c.client.CloseIdleConnections() }

@@ -77,7 +77,7 @@ func TestDetailsTellOfNoAddress(t *testing.T) {
 func TestABodyThatEndsAfterTheDeadlineIsATimeout(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	c := &Caller{clock: clock.System, client: &http.Client{Transport: lateEnd{ctx}}}
+	c := &Dispatcher{clock: clock.System, client: &http.Client{Transport: lateEnd{ctx}}}
 	var o webhook.Outcome
 	err := c.post(ctx, message{url: "https://hooks.example.com/"}, &o)
 	if !errors.Is(err, context.DeadlineExceeded) {

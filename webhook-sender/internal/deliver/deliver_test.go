@@ -41,17 +41,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // house is a sender over a database of its own, with one organization.
 type house struct {
-	db      *pg.DB
-	keeper  webhook.Keeper
-	handler *deliver.Handler
-	org     id.Organization
+	db       *pg.DB
+	webhooks webhook.Service
+	handler  *deliver.Handler
+	org      id.Organization
 }
 
 func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	t.Helper()
 	box := sealtest.New(t)
 	h := &house{db: pgtest.New(t)}
-	h.keeper = webhook.Keeper{DB: h.db, Box: box, Policy: loopback}
+	h.webhooks = webhook.Service{DB: h.db, Box: box, Policy: loopback}
 	caller, err := deliver.NewCaller(policy, caFile, clock.System)
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ var loopback = egress.New(egress.Config{AllowHTTP: true,
 
 func (h *house) addURL(t *testing.T, url string) (webhook.Endpoint, string) {
 	t.Helper()
-	e, secret, err := h.keeper.Add(t.Context(), h.org, webhook.Settings{URL: &url}, time.Now())
+	e, secret, err := h.webhooks.Add(t.Context(), h.org, webhook.Settings{URL: &url}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 type Handler struct {
 	DB       *pg.DB
 	Box      *seal.Box
-	Caller   *Caller
+	Caller   *Dispatcher
 	Recorder *Recorder
 	Clock    clock.Clock
 	Metrics  *Metrics
@@ -104,7 +104,7 @@ func queuedSince(ctx context.Context, otherwise time.Time) time.Time {
 }
 
 func (h *Handler) secretOf(ctx context.Context, target dispatch.Target) (string, error) {
-	secret, err := h.Box.Open(ctx, target.Secret, target.Place)
+	secret, err := h.Box.Open(ctx, target.Secret, target.SecretContext)
 	return string(secret), err
 }
 
@@ -158,7 +158,7 @@ func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispat
 			break
 		}
 		if now.Sub(read) > lookAgain {
-			if target, err = dispatch.Look(ctx, h.DB, lease.Endpoint); err != nil || !target.SwitchedOn {
+			if target, err = dispatch.ReadTarget(ctx, h.DB, lease.Endpoint); err != nil || !target.SwitchedOn {
 				return outcomes, err
 			}
 			if secret, err = h.secretOf(ctx, target); err != nil {

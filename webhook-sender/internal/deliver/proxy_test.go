@@ -41,7 +41,7 @@ func TestWhatAProxyDoesIsNotTakenForTheReceivers(t *testing.T) {
 			if a.peer != "" || address.MatchString(a.detail) {
 				t.Errorf("the attempt tells of the proxy's address: %+v", a)
 			}
-			e, err := h.keeper.Find(t.Context(), h.org, e.ID)
+			e, err := h.webhooks.Find(t.Context(), h.org, e.ID)
 			if err != nil || e.ConsecutiveFailures != c.failures {
 				t.Errorf("%d failures in a row, want %d; %v", e.ConsecutiveFailures, c.failures, err)
 			}

@@ -50,11 +50,11 @@ func work(db *pg.DB, done chan<- int64) queue.Handler {
 		if err != nil {
 			return err
 		}
-		owed, err := outbox.Hold(ctx, db, ref, time.Now().Add(time.Minute))
+		claimed, err := outbox.Hold(ctx, db, ref, time.Now().Add(time.Minute))
 		if err != nil {
 			return err
 		}
-		done <- owed.Subject
+		done <- claimed.Subject
 		return outbox.Done(ctx, db, ref)
 	}
 }

@@ -24,17 +24,17 @@ import (
 	"github.com/registrar-dev/registrar/worker/internal/relay"
 )
 
-// desk is a running webhook relay, and a sender that answers as the test says.
-type desk struct {
+// fixture is a running webhook relay, and a sender that answers as the test says.
+type fixture struct {
 	db  *pg.DB
 	rdb *redis.Client
 	org id.Organization
 }
 
-// newDesk starts a relay with short terms over one organization with one URL.
-func newDesk(t *testing.T, change func(*desk, *relay.Webhooks)) *desk {
+// newFixture starts a relay with short terms over one organization with one URL.
+func newFixture(t *testing.T, change func(*fixture, *relay.Webhooks)) *fixture {
 	t.Helper()
-	d := &desk{db: pgtest.New(t), rdb: queuetest.New(t)}
+	d := &fixture{db: pgtest.New(t), rdb: queuetest.New(t)}
 	err := d.db.QueryRow(t.Context(), `
 		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
@@ -44,8 +44,8 @@ func newDesk(t *testing.T, change func(*desk, *relay.Webhooks)) *desk {
 	}
 	box := sealtest.New(t)
 	url := "https://hooks.north-institute.org/"
-	keeper := webhook.Keeper{DB: d.db, Box: box, Policy: egress.New(egress.Config{})}
-	if _, _, err := keeper.Add(t.Context(), d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {
+	service := webhook.Service{DB: d.db, Box: box, Policy: egress.New(egress.Config{})}
+	if _, _, err := service.Add(t.Context(), d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r := &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
@@ -57,7 +57,7 @@ func newDesk(t *testing.T, change func(*desk, *relay.Webhooks)) *desk {
 	return d
 }
 
-func (d *desk) inBackground(t *testing.T, run func(context.Context)) {
+func (d *fixture) inBackground(t *testing.T, run func(context.Context)) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -66,7 +66,7 @@ func (d *desk) inBackground(t *testing.T, run func(context.Context)) {
 }
 
 // serve runs tasks with deliver until the test ends.
-func (d *desk) serve(t *testing.T, deliver func(context.Context, task.Deliver) error) {
+func (d *fixture) serve(t *testing.T, deliver func(context.Context, task.Deliver) error) {
 	t.Helper()
 	d.inBackground(t, func(ctx context.Context) {
 		err := queue.Serve(ctx, d.rdb, queue.Options{Queue: queue.Webhook, Concurrency: 8, Log: slog.New(slog.DiscardHandler),
@@ -84,7 +84,7 @@ func (d *desk) serve(t *testing.T, deliver func(context.Context, task.Deliver) e
 }
 
 // accept records every delivery of a lease as accepted, and sends their number to got.
-func (d *desk) accept(got chan<- int) func(context.Context, task.Deliver) error {
+func (d *fixture) accept(got chan<- int) func(context.Context, task.Deliver) error {
 	return func(ctx context.Context, lease task.Deliver) error {
 		_, dues, _, err := dispatch.Load(ctx, d.db, lease)
 		if err != nil {
@@ -103,7 +103,7 @@ func (d *desk) accept(got chan<- int) func(context.Context, task.Deliver) error 
 	}
 }
 
-func (d *desk) record(t *testing.T, n int) {
+func (d *fixture) record(t *testing.T, n int) {
 	t.Helper()
 	err := d.db.InTx(t.Context(), func(tx *pg.Tx) error {
 		for range n {
@@ -138,7 +138,7 @@ func await(t *testing.T, got <-chan int, n int) {
 
 func TestABacklogLargerThanTheAllowanceDrains(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	got := make(chan int, 1000)
 	d.serve(t, d.accept(got))
 	d.record(t, 700)
@@ -148,7 +148,7 @@ func TestABacklogLargerThanTheAllowanceDrains(t *testing.T) {
 func TestTasksThatRedisLosesAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	// No sender runs yet, so the tasks wait in Redis, where they are lost.
-	d := newDesk(t, func(_ *desk, r *relay.Webhooks) { r.Term = 300 * time.Millisecond })
+	d := newFixture(t, func(_ *fixture, r *relay.Webhooks) { r.Term = 300 * time.Millisecond })
 	d.record(t, 5)
 	waitLeased(t, d)
 	if err := d.rdb.FlushDB(t.Context()).Err(); err != nil {
@@ -188,7 +188,7 @@ func TestTasksThatRedisTookBeforeItFailedAreNotMadeTwice(t *testing.T) {
 	t.Parallel()
 	// A lease that is given up under a sender's attempt would be attempted twice.
 	answer := &deaf{lost: make(chan struct{})}
-	d := newDesk(t, func(d *desk, r *relay.Webhooks) {
+	d := newFixture(t, func(d *fixture, r *relay.Webhooks) {
 		rdb := redis.NewClient(d.rdb.Options())
 		t.Cleanup(func() { _ = rdb.Close() })
 		rdb.AddHook(answer)
@@ -220,7 +220,7 @@ func TestTasksThatRedisTookBeforeItFailedAreNotMadeTwice(t *testing.T) {
 
 func TestATaskThatStillWaitsKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, func(_ *desk, r *relay.Webhooks) { r.Term = 200 * time.Millisecond })
+	d := newFixture(t, func(_ *fixture, r *relay.Webhooks) { r.Term = 200 * time.Millisecond })
 	d.record(t, 1)
 	first := waitLeased(t, d)
 	deadline := time.Now().Add(time.Minute)
@@ -249,7 +249,7 @@ type leased struct {
 }
 
 // waitLeased polls until a delivery is leased and its task is in Redis.
-func waitLeased(t *testing.T, d *desk) leased {
+func waitLeased(t *testing.T, d *fixture) leased {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	client := queue.NewClient(d.rdb)
@@ -270,7 +270,7 @@ func waitLeased(t *testing.T, d *desk) leased {
 func TestARelayTellsWhenItLastPassed(t *testing.T) {
 	t.Parallel()
 	var r *relay.Webhooks
-	d := newDesk(t, func(_ *desk, w *relay.Webhooks) { r = w })
+	d := newFixture(t, func(_ *fixture, w *relay.Webhooks) { r = w })
 	if problems, err := testutil.CollectAndLint(r); err != nil || len(problems) != 0 {
 		t.Fatal(problems, err)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // AddIssues stores issues; first is the place of the first one.
-func AddIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, told []roster.Issue) error {
-	return copyIssues(ctx, q, run, first, told)
+func AddIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, found []roster.Issue) error {
+	return copyIssues(ctx, q, run, first, found)
 }
 
 // AddChanges stores changes of people.
@@ -49,7 +49,7 @@ func ChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action roste
 }
 
 // Issues reads up to limit issues after the given place; last is the place of the last.
-func Issues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (told []roster.Issue, last int64, err error) {
+func Issues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (found []roster.Issue, last int64, err error) {
 	return selectIssues(ctx, q, run, after, limit)
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-func copyIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, told []roster.Issue) error {
-	if len(told) == 0 {
+func copyIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, found []roster.Issue) error {
+	if len(found) == 0 {
 		return nil
 	}
 	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_issues"},
 		[]string{"run_id", "n", "file", "line", "person_external_id", "code", "severity", "message"},
-		pgx.CopyFromSlice(len(told), func(i int) ([]any, error) {
-			t := &told[i]
+		pgx.CopyFromSlice(len(found), func(i int) ([]any, error) {
+			t := &found[i]
 			return []any{int64(run), first + int64(i), t.File, t.Line, t.PersonExternalID, string(t.Code), string(t.Severity), t.Message}, nil
 		}))
 	return err
@@ -115,17 +115,17 @@ func selectNextClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun,
 	})
 }
 
-func selectIssues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (told []roster.Issue, last int64, err error) {
+func selectIssues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (found []roster.Issue, last int64, err error) {
 	rows, err := q.Query(ctx, `
 		SELECT n, file, line, person_external_id, code, severity, message
 		FROM roster_issues WHERE run_id = $1 AND n > $2 ORDER BY n LIMIT $3`, run, after, limit)
 	if err != nil {
 		return nil, 0, err
 	}
-	told, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i roster.Issue, err error) {
+	found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i roster.Issue, err error) {
 		return i, row.Scan(&last, &i.File, &i.Line, &i.PersonExternalID, &i.Code, &i.Severity, &i.Message)
 	})
-	return told, last, err
+	return found, last, err
 }
 
 func deleteAll(ctx context.Context, q pg.Querier, run id.RosterRun) error {

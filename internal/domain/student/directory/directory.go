@@ -32,52 +32,52 @@ const (
 	manners
 )
 
-// Place is where a page ended: the next one begins behind it. The zero Place is before all.
-type Place struct {
+// Position is where a page ended: the next one begins behind it. The zero Position is before all.
+type Position struct {
 	by   manner
 	last id.User
 }
 
 // String is the place in an address.
-func (p Place) String() string {
+func (p Position) String() string {
 	if p.last == 0 {
 		return ""
 	}
 	return strconv.Itoa(int(p.by)) + "-" + strconv.FormatInt(int64(p.last), 10)
 }
 
-// ParsePlace reads what String wrote; anything else is the zero Place.
-func ParsePlace(text string) Place {
+// ParsePosition reads what String wrote; anything else is the zero Position.
+func ParsePosition(text string) Position {
 	before, after, _ := strings.Cut(text, "-")
 	by, err := strconv.Atoi(before)
 	last, err2 := strconv.ParseInt(after, 10, 64)
 	if err != nil || err2 != nil || by < 0 || manner(by) >= manners || last < 1 {
-		return Place{}
+		return Position{}
 	}
-	return Place{manner(by), id.User(last)}
+	return Position{manner(by), id.User(last)}
 }
 
 // Search lists up to limit students of the organization of whom text is the beginning of
 // the name or the address, by name; the empty text lists everybody. next is where the next
-// page begins, the zero Place when there is none.
-func Search(ctx context.Context, q pg.Querier, org id.Organization, text string, after Place, limit int) (found []Person, next Place, err error) {
+// page begins, the zero Position when there is none.
+func Search(ctx context.Context, q pg.Querier, org id.Organization, text string, after Position, limit int) (found []Person, next Position, err error) {
 	last := manners
 	if strings.TrimSpace(text) == "" {
 		last = byName + 1 // everybody has a name
 	}
-	var places []Place
+	var places []Position
 	for by := after.by; by < last && len(found) <= limit; by++ {
 		more, err := selectSome(ctx, q, org, by, text, after.last, limit+1-len(found))
 		if err != nil {
-			return nil, Place{}, err
+			return nil, Position{}, err
 		}
 		for _, p := range more {
-			found, places = append(found, p), append(places, Place{by, p.ID})
+			found, places = append(found, p), append(places, Position{by, p.ID})
 		}
 		after.last = 0
 	}
 	if len(found) <= limit {
-		return found, Place{}, nil
+		return found, Position{}, nil
 	}
 	return found[:limit], places[limit-1], nil
 }

@@ -46,7 +46,7 @@ func add(t *testing.T, db *pg.DB, org id.Organization, role, first, last, email 
 func names(t *testing.T, db *pg.DB, org id.Organization, text string, limit int) []string {
 	t.Helper()
 	var all []string
-	at := directory.Place{}
+	at := directory.Position{}
 	for {
 		found, next, err := directory.Search(t.Context(), db, org, text, at, limit)
 		if err != nil {
@@ -55,10 +55,10 @@ func names(t *testing.T, db *pg.DB, org id.Organization, text string, limit int)
 		for _, p := range found {
 			all = append(all, p.FirstName)
 		}
-		if next == (directory.Place{}) {
+		if next == (directory.Position{}) {
 			return all
 		}
-		if at = directory.ParsePlace(next.String()); at != next {
+		if at = directory.ParsePosition(next.String()); at != next {
 			t.Fatalf("the place %v is read as %v", next, at)
 		}
 	}
@@ -114,7 +114,7 @@ func TestTheDirectoryFollows(t *testing.T) {
 	}
 	exec(t, db, `WITH c AS (INSERT INTO courses (organization_id, name, course_type, is_default, start_date, created_at, updated_at)
 			VALUES (1, 'IELTS', 'ielts', true, current_date, now(), now()) RETURNING id)
-		INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+		INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 		SELECT 1, a.id, c.id, current_date, current_date, current_date, now(), now() FROM accounts a, c`)
 	if got := names(t, db, north, "usha", 5); len(got) != 1 {
 		t.Errorf("who is enrolled is not found: %q", got)
@@ -136,7 +136,7 @@ func TestTheDirectoryFollows(t *testing.T) {
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "x", "0", "0-", "-1", "7-1", "1--1", "0-0", "1-99999999999999999999"} {
-		if p := directory.ParsePlace(text); p != (directory.Place{}) {
+		if p := directory.ParsePosition(text); p != (directory.Position{}) {
 			t.Errorf("%q is %v", text, p)
 		}
 	}
@@ -155,7 +155,7 @@ func TestNothingIsReadBeyondThePage(t *testing.T) {
 	exec(t, db, `ANALYZE`)
 	for _, text := range []string{"", "given1", "family88", "p777", "nobody"} {
 		plan := explain(t, db, func(q pg.Querier) error {
-			_, _, err := directory.Search(t.Context(), q, north, text, directory.Place{}, 50)
+			_, _, err := directory.Search(t.Context(), q, north, text, directory.Position{}, 50)
 			return err
 		})
 		if large.MatchString(plan) || !strings.Contains(plan, "Index") {

@@ -26,7 +26,7 @@ const (
 	students = `JOIN accounts a ON a.id = d.user_id
 		LEFT JOIN members m ON m.organization_id = d.organization_id AND m.user_id = d.user_id
 		WHERE d.organization_id = $1 AND (m.role = 'member'
-			OR m.role IS NULL AND EXISTS (SELECT FROM enrolments e WHERE e.organization_id = $1 AND e.user_id = d.user_id))`
+			OR m.role IS NULL AND EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = d.user_id))`
 )
 
 // selectSome leaves out whom an earlier manner finds.

@@ -94,12 +94,12 @@ func Renew(ctx context.Context, q pg.Querier, leases []string, until time.Time) 
 
 // Target is where the deliveries of a lease go.
 type Target struct {
-	URL        string
-	Zone       string
-	SwitchedOn bool   // what was asked for by hand leaves also when it is not
-	Secret     []byte // sealed; open it with webhook.Keeper's Box at Place
-	Place      string
-	From       webhook.Sender
+	URL           string
+	Zone          string
+	SwitchedOn    bool   // what was asked for by hand leaves also when it is not
+	Secret        []byte // sealed; open it with webhook.Service's Box at SecretContext
+	SecretContext string
+	From          webhook.Sender
 }
 
 // Due is one leased delivery, ready to be attempted.
@@ -116,8 +116,8 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	return load(ctx, q, d)
 }
 
-// Look reads the target as it is by now; the zero Target when the URL is gone.
-func Look(ctx context.Context, q pg.Querier, endpoint id.Endpoint) (Target, error) {
+// ReadTarget reads the target as it is by now; the zero Target when the URL is gone.
+func ReadTarget(ctx context.Context, q pg.Querier, endpoint id.Endpoint) (Target, error) {
 	t, err := scanTarget(q.QueryRow(ctx, targetRow, endpoint), endpoint)
 	if pg.None(err) {
 		return Target{}, nil

@@ -150,7 +150,7 @@ const targetRow = `
 func scanTarget(row pgx.Row, endpoint id.Endpoint) (t Target, err error) {
 	var version int
 	err = row.Scan(&t.URL, &t.Zone, &t.SwitchedOn, &version, &t.Secret, &t.From.ID, &t.From.Slug, &t.From.Name)
-	t.Place = webhook.SecretPlace(endpoint, version)
+	t.SecretContext = webhook.SecretContext(endpoint, version)
 	return t, err
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// About is an event about one person on its way to one of the organization's URLs.
-type About struct {
+// StudentDelivery is an event about one person on its way to one of the organization's URLs.
+type StudentDelivery struct {
 	Event     id.Event
 	Type      webhook.Type
 	CreatedAt time.Time
@@ -20,26 +20,26 @@ type About struct {
 	Status    Status
 }
 
-// Told is an event about one person, with the deliveries of it.
-type Told struct {
-	Event     id.Event
-	Type      webhook.Type
-	CreatedAt time.Time
-	Ways      []About // to the URLs that the organization still has
+// StudentEvent is an event about one person, with the deliveries of it.
+type StudentEvent struct {
+	Event      id.Event
+	Type       webhook.Type
+	CreatedAt  time.Time
+	Deliveries []StudentDelivery // to the URLs that the organization still has
 }
 
-// AboutStudent lists the latest events about the person, the last one first. Events are
+// StudentEvents lists the latest events about the person, the last one first. Events are
 // kept for some days; see Drop.
-func AboutStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Told, error) {
+func StudentEvents(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]StudentEvent, error) {
 	rows, err := selectAbout(ctx, q, org, user, limit)
-	var told []Told
+	var events []StudentEvent
 	for _, a := range rows {
-		if len(told) == 0 || told[len(told)-1].Event != a.Event {
-			told = append(told, Told{Event: a.Event, Type: a.Type, CreatedAt: a.CreatedAt})
+		if len(events) == 0 || events[len(events)-1].Event != a.Event {
+			events = append(events, StudentEvent{Event: a.Event, Type: a.Type, CreatedAt: a.CreatedAt})
 		}
-		if last := &told[len(told)-1]; a.Delivery != (id.Delivery{}) {
-			last.Ways = append(last.Ways, a)
+		if last := &events[len(events)-1]; a.Delivery != (id.Delivery{}) {
+			last.Deliveries = append(last.Deliveries, a)
 		}
 	}
-	return told, err
+	return events, err
 }

@@ -22,26 +22,26 @@ import (
 
 // place is a database with one organization and one URL.
 type place struct {
-	t      *testing.T
-	db     *pg.DB
-	keeper webhook.Keeper
-	org    id.Organization
-	url    webhook.Endpoint
-	now    time.Time
+	t       *testing.T
+	db      *pg.DB
+	service webhook.Service
+	org     id.Organization
+	url     webhook.Endpoint
+	now     time.Time
 }
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	box := sealtest.New(t)
 	p := &place{t: t, db: pgtest.New(t), now: time.Now()}
-	p.keeper = webhook.Keeper{DB: p.db, Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}
+	p.service = webhook.Service{DB: p.db, Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}
 	must(t, p.db.QueryRow(t.Context(), `
 		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
 		VALUES ('one', 'One', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&p.org))
 	address := "https://hooks.north-institute.org/"
 	var err error
-	p.url, _, err = p.keeper.Add(t.Context(), p.org, webhook.Settings{URL: &address}, p.now)
+	p.url, _, err = p.service.Add(t.Context(), p.org, webhook.Settings{URL: &address}, p.now)
 	must(t, err)
 	return p
 }
@@ -164,7 +164,7 @@ func TestAResendReachesAURLThatIsOffAndIsNotRetriedThere(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.record(1, 7)
-	_, err := p.keeper.SwitchOff(t.Context(), p.org, p.url.ID, "by hand", p.now)
+	_, err := p.service.SwitchOff(t.Context(), p.org, p.url.ID, "by hand", p.now)
 	must(t, err)
 	must(t, webhook.Skip(t.Context(), p.db, p.url.ID, p.now))
 	list, _ := p.list(1, id.Delivery{}, journal.Skipped)
@@ -178,8 +178,8 @@ func TestAResendReachesAURLThatIsOffAndIsNotRetriedThere(t *testing.T) {
 	}
 }
 
-// owed is the recovery's task as a worker is given it.
-func (p *place) owed() task.Outbox {
+// pending is the recovery's task as a worker is given it.
+func (p *place) pending() task.Outbox {
 	p.t.Helper()
 	var ref task.Outbox
 	must(p.t, p.db.QueryRow(p.t.Context(), `SELECT id, claims FROM outbox_tasks WHERE kind = $1`, task.WebhookRecover).Scan(&ref.Task, &ref.Claim))
@@ -189,17 +189,17 @@ func (p *place) owed() task.Outbox {
 func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	_, err := p.keeper.SwitchOff(t.Context(), p.org, p.url.ID, "by hand", p.now)
+	_, err := p.service.SwitchOff(t.Context(), p.org, p.url.ID, "by hand", p.now)
 	must(t, err)
 	since := time.Now().Add(-time.Minute)
 	p.record(250, 7) // more than one step
-	_, err = p.keeper.SendTest(t.Context(), p.org, p.url.ID, p.now)
+	_, err = p.service.SendTest(t.Context(), p.org, p.url.ID, p.now)
 	must(t, err)
 	p.attempt(webhook.Declined) // the ping, which is not recovered
 	if _, err := journal.Recover(t.Context(), p.db, p.org, p.url.ID, since, time.Now().Add(time.Minute), p.now); !fault.Has(err, "switched_off") {
 		t.Fatalf("a recovery of a URL that is off: %v", err)
 	}
-	_, err = p.keeper.TurnOn(t.Context(), p.org, p.url.ID, p.now)
+	_, err = p.service.TurnOn(t.Context(), p.org, p.url.ID, p.now)
 	must(t, err)
 	run, err := journal.Recover(t.Context(), p.db, p.org, p.url.ID, since, time.Now().Add(time.Minute), p.now)
 	must(t, err)
@@ -209,7 +209,7 @@ func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	if _, err := journal.Recover(t.Context(), p.db, p.org, p.url.ID, since, time.Now(), p.now); !fault.Has(err, "recovery_running") {
 		t.Errorf("a second recovery: %v", err)
 	}
-	ref := p.owed()
+	ref := p.pending()
 	must(t, journal.Step(t.Context(), p.db, ref, p.now))
 	must(t, journal.Step(t.Context(), p.db, ref, p.now)) // waits for the first two hundred
 	var order []id.Delivery

@@ -77,11 +77,11 @@ func Recoveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint
 // and what it leads to are one transaction, so that a crash repeats nothing.
 func Step(ctx context.Context, db *pg.DB, ref task.Outbox, now time.Time) error {
 	err := db.InTx(ctx, func(tx *pg.Tx) error {
-		owed, err := outbox.Hold(ctx, tx, ref, now.Add(recoverHold))
+		claimed, err := outbox.Hold(ctx, tx, ref, now.Add(recoverHold))
 		if err != nil {
 			return err
 		}
-		over, err := step(ctx, tx, id.Recovery(owed.Subject), now)
+		over, err := step(ctx, tx, id.Recovery(claimed.Subject), now)
 		if err != nil {
 			return err
 		}

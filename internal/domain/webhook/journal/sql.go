@@ -305,7 +305,7 @@ func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog
 
 // selectAbout has a row for each of the person's latest events and URL that it went to. An
 // event and its deliveries are drawn in one moment, which bounds where they are looked for.
-func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]About, error) {
+func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]StudentDelivery, error) {
 	rows, err := q.Query(ctx, `
 		SELECT v.id, v.type, v.created_at, coalesce(d.id, '00000000-0000-0000-0000-000000000000'), coalesce(e.id, 0), coalesce(e.url, ''),
 			coalesce(CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END, '')
@@ -319,5 +319,5 @@ func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[About])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[StudentDelivery])
 }

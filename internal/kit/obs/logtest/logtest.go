@@ -23,7 +23,7 @@ var shapes = regexp.MustCompile(`reg_[A-Za-z0-9_-]{20,}|whsec_[A-Za-z0-9_+/=-]{2
 // A text that is shorter, or made of fewer characters, is in a log by coincidence.
 const shortest, fewest = 12, 6
 
-func telling(secret string) bool {
+func revealing(secret string) bool {
 	different := map[rune]bool{}
 	for _, r := range secret {
 		different[r] = true
@@ -44,7 +44,7 @@ func Check(t testing.TB, log string, secrets ...string) {
 
 func hide(line string, secrets []string) string {
 	for _, secret := range secrets {
-		if telling(secret) {
+		if revealing(secret) {
 			line = strings.ReplaceAll(line, secret, "<SECRET>")
 		}
 	}

@@ -32,7 +32,7 @@ CREATE TABLE members (
 );
 CREATE INDEX members_user ON members (user_id);
 
-CREATE TABLE enrolments (
+CREATE TABLE enrollments (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id  bigint NOT NULL,
     user_id          bigint NOT NULL REFERENCES accounts ON DELETE CASCADE,
@@ -44,19 +44,19 @@ CREATE TABLE enrolments (
     grace_period_end date NOT NULL,
     created_at       timestamptz NOT NULL,
     updated_at       timestamptz NOT NULL,
-    CONSTRAINT enrolments_one_a_course UNIQUE (user_id, course_id),
-    CONSTRAINT enrolments_dates CHECK (end_date >= start_date AND grace_period_end >= end_date),
+    CONSTRAINT enrollments_one_a_course UNIQUE (user_id, course_id),
+    CONSTRAINT enrollments_dates CHECK (end_date >= start_date AND grace_period_end >= end_date),
     FOREIGN KEY (organization_id, course_id) REFERENCES courses (organization_id, id) ON DELETE CASCADE
 );
-CREATE INDEX enrolments_organization_user ON enrolments (organization_id, user_id);
-CREATE INDEX enrolments_course ON enrolments (course_id, grace_period_end) WHERE state = 'running';
+CREATE INDEX enrollments_organization_user ON enrollments (organization_id, user_id);
+CREATE INDEX enrollments_course ON enrollments (course_id, grace_period_end) WHERE state = 'running';
 
 -- An extension or grant that was made for a caller's reference is never made again for it.
-CREATE TABLE enrolment_refs (
-    enrolment_id bigint NOT NULL REFERENCES enrolments ON DELETE CASCADE,
+CREATE TABLE enrollment_refs (
+    enrollment_id bigint NOT NULL REFERENCES enrollments ON DELETE CASCADE,
     ref          text NOT NULL,
     created_at   timestamptz NOT NULL,
-    PRIMARY KEY (enrolment_id, ref)
+    PRIMARY KEY (enrollment_id, ref)
 );
 
 CREATE TABLE set_password_tokens (

@@ -73,4 +73,4 @@ CREATE TABLE activity_closed_days (
     closed_at   timestamptz NOT NULL,
     compiled_at timestamptz
 );
-CREATE INDEX activity_closed_days_owed ON activity_closed_days (date) WHERE compiled_at IS NULL;
+CREATE INDEX activity_closed_days_due ON activity_closed_days (date) WHERE compiled_at IS NULL;

@@ -6,7 +6,7 @@ CREATE TABLE roster_sources (
     organization_id       bigint NOT NULL REFERENCES organizations ON DELETE CASCADE,
     name                  text NOT NULL,
     authoritative_enabled boolean NOT NULL DEFAULT false,
-    had_enrolments        boolean NOT NULL DEFAULT false, -- an applied run brought enrollments.csv
+    had_enrollments        boolean NOT NULL DEFAULT false, -- an applied run brought enrollments.csv
     created_at            timestamptz NOT NULL,
     updated_at            timestamptz NOT NULL,
     CONSTRAINT roster_sources_name UNIQUE (organization_id, name)
@@ -33,7 +33,7 @@ CREATE TABLE roster_runs (
     seats_added      integer NOT NULL DEFAULT 0,
     seats_removed    integer NOT NULL DEFAULT 0,
     issues           integer NOT NULL DEFAULT 0,
-    has_enrolments   boolean NOT NULL DEFAULT false,
+    has_enrollments   boolean NOT NULL DEFAULT false,
     reasons          jsonb NOT NULL DEFAULT '[]',
     fault_code       text NOT NULL DEFAULT '', -- of a refused run
     fault            text NOT NULL DEFAULT '',

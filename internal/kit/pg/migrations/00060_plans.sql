@@ -2,7 +2,7 @@
 
 -- What a student prepares for in a course while no plan is on; else the plan says it.
 CREATE TABLE plan_goals (
-    enrolment_id    bigint PRIMARY KEY REFERENCES enrolments ON DELETE CASCADE,
+    enrollment_id    bigint PRIMARY KEY REFERENCES enrollments ON DELETE CASCADE,
     organization_id bigint NOT NULL,
     target_score_e4 bigint, -- scores are in ten-thousandths
     exam_date       date,
@@ -21,7 +21,7 @@ CREATE TABLE plans (
     id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id      bigint NOT NULL REFERENCES organizations ON DELETE CASCADE,
     user_id              bigint NOT NULL REFERENCES accounts ON DELETE CASCADE,
-    enrolment_id         bigint NOT NULL REFERENCES enrolments ON DELETE CASCADE,
+    enrollment_id         bigint NOT NULL REFERENCES enrollments ON DELETE CASCADE,
     exam                 text NOT NULL, -- the course type
     status               text NOT NULL CHECK (status IN ('active', 'paused', 'closed')),
     target_score_e4      bigint NOT NULL,
@@ -40,16 +40,16 @@ CREATE TABLE plans (
     official_sections    json,
     official_on          date,
     -- When it has to be decided again by the clock alone; NULL once closed.
-    look_at              timestamptz,
+    next_run_at              timestamptz,
     failures             smallint NOT NULL DEFAULT 0, -- to decide it, in a row
     started_at           timestamptz NOT NULL,
     closed_at            timestamptz,
     updated_at           timestamptz NOT NULL
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX plans_one_an_exam ON plans (organization_id, user_id, exam) WHERE status <> 'closed';
-CREATE INDEX plans_look ON plans (look_at, id) WHERE look_at IS NOT NULL;
+CREATE INDEX plans_next_run ON plans (next_run_at, id) WHERE next_run_at IS NOT NULL;
 CREATE INDEX plans_user ON plans (organization_id, user_id);
-CREATE INDEX plans_enrolment ON plans (enrolment_id);
+CREATE INDEX plans_enrollment ON plans (enrollment_id);
 
 CREATE TABLE plan_tests (
     plan_id       bigint NOT NULL REFERENCES plans ON DELETE CASCADE,

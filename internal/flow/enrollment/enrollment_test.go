@@ -1,4 +1,4 @@
-package standing_test
+package enrollment_test
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
-	"github.com/registrar-dev/registrar/internal/flow/standing"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -22,19 +22,19 @@ import (
 
 var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// desk is an office with one organization that has a URL for all events, and a clock
+// fixture is an office with one organization that has a URL for all events, and a clock
 // that is moved by days.
-type desk struct {
-	*standing.Office
+type fixture struct {
+	*enrollment.Service
 	t    *testing.T
 	org  org.Organization
 	days int
 }
 
-func open(t *testing.T) *desk {
+func open(t *testing.T) *fixture {
 	t.Helper()
-	d := &desk{t: t}
-	d.Office = &standing.Office{DB: pgtest.New(t), Zone: time.UTC, Clock: func() time.Time { return start.AddDate(0, 0, d.days) }}
+	d := &fixture{t: t}
+	d.Service = &enrollment.Service{DB: pgtest.New(t), Zone: time.UTC, Clock: func() time.Time { return start.AddDate(0, 0, d.days) }}
 	name := "North"
 	d.in(func(tx *pg.Tx) (err error) {
 		d.org, _, err = org.Put(t.Context(), tx, "north", org.Patch{Name: &name}, start)
@@ -44,27 +44,27 @@ func open(t *testing.T) *desk {
 	return d
 }
 
-func (d *desk) in(work func(tx *pg.Tx) error) {
+func (d *fixture) in(work func(tx *pg.Tx) error) {
 	d.t.Helper()
 	if err := d.DB.InTx(d.t.Context(), work); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) exec(sql string, args ...any) {
+func (d *fixture) exec(sql string, args ...any) {
 	d.t.Helper()
 	if _, err := d.DB.Exec(d.t.Context(), sql, args...); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *desk) today() clock.Date { return clock.DateIn(d.Clock(), d.Zone) }
+func (d *fixture) today() clock.Date { return clock.DateIn(d.Clock(), d.Zone) }
 
-// enrol makes a member with an enrolment of so many weeks, from so many days on; the
+// enroll makes a member with an enrollment of so many weeks, from so many days on; the
 // grace period is a week.
-func (d *desk) enrol(address string, in, weeks int) (user id.User, e id.Enrolment) {
+func (d *fixture) enroll(address string, in, weeks int) (user id.User, e id.Enrollment) {
 	d.t.Helper()
-	c, err := course.Create(d.t.Context(), d.DB, d.org.ID, course.Draft{Name: "Evening", Type: "gre", OpenForEnrolment: true,
+	c, err := course.Create(d.t.Context(), d.DB, d.org.ID, course.Draft{Name: "Evening", Type: "gre", OpenForEnrollment: true,
 		StartDate: d.today().AddDays(in), DefaultAccessWeeks: weeks}, d.Clock())
 	if err != nil {
 		d.t.Fatal(err)
@@ -86,9 +86,9 @@ func (d *desk) enrol(address string, in, weeks int) (user id.User, e id.Enrolmen
 		if err != nil {
 			return err
 		}
-		moves[0].After = moves[0].After.Heard(d.today())
+		moves[0].After = moves[0].After.MarkNotified(d.today())
 		org.AddMember(&write, d.org.ID, user, org.RoleMember, org.ViaAPI, d.Clock())
-		course.Enrol(&write, d.org.ID, user, moves, d.today(), d.Clock())
+		course.Enroll(&write, d.org.ID, user, moves, d.today(), d.Clock())
 		if err := write.Send(d.t.Context(), tx); err != nil {
 			return err
 		}
@@ -98,31 +98,31 @@ func (d *desk) enrol(address string, in, weeks int) (user id.User, e id.Enrolmen
 	return user, e
 }
 
-func (d *desk) sweep() {
+func (d *fixture) sweep() {
 	d.t.Helper()
 	if _, err := d.Sweep(d.t.Context()); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// told takes the recorded events, each as its type with what it says of the change.
-func (d *desk) told() []string {
+// notified takes the recorded events, each as its type with what it says of the change.
+func (d *fixture) notified() []string {
 	d.t.Helper()
 	rows, err := d.DB.Query(d.t.Context(), `WITH gone AS (DELETE FROM webhook_events RETURNING id, type, data) SELECT type, data FROM gone ORDER BY id`)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer rows.Close()
-	told := []string{}
+	notified := []string{}
 	for rows.Next() {
 		var typ string
 		var raw []byte
 		if err := rows.Scan(&typ, &raw); err != nil {
 			d.t.Fatal(err)
 		}
-		told = append(told, typ+brief(d.t, raw))
+		notified = append(notified, typ+brief(d.t, raw))
 	}
-	return told
+	return notified
 }
 
 func brief(t *testing.T, raw []byte) string {
@@ -152,9 +152,9 @@ func brief(t *testing.T, raw []byte) string {
 	return b.String()
 }
 
-func (d *desk) want(what string, want ...string) {
+func (d *fixture) want(what string, want ...string) {
 	d.t.Helper()
-	if got := d.told(); !slices.Equal(got, append([]string{}, want...)) {
+	if got := d.notified(); !slices.Equal(got, append([]string{}, want...)) {
 		d.t.Errorf("day %d, %s: told\n  %s\nwant\n  %s", d.days, what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
@@ -164,7 +164,7 @@ const left = "student.left"
 func TestTheCalendarIsToldDayByDay(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	user, _ := d.enrol("ana@institute.org", 3, 2) // days 3 to 17, grace to 24
+	user, _ := d.enroll("ana@institute.org", 3, 2) // days 3 to 17, grace to 24
 	days := map[int][]string{
 		3:  {"enrollment.updated active before {has_access:false,status:pending}"},
 		10: {"enrollment.expiring active days_left 7"},
@@ -196,7 +196,7 @@ func TestTheCalendarIsToldAfterDaysOfDowntime(t *testing.T) {
 		t.Run(fmt.Sprint(days), func(t *testing.T) {
 			t.Parallel()
 			d := open(t)
-			d.enrol("ana@institute.org", 3, 2)
+			d.enroll("ana@institute.org", 3, 2)
 			d.days = days
 			d.sweep()
 			d.want("after the downtime", want...)
@@ -211,7 +211,7 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	d := open(t)
 	const students = 250 // more than two batches
 	for i := range students {
-		d.enrol(fmt.Sprintf("s%d@institute.org", i), 0, 1)
+		d.enroll(fmt.Sprintf("s%d@institute.org", i), 0, 1)
 	}
 	d.exec(`UPDATE members SET status = 'inactive'`)
 	d.days = 30
@@ -226,7 +226,7 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	wg.Wait()
 	d.sweep() // what was busy then
 	counts := map[string]int{}
-	for _, e := range d.told() {
+	for _, e := range d.notified() {
 		counts[e]++
 	}
 	if len(counts) != 2 || counts["enrollment.ended expired before active"] != students || counts[left] != students {
@@ -237,8 +237,8 @@ func TestManyWorkersTellOnce(t *testing.T) {
 func TestRowsOfAnEarlierVersionAreTakenAsTold(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	d.enrol("ana@institute.org", 0, 4)
-	d.exec(`UPDATE enrolments SET told_standing = NULL, next_day = DEFAULT`)
+	d.enroll("ana@institute.org", 0, 4)
+	d.exec(`UPDATE enrollments SET notified_status = NULL, next_day = DEFAULT`)
 	d.days = 1
 	d.sweep()
 	d.want("nothing is made up")
@@ -250,7 +250,7 @@ func TestRowsOfAnEarlierVersionAreTakenAsTold(t *testing.T) {
 func TestStaffAreNotToldOf(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	user, e := d.enrol("ana@institute.org", 0, 1)
+	user, e := d.enroll("ana@institute.org", 0, 1)
 	d.exec(`UPDATE members SET role = 'teacher'`)
 	d.change(e, course.Change{State: new(course.Suspended)})
 	if _, err := d.SetMember(t.Context(), d.org.ID, user, org.MemberInactive); err != nil {
@@ -261,9 +261,9 @@ func TestStaffAreNotToldOf(t *testing.T) {
 	d.want("staff")
 }
 
-func (d *desk) change(e id.Enrolment, c course.Change) standing.Enrolment {
+func (d *fixture) change(e id.Enrollment, c course.Change) enrollment.Enrollment {
 	d.t.Helper()
-	got, err := d.ChangeEnrolment(d.t.Context(), d.org, e, c)
+	got, err := d.ChangeEnrollment(d.t.Context(), d.org, e, c)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -273,10 +273,10 @@ func (d *desk) change(e id.Enrolment, c course.Change) standing.Enrolment {
 func TestAdministratorsChanges(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	user, e := d.enrol("ana@institute.org", 0, 4)
+	user, e := d.enroll("ana@institute.org", 0, 4)
 	day := func(n int) *clock.Date { return new(clock.DateIn(start, time.UTC).AddDays(n)) }
 	got := d.change(e, course.Change{State: new(course.Suspended)})
-	if got.Status != course.StandingSuspended || got.HasAccess || got.Student.UserID != user {
+	if got.Status != course.EnrollmentSuspended || got.HasAccess || got.Student.UserID != user {
 		t.Errorf("%+v", got)
 	}
 	d.want("suspended", "enrollment.ended suspended before active")
@@ -297,14 +297,14 @@ func TestAdministratorsChanges(t *testing.T) {
 	d.want("and again not", "enrollment.updated active before {end_date:2026-10-22,grace_period_end:2026-10-29,has_access:false,status:expired}")
 	for _, state := range []course.State{course.Dropped, course.Completed} {
 		d.change(e, course.Change{State: &state})
-		d.told()
+		d.notified()
 	}
-	if _, err := d.ChangeEnrolment(t.Context(), d.org, e, course.Change{StartDate: day(11)}); !fault.Has(err, "invalid") {
+	if _, err := d.ChangeEnrollment(t.Context(), d.org, e, course.Change{StartDate: day(11)}); !fault.Has(err, "invalid") {
 		t.Errorf("the start after the end: %v", err)
 	}
 	other := d.org
 	other.ID++
-	if _, err := d.ChangeEnrolment(t.Context(), other, e, course.Change{}); fault.KindOf(err) != fault.NotFound {
+	if _, err := d.ChangeEnrollment(t.Context(), other, e, course.Change{}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization: %v", err)
 	}
 	d.want("what was refused")
@@ -314,18 +314,18 @@ func TestAdministratorsChanges(t *testing.T) {
 func TestExpiringIsToldOnceAnEndDate(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	_, e := d.enrol("ana@institute.org", 0, 1)
+	_, e := d.enroll("ana@institute.org", 0, 1)
 	end := func(n int) course.Change {
 		return course.Change{EndDate: new(clock.DateIn(start, time.UTC).AddDays(n))}
 	}
 	d.sweep()
 	d.want("first", "enrollment.expiring active days_left 7")
 	d.change(e, end(5))
-	d.told()
+	d.notified()
 	d.sweep()
 	d.want("an earlier one", "enrollment.expiring active days_left 5")
 	d.change(e, end(7))
-	d.told()
+	d.notified()
 	d.sweep()
 	d.want("the first again")
 }
@@ -333,7 +333,7 @@ func TestExpiringIsToldOnceAnEndDate(t *testing.T) {
 func TestMemberships(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	user, e := d.enrol("ana@institute.org", 0, 4)
+	user, e := d.enroll("ana@institute.org", 0, 4)
 	set := func(status org.MemberStatus) {
 		t.Helper()
 		if m, err := d.SetMember(t.Context(), d.org.ID, user, status); err != nil || m.Membership.Status != status {
@@ -341,15 +341,15 @@ func TestMemberships(t *testing.T) {
 		}
 	}
 	set(org.MemberInactive)
-	d.want("inactive, with an enrolment")
+	d.want("inactive, with an enrollment")
 	d.change(e, course.Change{State: new(course.Dropped)})
-	d.want("the last enrolment", "enrollment.ended dropped before active", left)
+	d.want("the last enrollment", "enrollment.ended dropped before active", left)
 	set(org.MemberActive)
 	d.want("active", "student.joined")
 	set(org.MemberInactive)
 	d.want("inactive, with none", left)
 	set(org.MemberActive)
-	d.told()
+	d.notified()
 	if err := d.RemoveMember(t.Context(), d.org.ID, user); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// State is what a person decided about an enrolment; it is stored.
+// State is what a person decided about an enrollment; it is stored.
 type State string
 
 // The states.
@@ -19,19 +19,19 @@ const (
 	Completed State = "completed"
 )
 
-// Standing is the contract's enrolment status; it is derived from the state, the dates
+// EnrollmentStatus is the contract's enrollment status; it is derived from the state, the dates
 // and today, and never stored.
-type Standing string
+type EnrollmentStatus string
 
-// The standings (contract: Enrolment status values).
+// The standings (contract: Enrollment status values).
 const (
-	StandingActive      Standing = "active"
-	StandingGracePeriod Standing = "grace_period"
-	StandingPending     Standing = "pending"
-	StandingExpired     Standing = "expired"
-	StandingSuspended   Standing = "suspended"
-	StandingDropped     Standing = "dropped"
-	StandingCompleted   Standing = "completed"
+	EnrollmentActive      EnrollmentStatus = "active"
+	EnrollmentGracePeriod EnrollmentStatus = "grace_period"
+	EnrollmentPending     EnrollmentStatus = "pending"
+	EnrollmentExpired     EnrollmentStatus = "expired"
+	EnrollmentSuspended   EnrollmentStatus = "suspended"
+	EnrollmentDropped     EnrollmentStatus = "dropped"
+	EnrollmentCompleted   EnrollmentStatus = "completed"
 )
 
 // Window is the days of access, all of them inclusive.
@@ -41,66 +41,66 @@ type Window struct {
 	GracePeriodEnd clock.Date // EndDate and the organization's grace days
 }
 
-// Enrolment is a student's place in a course. There is one for a student and a course,
+// Enrollment is a student's place in a course. There is one for a student and a course,
 // and its id stays the same across renewals.
-type Enrolment struct {
-	ID     id.Enrolment
+type Enrollment struct {
+	ID     id.Enrollment
 	User   id.User
 	Course Course
 	State  State
 	Window
-	Told Told
+	Notified Notified
 }
 
-// OfStudent lists the user's enrolments in the organization by id.
-func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrolment, error) {
+// OfStudent lists the user's enrollments in the organization by id.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrollment, error) {
 	return selectOfStudent(ctx, q, org, user)
 }
 
-// OfStudents reads the enrolments of several people in the organization, each one's by id.
-func OfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User][]Enrolment, error) {
+// OfStudents reads the enrollments of several people in the organization, each one's by id.
+func OfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User][]Enrollment, error) {
 	all, err := selectOfStudents(ctx, q, org, users)
-	of := make(map[id.User][]Enrolment, len(users))
+	of := make(map[id.User][]Enrollment, len(users))
 	for _, e := range all {
 		of[e.User] = append(of[e.User], e)
 	}
 	return of, err
 }
 
-// Standing is the status on the day today.
-func (e Enrolment) Standing(today clock.Date) Standing {
+// EnrollmentStatus is the status on the day today.
+func (e Enrollment) Status(today clock.Date) EnrollmentStatus {
 	switch {
 	case e.State != Running:
-		return Standing(e.State)
+		return EnrollmentStatus(e.State)
 	case today.Before(e.StartDate):
-		return StandingPending
+		return EnrollmentPending
 	case !today.After(e.EndDate):
-		return StandingActive
+		return EnrollmentActive
 	case !today.After(e.GracePeriodEnd):
-		return StandingGracePeriod
+		return EnrollmentGracePeriod
 	}
-	return StandingExpired
+	return EnrollmentExpired
 }
 
 // Access says whether the standing lets the student use the course.
-func (s Standing) Access() bool { return s == StandingActive || s == StandingGracePeriod }
+func (s EnrollmentStatus) Access() bool { return s == EnrollmentActive || s == EnrollmentGracePeriod }
 
 // Current says whether the standing makes its holder a student with access, now or later.
-func (s Standing) Current() bool { return s.Access() || s == StandingPending }
+func (s EnrollmentStatus) Current() bool { return s.Access() || s == EnrollmentPending }
 
-// Over says whether a move into the standing ends the enrolment (contract: enrollment.ended).
-func (s Standing) Over() bool { return !s.Current() }
+// Over says whether a move into the standing ends the enrollment (contract: enrollment.ended).
+func (s EnrollmentStatus) Over() bool { return !s.Current() }
 
 // HasAccess says whether the student can use the course on the day today: from the start
-// to the last grace day, unless the enrolment is suspended, dropped or completed.
-func (e Enrolment) HasAccess(today clock.Date) bool { return e.Standing(today).Access() }
+// to the last grace day, unless the enrollment is suspended, dropped or completed.
+func (e Enrollment) HasAccess(today clock.Date) bool { return e.Status(today).Access() }
 
-// Current says whether the enrolment is active, in its grace period or scheduled: what
+// Current says whether the enrollment is active, in its grace period or scheduled: what
 // makes its holder a student with access.
-func (e Enrolment) Current(today clock.Date) bool { return e.Standing(today).Current() }
+func (e Enrollment) Current(today clock.Date) bool { return e.Status(today).Current() }
 
 // ended says whether the paid days are over. The grace period counts as over.
-func (e Enrolment) ended(today clock.Date) bool { return today.After(e.EndDate) }
+func (e Enrollment) ended(today clock.Date) bool { return today.After(e.EndDate) }
 
 // Length is how long access lasts: whole months or whole weeks.
 type Length struct{ Months, Weeks int }

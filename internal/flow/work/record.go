@@ -1,4 +1,4 @@
-package finalize
+package work
 
 import (
 	"encoding/json"

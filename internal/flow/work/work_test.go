@@ -1,4 +1,4 @@
-package finalize_test
+package work_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/result"
-	"github.com/registrar-dev/registrar/internal/flow/finalize"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -50,8 +50,8 @@ func school(t testing.TB, db *pg.DB, students int) (org id.Organization, users [
 	return org, users, item
 }
 
-func session(name string, user id.User, item id.Item, halfBands int) finalize.Record {
-	return finalize.Record{Kind: catalog.Test, Session: name, Organization: "north", User: user, Item: item, State: result.Finished,
+func session(name string, user id.User, item id.Item, halfBands int) work.Record {
+	return work.Record{Kind: catalog.Test, Session: name, Organization: "north", User: user, Item: item, State: result.Finished,
 		Mark: catalog.Mark{Score: new(decimal.Number(halfBands) * decimal.One / 2)}}
 }
 
@@ -62,14 +62,14 @@ func TestAReaderMissesNothing(t *testing.T) {
 	const writers, sessions, rounds = 16, 1500, 30
 	db := pgtest.New(t)
 	org, users, item := school(t, db, 20)
-	desk := &finalize.Desk{DB: db, Clock: clock.System, Zone: time.UTC, PublicURL: "https://registrar.test"}
+	service := &work.Service{DB: db, Clock: clock.System, Zone: time.UTC, PublicURL: "https://registrar.test"}
 	// Others hold the organization's counter now and then, as a slow commit would.
 	var writing sync.WaitGroup
 	for w := range writers {
 		writing.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(w), 7))
 			for range rounds {
-				records := make([]finalize.Record, 1+random.IntN(12))
+				records := make([]work.Record, 1+random.IntN(12))
 				for i := range records {
 					n := random.IntN(sessions)
 					records[i] = session(fmt.Sprint("s", n), users[n%len(users)], item, random.IntN(19))
@@ -77,7 +77,7 @@ func TestAReaderMissesNothing(t *testing.T) {
 				if random.IntN(3) == 0 {
 					linger(t, db, org, random)
 				}
-				outcomes, err := desk.Work(t.Context(), records)
+				outcomes, err := service.Work(t.Context(), records)
 				if err != nil {
 					t.Error(err)
 					return
@@ -178,7 +178,7 @@ func TestTheSameReportAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	_, users, item := school(t, db, 1)
-	desk := &finalize.Desk{DB: db, Clock: clock.System, Zone: time.UTC}
+	service := &work.Service{DB: db, Clock: clock.System, Zone: time.UTC}
 	completed := time.Now()
 	var wg sync.WaitGroup
 	for range 8 {
@@ -186,7 +186,7 @@ func TestTheSameReportAtTheSameTime(t *testing.T) {
 			for n := range 20 {
 				r := session(fmt.Sprint("s", n), users[0], item, 13)
 				r.CompletedAt = &completed
-				if _, err := desk.Result(t.Context(), r); err != nil {
+				if _, err := service.Result(t.Context(), r); err != nil {
 					t.Error(err)
 				}
 			}
@@ -204,13 +204,13 @@ func TestTheSameReportAtTheSameTime(t *testing.T) {
 func BenchmarkWork(b *testing.B) {
 	db := pgtest.New(b)
 	_, users, item := school(b, db, 1000)
-	desk := &finalize.Desk{DB: db, Clock: clock.System, Zone: time.UTC, PublicURL: "https://registrar.test"}
-	records := make([]finalize.Record, 1000)
+	service := &work.Service{DB: db, Clock: clock.System, Zone: time.UTC, PublicURL: "https://registrar.test"}
+	records := make([]work.Record, 1000)
 	for call := 0; b.Loop(); call++ {
 		for i := range records {
 			records[i] = session(fmt.Sprintf("s%d-%d", call, i), users[i], item, i%19)
 		}
-		outcomes, err := desk.Work(b.Context(), records)
+		outcomes, err := service.Work(b.Context(), records)
 		if err != nil || outcomes[0].Err != nil {
 			b.Fatal(err, outcomes[0].Err)
 		}

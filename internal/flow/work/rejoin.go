@@ -1,4 +1,4 @@
-package finalize
+package work
 
 import (
 	"context"
@@ -14,14 +14,14 @@ const maxReturns = 50
 
 // Sweep gives new positions to the results of students who have come back into scope,
 // however they did, as whoever brought them back has asked for.
-func (d *Desk) Sweep(ctx context.Context) error {
+func (d *Service) Sweep(ctx context.Context) error {
 	for {
-		owed, err := result.Owed(ctx, d.DB, d.Clock(), maxReturns)
+		task, err := result.PendingRejoins(ctx, d.DB, d.Clock(), maxReturns)
 		if err != nil {
 			return err
 		}
 		byOrg := map[id.Organization][]result.Return{}
-		for _, r := range owed {
+		for _, r := range task {
 			byOrg[r.Organization] = append(byOrg[r.Organization], r)
 		}
 		for org, returns := range byOrg {
@@ -30,7 +30,7 @@ func (d *Desk) Sweep(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(owed) < maxReturns {
+		if len(task) < maxReturns {
 			return nil
 		}
 	}

@@ -1,4 +1,4 @@
-package standing
+package enrollment
 
 import (
 	"context"
@@ -20,11 +20,11 @@ import (
 // sweepBatch bounds a transaction of the sweep, and so how long it holds a student's lock.
 const sweepBatch = 100
 
-// Sweep tells what the calendar has done up to now: enrolments that began, went into
+// Sweep tells what the calendar has done up to now: enrollments that began, went into
 // their grace period, are over or will be soon, and students who left with the last one.
 // It may run any number of times at once: a student whom somebody else works on is left
 // to them or to the next sweep. It returns how many students it looked at.
-func (o *Office) Sweep(ctx context.Context) (students int, err error) {
+func (o *Service) Sweep(ctx context.Context) (students int, err error) {
 	today := o.today()
 	var busy []id.User
 	for {
@@ -40,14 +40,14 @@ func (o *Office) Sweep(ctx context.Context) (students int, err error) {
 	}
 }
 
-// found is a student of the batch, with what is known under the lock.
-type found struct {
+// dueStudent is a student of the batch, with what is known under the lock.
+type dueStudent struct {
 	course.Due
-	locked bool
-	look   wire.Look
+	locked   bool
+	snapshot wire.Snapshot
 }
 
-func (o *Office) sweepSome(ctx context.Context, today clock.Date, busy []id.User) (done int, skipped []id.User, err error) {
+func (o *Service) sweepSome(ctx context.Context, today clock.Date, busy []id.User) (done int, skipped []id.User, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		done, skipped = 0, nil
 		due, err := course.DueOn(ctx, tx, today, busy, sweepBatch)
@@ -63,37 +63,37 @@ func (o *Office) sweepSome(ctx context.Context, today clock.Date, busy []id.User
 				skipped = append(skipped, f.User)
 			}
 		}
-		batch = slices.DeleteFunc(batch, func(f *found) bool { return !f.locked })
+		batch = slices.DeleteFunc(batch, func(f *dueStudent) bool { return !f.locked })
 		done = len(batch)
-		return o.tell(ctx, tx, batch, today)
+		return o.notify(ctx, tx, batch, today)
 	})
 	return done, skipped, err
 }
 
 // tryLock takes the locks that are free. One that is not is never waited for: who waits
 // for one lock with others in hand is how deadlocks come about.
-func tryLock(ctx context.Context, tx *pg.Tx, due []course.Due) ([]*found, error) {
-	batch := make([]*found, len(due))
+func tryLock(ctx context.Context, tx *pg.Tx, due []course.Due) ([]*dueStudent, error) {
+	batch := make([]*dueStudent, len(due))
 	var b pg.Batch
 	for i, d := range due {
-		batch[i] = &found{Due: d}
+		batch[i] = &dueStudent{Due: d}
 		b.TryLock(pg.LockEmail, d.Email, &batch[i].locked)
 	}
 	return batch, b.Send(ctx, tx)
 }
 
-// tell reads the students anew, now that nobody else changes them, and tells and
+// notify reads the students anew, now that nobody else changes them, and tells and
 // remembers what is new. Who was told in the meantime has nothing new.
-func (o *Office) tell(ctx context.Context, tx *pg.Tx, batch []*found, today clock.Date) error {
+func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, today clock.Date) error {
 	var read, write pg.Batch
 	for _, f := range batch {
-		load(&read, f.Organization, f.User, &f.look)
+		load(&read, f.Organization, f.User, &f.snapshot)
 	}
 	if err := read.Send(ctx, tx); err != nil {
 		return err
 	}
 	// Who got another address meanwhile has another lock now, and stays due.
-	batch = slices.DeleteFunc(batch, func(f *found) bool { return string(f.look.Account.Email) != f.Email })
+	batch = slices.DeleteFunc(batch, func(f *dueStudent) bool { return string(f.snapshot.Account.Email) != f.Email })
 	now := o.Clock()
 	events := map[id.Organization][]webhook.Event{}
 	var order []id.Organization
@@ -101,10 +101,10 @@ func (o *Office) tell(ctx context.Context, tx *pg.Tx, batch []*found, today cloc
 		if _, known := events[f.Organization]; !known {
 			order = append(order, f.Organization)
 		}
-		events[f.Organization] = slices.Concat(events[f.Organization], wire.Changes(f.look, f.look, today), wire.Expiring(f.look, today))
-		remember(&write, f, today, now)
-		if wire.ComesBack(f.look, f.look, today, today) {
-			result.OweRejoin(&write, f.Organization, now, f.User)
+		events[f.Organization] = slices.Concat(events[f.Organization], wire.Changes(f.snapshot, f.snapshot, today), wire.Expiring(f.snapshot, today))
+		saveNotified(&write, f, today, now)
+		if wire.ComesBack(f.snapshot, f.snapshot, today, today) {
+			result.QueueRejoin(&write, f.Organization, now, f.User)
 		}
 	}
 	if err := write.Send(ctx, tx); err != nil {
@@ -118,20 +118,20 @@ func (o *Office) tell(ctx context.Context, tx *pg.Tx, batch []*found, today cloc
 	return nil
 }
 
-// remember writes every enrolment of the student, changed or not: its next day may be
+// saveNotified writes every enrollment of the student, changed or not: its next day may be
 // one that was not known yet.
-func remember(b *pg.Batch, f *found, today clock.Date, now time.Time) {
-	for _, e := range f.look.Held {
+func saveNotified(b *pg.Batch, f *dueStudent, today clock.Date, now time.Time) {
+	for _, e := range f.snapshot.Enrollments {
 		if e.DaysLeft(today) > 0 {
-			e = e.Warned()
+			e = e.MarkExpiring()
 		}
-		course.Save(b, f.Organization, e.Heard(today), today, now)
+		course.Save(b, f.Organization, e.MarkNotified(today), today, now)
 	}
 }
 
 // load queues the reading of what the organization has of the user.
-func load(b *pg.Batch, in id.Organization, user id.User, l *wire.Look) {
+func load(b *pg.Batch, in id.Organization, user id.User, l *wire.Snapshot) {
 	student.LoadByID(b, user, &l.Account)
 	org.LoadMember(b, in, user, &l.Member)
-	course.LoadEnrolments(b, in, user, &l.Held)
+	course.LoadEnrollments(b, in, user, &l.Enrollments)
 }

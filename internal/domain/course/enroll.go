@@ -43,8 +43,8 @@ func Unknown(r Request, o Offer) error {
 	return p.faults.Err()
 }
 
-// LoadHeld queues the reading of the student's enrolments in the organization; held is
-// filled when b is sent. ref is the external_ref to look for. Whoever changes enrolments
+// LoadHeld queues the reading of the student's enrollments in the organization; held is
+// filled when b is sent. ref is the external_ref to look for. Whoever changes enrollments
 // holds the lock of the student's address, so the rows need no locks of their own.
 func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *Held) {
 	loadHeld(b, org, byID, user, ref, held)
@@ -56,15 +56,15 @@ func LoadHeldBy(b *pg.Batch, org id.Organization, address, ref string, held *Hel
 }
 
 func loadHeld(b *pg.Batch, org id.Organization, by string, who any, ref string, held *Held) {
-	queueHeld(b, org, by, who, &held.Enrolments)
+	queueHeld(b, org, by, who, &held.Enrollments)
 	if ref != "" {
 		queueRefUse(b, org, by, who, ref, &held.RefUsed)
 	}
 }
 
-// LoadEnrolments queues the reading of the student's enrolments in the organization by
+// LoadEnrollments queues the reading of the student's enrollments in the organization by
 // id; into is filled when b is sent.
-func LoadEnrolments(b *pg.Batch, org id.Organization, user id.User, into *[]Enrolment) {
+func LoadEnrollments(b *pg.Batch, org id.Organization, user id.User, into *[]Enrollment) {
 	queueHeld(b, org, byID, user, into)
 }
 
@@ -93,10 +93,10 @@ func EnsureDefaults(ctx context.Context, tx *pg.Tx, org id.Organization, moves [
 	return nil
 }
 
-// Enrol queues the writes of the moves for user, as of the day today. New enrolments whose
+// Enroll queues the writes of the moves for user, as of the day today. New enrollments whose
 // ids are not drawn yet have them when b is sent, which must be in a transaction that holds
 // the student's lock.
-func Enrol(b *pg.Batch, org id.Organization, user id.User, moves []Move, today clock.Date, now time.Time) {
+func Enroll(b *pg.Batch, org id.Organization, user id.User, moves []Move, today clock.Date, now time.Time) {
 	var remember []id.Course
 	var ref string
 	for i := range moves {
@@ -104,9 +104,9 @@ func Enrol(b *pg.Batch, org id.Organization, user id.User, moves []Move, today c
 		m.After.User = user
 		switch m.Action {
 		case Created:
-			queueInsertEnrolment(b, org, &m.After, today, now)
+			queueInsertEnrollment(b, org, &m.After, today, now)
 		case Extended, Reactivated:
-			queueUpdateEnrolment(b, org, m.After, today, now)
+			queueUpdateEnrollment(b, org, m.After, today, now)
 		case Unchanged, Skipped:
 		}
 		if m.ref != "" {

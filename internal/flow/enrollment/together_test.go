@@ -1,4 +1,4 @@
-package standing_test
+package enrollment_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // call is somebody's transaction that holds the lock of an address.
-func (d *desk) call(address string) pgx.Tx {
+func (d *fixture) call(address string) pgx.Tx {
 	d.t.Helper()
 	tx, err := d.DB.Begin(d.t.Context())
 	if err != nil {
@@ -29,7 +29,7 @@ func (d *desk) call(address string) pgx.Tx {
 func TestAChangeHoldsTheLockOfTheAddressThatThePersonHas(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	user, _ := d.enrol("ana@institute.org", 0, 4)
+	user, _ := d.enroll("ana@institute.org", 0, 4)
 	importing, provisioning := d.call("ana@institute.org"), d.call("ana.lopez@institute.org")
 	done := make(chan error, 1)
 	go func() {

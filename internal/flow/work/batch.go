@@ -1,4 +1,4 @@
-package finalize
+package work
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 
 // batch is the records of one organization on their way through a transaction.
 type batch struct {
-	*Desk
+	*Service
 	org      id.Organization
 	now      time.Time
 	targets  []target

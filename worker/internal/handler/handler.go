@@ -1,5 +1,5 @@
-// Package handle runs the tasks that the outbox hands out.
-package handle
+// Package handler runs the tasks that the outbox hands out.
+package handler
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func Outbox(work func(context.Context, task.Outbox) error) queue.Handler {
 
 // Plan decides the test plan that a task is about. A plan that cannot be decided now is
 // tried again when the claim has run out; one whose claim was lost is somebody else's.
-func Plan(o *testplan.Office) queue.Handler {
+func Plan(o *testplan.Service) queue.Handler {
 	return Outbox(func(ctx context.Context, ref task.Outbox) error {
 		if err := o.Step(ctx, ref); !errors.Is(err, outbox.ErrLost) {
 			return err
@@ -62,9 +62,9 @@ func (m Maintenance) Handlers() map[task.Kind]queue.Handler {
 
 func (m Maintenance) on(work func(context.Context, pg.Querier, id.Endpoint, time.Time) error) queue.Handler {
 	return Outbox(func(ctx context.Context, ref task.Outbox) error {
-		owed, err := outbox.Hold(ctx, m.DB, ref, m.Clock().Add(patience))
+		claimed, err := outbox.Hold(ctx, m.DB, ref, m.Clock().Add(patience))
 		if err == nil {
-			err = work(ctx, m.DB, id.Endpoint(owed.Subject), m.Clock())
+			err = work(ctx, m.DB, id.Endpoint(claimed.Subject), m.Clock())
 		}
 		if err == nil {
 			err = outbox.Done(ctx, m.DB, ref)

@@ -1,11 +1,11 @@
-// Package finalize takes what the engines report of students' work: sessions, quizzes and
+// Package work takes what the engines report of students' work: sessions, quizzes and
 // assessments, started, held, finished, released and marked anew. The result, its
 // assignment and its event are one transaction.
 //
 // Records are taken in sets: what all of them name is read in a few queries and what they
 // make is written in three, however many they are. A record that is wrong is refused by
 // itself. The results are written last, as that takes their positions.
-package finalize
+package work
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Desk is where work is reported.
-type Desk struct {
+// Service is where work is reported.
+type Service struct {
 	DB        *pg.DB
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's: decides today
@@ -33,7 +33,7 @@ type Desk struct {
 }
 
 // Result takes one record. Its fault is the answer's, and then nothing was saved.
-func (d *Desk) Result(ctx context.Context, r Record) (Outcome, error) {
+func (d *Service) Result(ctx context.Context, r Record) (Outcome, error) {
 	outcomes, err := d.Work(ctx, []Record{r})
 	if err != nil {
 		return Outcome{}, err
@@ -43,7 +43,7 @@ func (d *Desk) Result(ctx context.Context, r Record) (Outcome, error) {
 
 // Work takes many records and tells the outcome of each, in their order. Records of one
 // organization are one transaction. The error is of none of them: repeat the call.
-func (d *Desk) Work(ctx context.Context, records []Record) ([]Outcome, error) {
+func (d *Service) Work(ctx context.Context, records []Record) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(records))
 	byOrg, err := d.locate(ctx, records, outcomes)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *Desk) Work(ctx context.Context, records []Record) ([]Outcome, error) {
 }
 
 // locate finds the organization of each record: by its slug, or by its assignment.
-func (d *Desk) locate(ctx context.Context, records []Record, outcomes []Outcome) (map[id.Organization][]target, error) {
+func (d *Service) locate(ctx context.Context, records []Record, outcomes []Outcome) (map[id.Organization][]target, error) {
 	targets := make([]target, len(records))
 	var slugs []string
 	var assignments []id.Assignment
@@ -115,11 +115,11 @@ func (t *target) place(bySlug map[string]id.Organization, owners map[id.Assignme
 // maxRaces bounds how often new results may be stored by somebody else at the same time.
 const maxRaces = 10
 
-func (d *Desk) apply(ctx context.Context, org id.Organization, targets []target, outcomes []Outcome) error {
+func (d *Service) apply(ctx context.Context, org id.Organization, targets []target, outcomes []Outcome) error {
 	var err error
 	for range maxRaces {
 		err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
-			b := &batch{Desk: d, org: org, now: d.Clock(), targets: slices.Clone(targets), outcomes: outcomes}
+			b := &batch{Service: d, org: org, now: d.Clock(), targets: slices.Clone(targets), outcomes: outcomes}
 			if err := b.read(ctx, tx); err != nil {
 				return err
 			}

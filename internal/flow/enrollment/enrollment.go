@@ -1,11 +1,11 @@
-// Package standing changes what students have in an organization by other ways than a
-// partner's call: an administrator changes an enrolment or a membership, or the calendar
-// goes on (contract: Enrolment status values, Membership, Events). Whatever changes is told,
+// Package enrollment changes what students have in an organization by other ways than a
+// partner's call: an administrator changes an enrollment or a membership, or the calendar
+// goes on (contract: Enrollment status values, Membership, Events). Whatever changes is told,
 // once, in the transaction that changes it.
 //
 // Each change holds the lock of the student's address, as a provisioning call does, so
 // that what was told and what is true are compared by one at a time.
-package standing
+package enrollment
 
 import (
 	"context"
@@ -27,39 +27,39 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Office is where the changes are made.
-type Office struct {
+// Service is where the changes are made.
+type Service struct {
 	DB    *pg.DB
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
 }
 
-// Enrolment is an enrolment with its student, as a change has left it.
-type Enrolment struct {
+// Enrollment is an enrollment with its student, as a change has left it.
+type Enrollment struct {
 	Student wire.Person
-	wire.Enrolment
+	wire.Enrollment
 	State course.State
 }
 
-// ChangeEnrolment changes an enrolment's state and dates. A new end date takes the grace
+// ChangeEnrollment changes an enrollment's state and dates. A new end date takes the grace
 // period along, by the organization's grace days. NotFound outside the organization;
 // Invalid for dates in the wrong order.
-func (o *Office) ChangeEnrolment(ctx context.Context, in org.Organization, which id.Enrolment, c course.Change) (Enrolment, error) {
+func (o *Service) ChangeEnrollment(ctx context.Context, in org.Organization, which id.Enrollment, c course.Change) (Enrollment, error) {
 	user, err := course.Holder(ctx, o.DB, in.ID, which)
 	if err != nil {
-		return Enrolment{}, err
+		return Enrollment{}, err
 	}
-	var after course.Enrolment
-	look, err := o.change(ctx, in.ID, user, func(l *wire.Look, _ *pg.Batch, _ time.Time) (err error) {
-		i := slices.IndexFunc(l.Held, func(e course.Enrolment) bool { return e.ID == which })
+	var after course.Enrollment
+	snapshot, err := o.change(ctx, in.ID, user, func(l *wire.Snapshot, _ *pg.Batch, _ time.Time) (err error) {
+		i := slices.IndexFunc(l.Enrollments, func(e course.Enrollment) bool { return e.ID == which })
 		if i < 0 {
-			return fault.New(fault.NotFound, "not_found", "the organization has no enrolment %d", which)
+			return fault.New(fault.NotFound, "not_found", "the organization has no enrollment %d", which)
 		}
-		after, err = c.Apply(l.Held[i], course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays})
-		l.Held[i] = after
+		after, err = c.Apply(l.Enrollments[i], course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays})
+		l.Enrollments[i] = after
 		return err
 	})
-	return Enrolment{wire.NewPerson(look.Account), wire.NewEnrolment(after, o.today()), after.State}, err
+	return Enrollment{wire.NewPerson(snapshot.Account), wire.NewEnrollment(after, o.today()), after.State}, err
 }
 
 // Member is a membership with its person.
@@ -69,8 +69,8 @@ type Member struct {
 }
 
 // SetMember makes a membership active or inactive. NotFound when the user has none.
-func (o *Office) SetMember(ctx context.Context, in id.Organization, user id.User, status org.MemberStatus) (Member, error) {
-	look, err := o.change(ctx, in, user, func(l *wire.Look, b *pg.Batch, now time.Time) error {
+func (o *Service) SetMember(ctx context.Context, in id.Organization, user id.User, status org.MemberStatus) (Member, error) {
+	snapshot, err := o.change(ctx, in, user, func(l *wire.Snapshot, b *pg.Batch, now time.Time) error {
 		if l.Member.Role == "" {
 			return errNoMember(user)
 		}
@@ -80,13 +80,13 @@ func (o *Office) SetMember(ctx context.Context, in id.Organization, user id.User
 		l.Member.Status = status
 		return nil
 	})
-	return Member{wire.NewPerson(look.Account), wire.Membership{Role: look.Member.Role, Status: look.Member.Status}}, err
+	return Member{wire.NewPerson(snapshot.Account), wire.Membership{Role: snapshot.Member.Role, Status: snapshot.Member.Status}}, err
 }
 
-// RemoveMember ends a membership. Enrolments, and what was done in them, stay. NotFound
+// RemoveMember ends a membership. Enrollments, and what was done in them, stay. NotFound
 // when the user has none.
-func (o *Office) RemoveMember(ctx context.Context, in id.Organization, user id.User) error {
-	_, err := o.change(ctx, in, user, func(l *wire.Look, b *pg.Batch, _ time.Time) error {
+func (o *Service) RemoveMember(ctx context.Context, in id.Organization, user id.User) error {
+	_, err := o.change(ctx, in, user, func(l *wire.Snapshot, b *pg.Batch, _ time.Time) error {
 		if l.Member.Role == "" {
 			return errNoMember(user)
 		}
@@ -101,7 +101,7 @@ func errNoMember(user id.User) error {
 	return fault.New(fault.NotFound, "not_found", "user %d is no member of the organization", user)
 }
 
-func (o *Office) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
+func (o *Service) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
 
 // errMoved means that the person got another address while the lock of the one before was
 // waited for.
@@ -111,9 +111,9 @@ var errMoved = errors.New("the person has another address by now")
 const maxMoves = 5
 
 // change lets edit change a look at the person, under the person's lock, and then writes
-// and tells what is different. edit queues what is not about enrolments itself.
-func (o *Office) change(ctx context.Context, in id.Organization, user id.User,
-	edit func(l *wire.Look, b *pg.Batch, now time.Time) error) (after wire.Look, err error) {
+// and tells what is different. edit queues what is not about enrollments itself.
+func (o *Service) change(ctx context.Context, in id.Organization, user id.User,
+	edit func(l *wire.Snapshot, b *pg.Batch, now time.Time) error) (after wire.Snapshot, err error) {
 	for range maxMoves {
 		if after, err = o.changeOnce(ctx, in, user, edit); !errors.Is(err, errMoved) {
 			break
@@ -122,8 +122,8 @@ func (o *Office) change(ctx context.Context, in id.Organization, user id.User,
 	return after, err
 }
 
-func (o *Office) changeOnce(ctx context.Context, in id.Organization, user id.User,
-	edit func(l *wire.Look, b *pg.Batch, now time.Time) error) (after wire.Look, err error) {
+func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.User,
+	edit func(l *wire.Snapshot, b *pg.Batch, now time.Time) error) (after wire.Snapshot, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := o.Clock()
 		today := clock.DateIn(now, o.Zone)
@@ -132,15 +132,15 @@ func (o *Office) changeOnce(ctx context.Context, in id.Organization, user id.Use
 			return err
 		}
 		after = before
-		after.Held = slices.Clone(before.Held)
+		after.Enrollments = slices.Clone(before.Enrollments)
 		var b pg.Batch
 		if err := edit(&after, &b, now); err != nil {
 			return err
 		}
 		events := wire.Changes(before, after, today)
 		save(&b, in, before, after, today, now)
-		if wire.ComesBack(before, after, today, wire.Soon(now, o.Zone)) {
-			result.OweRejoin(&b, in, now, user)
+		if wire.ComesBack(before, after, today, wire.SettledBy(now, o.Zone)) {
+			result.QueueRejoin(&b, in, now, user)
 		}
 		if err := b.Send(ctx, tx); err != nil {
 			return fmt.Errorf("writing a change: %w", err)
@@ -154,21 +154,21 @@ func (o *Office) changeOnce(ctx context.Context, in id.Organization, user id.Use
 }
 
 // touchPlans owes a look at the test plans whose course gives other access now.
-func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after wire.Look, now time.Time) error {
-	var changed []id.Enrolment
-	for i, e := range after.Held {
-		if b := before.Held[i]; e.State != b.State || e.Window != b.Window {
+func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after wire.Snapshot, now time.Time) error {
+	var changed []id.Enrollment
+	for i, e := range after.Enrollments {
+		if b := before.Enrollments[i]; e.State != b.State || e.Window != b.Window {
 			changed = append(changed, e.ID)
 		}
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	return plan.TouchEnrolments(ctx, tx, in, now, changed...)
+	return plan.TouchEnrollments(ctx, tx, in, now, changed...)
 }
 
 // lock takes the person's lock and reads what the organization has of them.
-func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l wire.Look, err error) {
+func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l wire.Snapshot, err error) {
 	a, err := student.Find(ctx, tx, user)
 	if err != nil {
 		return l, err
@@ -185,11 +185,11 @@ func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l w
 	return l, nil
 }
 
-// save queues every enrolment that differs from what is stored, as told.
-func save(b *pg.Batch, in id.Organization, before, after wire.Look, today clock.Date, now time.Time) {
-	for i, e := range after.Held {
-		e = e.Heard(today)
-		if e.Differs(before.Held[i]) {
+// save queues every enrollment that differs from what is stored, as told.
+func save(b *pg.Batch, in id.Organization, before, after wire.Snapshot, today clock.Date, now time.Time) {
+	for i, e := range after.Enrollments {
+		e = e.MarkNotified(today)
+		if e.Differs(before.Enrollments[i]) {
 			course.Save(b, in, e, today, now)
 		}
 	}

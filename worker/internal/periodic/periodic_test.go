@@ -1,4 +1,4 @@
-package duty_test
+package periodic_test
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
-	"github.com/registrar-dev/registrar/worker/internal/duty"
+	"github.com/registrar-dev/registrar/worker/internal/periodic"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func TestDutiesAreDoneAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
+func TestJobsRunAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Minute-time.Second)
 		defer cancel()
 		var hourly, minutely atomic.Int64
-		duty.Run(ctx, clock.System, quiet, []duty.Duty{
-			{Name: "fails", Every: time.Hour, Do: func(context.Context, time.Time) error { hourly.Add(1); return errors.New("no") }},
-			{Name: "works", Every: time.Minute, Do: func(context.Context, time.Time) error { minutely.Add(1); return nil }},
+		periodic.Run(ctx, clock.System, quiet, []periodic.Job{
+			{Name: "fails", Every: time.Hour, Run: func(context.Context, time.Time) error { hourly.Add(1); return errors.New("no") }},
+			{Name: "works", Every: time.Minute, Run: func(context.Context, time.Time) error { minutely.Add(1); return nil }},
 		})
 		if hourly.Load() != 3 || minutely.Load() != 150 {
 			t.Fatalf("%d and %d turns", hourly.Load(), minutely.Load())
@@ -35,7 +35,7 @@ func TestDutiesAreDoneAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
 	})
 }
 
-func TestTheDuties(t *testing.T) {
+func TestTheJobs(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	now := time.Date(2031, 3, 30, 23, 59, 0, 0, time.UTC)
@@ -51,8 +51,8 @@ func TestTheDuties(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // each may be repeated
-		for _, d := range duty.All(db, time.UTC, 30) {
-			if err := d.Do(t.Context(), now); err != nil {
+		for _, d := range periodic.All(db, time.UTC, 30) {
+			if err := d.Run(t.Context(), now); err != nil {
 				t.Fatalf("%s: %v", d.Name, err)
 			}
 		}

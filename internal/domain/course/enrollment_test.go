@@ -8,9 +8,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// held is an enrolment whose days are counted from today.
-func held(state course.State, start, end, grace int) course.Enrolment {
-	return course.Enrolment{ID: 1, State: state, Window: course.Window{
+// held is an enrollment whose days are counted from today.
+func held(state course.State, start, end, grace int) course.Enrollment {
+	return course.Enrollment{ID: 1, State: state, Window: course.Window{
 		StartDate: today.AddDays(start), EndDate: today.AddDays(end), GracePeriodEnd: today.AddDays(grace)}}
 }
 
@@ -18,25 +18,25 @@ func TestStandingFollowsFromTheStateAndTheDays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		e      course.Enrolment
-		want   course.Standing
+		e      course.Enrollment
+		want   course.EnrollmentStatus
 		access bool
 	}{
-		{"the day before the start", held(course.Running, 1, 9, 12), course.StandingPending, false},
-		{"the first day", held(course.Running, 0, 9, 12), course.StandingActive, true},
-		{"the last day", held(course.Running, -9, 0, 3), course.StandingActive, true},
-		{"the first grace day", held(course.Running, -9, -1, 2), course.StandingGracePeriod, true},
-		{"the last grace day", held(course.Running, -9, -3, 0), course.StandingGracePeriod, true},
-		{"the day after", held(course.Running, -9, -3, -1), course.StandingExpired, false},
-		{"no grace days", held(course.Running, -9, -1, -1), course.StandingExpired, false},
-		{"suspended", held(course.Suspended, -9, 9, 9), course.StandingSuspended, false},
-		{"dropped", held(course.Dropped, -9, 9, 9), course.StandingDropped, false},
-		{"completed", held(course.Completed, -9, -1, -1), course.StandingCompleted, false},
+		{"the day before the start", held(course.Running, 1, 9, 12), course.EnrollmentPending, false},
+		{"the first day", held(course.Running, 0, 9, 12), course.EnrollmentActive, true},
+		{"the last day", held(course.Running, -9, 0, 3), course.EnrollmentActive, true},
+		{"the first grace day", held(course.Running, -9, -1, 2), course.EnrollmentGracePeriod, true},
+		{"the last grace day", held(course.Running, -9, -3, 0), course.EnrollmentGracePeriod, true},
+		{"the day after", held(course.Running, -9, -3, -1), course.EnrollmentExpired, false},
+		{"no grace days", held(course.Running, -9, -1, -1), course.EnrollmentExpired, false},
+		{"suspended", held(course.Suspended, -9, 9, 9), course.EnrollmentSuspended, false},
+		{"dropped", held(course.Dropped, -9, 9, 9), course.EnrollmentDropped, false},
+		{"completed", held(course.Completed, -9, -1, -1), course.EnrollmentCompleted, false},
 	} {
-		if got := c.e.Standing(today); got != c.want || c.e.HasAccess(today) != c.access {
+		if got := c.e.Status(today); got != c.want || c.e.HasAccess(today) != c.access {
 			t.Errorf("%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access)
 		}
-		if current := c.e.Current(today); current != (c.access || c.want == course.StandingPending) {
+		if current := c.e.Current(today); current != (c.access || c.want == course.EnrollmentPending) {
 			t.Errorf("%s: current = %v", c.name, current)
 		}
 	}
@@ -57,7 +57,7 @@ func TestLengthOfAccess(t *testing.T) {
 		{"else the type's months", course.Course{TypeAccessMonths: 4}, 0, clock.DateOf(2027, 5, 31)},
 		{"else the organization's", course.Course{}, 0, clock.DateOf(2027, 7, 31)},
 	} {
-		c.course.ID, c.course.Type, c.course.Status, c.course.OpenForEnrolment = 5, "ielts", course.StatusActive, true
+		c.course.ID, c.course.Type, c.course.Status, c.course.OpenForEnrollment = 5, "ielts", course.StatusActive, true
 		moves, _, err := course.Plan(
 			course.Request{Courses: []id.Course{5}, TenureMonths: c.tenure},
 			course.Offer{Courses: []course.Course{c.course}}, course.Held{}, course.Terms{AccessMonths: 6, GraceDays: 7}, lastOfJanuary)

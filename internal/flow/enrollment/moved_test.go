@@ -1,4 +1,4 @@
-package standing
+package enrollment
 
 import (
 	"testing"
@@ -14,14 +14,14 @@ import (
 func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	o := &Office{DB: pgtest.New(t), Zone: time.UTC, Clock: func() time.Time { return now }}
+	o := &Service{DB: pgtest.New(t), Zone: time.UTC, Clock: func() time.Time { return now }}
 	for _, sql := range []string{
 		`INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 				visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
 			VALUES ('o', 'O', true, 6, 7, 2, 10, true, 7, now(), now())`,
 		`INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at) VALUES ('ana.lopez@institute.org', 'ana', 'Ana', 'api', now(), now())`,
 		`INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES (1, 'C', 'ielts', '2026-01-01', now(), now())`,
-		`INSERT INTO enrolments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, told_standing, next_day, created_at, updated_at)
+		`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, notified_status, next_day, created_at, updated_at)
 			VALUES (1, 1, 1, '2026-01-01', '2026-03-01', '2026-03-08', 'active', '2026-03-09', now(), now())`,
 	} {
 		if _, err := o.DB.Exec(t.Context(), sql); err != nil {
@@ -30,14 +30,14 @@ func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 	}
 	for _, c := range []struct{ locked, told string }{{"ana@institute.org", "active"}, {"ana.lopez@institute.org", "expired"}} {
 		err := o.DB.InTx(t.Context(), func(tx *pg.Tx) error {
-			return o.tell(t.Context(), tx, []*found{{Due: course.Due{Organization: 1, User: 1, Email: c.locked}, locked: true}}, o.today())
+			return o.notify(t.Context(), tx, []*dueStudent{{Due: course.Due{Organization: 1, User: 1, Email: c.locked}, locked: true}}, o.today())
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var told string
-		if err := o.DB.QueryRow(t.Context(), `SELECT told_standing FROM enrolments`).Scan(&told); err != nil || told != c.told {
-			t.Errorf("with the lock of %s, the enrolment was told as %s, want %s (%v)", c.locked, told, c.told, err)
+		var notified string
+		if err := o.DB.QueryRow(t.Context(), `SELECT notified_status FROM enrollments`).Scan(&notified); err != nil || notified != c.told {
+			t.Errorf("with the lock of %s, the enrollment was told as %s, want %s (%v)", c.locked, notified, c.told, err)
 		}
 	}
 }

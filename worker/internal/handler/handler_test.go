@@ -1,4 +1,4 @@
-package handle_test
+package handler_test
 
 import (
 	"testing"
@@ -9,13 +9,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
-	"github.com/registrar-dev/registrar/worker/internal/handle"
+	"github.com/registrar-dev/registrar/worker/internal/handler"
 )
 
 func TestMaintenanceFinishesItsTask(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	handlers := handle.Maintenance{DB: db, Clock: clock.System}.Handlers()
+	handlers := handler.Maintenance{DB: db, Clock: clock.System}.Handlers()
 	for kind, status := range map[task.Kind]string{task.WebhookCancel: "cancelled", task.WebhookSkip: "waiting"} {
 		var delivery string
 		err := db.QueryRow(t.Context(), `

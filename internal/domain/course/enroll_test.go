@@ -10,8 +10,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
-// enrol does what a call does about courses and returns its moves as they were stored.
-func enrol(t *testing.T, db *pg.DB, org id.Organization, user id.User, r course.Request) ([]course.Move, course.Held) {
+// enroll does what a call does about courses and returns its moves as they were stored.
+func enroll(t *testing.T, db *pg.DB, org id.Organization, user id.User, r course.Request) ([]course.Move, course.Held) {
 	t.Helper()
 	var moves []course.Move
 	var held course.Held
@@ -29,7 +29,7 @@ func enrol(t *testing.T, db *pg.DB, org id.Organization, user id.User, r course.
 		if err := course.EnsureDefaults(t.Context(), tx, org, moves, now); err != nil {
 			return err
 		}
-		course.Enrol(&write, org, user, moves, today, now)
+		course.Enroll(&write, org, user, moves, today, now)
 		return write.Send(t.Context(), tx)
 	})
 	if err != nil {
@@ -38,7 +38,7 @@ func enrol(t *testing.T, db *pg.DB, org id.Organization, user id.User, r course.
 	return moves, held
 }
 
-func TestEnrolStoresWhatPlanDecides(t *testing.T) {
+func TestEnrollStoresWhatPlanDecides(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	org := organization(t, db, "org")
@@ -48,14 +48,14 @@ func TestEnrolStoresWhatPlanDecides(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := course.Request{Types: []string{"ielts"}, Courses: []id.Course{batch.ID}, TenureMonths: 1, Extend: true, Ref: "7"}
-	first, _ := enrol(t, db, org, ana, r)
+	first, _ := enroll(t, db, org, ana, r)
 	if len(first) != 2 || first[0].Action != course.Created || first[1].Action != course.Created || first[0].After.ID == 0 ||
 		first[0].After.Course.Name != "IELTS Academic" || !first[0].After.Course.IsDefault {
 		t.Fatalf("first = %+v", first)
 	}
-	again, held := enrol(t, db, org, ana, r)
-	if len(held.Enrolments) != 2 || held.Enrolments[0].Differs(first[0].After) || held.Enrolments[1].Differs(first[1].After) {
-		t.Fatalf("held = %+v\nwant what was made: %+v", held.Enrolments, first)
+	again, held := enroll(t, db, org, ana, r)
+	if len(held.Enrollments) != 2 || held.Enrollments[0].Differs(first[0].After) || held.Enrollments[1].Differs(first[1].After) {
+		t.Fatalf("held = %+v\nwant what was made: %+v", held.Enrollments, first)
 	}
 	for i, m := range again {
 		if m.Action != course.Unchanged || m.Note != course.NoteAlreadyExtended || m.After.Differs(first[i].After) {
@@ -63,15 +63,15 @@ func TestEnrolStoresWhatPlanDecides(t *testing.T) {
 		}
 	}
 	r.Ref = "8"
-	extended, _ := enrol(t, db, org, ana, r)
-	_, held = enrol(t, db, org, ana, r)
+	extended, _ := enroll(t, db, org, ana, r)
+	_, held = enroll(t, db, org, ana, r)
 	for i, m := range extended {
-		if m.Action != course.Extended || m.After.EndDate != today.AddMonths(1).AddMonths(1) || held.Enrolments[i].Differs(m.After) {
-			t.Errorf("extended = %+v, stored %+v", m, held.Enrolments[i])
+		if m.Action != course.Extended || m.After.EndDate != today.AddMonths(1).AddMonths(1) || held.Enrollments[i].Differs(m.After) {
+			t.Errorf("extended = %+v, stored %+v", m, held.Enrollments[i])
 		}
 	}
-	if other, _ := enrol(t, db, organization(t, db, "other"), ana, course.Request{Types: []string{"ielts"}}); other[0].Action != course.Created {
-		t.Errorf("another organization finds the enrolment: %+v", other)
+	if other, _ := enroll(t, db, organization(t, db, "other"), ana, course.Request{Types: []string{"ielts"}}); other[0].Action != course.Created {
+		t.Errorf("another organization finds the enrollment: %+v", other)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestTheFirstGrantsOfATypeAgreeOnOneDefaultCourse(t *testing.T) {
 			if i%2 == 1 {
 				types = []string{"gre", "toefl", "ielts"} // the other way round must not deadlock
 			}
-			moves, _ := enrol(t, db, org, user, course.Request{Types: types})
+			moves, _ := enroll(t, db, org, user, course.Request{Types: types})
 			for _, m := range moves {
 				if m.After.Course.Type == "ielts" {
 					made[i] = m.After.Course.ID

@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
-// filters are every list with every single filter of the contract.
+// filters are every list with every single filter of the reference.
 func (e *estate) filters() []string {
 	big := e.orgs[0]
 	user, course, small := fmt.Sprint(big.firstUser+1), fmt.Sprint(big.course), fmt.Sprint(big.small)

@@ -45,7 +45,7 @@ type person struct {
 
 type counts struct{ Create, Update, Skip int }
 
-// model is what the site should hold. It knows the contract and nothing of the programs.
+// model is what the site should hold. It knows the reference (docs/reference) and nothing of the programs.
 type model struct {
 	students map[string]*student // by organization and email
 	rosters  map[string]*school

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestTheModelFollowsTheContract(t *testing.T) {
+func TestTheModelFollowsTheReference(t *testing.T) {
 	at := time.Date(2027, 1, 31, 12, 0, 0, 0, time.UTC)
 	m := newModel()
 	call := func(o op) op {

@@ -206,7 +206,7 @@ func (rc *Receiver) write(got Received) error {
 	return err
 }
 
-// verify follows the contract's "Signature verification": HMAC-SHA256 over "<t>." and the raw body,
+// verify checks a signature (reference: webhooks#signature): HMAC-SHA256 over "<t>." and the raw body,
 // keyed with the whole secret text, and t within 5 minutes of now.
 func verify(secret, header string, body []byte, now time.Time) bool {
 	var t, v1 string

@@ -22,6 +22,7 @@ type place struct {
 }
 
 // Every code that an API can answer is in the documents, for callers' programs go by it.
+// Reference: errors#codes.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	known := documented(t)

@@ -1,7 +1,6 @@
 package archtest_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,25 +16,15 @@ var (
 // tests are the names of all tests and fuzz targets in the checkout.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
-	names, root := map[string]bool{}, filepath.Join("..", "..")
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		switch name := entry.Name(); {
-		case err != nil:
-			return err
-		case entry.IsDir() && path != root && strings.HasPrefix(name, "."):
-			return filepath.SkipDir // git's, or of a Registrar that runs here
-		case !strings.HasSuffix(name, "_test.go"):
-			return nil
+	names := map[string]bool{}
+	eachSource(t, func(path, text string) {
+		if !strings.HasSuffix(path, "_test.go") {
+			return
 		}
-		text, err := os.ReadFile(path)
-		for _, m := range testFunc.FindAllSubmatch(text, -1) {
-			names[string(m[1])] = true
+		for _, m := range testFunc.FindAllStringSubmatch(text, -1) {
+			names[m[1]] = true
 		}
-		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return names
 }
 

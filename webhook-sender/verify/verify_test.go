@@ -24,6 +24,7 @@ func sign(secret string, at time.Time, body string) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
+// Reference: webhooks#signature.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	now, body := time.Unix(1_800_000_000, 0), `{"id":"evt_1"}`

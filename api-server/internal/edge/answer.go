@@ -38,7 +38,7 @@ func describe(w http.ResponseWriter) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// errorBody is the contract's error with the additive fields.
+// errorBody is the body of every error (reference: errors#error-body).
 type errorBody struct {
 	Status string      `json:"status"`
 	Error  string      `json:"error"`
@@ -84,7 +84,7 @@ var (
 	errAway     = fault.New(fault.Unavailable, "unavailable", "the service cannot reach its database; send the same request again later")
 )
 
-// Fail writes err as the contract's error body. What is no fault, or an internal one,
+// Fail writes err as the body of an error. What is no fault, or an internal one,
 // shows nothing of itself; its text goes to the access log.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	err = overdue(r, err)

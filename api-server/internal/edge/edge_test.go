@@ -54,6 +54,7 @@ func (b *bench) logLine(t *testing.T) map[string]any {
 	return line
 }
 
+// Reference: errors#statuses.
 func TestEveryKindHasItsStatus(t *testing.T) {
 	want := map[fault.Kind]int{
 		fault.Internal: 500, fault.Invalid: 400, fault.Unauthenticated: 401, fault.Forbidden: 403,
@@ -88,6 +89,7 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 	}
 }
 
+// Reference: errors#error-body.
 func TestAllFaultsOfARequestAreShown(t *testing.T) {
 	b := newBench(1)
 	b.Get("/x", Handle(func(http.ResponseWriter, *http.Request) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// seeds are the values of one field in JSON, in the forms of the contract and others.
+// seeds are the values of one field in JSON, in the accepted forms and others.
 var seeds = []string{`null`, `""`, `" "`, `"x"`, `" Ana "`, `1`, `-0`, `1.0`, `1.5`, `1e2`, `"12"`, `"12.0"`, `"0x1"`, `"yes"`, `"FALSE"`, `true`, `[]`,
 	`[1, "2", null, {}]`, `"371, 380"`, `[371, 380]`, `{}`, `{"a": 1}`, `"2027-02-29"`, `"2027-02-28"`, `"ielts,,TOEFL "`, `"\u0000"`, `"ä\ud800"`, `9007199254740993`, `1e400`}
 

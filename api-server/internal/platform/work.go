@@ -41,7 +41,7 @@ type workBody struct {
 	Score        *decimal.Number  `json:"score"`
 	MaxScore     *decimal.Number  `json:"max_score"`
 	Sections     json.RawMessage  `json:"sections"`
-	// SafeExamBrowser holds for the whole session of an assigned test (contract: safe_exam_browser).
+	// SafeExamBrowser holds for the whole session of an assigned test (reference: plans#settings).
 	SafeExamBrowser bool `json:"safe_exam_browser"`
 }
 

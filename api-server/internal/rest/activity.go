@@ -23,7 +23,7 @@ type activityHead struct {
 	NextCursor  string     `json:"next_cursor"`
 }
 
-// activityDay is the contract's daily activity row.
+// activityDay is one row (reference: activity#activity-rows).
 type activityDay struct {
 	Student        wire.Person      `json:"student"`
 	Date           clock.Date       `json:"date"`

@@ -35,6 +35,7 @@ func onboard(t *testing.T, o apitest.Organization, body string) {
 	o.Full.Post(t, "provision/student/", body).Want(t, 201)
 }
 
+// Reference: activity#activity-rows.
 func TestActivityByDay(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -53,6 +54,7 @@ func TestActivityByDay(t *testing.T) {
 	north.ReadOnly.Get(t, "activity/daily/?course_id=1&from=2026-11-20").Want(t, 200).Golden(t, "activity-course")
 }
 
+// Reference: limits#lists.
 func TestActivityRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -145,6 +147,7 @@ func TestActivityIsWalked(t *testing.T) {
 
 // The last 30 days are others when a walk without from goes on after midnight in India, or
 // from a stored cursor. None of its days is left out for that.
+// Reference: activity#activity-days.
 func TestActivityGoesOnOnAnotherDay(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -194,6 +197,7 @@ func TestActivityGoesOnOnAnotherDay(t *testing.T) {
 }
 
 // Who is a student is judged when the register is read.
+// Reference: students#scope-of-lists.
 func TestActivityOfThoseWhoLeft(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

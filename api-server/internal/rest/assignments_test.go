@@ -103,6 +103,7 @@ func walk(t *testing.T, c *apitest.Client, path string) []string {
 	return walked
 }
 
+// Reference: assignments#assign-work.
 func TestAssignWork(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -177,6 +178,7 @@ func TestAssignWorkAtTheSameTime(t *testing.T) {
 	}
 }
 
+// Reference: assignments#assignment-list.
 func TestAssignmentList(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 )
 
+// Reference: catalog#catalog-items.
 func TestCatalog(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -55,7 +55,7 @@ func deliverDue(ctx context.Context, t *testing.T, e *apitest.Env, postman *emai
 	}
 }
 
-// Contract: email.status. Every value arises, with a mail server that answers so.
+// Every value arises, with a mail server that answers so (reference: provisioning#email-status).
 func TestEmailStatuses(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -94,6 +94,7 @@ func wantBusy(t *testing.T, a *apitest.Answer) {
 }
 
 // However many keys an organization makes: others are served while it holds what it can.
+// Reference: limits#concurrency.
 func TestAnOrganizationHoldsAShareOfTheRequests(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, impatient)
@@ -151,6 +152,7 @@ func TestAnOrganizationSendsAFewRostersAtOnce(t *testing.T) {
 }
 
 // Answers that hold a connection of the pool while they are read leave most of the pool.
+// Reference: limits#concurrency.
 func TestStreamsLeaveConnections(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, impatient)

@@ -9,7 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 )
 
-// The rows are the contract's target_score_plan 400 conditions, in its order and words.
+// The rows are the refusals of plans (reference: plans#refusals).
 func TestRefusedPlansSaveNothingNotEvenTheAccount(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// progressDay is the contract's daily progress row.
+// progressDay is one row (reference: progress#progress-rows).
 type progressDay struct {
 	Student           wire.Person     `json:"student"`
 	Date              clock.Date      `json:"date"`

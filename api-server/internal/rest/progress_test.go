@@ -74,6 +74,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// Reference: progress#progress-range.
 func TestProgressRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

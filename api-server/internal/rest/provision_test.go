@@ -13,6 +13,7 @@ import (
 
 const provisionPath = "provision/student/"
 
+// Reference: conventions#answers, provisioning#response.
 func TestProvisionANewStudentTwice(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -26,6 +27,7 @@ func TestProvisionANewStudentTwice(t *testing.T) {
 	}
 }
 
+// Reference: conventions#requests, provisioning#request.
 func TestProvisionTakesTheLooseForms(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -52,6 +54,7 @@ func TestProvisionTakesTheLooseForms(t *testing.T) {
 }
 
 // An order's number is one order however it is written; another text is another order.
+// Reference: provisioning#request.
 func TestAnExternalRefIsOneHoweverItsNumberIsWritten(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -78,8 +81,9 @@ func TestAnExternalRefIsOneHoweverItsNumberIsWritten(t *testing.T) {
 	}
 }
 
-// Contract: Provisioning errors. Each row has its name here; the conditions of
+// Reference: provisioning#refusals. Each row has its name here; the conditions of
 // target_score_plan have theirs in package testplan.
+// Reference: limits#fields.
 func TestProvisioningErrors(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

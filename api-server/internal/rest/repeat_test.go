@@ -20,6 +20,7 @@ import (
 
 const keyHeader = "Idempotency-Key"
 
+// Reference: conventions#repeats.
 func TestAnIdempotencyKeyGetsTheFirstAnswer(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -114,6 +115,7 @@ func TestAKeyOfADeadWorkerIsTakenOver(t *testing.T) {
 	}
 }
 
+// Reference: conventions#repeats.
 func TestFailuresAreNotKept(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -125,6 +127,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	keyed.Post(t, provisionPath, body).Want(t, 201)
 }
 
+// Reference: limits#rate.
 func TestAKeyIsLimitedInItsRate(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, func(d *server.Deps) {

@@ -1,5 +1,5 @@
 // Package rest is the partner API: what an organization's own systems call with an API
-// key. One file a noun; the contract is the document that openapi serves.
+// key. One file a noun. The document that openapi serves describes every call, and docs/reference every rule.
 package rest
 
 import (

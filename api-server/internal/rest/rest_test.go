@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
+// Reference: organization#ping.
 func TestPing(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -25,6 +26,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
+// Reference: organization#organization-fields.
 func TestOrganization(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -38,6 +40,7 @@ func TestOrganization(t *testing.T) {
 	north.ReadOnly.Get(t, "organization/").Want(t, 200).Golden(t, "organization-changed")
 }
 
+// Reference: courses#course-types, courses#course-fields.
 func TestCourses(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -57,6 +60,7 @@ func TestCourses(t *testing.T) {
 	}
 }
 
+// Reference: conventions#authentication.
 func TestWhoMayCall(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -124,6 +128,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 }
 
 // A parameter that cannot be read, or that is sent twice, must not quietly choose nothing.
+// Reference: conventions#requests.
 func TestQueriesThatCannotBeMeant(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

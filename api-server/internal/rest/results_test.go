@@ -44,7 +44,7 @@ func (s *school) assign(t *testing.T, user int64, kind string, item int64) strin
 	return answer.Assignment.ID
 }
 
-// assignment is the contract's object as the list shows it.
+// assignment is the object as the list shows it.
 func (s *school) assignment(t *testing.T, ref string) map[string]any {
 	t.Helper()
 	for _, a := range s.Full.Get(t, "assignments/?limit=500").Want(t, 200).Object(t)["assignments"].([]any) {
@@ -56,6 +56,7 @@ func (s *school) assignment(t *testing.T, ref string) map[string]any {
 	return nil
 }
 
+// Reference: assignments#assignment-fields, results#result-fields.
 func TestATestBecomesAResult(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -89,6 +90,7 @@ func TestATestBecomesAResult(t *testing.T) {
 	}
 }
 
+// Reference: results#final-results.
 func TestAResultThatIsHeldIsShownOnceReleased(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -123,6 +125,7 @@ func TestAResultThatIsHeldIsShownOnceReleased(t *testing.T) {
 	}
 }
 
+// Reference: assignments#assignment-status.
 func TestQuizzesAndAssessments(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -212,6 +215,7 @@ func provisionAndAssign(t *testing.T, o apitest.Organization, email string, item
 	return answer.Assignment.ID
 }
 
+// Reference: students#scope-of-lists, results#result-list.
 func TestResultFilters(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

@@ -67,6 +67,7 @@ const (
 
 // A job that has stored its cursor gets every result, whatever becomes of the students in
 // between: also one that was final before its student left and had not been read.
+// Reference: results#order.
 func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour

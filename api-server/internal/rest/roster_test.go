@@ -89,6 +89,7 @@ func send(t *testing.T, c *apitest.Client, contentType, body string, status int)
 	return a
 }
 
+// Reference: roster#upload.
 func TestRosterImportTakesEveryInputForm(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -118,6 +119,7 @@ func TestRosterImportTakesEveryInputForm(t *testing.T) {
 	}
 }
 
+// Reference: roster#import-answers.
 func TestRosterImportRefusals(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -284,7 +286,7 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	}
 }
 
-// Every file of the corpus gets the contract's status and a text, and what cannot be used
+// Every file of the corpus gets its status (reference: roster#import-answers) and a text, and what cannot be used
 // writes nothing at all.
 func TestHostileRosters(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ func mailsTo(t *testing.T, e *apitest.Env, address string) (mails []string) {
 	return mails
 }
 
-// Contract: notify, false skips the email for language tests; default true.
+// A test is mailed unless notify is false (reference: assignments#assign-work).
 func TestATestThatIsAssignedIsMailedOnce(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t, func(d *server.Deps) { d.SafeExamBrowser = true })
@@ -77,8 +77,8 @@ func TestATestThatIsAssignedIsMailedOnce(t *testing.T) {
 	}
 }
 
-// Contract: send_welcome_email, false sends no email at all; so neither does a test plan that
-// the call begins, or changes so that a test opens. Staff are told what concerns them.
+// With send_welcome_email false the call sends no mail at all, nor does a test plan that the call
+// begins, or changes so that a test opens (reference: provisioning#request). Staff are told what concerns them.
 func TestACallThatSendsNoMailSendsNoneOfAPlanEither(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

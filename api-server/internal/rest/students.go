@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/page"
 )
 
-// Limits of the paged lists (contract: Limits).
+// Limits of the paged lists (reference: limits#lists).
 const (
 	maxLimit   = 500
 	usualLimit = 100

@@ -50,6 +50,7 @@ func (p studentPage) ids() (ids []int64) {
 	return ids
 }
 
+// Reference: courses#enrollment-fields, students#lookup.
 func TestStudentLookup(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -76,6 +77,7 @@ func TestStudentLookup(t *testing.T) {
 	}
 }
 
+// Reference: students#student-list, students#student-fields, limits#lists.
 func TestStudentList(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -145,6 +147,7 @@ func courseOf(t *testing.T, e *apitest.Env, user int64) (course string) {
 
 // Walking with limit=1 gives the same as one page of the maximum, and whoever is there
 // from the beginning to the end of a walk is seen, whatever else comes and goes.
+// Reference: conventions#pages.
 func TestStudentWalk(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -140,6 +140,7 @@ func follow(t *testing.T, c *apitest.Client, ended <-chan struct{}, between func
 }
 
 // Rows that leave the filter, or come into it, move nobody else off a page.
+// Reference: conventions#cursors.
 func TestAFilteredWalkGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

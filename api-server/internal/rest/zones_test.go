@@ -21,7 +21,7 @@ func inZone(a *apitest.Answer) string {
 	return strings.Join(names, " ")
 }
 
-// Whatever an answer has of timestamps is written in tz (contract: Conventions).
+// Whatever an answer has of timestamps is written in tz (reference: conventions#dates-and-times).
 func TestAnswersOutsideOfListsAreWrittenInTheZone(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

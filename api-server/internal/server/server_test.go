@@ -19,6 +19,7 @@ import (
 )
 
 // Every route is documented, and everything documented is there.
+// Reference: conventions#versions.
 func TestDocumentsHaveEveryRoute(t *testing.T) {
 	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
 		Registry: prometheus.NewRegistry(), InFlight: 1})

@@ -13,6 +13,7 @@ import (
 )
 
 // Whatever takes JSON refuses a body that names a field twice, at any depth, and says which.
+// Reference: conventions#requests.
 func TestNoCallTakesAFieldTwice(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

@@ -6,7 +6,7 @@
 // what an organization reads (List). Events that arrive for a day that is closed are
 // late: they are kept and reported, and count once the day is compiled again (Compile).
 //
-// A day is always one of India Standard Time (contract: GET /activity/daily/).
+// A day is always one of India Standard Time (reference: activity#activity-days).
 package activity
 
 import (

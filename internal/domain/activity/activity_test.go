@@ -123,6 +123,7 @@ func TestEventsAreTakenOrRefusedOneByOne(t *testing.T) {
 	}
 }
 
+// Reference: activity#activity-days.
 func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 	t.Parallel()
 	db := school(t, 3)

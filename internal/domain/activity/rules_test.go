@@ -15,6 +15,7 @@ func at(clock string) time.Time {
 	return t
 }
 
+// Reference: activity#activity-rows.
 func TestSum(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Status is how far an assignment is (contract: Assignment, status).
+// Status is how far an assignment is (reference: assignments#assignment-status).
 type Status string
 
 // The statuses. Pending, InProgress and Submitted are open.
@@ -60,7 +60,7 @@ const (
 	ViaApp  Source = "app"
 )
 
-// Assignment is one piece of work of one student (contract: Assignment).
+// Assignment is one piece of work of one student (reference: assignments#assignment-fields).
 type Assignment struct {
 	ID          id.Assignment
 	User        id.User
@@ -85,10 +85,10 @@ func (a Assignment) Overdue(now time.Time) bool {
 // quiz-assignment:7, assessment-assignment:7.
 const refSuffix = "-assignment:"
 
-// Ref is the contract's id of the assignment.
+// Ref is the id of the assignment on the wire.
 func (a Assignment) Ref() string { return a.Kind + refSuffix + strconv.FormatInt(int64(a.ID), 10) }
 
-// ParseRef reads the contract's id of an assignment of the kind, or its number alone.
+// ParseRef reads the wire's id of an assignment of the kind, or its number alone.
 // NotFound for everything else: nothing has such an id.
 func ParseRef(kind, text string) (id.Assignment, error) {
 	digits, _ := strings.CutPrefix(text, kind+refSuffix)
@@ -187,7 +187,7 @@ func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changed []Assignm
 	return updateProgress(ctx, tx, org, changed, now)
 }
 
-// Choice narrows the list by status (contract: GET /assignments/, status).
+// Choice narrows the list by status (reference: assignments#assignment-list).
 type Choice string
 
 // The choices. Overdue work is open as well; submitted work is open and not overdue.

@@ -26,10 +26,10 @@ const (
 	Assessment Kind = "assessment"
 )
 
-// Kinds lists the kinds in the contract's order.
+// Kinds lists the kinds in the order of the catalog's list.
 func Kinds() []Kind { return []Kind{Test, Quiz, Assessment} }
 
-// Item is a piece of work that can be assigned (contract: Catalog item).
+// Item is a piece of work that can be assigned (reference: catalog#catalog-items).
 type Item struct {
 	ID           id.Item
 	Organization id.Organization // 0: a test that is everyone's

@@ -7,7 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// TypeLabel is the contract's type_label of a test type, quiz or assessment.
+// TypeLabel is type_label (reference: catalog#catalog-items) of a test type, quiz or assessment.
 func TypeLabel(name string) string {
 	switch name {
 	case TypeQuiz:
@@ -21,7 +21,7 @@ func TypeLabel(name string) string {
 	return name
 }
 
-// Label is the contract's score_label: the exam's own word for a score where it has one,
+// Label is score_label (reference: catalog#score-scales): the exam's own word for a score where it has one,
 // else a percentage for quizzes and custom tests and "score/max" for all others.
 func Label(typ string, score, highest decimal.Number) string {
 	switch s, _ := ScaleOf(typ); {

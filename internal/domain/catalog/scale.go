@@ -21,7 +21,7 @@ type Section struct {
 	Range
 }
 
-// Scale is how tests of one type are scored (contract: Result, score and sections).
+// Scale is how tests of one type are scored (reference: catalog#score-scales).
 type Scale struct {
 	Type     string // the course type of the same name
 	Label    string
@@ -154,7 +154,7 @@ func ScaleOf(name string) (Scale, bool) {
 	return scales[i], true
 }
 
-// TestTypes lists the types of tests, in the order of the contract's course types.
+// TestTypes lists the types of tests, in the order of the course types.
 func TestTypes() []string {
 	names := make([]string, len(scales))
 	for i, s := range scales {

@@ -35,6 +35,7 @@ func test(typ string) catalog.Item {
 	return catalog.Item{Kind: catalog.Test, Type: typ, Scope: catalog.ScopeFull, MaxScore: decimal.Whole(100)}
 }
 
+// Reference: catalog#score-scales.
 func TestOverallFromSections(t *testing.T) {
 	for _, c := range []struct {
 		typ                     string
@@ -92,6 +93,7 @@ func TestTotalsStayOnTheScale(t *testing.T) {
 	}
 }
 
+// Reference: catalog#score-scales.
 func TestScoresOffTheScale(t *testing.T) {
 	score := func(text string) catalog.Mark { return catalog.Mark{Score: new(number(t, text))} }
 	rubric := catalog.Item{Kind: catalog.Assessment, Type: catalog.TypeAssessment, Scope: catalog.ScopeFull, MaxScore: decimal.Whole(20)}

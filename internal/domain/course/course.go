@@ -25,7 +25,7 @@ const (
 	StatusCancelled Status = "cancelled"
 )
 
-// Course is a class of one type (contract: Course).
+// Course is a class of one type (reference: courses#course-fields).
 type Course struct {
 	ID                  id.Course
 	Name                string

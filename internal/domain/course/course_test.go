@@ -62,7 +62,8 @@ func draft(name, typ string) course.Draft {
 	return course.Draft{Name: name, Type: typ, OpenForEnrollment: true, StartDate: today}
 }
 
-func TestTypesAreTheFourteenOfTheContract(t *testing.T) {
+// Reference: courses#course-types.
+func TestTheFourteenTypes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	types, err := course.Types(t.Context(), db)
@@ -156,6 +157,7 @@ func TestCreateNamesEveryFieldAtFault(t *testing.T) {
 	}
 }
 
+// Reference: courses#course-fields.
 func TestOpenOn(t *testing.T) {
 	t.Parallel()
 	open := course.Course{Status: course.StatusActive, OpenForEnrollment: true, EndDate: today}

@@ -19,11 +19,11 @@ const (
 	Completed State = "completed"
 )
 
-// EnrollmentStatus is the contract's enrollment status; it is derived from the state, the dates
+// EnrollmentStatus is derived from the state, the dates
 // and today, and never stored.
 type EnrollmentStatus string
 
-// The standings (contract: Enrollment status values).
+// The standings (reference: courses#enrollment-status).
 const (
 	EnrollmentActive      EnrollmentStatus = "active"
 	EnrollmentGracePeriod EnrollmentStatus = "grace_period"
@@ -88,7 +88,7 @@ func (s EnrollmentStatus) Access() bool { return s == EnrollmentActive || s == E
 // Current says whether the standing makes its holder a student with access, now or later.
 func (s EnrollmentStatus) Current() bool { return s.Access() || s == EnrollmentPending }
 
-// Over says whether a move into the standing ends the enrollment (contract: enrollment.ended).
+// Over says whether a move into the standing ends the enrollment (reference: webhooks#events).
 func (s EnrollmentStatus) Over() bool { return !s.Current() }
 
 // HasAccess says whether the student can use the course on the day today: from the start

@@ -14,6 +14,7 @@ func held(state course.State, start, end, grace int) course.Enrollment {
 		StartDate: today.AddDays(start), EndDate: today.AddDays(end), GracePeriodEnd: today.AddDays(grace)}}
 }
 
+// Reference: courses#enrollment-status.
 func TestStandingFollowsFromTheStateAndTheDays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -42,6 +43,7 @@ func TestStandingFollowsFromTheStateAndTheDays(t *testing.T) {
 	}
 }
 
+// Reference: courses#access-length.
 func TestLengthOfAccess(t *testing.T) {
 	t.Parallel()
 	lastOfJanuary := clock.DateOf(2027, 1, 31)

@@ -13,7 +13,7 @@ import (
 // Action is what a provisioning call does to one enrollment.
 type Action string
 
-// The actions (contract: Enrollment moves).
+// The actions (reference: provisioning#enrollment-moves).
 const (
 	Created     Action = "created"
 	Unchanged   Action = "unchanged"
@@ -201,7 +201,7 @@ func (p *planner) enrollmentIn(c id.Course) Enrollment {
 	return Enrollment{}
 }
 
-// move applies the contract's table of enrollment moves to one course.
+// move applies the table of enrollment moves to one course (reference: provisioning#enrollment-moves).
 func (p *planner) move(g target) Move {
 	e := g.held
 	switch {

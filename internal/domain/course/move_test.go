@@ -28,8 +28,8 @@ func in(c course.Course, e course.Enrollment) course.Enrollment {
 	return e
 }
 
-// The rows are those of the contract's table of enrollment moves, and the readings of it
-// for what the table leaves open.
+// The rows are those of the tables (reference: provisioning#enrollment-moves, provisioning#type-or-course),
+// and further ones for combinations that the tables do not name.
 func TestEnrollmentMoves(t *testing.T) {
 	t.Parallel()
 	def, batch := open(1, true), open(2, false)
@@ -165,6 +165,7 @@ func TestEnrollmentMoves(t *testing.T) {
 	}
 }
 
+// Reference: provisioning#rules.
 func TestACourseNamedTwiceIsOneEntryInFirstNamedOrder(t *testing.T) {
 	t.Parallel()
 	def, batch := open(1, true), open(2, false)

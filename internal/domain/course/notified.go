@@ -18,8 +18,7 @@ type Notified struct {
 	EndDates []clock.Date     // the end dates whose approach was told
 }
 
-// warnDays is how many days before the end date its approach is told (contract:
-// enrollment.expiring).
+// warnDays is how many days before the end date its approach is told (reference: webhooks#events).
 const warnDays = 7
 
 // DaysLeft is how many days before the end date the day today is, when the approach of

@@ -9,7 +9,7 @@ import (
 )
 
 // Type is an exam that courses prepare for. The fourteen of them belong to the platform
-// and are the same for every organization (contract: Course type).
+// and are the same for every organization (reference: courses#course-types).
 type Type struct {
 	Name                string // the value of `courses`, e.g. "ielts"
 	DisplayName         string // accepted there as well
@@ -20,7 +20,7 @@ type Type struct {
 	TargetScoreMax      float64
 }
 
-// Types lists every type, active or not, in the contract's order.
+// Types lists every type, active or not, in the order of the list of courses.
 func Types(ctx context.Context, q pg.Querier) ([]Type, error) { return selectTypes(ctx, q) }
 
 // SetTypeActive opens or closes a type for new requests and returns it. Enrollments in

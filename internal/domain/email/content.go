@@ -10,7 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-// Type names what a mail is about; the contract's email.type.
+// Type names what a mail is about; email.type on the wire.
 type Type string
 
 // The onboarding mails.

@@ -99,6 +99,7 @@ func (p *post) stored(mail id.Email) (r email.Record, attempts int, sealed, clai
 
 // TestEveryEmailStatusArises covers the statuses that sending leads to; suppressed is
 // TestQueueSuppressesAddressesThatAreNotMailed.
+// Reference: provisioning#email-status.
 func TestEveryEmailStatusArises(t *testing.T) {
 	t.Parallel()
 	refuse := func(code int) func(string) error {

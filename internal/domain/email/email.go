@@ -2,9 +2,9 @@
 // them once.
 //
 // Queue stores a mail in the caller's transaction and owes its sending to the outbox, so
-// a request never talks to a mail server. A mail's status is one of the contract's
-// (section "Email status"); not_requested and not_needed are the caller's, for mails
-// that were never made.
+// a request never talks to a mail server. A mail's status is one of those of the wire
+// (reference: provisioning#email-status); not_requested and not_needed are the caller's, for
+// mails that were never made.
 package email
 
 import (
@@ -26,7 +26,7 @@ import (
 // final: what a request with Prefer: wait listens for.
 const Channel = "registrar_email"
 
-// Status is what became of a mail (contract: Email status).
+// Status is what became of a mail (reference: provisioning#email-status).
 type Status string
 
 // The statuses. All but Queued are final.

@@ -141,7 +141,7 @@ func launchOf(org id.Organization, params url.Values) (Launch, error) {
 	return l, nil
 }
 
-// maxName is in characters (contract: Limits).
+// maxName is in characters (reference: limits#fields).
 const maxName = 150
 
 // tidy makes one line of a name, of a length that is taken.

@@ -23,7 +23,7 @@ type Organization struct {
 	CreatedAt            time.Time
 }
 
-// Defaults are the provisioning defaults (contract: Organization). Only the platform
+// Defaults are the provisioning defaults (reference: organization#provisioning-defaults). Only the platform
 // changes them.
 type Defaults struct {
 	AccessMonths             int  // 1 to 120; where neither call, course nor type say otherwise

@@ -33,6 +33,7 @@ func organization(t *testing.T, db *pg.DB, slug string) org.Organization {
 	return o
 }
 
+// Reference: organization#provisioning-defaults.
 func TestPutCreatesWithDefaultsAndThenKeepsWhatIsNotSent(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -106,6 +106,7 @@ func does(actions []plan.Action, what plan.Verb) bool {
 	return slices.ContainsFunc(actions, func(a plan.Action) bool { return a.Do == what })
 }
 
+// Reference: plans#test-kinds.
 func TestRule1Baseline(t *testing.T) {
 	s := newStory(t, ielts, "7", 60)
 	s.decide(0)
@@ -235,6 +236,7 @@ func TestRule3Estimates(t *testing.T) {
 	}
 }
 
+// Reference: plans#test-kinds.
 func TestRule4Kind(t *testing.T) {
 	t.Run("the last slot is a mock", func(t *testing.T) {
 		s := newStory(t, ielts, "7", 13)
@@ -288,6 +290,7 @@ func TestRule4Kind(t *testing.T) {
 	})
 }
 
+// Reference: plans#pace.
 func TestRule5Pace(t *testing.T) {
 	for pace, want := range map[plan.Pace]string{plan.Intensive: "4-6", plan.Standard: "7-9", plan.Light: "10-12"} {
 		s := newStory(t, ielts, "7", 90)
@@ -373,6 +376,7 @@ func TestRule6Papers(t *testing.T) {
 	})
 }
 
+// Reference: plans#at-risk.
 func TestRule7AtRisk(t *testing.T) {
 	for name, c := range map[string]struct {
 		target string
@@ -447,6 +451,7 @@ func TestRule7AtRisk(t *testing.T) {
 	})
 }
 
+// Reference: plans#test-kinds.
 func TestRule8Drills(t *testing.T) {
 	drills := func(actions []plan.Action) []string {
 		var all []string

@@ -1,5 +1,5 @@
 // Package plan holds students' target scores and the test plans that lead to them
-// (contract: target_score_plan).
+// (reference: plans#rules).
 //
 // A plan is a row of tests, one a slot, of which only the last can be unfinished. What
 // happens next is decided by Decide, a pure function of the plan, its tests, their

@@ -20,7 +20,7 @@ const (
 // Pace is how often tests open.
 type Pace string
 
-// The paces, with the days from one opening to the next (contract: pace).
+// The paces, with the days from one opening to the next (reference: plans#pace).
 const (
 	Auto      Pace = "auto"      // adapts to results
 	Intensive Pace = "intensive" // 4
@@ -80,7 +80,7 @@ func LastDay(exam, accessEnd clock.Date) clock.Date {
 	return last
 }
 
-// Current is the pace in use now (contract: current_pace).
+// Current is the pace in use now (reference: plans#pace).
 func (p Plan) Current() Pace {
 	if p.Pace == Auto {
 		return p.Level
@@ -116,7 +116,7 @@ const (
 // State is how far a test has come.
 type State string
 
-// The states. The contract calls Waiting and Opened both waiting.
+// The states. On the wire both Waiting and Opened are waiting.
 const (
 	Waiting   State = "waiting"   // opens on a later day
 	Unfilled  State = "unfilled"  // should be open, but no unseen paper is left

@@ -18,7 +18,7 @@ const Block = "target_score_plan"
 var Fields = []string{"course", "target_score", "exam_date", "test_plan", "timezone", "pace", "custom_interval_days",
 	"section_minimums", "practice_drills", "staff_recipients", "extra_recipients", "safe_exam_browser"}
 
-// Limits of the settings (contract: Limits).
+// Limits of the settings (reference: limits#fields).
 const (
 	MaxIntervalDays    = 14
 	maxExtraRecipients = 5
@@ -111,7 +111,7 @@ type Terms struct {
 // BlockAction is what a call does with the settings.
 type BlockAction string
 
-// The actions of the block (contract: Target score plan block).
+// The actions of the block (reference: plans#plan-moves).
 const (
 	Created   BlockAction = "created"
 	Updated   BlockAction = "updated"

@@ -63,6 +63,7 @@ func running(t *testing.T) plan.Snapshot {
 	return c.After
 }
 
+// Reference: plans#refusals.
 func TestRefusals(t *testing.T) {
 	on := func(change func(*plan.Request)) plan.Request { r := start(); change(&r); return r }
 	shut := terms(ielts)
@@ -132,6 +133,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Reference: plans#plan-moves.
 func TestWhatACallDoes(t *testing.T) {
 	with := func(s plan.Snapshot, change func(*plan.Snapshot)) plan.Snapshot { change(&s); return s }
 	custom := start()
@@ -184,6 +186,7 @@ func TestWhatACallDoes(t *testing.T) {
 	}
 }
 
+// Reference: plans#settings.
 func TestAPlanBeginsWithDefaults(t *testing.T) {
 	got := running(t).Settings
 	want := plan.Settings{TimeZone: "UTC", Pace: plan.Auto, PracticeDrills: true, StaffRecipients: []string{"owner@school.in"}}
@@ -192,6 +195,7 @@ func TestAPlanBeginsWithDefaults(t *testing.T) {
 	}
 }
 
+// Reference: plans#settings.
 func TestMinimumsAreReplacedAndRemoved(t *testing.T) {
 	s := running(t)
 	for _, minimums := range []map[string]decimal.Number{

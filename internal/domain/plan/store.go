@@ -293,7 +293,7 @@ type Session struct {
 }
 
 // BrowserSessions says which sessions run only in the secure exam browser, and settles it
-// for those that begin (contract: safe_exam_browser; started tests are never changed).
+// for those that begin (reference: plans#settings); started tests are never changed.
 func BrowserSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
 	if len(sessions) == 0 {
 		return nil, nil //nolint:nilnil // of no sessions, none

@@ -1,5 +1,5 @@
 // Package progress sums up final results by day: how each student did, by kind and type
-// of work (contract: GET /progress/daily/).
+// of work (reference: progress#progress-rows).
 //
 // Results are read in the order of their completion, one at a time, and a day is summed
 // up and handed on before the next one is read, so that memory does not grow with the

@@ -32,6 +32,7 @@ func show(r progress.Row) string {
 	return text
 }
 
+// Reference: progress#progress-rows.
 func TestSum(t *testing.T) {
 	t.Parallel()
 	result := func(user id.User, kind, typ, score, most string) progress.Result {

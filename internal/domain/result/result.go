@@ -1,6 +1,6 @@
 // Package result holds what students did: test sessions, quizzes and assessments, on
 // their way or final, and the list of final results in the order in which they became so
-// (contract: Result, GET /results/).
+// (reference: results#order).
 //
 // Positions make that list safe to follow. They are drawn from a counter of the
 // organization, whose row is the last lock of the transaction that finalizes and is held
@@ -50,7 +50,7 @@ func (s State) After(next State) State {
 	return next
 }
 
-// Attempt is why the student did the work (contract: Result, attempt).
+// Attempt is why the student did the work (reference: results#result-fields).
 type Attempt string
 
 // The attempts.
@@ -63,7 +63,7 @@ const (
 
 // Result is one piece of work. Score and what follows it are set once it is scored.
 type Result struct {
-	Ref         string // the contract's id
+	Ref         string // the id on the wire
 	Kind        string
 	Type        string
 	User        id.User

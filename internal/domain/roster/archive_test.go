@@ -9,6 +9,7 @@ import (
 )
 
 // The limit is on both sections together, and reading one again does not count it twice.
+// Reference: limits#roster-size.
 func TestSectionsAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -209,7 +209,7 @@ type Leaver struct {
 	Elsewhere  bool // another source has the person
 }
 
-// DecideLeaver says what becomes of who is missing from a snapshot (contract: Membership).
+// DecideLeaver says what becomes of who is missing from a snapshot (reference: students#membership).
 // Nobody is deleted.
 func DecideLeaver(l Leaver) Decision {
 	d := decision{issues: issues{file: PeopleFile, person: l.ExternalID}}

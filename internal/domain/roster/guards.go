@@ -37,8 +37,8 @@ const (
 	reasonOutdated = "changed_since_review"
 )
 
-// Guards says why a snapshot must not be applied before a person has looked at it (contract:
-// POST /roster/import/). An approved one is held again when it would deactivate more people than were shown.
+// Guards says why a snapshot must not be applied before a person has looked at it (reference: roster#guards).
+// An approved one is held again when it would deactivate more people than were shown.
 func Guards(t Totals) []Reason {
 	var reasons []Reason
 	hold := func(code, format string, args ...any) {

@@ -135,6 +135,7 @@ func archive(header string, n int, row func(i int) string) []byte {
 }
 
 // A file of more than 250 MB in all, each section within the ratio.
+// Reference: limits#roster-size.
 func TestAnArchiveIsBoundedAsItIsRead(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -1,5 +1,4 @@
-// Package roster imports an organization's whole roster from a file (contract: POST
-// /roster/import/, Roster import files).
+// Package roster imports an organization's whole roster from a file (reference: roster#files).
 //
 // The file's sections are read as streams (File, People, Enrollments), each row is decided
 // by pure rules (Decide, DecideLeaver, DecideSeat, Guards) over what is known of the person

@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
+// Reference: students#student-fields.
 func TestParseEmail(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Email{
@@ -73,6 +74,7 @@ func FuzzParseEmail(f *testing.F) {
 	})
 }
 
+// Reference: limits#fields.
 func TestParseUsername(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -108,6 +110,7 @@ func TestDerivedUsernames(t *testing.T) {
 	}
 }
 
+// Reference: provisioning#password-modes.
 func TestCheckPassword(t *testing.T) {
 	t.Parallel()
 	for password, code := range map[string]string{

@@ -53,7 +53,7 @@ func Lookup(ctx context.Context, q pg.Querier, org id.Organization, email Email)
 	return a, err
 }
 
-// RosterStatus narrows the list of students (contract: GET /students/, status).
+// RosterStatus narrows the list of students (reference: students#student-list).
 type RosterStatus string
 
 // The statuses. Whoever waits for a course to begin, or was never enrolled, is in neither.

@@ -55,7 +55,7 @@ func (a Account) HasSetPassword() bool {
 
 // Untouched says whether org made the account through the API and its student has neither
 // signed in nor chosen a password: only then may org set sign-in details and hand out
-// set-password links (contract: provisioning, rule 5). Whoever signs in sees what all of the
+// set-password links (reference: provisioning#existing-accounts). Whoever signs in sees what all of the
 // student's organizations gave, and staff, of whatever organization, can do more than an API
 // key can: no key lets anybody in as one who is staff, or of another organization too.
 func (a Account) Untouched(org id.Organization) bool {

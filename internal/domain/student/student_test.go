@@ -122,9 +122,10 @@ func TestDerivedUsernamesOfAccountsMadeAtOnceDiffer(t *testing.T) {
 	}
 }
 
-// Contract: rule 5. A link that an organization was given lets nobody in as staff, or as a
+// A link that an organization was given lets nobody in as staff, or as a
 // student of another organization too, also when its account becomes one after it was sent; a
 // link that the person asked for does.
+// Reference: provisioning#existing-accounts.
 func TestLinksOfStaffAndOfWhoIsAlsoElsewhere(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

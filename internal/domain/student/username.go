@@ -11,7 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// maxUsername is in characters (contract: Limits).
+// maxUsername is in characters (reference: limits#fields).
 const maxUsername = 150
 
 // ParseUsername reads a sent username. Usernames keep their case and are unique without

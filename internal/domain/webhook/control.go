@@ -122,7 +122,7 @@ func (k Service) turn(ctx context.Context, org id.Organization, endpoint id.Endp
 	return k.Find(ctx, org, endpoint)
 }
 
-// PingData is the data of the event ping, which the contract leaves open.
+// PingData is the data of the event ping.
 type PingData struct {
 	Message  string `json:"message"`
 	Endpoint struct {

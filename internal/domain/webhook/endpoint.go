@@ -17,7 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// MaxEndpoints is how many receiver URLs an organization may have (contract, Limits).
+// MaxEndpoints is how many receiver URLs an organization may have (reference: webhooks#webhook-urls).
 const MaxEndpoints = 10
 
 // Endpoint is one receiver URL with its settings and what its deliveries taught.

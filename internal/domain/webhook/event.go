@@ -22,7 +22,7 @@ import (
 // one of its URLs has room for more.
 const Channel = "registrar_webhooks"
 
-// Type is an event name of the contract's Events table.
+// Type is an event's name (reference: webhooks#events).
 type Type string
 
 // The events.
@@ -48,7 +48,7 @@ func Types() []Type {
 // Known says whether t can be selected.
 func Known(t Type) bool { return slices.Contains(Types(), t) }
 
-// Event is one change to tell. Data encodes to the contract's data object of the type,
+// Event is one change to tell. Data encodes to the data object of the type,
 // with its timestamps in UTC; the sender rewrites them to each URL's zone.
 type Event struct {
 	Type Type

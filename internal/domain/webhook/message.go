@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Header names of a delivery (contract, Request shape).
+// Header names of a delivery (reference: webhooks#event-request).
 const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery"
@@ -81,7 +81,7 @@ func envelope(e Stored, from Sender, zone *time.Location, data []byte) ([]byte, 
 	return append(out, '}'), nil
 }
 
-// timestamps are the members of the contract's objects that hold a timestamp. Only these
+// timestamps are the members of events' objects that hold a timestamp. Only these
 // are rewritten: a person whose name looks like a time keeps it.
 var timestamps = map[string]bool{
 	"joined_at": true, "last_login": true, "assigned_at": true, "due_date": true,

@@ -20,7 +20,7 @@ const (
 	Declined  Verdict = "declined"  // any other answer: not tried again by itself
 )
 
-// Judge reads a response status (contract, Delivery and retries).
+// Judge reads a response status (reference: webhooks#delivery-and-retries).
 func Judge(status int) (Verdict, string) {
 	switch {
 	case status >= 200 && status < 300:

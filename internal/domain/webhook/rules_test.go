@@ -13,7 +13,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-func TestPauseFollowsTheContract(t *testing.T) {
+// Reference: webhooks#delivery-and-retries.
+func TestPausesBetweenTries(t *testing.T) {
 	minutes := []int{1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60}
 	for i, want := range minutes {
 		got, ok := webhook.Pause(i + 1)
@@ -26,6 +27,7 @@ func TestPauseFollowsTheContract(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#delivery-and-retries.
 func TestJudge(t *testing.T) {
 	for status, want := range map[int]webhook.Verdict{
 		200: webhook.Delivered, 201: webhook.Delivered, 204: webhook.Delivered, 299: webhook.Delivered,
@@ -43,6 +45,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#causes.
 func TestEveryCauseIsDocumentedWithItsSentence(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/webhooks.md")
 	if err != nil {
@@ -61,6 +64,7 @@ func TestEveryCauseIsDocumentedWithItsSentence(t *testing.T) {
 }
 
 // The digest was computed with Python's hmac module.
+// Reference: webhooks#signature.
 func TestSign(t *testing.T) {
 	got := webhook.Sign("whsec_test", time.Unix(1700000000, 0), []byte(`{"id":"evt_1"}`))
 	want := "t=1700000000,v1=c89214b5b5da833daed6f0b8c5bb6bd58cea9022bd80ccc78230f3942d632925"
@@ -81,6 +85,7 @@ func TestParseRetryAfter(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#switching-off, limits#webhook-limits.
 func TestHealthSwitchesOffAtExactlyFifty(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	h := webhook.Health{Allowance: 40}

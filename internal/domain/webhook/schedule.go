@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// MaxTries is how often a delivery is tried before it is exhausted (contract, Delivery
-// and retries).
+// MaxTries is how often a delivery is tried before it is exhausted (reference: webhooks#delivery-and-retries).
 const MaxTries = 12
 
 // SwitchOffAfter is how many failed attempts in a row switch a URL off.

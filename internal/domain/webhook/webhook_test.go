@@ -140,6 +140,7 @@ func TestRecordReachesTheURLsThatSelectedTheEvent(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#webhook-urls, limits#webhook-limits.
 func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	k := newService(t)
@@ -177,6 +178,7 @@ func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 	add(t, k, org, "https://hooks.example.org/again") // its place is free again
 }
 
+// Reference: webhooks#webhook-urls.
 func TestSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	k := newService(t)
@@ -217,6 +219,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#delivery-and-retries.
 func TestAttemptsFollowTheScheduleUntilTheyAreExhausted(t *testing.T) {
 	t.Parallel()
 	k := newService(t)
@@ -313,6 +316,7 @@ func TestAnAttemptThatTwoTasksMadeCountsOnceInOneGroup(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#switching-off.
 func TestADeadURLIsProbedOneAtATime(t *testing.T) {
 	t.Parallel()
 	k := newService(t)

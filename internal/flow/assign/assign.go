@@ -1,5 +1,5 @@
 // Package assign gives work to students and tells when it is overdue: the assignment and
-// its event are one transaction (contract: POST /assignments/).
+// its event are one transaction (reference: assignments#assign-work).
 package assign
 
 import (

@@ -1,6 +1,6 @@
 // Package enrollment changes what students have in an organization by other ways than a
 // partner's call: an administrator changes an enrollment or a membership, or the calendar
-// goes on (contract: Enrollment status values, Membership, Events). Whatever changes is told,
+// goes on (reference: courses#enrollment-status, students#membership, webhooks#events). Whatever changes is told,
 // once, in the transaction that changes it.
 //
 // Each change holds the lock of the student's address, as a provisioning call does, so

@@ -161,6 +161,7 @@ func (d *fixture) want(what string, want ...string) {
 
 const left = "student.left"
 
+// Reference: courses#enrollment-status.
 func TestTheCalendarIsToldDayByDay(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -311,6 +312,7 @@ func TestAdministratorsChanges(t *testing.T) {
 }
 
 // The end date's approach is told once for each end date, also for one that comes back.
+// Reference: webhooks#events.
 func TestExpiringIsToldOnceAnEndDate(t *testing.T) {
 	t.Parallel()
 	d := open(t)

@@ -1,6 +1,6 @@
-// Package launch takes a learner whom an organization's LMS sends to a piece of work
-// (LTI 1.1; contract: Catalog item, lti_link): the learner becomes a student of the organization, and the work is assigned,
-// in one transaction.
+// Package launch takes a learner whom an organization's LMS sends to a piece of work (LTI 1.1; by
+// the lti_link of an item, reference: catalog#catalog-items): the learner becomes a student of the
+// organization, and the work is assigned, in one transaction.
 package launch
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Answer is the contract's response.
+// Answer is the response (reference: provisioning#response).
 type Answer struct {
 	Status             string           `json:"status"` // success or already_provisioned
 	UserID             id.User          `json:"user_id"`
@@ -62,7 +62,7 @@ type Credentials struct {
 	Note               string  `json:"note,omitempty"` // when the account existed
 }
 
-// Mail is the contract's email block, all of whose keys are always there.
+// Mail is the block `email` (reference: provisioning#email-status). All of its keys are always there.
 type Mail struct {
 	Status MailStatus  `json:"status"`
 	Type   *email.Type `json:"type"`   // null when none was made

@@ -15,7 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Command is one call of `POST /provision/student/` (contract: Body). Texts have no
+// Command is one call of `POST /provision/student/` (reference: provisioning#request). Texts have no
 // blanks around them; "", 0 and nil mean not sent.
 type Command struct {
 	Email        string
@@ -41,7 +41,7 @@ type Command struct {
 	Decoding fault.List
 }
 
-// Limits, in characters (contract: Limits).
+// Limits, in characters (reference: limits#fields).
 const (
 	maxName = 150
 	maxRef  = 255

@@ -10,7 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Mode is how a new account gets its password (contract: Password modes).
+// Mode is how a new account gets its password (reference: provisioning#password-modes).
 type Mode string
 
 // The modes. "" is ModeSet when a password was sent, else ModeLink.

@@ -50,8 +50,9 @@ func (d *fixture) use(token string) error {
 	return d.DB.InTx(d.t.Context(), func(tx *pg.Tx) error { return student.SetOwnPassword(d.t.Context(), tx, token, hash, now) })
 }
 
-// Contract: rule 5. Who made the account reads what other organizations give the student if it
+// Who made the account reads what other organizations give the student if it
 // can sign in as them: it gets no link, and sets no details, once there is another one.
+// Reference: provisioning#existing-accounts.
 func TestTheMakerOfAnAccountThatOthersShareGetsNoWayIn(t *testing.T) {
 	t.Parallel()
 	d := open(t)

@@ -20,7 +20,7 @@ func (d *fixture) signsIn(name, password string) bool {
 	return err == nil
 }
 
-// Contract: Password modes.
+// Reference: provisioning#password-modes.
 func TestPasswordModes(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -75,7 +75,7 @@ func TestPasswordModes(t *testing.T) {
 	})
 }
 
-// Contract: provisioning, rule 5.
+// Reference: provisioning#existing-accounts.
 func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 	t.Parallel()
 	details := func(name, word string) provision.Command {

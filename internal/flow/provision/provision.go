@@ -1,5 +1,5 @@
 // Package provision onboards one student: account, membership, enrollments, events and
-// the welcome mail, in one transaction (contract: POST /provision/student/).
+// the welcome mail, in one transaction (reference: provisioning#rules).
 //
 // Calls for one address go one by one, under a lock that goes with the transaction, so a
 // call may be repeated at any time and by anybody. What the call needs to know is read in

@@ -159,7 +159,8 @@ func TestNewEmail(t *testing.T) {
 	}
 }
 
-func TestEventsCarryTheContractsData(t *testing.T) {
+// Reference: webhooks#events.
+func TestEventsCarryTheirData(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	a := d.student(ana("ielts"))
@@ -377,6 +378,7 @@ func TestSuppressedAddressesAreNotMailed(t *testing.T) {
 	}
 }
 
+// Reference: provisioning#rules.
 func TestFaultsSaveNothing(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -415,6 +417,7 @@ func TestFaultsSaveNothing(t *testing.T) {
 	}
 }
 
+// Reference: provisioning#rules.
 func TestConcurrentCallsForOneEmail(t *testing.T) {
 	t.Parallel()
 	d := open(t)

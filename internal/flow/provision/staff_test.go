@@ -9,6 +9,7 @@ import (
 )
 
 // No key makes staff: whose membership was ended comes back as a student.
+// Reference: students#membership.
 func TestFormerStaffComeBackAsStudents(t *testing.T) {
 	t.Parallel()
 	for _, role := range []org.Role{org.RoleOwner, org.RoleAdmin, org.RoleExaminer, org.RoleTeacher} {

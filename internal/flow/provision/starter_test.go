@@ -14,6 +14,7 @@ func (d *fixture) item(code, typ string, own bool, more string) {
 		VALUES (CASE WHEN $3 THEN $4::bigint END, 'test', $1, $1, $2, 90000, `+more+`, now(), now())`, code, typ, own, d.who.Organization.ID)
 }
 
+// Reference: provisioning#starter-tests.
 func TestStarterTests(t *testing.T) {
 	t.Parallel()
 	d := open(t)

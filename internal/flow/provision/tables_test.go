@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// row is one row of a table of the contract, under the row's own name: what was before,
+// row is one row of a table of docs/reference/provisioning.md, under the row's own name: what was before,
 // the call, and what comes of it.
 type row struct {
 	name   string
@@ -119,7 +119,7 @@ func (r row) compare(t *testing.T, d *fixture, a provision.Answer) {
 	}
 }
 
-// Contract: Scenario table. Its last row is TestFaultsSaveNothing here and
+// Reference: provisioning#scenarios. Its last row is TestFaultsSaveNothing here and
 // TestProvisioningErrors of package rest.
 func TestScenarioTable(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func TestScenarioTable(t *testing.T) {
 	})
 }
 
-// Contract: Enrollment moves caused by POST /provision/student/. The rule itself is
+// Reference: provisioning#enrollment-moves. The rule itself is
 // course.Plan, whose table has the same rows.
 func TestEnrollmentMovesTable(t *testing.T) {
 	t.Parallel()
@@ -246,7 +246,7 @@ func TestEnrollmentMovesTable(t *testing.T) {
 	})
 }
 
-// Contract: Membership. The rows of roster imports are in package rosterimport:
+// Reference: students#membership. The rows of roster imports are in package rosterimport:
 // TestLeaversBecomeInactiveAndComeBackOnTheSameAccount.
 func TestMembershipTable(t *testing.T) {
 	t.Parallel()

@@ -50,6 +50,7 @@ var meddling = []string{
 }
 
 // Whatever has happened and whatever the files hold, the promises of an import hold.
+// Reference: roster#promises.
 func TestPromisesOfAnImport(t *testing.T) {
 	t.Parallel()
 	h := open(t)

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
+// Reference: roster#files.
 func TestAFileMakesPeopleAndClassesAndARepeatMakesNone(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -59,6 +60,7 @@ type issueCase struct {
 }
 
 // Each issue code, and what becomes of its row.
+// Reference: roster#issues.
 func TestIssues(t *testing.T) {
 	t.Parallel()
 	first := people("s1,ana@institute.org,Ana,Lopez,student", "s2,ben@institute.org,Ben,Okri,student").with("s1,c1,One")
@@ -136,6 +138,7 @@ func TestChangesFollowTheFileWhereTheAccountIsTheImports(t *testing.T) {
 	}
 }
 
+// Reference: students#membership.
 func TestLeaversBecomeInactiveAndComeBackOnTheSameAccount(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -204,6 +207,7 @@ func TestAnotherSourceKeepsAPersonActive(t *testing.T) {
 }
 
 // Each guard, and that nothing is written when it holds a run.
+// Reference: roster#guards.
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	var full []string

@@ -38,7 +38,7 @@ type Person struct {
 	Membership wire.Membership
 }
 
-// maxName is in characters (contract: Limits).
+// maxName is in characters (reference: limits#fields).
 const maxName = 150
 
 // Put makes the person one of the organization's staff, or changes what the command

@@ -119,9 +119,10 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 	}
 }
 
-// Contract: rule 5. A password that a partner set, or may have chosen over a link that it was
+// A password that a partner set, or may have chosen over a link that it was
 // given, does not sign in a member of a staff; one that was chosen over a link to the mailbox
 // alone, or that the platform gave, does.
+// Reference: provisioning#existing-accounts.
 func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
 	t.Parallel()
 	const word = "Tr0ub4dor&3x"

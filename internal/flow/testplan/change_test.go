@@ -71,7 +71,7 @@ func (s *school) exam(month time.Month, day int) {
 	}
 }
 
-// Contract: Test plan, "other settings sent".
+// A changed exam date moves tests that are not begun (reference: plans#plan-moves).
 func TestTheExamIsMovedEarlierAndLater(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -101,6 +101,7 @@ func TestTheExamIsMovedEarlierAndLater(t *testing.T) {
 
 // A provisioning call that extends access says nothing of the plan, and yet moves its last
 // test day.
+// Reference: plans#rules.
 func TestAnExtensionMovesTheLastTestDay(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

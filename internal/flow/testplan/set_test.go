@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
+// Reference: plans#test-plan-object.
 func TestAPlanBeginsWithItsBaselineAndRepeatsAddNothing(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -44,6 +45,7 @@ func TestAPlanBeginsWithItsBaselineAndRepeatsAddNothing(t *testing.T) {
 	}
 }
 
+// Reference: plans#plan-moves.
 func TestTurningOffKeepsWhatWasStarted(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -89,6 +91,7 @@ func TestRefusalsSaveNothing(t *testing.T) {
 	}
 }
 
+// Reference: plans#rules.
 func TestASecondPlanForTheExamIsRefusedAndOneForAnotherIsNot(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -106,6 +109,7 @@ func TestASecondPlanForTheExamIsRefusedAndOneForAnotherIsNot(t *testing.T) {
 	}
 }
 
+// Reference: plans#rules.
 func TestHistoryNamesTheKey(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
@@ -118,6 +122,7 @@ func TestHistoryNamesTheKey(t *testing.T) {
 	}
 }
 
+// Reference: plans#plan-block.
 func TestBlocksOfALookup(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

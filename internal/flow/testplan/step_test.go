@@ -127,6 +127,7 @@ func TestPapersThatTheStudentHasSeenAreNotGiven(t *testing.T) {
 }
 
 // Who has left the staff is told of no student; where nobody is left, the default is.
+// Reference: plans#plan-mails.
 func TestResultsGoToWhoIsStaffStill(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

@@ -31,7 +31,7 @@ type Service struct {
 }
 
 // scaleOf is what plans need of an exam's scale. A step is checked on the exams that have
-// plans alone (contract: target_score).
+// plans alone (reference: plans#settings).
 func scaleOf(exam string) plan.Scale {
 	found, _ := catalog.ScaleOf(exam)
 	s := plan.Scale{Exam: exam, Display: found.Label, Min: found.Overall.Min, Max: found.Overall.Max}
@@ -44,8 +44,7 @@ func scaleOf(exam string) plan.Scale {
 	return s
 }
 
-// Blocks shows what the student has set in each of the enrollments, in UTC (contract: Target
-// score plan block).
+// Blocks shows what the student has set in each of the enrollments, in UTC (reference: plans#plan-block).
 func (o *Service) Blocks(ctx context.Context, q pg.Querier, org id.Organization, user id.User, held []course.Enrollment) ([]wire.PlanBlock, error) {
 	ids := make([]id.Enrollment, len(held))
 	for i, e := range held {
@@ -104,7 +103,7 @@ func withPlan(b wire.PlanBlock, s plan.Stored, slots []plan.Slot) wire.PlanBlock
 	return b
 }
 
-// ShowPlan is the contract's test_plan object, in UTC.
+// ShowPlan is the test plan object (reference: plans#test-plan-object), in UTC.
 func ShowPlan(s plan.Stored, slots []plan.Slot) *wire.TestPlan {
 	set := s.Settings
 	p := &wire.TestPlan{Status: s.Status, Exam: s.Exam, Pace: set.Pace, CurrentPace: set.Pace, TimeZone: set.TimeZone,

@@ -11,8 +11,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Assignment is the contract's assignment: of POST and GET /assignments/, and the data of
-// the assignment events.
+// Assignment is an assignment on the wire (reference: assignments#assignment-fields): of POST and
+// GET /assignments/, and the data of the assignment events.
 type Assignment struct {
 	ID          string            `json:"id"` // test-assignment:…, quiz-assignment:…, assessment-assignment:…
 	Kind        catalog.Kind      `json:"kind"`
@@ -53,7 +53,7 @@ func (a Assignment) In(loc *time.Location) Assignment {
 }
 
 // Assigned shows work that was just assigned, in UTC, with the event that tells of it
-// (contract: assignment.created).
+// (reference: webhooks#events).
 func Assigned(made assignment.Assignment, who student.Account, item catalog.Item, now time.Time) (Assignment, webhook.Event) {
 	a := NewAssignment(assignment.Listed{Assignment: made, Email: string(who.Email), FirstName: who.FirstName, LastName: who.LastName,
 		ItemTitle: item.Title, ItemType: item.Type}, now, time.UTC)

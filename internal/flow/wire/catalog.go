@@ -8,7 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// CatalogItem is the contract's catalog item.
+// CatalogItem is one item on the wire (reference: catalog#catalog-items).
 type CatalogItem struct {
 	Kind      catalog.Kind   `json:"kind"`
 	ItemID    id.Item        `json:"item_id"`

@@ -74,6 +74,7 @@ func events() map[webhook.Type]any {
 	}
 }
 
+// Reference: webhooks#events.
 func TestEveryEventIsDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/reference/webhooks.md")
@@ -89,6 +90,7 @@ func TestEveryEventIsDocumented(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#events.
 func TestTheBodyOfEveryEvent(t *testing.T) {
 	t.Parallel()
 	zone, err := clock.Zone("tz", "Asia/Kolkata")

@@ -1,7 +1,7 @@
 package wire
 
-// Defaults are an organization's provisioning defaults, as both APIs show them (contract:
-// GET /organization/). It has the fields of org.Defaults.
+// Defaults are an organization's provisioning defaults, as both APIs show them
+// (reference: organization#provisioning-defaults). It has the fields of org.Defaults.
 type Defaults struct {
 	AccessMonths             int  `json:"default_access_months"`
 	GracePeriodDays          int  `json:"grace_period_days"`

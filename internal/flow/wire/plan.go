@@ -9,7 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// PlanBlock is the contract's target score plan block of a lookup's enrollment.
+// PlanBlock is target_score_plan of a lookup's enrollment (reference: plans#plan-block).
 type PlanBlock struct {
 	CourseType        string          `json:"course_type"`
 	CourseID          id.Course       `json:"course_id"`
@@ -41,7 +41,7 @@ type PlanAnswer struct {
 // Changed says whether the call changed anything of the plan; a nil block did not.
 func (a *PlanAnswer) Changed() bool { return a != nil && len(a.Changes) > 0 }
 
-// TestPlan is the contract's test_plan object.
+// TestPlan is test_plan of a block (reference: plans#test-plan-object).
 type TestPlan struct {
 	Status             plan.Status               `json:"status"`
 	Exam               string                    `json:"exam"`

@@ -13,8 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// FinalResult is the data of result.final: the contract's result without
-// section_practiced.
+// FinalResult is the data of result.final: the result without section_practiced (reference: webhooks#events).
 type FinalResult struct {
 	ID          string           `json:"id"`
 	Kind        catalog.Kind     `json:"kind"`
@@ -32,7 +31,7 @@ type FinalResult struct {
 	ResultURL   string           `json:"result_url"`
 }
 
-// Result is an element of the contract's results[].
+// Result is an element of results[] (reference: results#result-fields).
 type Result struct {
 	FinalResult
 	SectionPracticed *string `json:"section_practiced"`

@@ -1,4 +1,4 @@
-// Package wire holds the contract's shapes that responses and webhook events share, so
+// Package wire holds the shapes that responses and webhook events share, so
 // that a student or an enrollment looks the same wherever it is shown.
 package wire
 
@@ -36,13 +36,13 @@ type RosterStudent struct {
 	Enrollments []Enrollment     `json:"enrollments"`
 }
 
-// Membership is the contract's `membership` where it has no created and reactivated.
+// Membership is a `membership` without created and reactivated (reference: students#membership).
 type Membership struct {
 	Role   org.Role         `json:"role"`
 	Status org.MemberStatus `json:"status"`
 }
 
-// Enrollment is the contract's enrollment entry.
+// Enrollment is one entry of `enrollments` (reference: courses#enrollment-fields).
 type Enrollment struct {
 	CourseType        string `json:"course_type"`
 	CourseTypeDisplay string `json:"course_type_display"`

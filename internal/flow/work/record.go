@@ -22,7 +22,7 @@ type Record struct {
 	Organization string // a slug; of a test. Quizzes and assessments have their assignment's
 	User         id.User
 	Item         id.Item // of a test
-	Assignment   string  // the contract's id, or its number where the kind says the rest
+	Assignment   string  // its id on the wire, or its number where the kind says the rest
 	Attempt      result.Attempt
 	Section      string // practised alone
 
@@ -58,7 +58,7 @@ const (
 
 const maxSession = 200
 
-// ref is the contract's id of the result; a quiz or assessment needs its assignment.
+// ref is the id of the result on the wire; a quiz or assessment needs its assignment.
 func (r Record) ref(of id.Assignment) string {
 	n := strconv.FormatInt(int64(of), 10)
 	switch r.Kind {

@@ -57,6 +57,7 @@ func session(name string, user id.User, item id.Item, halfBands int) work.Record
 
 // A reader that follows the list by its stored position, while many writers finalize and
 // mark anew in transactions of random length, ends up with the last state of everything.
+// Reference: results#order.
 func TestAReaderMissesNothing(t *testing.T) {
 	t.Parallel()
 	const writers, sessions, rounds = 16, 1500, 30

@@ -38,13 +38,13 @@ func (c Config) Set(log *slog.Logger) {
 // At is a clock that stands still.
 func At(t time.Time) Clock { return func() time.Time { return t } }
 
-// wire is the contract's form of a timestamp: seconds, and +00:00 rather than Z.
+// wire is the form of a timestamp (reference: conventions#dates-and-times): seconds, and +00:00 rather than Z.
 const wire = "2006-01-02T15:04:05-07:00"
 
-// Format writes t as the contract wants it, in the zone loc (UTC as +00:00, never Z).
+// Format writes t as answers and events have it, in the zone loc (UTC as +00:00, never Z).
 func Format(t time.Time, loc *time.Location) string { return t.In(loc).Format(wire) }
 
-// Timestamp is a time that marshals in the contract's form, in the zone it carries.
+// Timestamp is a time that marshals in the form of the wire, in the zone it carries.
 type Timestamp time.Time
 
 // MarshalJSON implements json.Marshaler.

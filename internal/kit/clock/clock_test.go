@@ -80,6 +80,7 @@ func TestDayStartProperty(t *testing.T) {
 	})
 }
 
+// Reference: conventions#dates-and-times.
 func TestTimestampNeverPrintsZ(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 0, 0, 123, time.UTC)
 	b, err := json.Marshal(clock.Stamp(at, time.UTC))
@@ -95,6 +96,7 @@ func TestTimestampNeverPrintsZ(t *testing.T) {
 	}
 }
 
+// Reference: conventions#dates-and-times.
 func TestZoneRefusesWhatIsNoName(t *testing.T) {
 	for _, name := range []string{"", "Local", "Mars/Olympus", "../etc/passwd", "+05:30"} {
 		if _, err := clock.Zone("tz", name); err == nil {

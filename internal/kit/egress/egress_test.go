@@ -33,6 +33,7 @@ func TestCheckURLAcceptsPublicHTTPS(t *testing.T) {
 	}
 }
 
+// Reference: webhooks#webhook-urls.
 func TestCheckURLRefusals(t *testing.T) {
 	p := egress.New(egress.Config{})
 	for raw, code := range map[string]string{

@@ -16,17 +16,17 @@ import (
 type (
 	Organization int64 // organizations.id
 	APIKey       int64 // api_keys.id
-	User         int64 // accounts.id; the contract's user_id
+	User         int64 // accounts.id; user_id on the wire
 	Course       int64 // courses.id
-	Enrollment   int64 // enrollments.id; the contract's enrollment_id
+	Enrollment   int64 // enrollments.id; enrollment_id on the wire
 	Endpoint     int64 // webhook_endpoints.id: one receiver URL
 	Recovery     int64 // webhook_recoveries.id
 	Email        int64 // emails.id
 	Task         int64 // outbox_tasks.id
-	Item         int64 // catalog_items.id; the contract's item_id
-	Assignment   int64 // assignments.id; the number in the contract's assignment ids
+	Item         int64 // catalog_items.id; item_id on the wire
+	Assignment   int64 // assignments.id; the number in assignment ids on the wire
 	Plan         int64 // plans.id: a student's test plan
-	RosterRun    int64 // roster_runs.id; the contract's run_id
+	RosterRun    int64 // roster_runs.id; run_id on the wire
 	RosterSource int64 // roster_sources.id
 )
 

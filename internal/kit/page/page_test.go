@@ -46,6 +46,7 @@ func TestACursorIsReadByEveryProcess(t *testing.T) {
 	}
 }
 
+// Reference: conventions#cursors.
 func TestACursorWorksForNothingElse(t *testing.T) {
 	t.Parallel()
 	c, _, _ := newCursors(t)

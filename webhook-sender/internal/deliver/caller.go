@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// attemptLimit is the contract's answer time, from the name lookup to the last byte.
+	// attemptLimit is the receiver's time to answer, from the name lookup to the last byte
+	// (reference: webhooks#delivery-and-retries).
 	attemptLimit = 10 * time.Second
 	// keptResponse is how much of a response is recorded.
 	keptResponse = 4 << 10
@@ -124,7 +125,7 @@ func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 }
 
 // failed notes what kept an attempt from its end. A receiver that declined has said so with
-// its status, however its answer ends (contract, Delivery and retries).
+// its status, however its answer ends (reference: webhooks#delivery-and-retries).
 func (c *Dispatcher) failed(ctx context.Context, err error, trace *trace, o *webhook.Outcome) {
 	cause := causeOf(ctx, err, trace, o.Status)
 	if o.Verdict != webhook.Declined {

@@ -175,6 +175,7 @@ func caFile(t *testing.T, server *httptest.Server) string {
 	return path
 }
 
+// Reference: webhooks#event-request.
 func TestASignedEventArrivesOverHTTPS(t *testing.T) {
 	t.Parallel()
 	var in inbox
@@ -292,7 +293,7 @@ func TestAnIdleConnectionThatTheReceiverEndsCostsNothing(t *testing.T) {
 			panic(http.ErrAbortHandler) // as a receiver whose patience ends when the next request comes
 		}
 		if r.Header.Get("Idempotency-Key") != "" {
-			t.Error("a header is sent that is none of the contract's")
+			t.Error("a header is sent that no delivery has")
 		}
 		in.ServeHTTP(w, r)
 	}))

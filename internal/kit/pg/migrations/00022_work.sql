@@ -48,7 +48,7 @@ CREATE INDEX assignments_expiry ON assignments (due_at) WHERE status IN ('pendin
 -- foreign key to organizations: every row of a batch would lock the same row there.
 CREATE TABLE results (
     organization_id bigint NOT NULL,
-    ref             text NOT NULL, -- the contract's id: test:…, quiz:…, assessment:…:…
+    ref             text NOT NULL, -- its id on the wire: test:…, quiz:…, assessment:…:…
     kind            text NOT NULL CHECK (kind IN ('test', 'quiz', 'assessment')),
     type            text NOT NULL, -- of the item when it was scored
     user_id         bigint NOT NULL REFERENCES accounts ON DELETE CASCADE,

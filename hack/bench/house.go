@@ -1,17 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -290,38 +286,10 @@ func (h *house) organization(ctx context.Context, slug string) (id int64, err er
 }
 
 func (h *house) platform(ctx context.Context, method, path, body string, into any) error {
-	address := fmt.Sprintf("http://127.0.0.1:%d/platform/v1/%s", h.settings.Ports.Platform, path)
-	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+h.settings.PlatformKey)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s %s: %d %s", method, path, resp.StatusCode, text)
-	}
-	if err == nil && into != nil {
-		err = json.NewDecoder(bytes.NewReader(text)).Decode(into)
-	}
-	return err
+	return h.settings.Platform(ctx, method, path, body, into)
 }
 
 // private reads a page of a program's private port.
 func private(ctx context.Context, port int, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	return io.ReadAll(resp.Body)
+	return stack.Get(ctx, fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
 }

@@ -87,25 +87,3 @@ func (e *estate) recall(ctx context.Context) error {
 	}
 	return err
 }
-
-// serveEstate is for measurements by hand.
-func serveEstate(ctx context.Context, r *run) (err error) {
-	h, e, err := openEstate(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	c, err := h.reader(ctx, "estate-0")
-	if err != nil {
-		return err
-	}
-	email, password, err := h.owner(ctx, "estate-0")
-	if err != nil {
-		return err
-	}
-	r.printf("  %d results, %d students and %d assignments of the organization estate-0:", e.orgs[0].results, e.orgs[0].students, e.orgs[0].assignments)
-	r.printf("  BASE_URL=%s\n  API_KEY=%s\n  CONSOLE_URL=%s/console/  %s  %s\n  PLATFORM_KEY=%s\n  DATABASE_URL=%s", c.base, c.key,
-		h.settings.PublicURL(), email, password, h.settings.PlatformKey, h.postgres.URL("registrar"))
-	<-ctx.Done()
-	return nil
-}

@@ -10,12 +10,9 @@
 //
 // The report has a chart of each case in the folder docs/benchmarks, and says which functions
 // cost most. The cases "reading" and "console" need minutes to make their ten million results.
-// A folder keeps them, so that they are made once and measured often, also by hand:
+// A folder keeps them, so that they are made once and measured often:
 //
 //	make bench ARGS='-estate /var/tmp/estate reading'       makes what is not there; then measures
-//	make bench ARGS='-estate /var/tmp/estate -serve'        serves it until Ctrl-C: prints the address and
-//	                                                      an API key of the largest organization, and the
-//	                                                      console's address with its owner's sign-in
 package main
 
 import (
@@ -72,7 +69,6 @@ func main() {
 	keep := flag.String("keep", "", "folder for each case's logs, chart and CPU profiles")
 	statements := flag.Bool("statements", false, "show what each SQL statement cost, and log the plans of slow ones (with -keep)")
 	estate := flag.String("estate", "", "folder that keeps the data of reading and console: made when it is not there, else measured as it is")
-	serve := flag.Bool("serve", false, "serve the estate until Ctrl-C, for measurements by hand, and measure nothing")
 	reportTo := flag.String("report", "", "file for a report in Markdown; its charts come into a folder beside it")
 	list := flag.Bool("list", false, "list the cases")
 	flag.Parse()
@@ -85,11 +81,7 @@ func main() {
 		return
 	}
 	r := &run{out: os.Stdout, scale: *scale, keep: *keep, estate: *estate, statements: *statements, found: &findings{}}
-	do := func() error { return reported(ctx, r, flag.Args(), *reportTo) }
-	if *serve {
-		do = func() error { return serveEstate(ctx, r) }
-	}
-	if err := r.withFolders(ctx, *reportTo != "", do); err != nil {
+	if err := r.withFolders(ctx, *reportTo != "", func() error { return reported(ctx, r, flag.Args(), *reportTo) }); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to be deferred
 	}

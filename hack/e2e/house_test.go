@@ -4,7 +4,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -163,14 +162,9 @@ func (h *house) seed() {
 
 func (h *house) platform(method, path, body string, into any) {
 	h.t.Helper()
-	base := fmt.Sprintf("http://127.0.0.1:%d/platform/v1/", h.settings.Ports.Platform)
-	status, text := h.call(method, base+path, "Authorization", "Bearer "+h.settings.PlatformKey, body)
-	if status/100 != 2 {
-		h.t.Fatalf("%s %s: %d %s", method, path, status, text)
-	}
-	if into != nil {
-		must(h.t, json.Unmarshal(text, into))
-	}
+	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
+	defer cancel()
+	must(h.t, h.settings.Platform(ctx, method, path, body, into))
 }
 
 func (h *house) call(method, address, header, value, body string) (int, []byte) {

@@ -70,7 +70,7 @@ func (c *caller) try(ctx context.Context, r request) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, answersWithin)
 	defer cancel()
 	settings := c.site.settings[c.rand.IntN(len(c.site.settings))]
-	base, header, value := fmt.Sprintf("http://127.0.0.1:%d/platform/v1/", settings.Ports.Platform), "Authorization", "Bearer "+settings.PlatformKey
+	base, header, value := settings.PlatformURL(), "Authorization", "Bearer "+settings.PlatformKey
 	if r.org != "" {
 		base, header, value = settings.PublicURL()+"/api/v1/", "X-API-Key", c.keys[r.org]
 	}

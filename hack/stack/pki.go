@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// authority signs the certificates of one throw-away cluster. Its key lives as long as the process.
+// authority signs certificates. Its key lives as long as the process.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -25,20 +25,17 @@ type authority struct {
 	pem  []byte
 }
 
-func newAuthority(dir string) (*authority, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func newAuthority(dir, name string) (*authority, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	a := &authority{dir: dir}
-	template := a.template("kubernetes-ca")
+	template := a.template(name)
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature, nil
-	cert, key, err := a.sign(template)
-	if err != nil {
-		return nil, err
-	}
-	a.pem = cert
-	return a, errors.Join(a.write("ca.crt", cert), a.write("ca.key", key))
+	var err error
+	a.pem, _, err = a.sign(template)
+	return a, err
 }
 
 func (a *authority) template(name string, groups ...string) *x509.Certificate {
@@ -81,26 +78,24 @@ func (a *authority) write(name string, text []byte) error {
 	return os.WriteFile(a.path(name), text, 0o600)
 }
 
-// server writes name.crt and name.key for a server on this machine.
-func (a *authority) server(name string) error {
+// serverTemplate is for a server that is called by names and addresses.
+func (a *authority) serverTemplate(name string, hosts ...string) *x509.Certificate {
 	template := a.template(name)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
-	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)}
-	cert, key, err := a.sign(template)
-	if err != nil {
-		return err
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, host)
+		}
 	}
-	return errors.Join(a.write(name+".crt", cert), a.write(name+".key", key))
+	return template
 }
 
-// client writes name.crt and name.key of somebody who calls with a certificate.
-func (a *authority) client(name string, groups ...string) error {
-	cert, key, err := a.sign(a.template(name, groups...))
-	if err != nil {
-		return err
-	}
-	return errors.Join(a.write(name+".crt", cert), a.write(name+".key", key))
+// issue writes name.crt and name.key.
+func (a *authority) issue(name string, template *x509.Certificate) error {
+	cert, key, err := a.sign(template)
+	return errors.Join(err, a.write(name+".crt", cert), a.write(name+".key", key))
 }
 
 // signer writes a key pair that only signs: service account tokens.

@@ -14,7 +14,6 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -42,6 +41,14 @@ type Settings struct {
 
 // PublicURL is the base of every link that leaves in an answer or a mail.
 func (s Settings) PublicURL() string { return httpURL(s.Ports.API) }
+
+// PlatformURL is the base of the platform API.
+func (s Settings) PlatformURL() string { return httpURL(s.Ports.Platform) + "/platform/v1/" }
+
+// Platform calls the platform API; see Call.
+func (s Settings) Platform(ctx context.Context, method, path string, body, result any) error {
+	return Call(ctx, method, s.PlatformURL()+path, s.PlatformKey, body, result)
+}
 
 // Environment is the programs' whole configuration. They share one; only PRIVATE_ADDR is a
 // program's own.
@@ -120,19 +127,8 @@ func awaitReady(ctx context.Context, p *Program, privatePort int) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return p.Await(ctx, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, httpURL(privatePort)+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("/readyz: %s", res.Status)
-		}
-		return nil
+		_, err := Get(ctx, httpURL(privatePort)+"/readyz")
+		return err
 	})
 }
 

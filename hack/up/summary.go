@@ -10,10 +10,6 @@ import (
 
 func (v *registrar) baseURL() string { return v.settings.PublicURL() + "/api/v1/" }
 
-func (v *registrar) platformURL() string {
-	return fmt.Sprintf("http://127.0.0.1:%d/platform/v1/", v.settings.Ports.Platform)
-}
-
 // environment is .registrar/env: everything that a script, a test or a benchmark needs, for
 // `. .registrar/env` in a shell.
 func (v *registrar) environment() string {
@@ -21,7 +17,7 @@ func (v *registrar) environment() string {
 	ports := v.settings.Ports
 	variables := []struct{ name, value string }{
 		{"BASE_URL", v.baseURL()},
-		{"PLATFORM_URL", v.platformURL()},
+		{"PLATFORM_URL", v.settings.PlatformURL()},
 		{"PLATFORM_KEY", v.state.PlatformKey},
 		{"API_KEY", v.state.APIKey},
 		{"API_KEY_READ_ONLY", v.state.APIKeyReadOnly},
@@ -68,7 +64,7 @@ Try it: the answer holds a set-password link, and two webhooks and a mail follow
 
 Ctrl-C or `+"`make down`"+` stops it; the data stay.
 `,
-		v.baseURL(), v.state.APIKey, v.platformURL(), v.settings.PublicURL()+"/console/", demoOwner, v.state.ConsolePassword,
+		v.baseURL(), v.state.APIKey, v.settings.PlatformURL(), v.settings.PublicURL()+"/console/", demoOwner, v.state.ConsolePassword,
 		v.settings.Ports.WorkerPrivate, v.baseURL(), v.state.APIKey)
 }
 

@@ -36,7 +36,7 @@ func updateTypeActive(ctx context.Context, q pg.Querier, name string, active boo
 
 // courseColumns are those of c (courses) and t (course_types).
 const courseColumns = `c.id, c.name, c.course_type AS type, t.display_name AS type_display, c.is_default, c.status,
-	c.open_for_enrolment, c.is_perpetual, c.start_date, c.end_date,
+	c.open_for_enrollment, c.is_perpetual, c.start_date, c.end_date,
 	coalesce(c.default_access_months, 0) AS default_access_months,
 	coalesce(c.default_access_weeks, 0) AS default_access_weeks,
 	coalesce(t.default_access_months, 0) AS type_access_months`
@@ -96,7 +96,7 @@ func lockCourse(ctx context.Context, tx *pg.Tx, org id.Organization, course id.C
 func insertCourse(ctx context.Context, q pg.Querier, org id.Organization, d Draft, now time.Time) (Course, error) {
 	return oneCourse(q.Query(ctx, `
 		WITH c AS (
-			INSERT INTO courses (organization_id, name, course_type, status, open_for_enrolment, is_perpetual, start_date,
+			INSERT INTO courses (organization_id, name, course_type, status, open_for_enrollment, is_perpetual, start_date,
 				end_date, default_access_months, default_access_weeks, created_at, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9::integer, 0), nullif($10::integer, 0), $11, $11)
 			RETURNING *)
@@ -108,7 +108,7 @@ func insertCourse(ctx context.Context, q pg.Querier, org id.Organization, d Draf
 func updateCourse(ctx context.Context, q pg.Querier, org id.Organization, course id.Course, d Draft, now time.Time) (Course, error) {
 	return oneCourse(q.Query(ctx, `
 		WITH c AS (
-			UPDATE courses SET name = $3, status = $4, open_for_enrolment = $5, is_perpetual = $6, start_date = $7,
+			UPDATE courses SET name = $3, status = $4, open_for_enrollment = $5, is_perpetual = $6, start_date = $7,
 				end_date = $8, default_access_months = nullif($9::integer, 0),
 				default_access_weeks = nullif($10::integer, 0), updated_at = $11
 			WHERE organization_id = $1 AND id = $2 RETURNING *)
@@ -165,7 +165,7 @@ func queueNamedType(b *pg.Batch, org id.Organization, name string, into *Offer) 
 	b.Queue(`
 		SELECT t.name, t.display_name, t.active, coalesce(t.default_access_months, 0), t.test_plan_available,
 			t.target_score_min::float8, t.target_score_max::float8,
-			coalesce(c.id, 0), coalesce(c.name, ''), coalesce(c.status, ''), coalesce(c.open_for_enrolment, false),
+			coalesce(c.id, 0), coalesce(c.name, ''), coalesce(c.status, ''), coalesce(c.open_for_enrollment, false),
 			coalesce(c.is_perpetual, false), c.start_date, c.end_date, coalesce(c.default_access_months, 0), coalesce(c.default_access_weeks, 0),
 			nextval('enrollments_id_seq')
 		FROM course_types t LEFT JOIN courses c ON c.organization_id = $1 AND c.course_type = t.name AND c.is_default
@@ -272,7 +272,7 @@ func queueRefUse(b *pg.Batch, org id.Organization, by string, who any, ref strin
 func queueDefault(b *pg.Batch, org id.Organization, c *Course, now time.Time) {
 	b.Queue(`
 		WITH c AS (
-			INSERT INTO courses (organization_id, name, course_type, is_default, status, open_for_enrolment, is_perpetual,
+			INSERT INTO courses (organization_id, name, course_type, is_default, status, open_for_enrollment, is_perpetual,
 				start_date, created_at, updated_at)
 			VALUES ($1, $2, $3, true, $4, true, true, $5, $6, $6)
 			ON CONFLICT (organization_id, course_type) WHERE is_default DO UPDATE SET updated_at = courses.updated_at

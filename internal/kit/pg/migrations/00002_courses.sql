@@ -34,7 +34,7 @@ CREATE TABLE courses (
     course_type           text NOT NULL REFERENCES course_types,
     is_default            boolean NOT NULL DEFAULT false,
     status                text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'completed', 'cancelled')),
-    open_for_enrolment    boolean NOT NULL DEFAULT true,
+    open_for_enrollment    boolean NOT NULL DEFAULT true,
     is_perpetual          boolean NOT NULL DEFAULT false,
     start_date            date NOT NULL,
     end_date              date,

@@ -88,7 +88,6 @@ require (
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
-	github.com/prometheus/procfs v0.22.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/sethvargo/go-retry v0.5.0 // indirect
 	github.com/spf13/cast v1.10.0 // indirect
@@ -122,6 +121,7 @@ require (
 
 require (
 	github.com/google/go-containerregistry v0.22.1
+	github.com/prometheus/procfs v0.22.0
 	github.com/registrar-dev/registrar v0.0.0
 	golang.org/x/image v0.30.0
 	gonum.org/v1/plot v0.17.0

@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 )
@@ -38,47 +38,48 @@ func (c cpuTimes) since(before cpuTimes, n int) string {
 	return fmt.Sprintf("%d µs (%s)", (total / time.Duration(n)).Microseconds(), strings.Join(parts, ", "))
 }
 
-// procTime is the CPU time of one process, in ticks of 10 ms.
+// procTime is the CPU time of one process; 0 where /proc does not say.
 func procTime(pid int) time.Duration {
-	fields := statOf(pid)
-	if len(fields) < 15 {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
 		return 0
 	}
-	var ticks int64
-	for _, f := range fields[11:13] {
-		n, _ := strconv.ParseInt(f, 10, 64)
-		ticks += n
+	stat, err := p.Stat()
+	if err != nil {
+		return 0
 	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+	return seconds(stat.CPUTime())
 }
 
-// statOf is /proc/<pid>/stat after the name, which may hold spaces.
-func statOf(pid int) []string {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-}
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // familyTime adds up a process and its children, ended ones included.
 func familyTime(pid int) time.Duration {
+	const ticks = 100 // a second
 	total := procTime(pid)
-	if fields := statOf(pid); len(fields) > 15 {
-		for _, f := range fields[13:15] {
-			n, _ := strconv.ParseInt(f, 10, 64)
-			total += time.Duration(n) * 10 * time.Millisecond
-		}
-	}
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		child, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if fields := statOf(child); len(fields) > 2 && fields[1] == strconv.Itoa(pid) {
-			total += procTime(child)
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		stat, err := p.Stat()
+		switch {
+		case err != nil: // it has ended meanwhile
+		case stat.PID == pid:
+			total += seconds(float64(stat.CUTime+stat.CSTime) / ticks)
+		case stat.PPID == pid:
+			total += seconds(stat.CPUTime())
 		}
 	}
 	return total
+}
+
+// peakRSS is the most memory that a process has held, in bytes; 0 where /proc does not say.
+func peakRSS(pid int) int64 {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0
+	}
+	status, err := p.NewStatus()
+	if err != nil {
+		return 0
+	}
+	return int64(status.VmHWM)
 }

@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -141,15 +138,4 @@ func load(ctx context.Context, clients int, lasting time.Duration, call func(con
 	wg.Wait()
 	m.took, m.times = time.Since(began), sorted(m.times)
 	return m, failed
-}
-
-// peakRSS is the most memory that a process has held, in bytes; 0 where /proc does not say.
-func peakRSS(pid int) int64 {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kib, _ := strconv.ParseInt(strings.Fields(rest + " 0")[0], 10, 64)
-	return kib << 10
 }

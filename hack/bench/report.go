@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -176,20 +178,13 @@ func where(ctx context.Context) site {
 
 // machine describes where it ran, in a line.
 func machine(ctx context.Context) string {
-	model := runtime.GOARCH
-	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(info)) {
-			if name, value, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
+	model, memory := runtime.GOARCH, ""
+	if proc, err := procfs.NewDefaultFS(); err == nil {
+		if cores, err := proc.CPUInfo(); err == nil && len(cores) > 0 && cores[0].ModelName != "" {
+			model = cores[0].ModelName
 		}
-	}
-	memory := ""
-	if info, err := os.ReadFile("/proc/meminfo"); err == nil {
-		var kib int
-		if _, err := fmt.Sscanf(string(info), "MemTotal: %d kB", &kib); err == nil {
-			memory = fmt.Sprintf(", %.1f GiB of memory", float64(kib)/(1<<20))
+		if info, err := proc.Meminfo(); err == nil && info.MemTotal != nil {
+			memory = fmt.Sprintf(", %.1f GiB of memory", float64(*info.MemTotal)/(1<<20))
 		}
 	}
 	return fmt.Sprintf("%d cores of %s%s, %s %s", runtime.NumCPU(), model, memory, command(ctx, "uname", "-s"), command(ctx, "uname", "-r"))

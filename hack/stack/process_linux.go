@@ -2,12 +2,12 @@ package stack
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
+	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,19 +17,18 @@ func childAttributes(onDeath syscall.Signal, u *User) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: onDeath, Credential: u.credential()}
 }
 
-// startTime reads when a process was started (field 22 of its stat, in ticks since boot). A zombie
+// startTime reads when a process was started, in ticks since boot. A zombie
 // counts as gone.
 func startTime(pid int) (string, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return "", err
 	}
-	// The second field is the program's name in parentheses and may itself hold spaces.
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" {
-		return "", os.ErrProcessDone
+	stat, err := p.Stat()
+	if err != nil || stat.State == "Z" {
+		return "", errors.Join(err, os.ErrProcessDone)
 	}
-	return fields[19], nil
+	return strconv.FormatUint(stat.Starttime, 10), nil
 }
 
 // waitGone waits until a process that need not be a child has ended.

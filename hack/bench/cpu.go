@@ -21,8 +21,8 @@ func (h *house) cpu() cpuTimes {
 	for name, p := range map[string]*stack.Program{"api-server": h.api, "worker": h.worker, "sender": h.sender} {
 		times[name] = procTime(p.Identity().PID)
 	}
-	times["postgres"] = familyTime(h.postgres.Identity().PID)
-	times["redis"] = familyTime(h.redis.PID())
+	times["postgres"] = familyTime(h.Postgres.Identity().PID)
+	times["redis"] = familyTime(h.Redis.PID())
 	return times
 }
 

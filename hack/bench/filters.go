@@ -110,7 +110,7 @@ func everyPlan(ctx context.Context, r *run, e *estate, c reader) error {
 
 // explainAll makes PostgreSQL log the plan of whatever sessions that begin now execute.
 func (h *house) explainAll(ctx context.Context) error {
-	config, err := pgx.ParseConfig(h.postgres.URL("registrar"))
+	config, err := pgx.ParseConfig(h.Postgres.URL("registrar"))
 	if err != nil {
 		return err
 	}

@@ -20,11 +20,10 @@ import (
 
 // house is a whole Registrar with servers of its own, as in production: commits are durable.
 type house struct {
-	dir      string
+	*stack.Servers
+
 	kept     string // the folder of a kept estate's data; "" for data that goes with the house
 	certs    stack.Certs
-	postgres *stack.Postgres
-	redis    *stack.Redis
 	mail     *stack.MailCatcher
 	settings stack.Settings
 	db       *pg.DB // the bench's own connections
@@ -53,7 +52,7 @@ func openHouse(ctx context.Context, r *run, kept string) (_ *house, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{kept: kept, r: r}
+	h := &house{Servers: &stack.Servers{}, kept: kept, r: r}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.close())
@@ -82,45 +81,34 @@ func (h *house) logs(r *run) string {
 	if r.keep != "" {
 		return r.keep
 	}
-	return h.dir
+	return h.Dir
 }
 
 func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) error {
-	user, err := stack.ServiceUser()
-	if err != nil {
-		return err
-	}
-	if h.dir, err = stack.TempDir(ctx, user); err != nil {
-		return err
-	}
-	ports, err := stack.FreePorts(ctx, 8)
-	if err != nil {
-		return err
-	}
-	options := stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true, Settings: logSettings,
-		Dir: filepath.Join(h.dir, "postgres"), LogFile: filepath.Join(h.logs(r), "postgres.log")}
+	options := stack.PostgresOptions{Durable: true, Settings: logSettings}
 	if h.kept != "" {
 		options.Dir, options.Settings = filepath.Join(h.kept, "postgres"), estateSettings
 	}
-	if h.postgres, err = stack.StartPostgres(ctx, options); err != nil {
+	var err error
+	if h.Servers, err = stack.StartServers(ctx, tools, options, r.keep); err != nil {
 		return err
 	}
-	if h.kept == "" {
-		if err := fillLog(ctx, h.postgres.URL("postgres")); err != nil {
-			return err
-		}
-	}
-	h.redis, err = stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: ports[1], LogFile: filepath.Join(h.dir, "redis.log")})
+	ports, err := stack.FreePorts(ctx, 6)
 	if err != nil {
 		return err
 	}
-	if h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", ports[2])}); err != nil {
+	if h.kept == "" {
+		if err := fillLog(ctx, h.Postgres.URL("postgres")); err != nil {
+			return err
+		}
+	}
+	if h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}); err != nil {
 		return err
 	}
-	if h.certs, err = stack.LoadCerts(h.dir); err != nil {
+	if h.certs, err = stack.LoadCerts(h.Dir); err != nil {
 		return err
 	}
-	url, err := h.postgres.EnsureDatabase(ctx, "registrar", seal.Token())
+	url, err := h.Postgres.EnsureDatabase(ctx, "registrar", seal.Token())
 	if err != nil {
 		return err
 	}
@@ -133,15 +121,15 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 		return err
 	}
 	h.webhooks = webhook.Service{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
-	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
+	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.Redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
 		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0"},
-		Ports: stack.Ports{API: ports[3], Platform: ports[4], APIPrivate: ports[5], WorkerPrivate: ports[6], SenderPrivate: ports[7]}}
+		Ports: stack.Ports{API: ports[1], Platform: ports[2], APIPrivate: ports[3], WorkerPrivate: ports[4], SenderPrivate: ports[5]}}
 	return nil
 }
 
 // keyset makes the programs' secret keyset, or reads the one that the kept data was sealed with.
 func (h *house) keyset() (file string, keyset []byte, err error) {
-	file = filepath.Join(h.dir, "keyset.json")
+	file = filepath.Join(h.Dir, "keyset.json")
 	if h.kept != "" {
 		file = filepath.Join(h.kept, "keyset.json")
 		if keyset, err = os.ReadFile(file); !errors.Is(err, os.ErrNotExist) {
@@ -188,7 +176,7 @@ func (h *house) watchStatements(ctx context.Context) error {
 	if err := h.superuser(ctx, "postgres", `ALTER SYSTEM SET shared_preload_libraries = pg_stat_statements, auto_explain`); err != nil {
 		return err
 	}
-	if err := errors.Join(h.postgres.Stop(), h.postgres.Start(ctx)); err != nil {
+	if err := errors.Join(h.Postgres.Stop(), h.Postgres.Start(ctx)); err != nil {
 		return err
 	}
 	for _, statement := range []string{`CREATE EXTENSION IF NOT EXISTS pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
@@ -201,7 +189,7 @@ func (h *house) watchStatements(ctx context.Context) error {
 }
 
 func (h *house) superuser(ctx context.Context, database, statement string) error {
-	conn, err := pgx.Connect(ctx, h.postgres.URL(database))
+	conn, err := pgx.Connect(ctx, h.Postgres.URL(database))
 	if err != nil {
 		return err
 	}
@@ -214,7 +202,7 @@ func (h *house) printStatements(ctx context.Context, r *run) error {
 	if !r.statements {
 		return nil
 	}
-	conn, err := pgx.Connect(ctx, h.postgres.URL("registrar"))
+	conn, err := pgx.Connect(ctx, h.Postgres.URL("registrar"))
 	if err != nil {
 		return err
 	}
@@ -254,16 +242,7 @@ func (h *house) close() error {
 	if h.mail != nil {
 		err = errors.Join(err, h.mail.Stop())
 	}
-	if h.redis != nil {
-		err = errors.Join(err, h.redis.Stop())
-	}
-	if h.postgres != nil {
-		err = errors.Join(err, h.postgres.Stop())
-	}
-	if h.dir != "" {
-		err = errors.Join(err, os.RemoveAll(h.dir))
-	}
-	return err
+	return errors.Join(err, h.Servers.Stop())
 }
 
 // notePeaks notes the most memory that what runs has held.
@@ -273,8 +252,8 @@ func (h *house) notePeaks() {
 			h.r.peak(name, peakRSS(p.Identity().PID))
 		}
 	}
-	if h.redis != nil {
-		h.r.peak("Redis", peakRSS(h.redis.PID()))
+	if h.Redis != nil {
+		h.r.peak("Redis", peakRSS(h.Redis.PID()))
 	}
 }
 

@@ -30,7 +30,7 @@ func openEstate(ctx context.Context, r *run) (h *house, e *estate, err error) {
 			err = errors.Join(err, h.close())
 		}
 	}()
-	conn, err := pgx.Connect(ctx, h.postgres.URL("registrar"))
+	conn, err := pgx.Connect(ctx, h.Postgres.URL("registrar"))
 	if err != nil {
 		return nil, nil, err
 	}

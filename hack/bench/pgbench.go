@@ -34,7 +34,7 @@ func (h *house) pgbench(ctx context.Context, key string, lasting time.Duration) 
 	if err != nil {
 		return 0, err
 	}
-	file := filepath.Join(h.dir, "creation.sql")
+	file := filepath.Join(h.Dir, "creation.sql")
 	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
 		return 0, err
 	}

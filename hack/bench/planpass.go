@@ -46,7 +46,7 @@ func planPass(ctx context.Context, r *run) (err error) {
 	if err := h.worker.Stop(); err != nil {
 		return err
 	}
-	conn, err := pgx.Connect(ctx, h.postgres.URL("registrar"))
+	conn, err := pgx.Connect(ctx, h.Postgres.URL("registrar"))
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (h *house) onePass(ctx context.Context, r *run, conn *pgx.Conn, n int) (p p
 	if _, err := conn.Exec(ctx, `UPDATE plans SET next_run_at = date_trunc('day', now())`); err != nil {
 		return p, err
 	}
-	before, began := familyTime(h.postgres.Identity().PID), time.Now()
+	before, began := familyTime(h.Postgres.Identity().PID), time.Now()
 	h.worker = h.settings.Worker()
 	if err := stack.StartReady(ctx, h.worker, h.settings.Ports.WorkerPrivate); err != nil {
 		return p, err
@@ -128,7 +128,7 @@ func (h *house) onePass(ctx context.Context, r *run, conn *pgx.Conn, n int) (p p
 	}
 	p.took, p.plans, p.rss = time.Since(began), n, peakRSS(h.worker.Identity().PID)
 	r.peak("worker", p.rss)
-	p.cpu = cpuTimes{"worker": procTime(h.worker.Identity().PID), "postgres": familyTime(h.postgres.Identity().PID) - before}
+	p.cpu = cpuTimes{"worker": procTime(h.worker.Identity().PID), "postgres": familyTime(h.Postgres.Identity().PID) - before}
 	if err := conn.QueryRow(ctx, `SELECT sum(calls) FROM pg_stat_statements`).Scan(&p.calls); err != nil {
 		return p, err
 	}

@@ -244,7 +244,7 @@ func (h *house) bareCopy(ctx context.Context) (took time.Duration, err error) {
 	}
 	defer conn.Release()
 	for _, table := range rosterTables {
-		name := filepath.Join(h.dir, "copy-"+table)
+		name := filepath.Join(h.Dir, "copy-"+table)
 		if err := copyOut(ctx, conn.Conn().PgConn().CopyTo, table, name); err != nil {
 			return 0, err
 		}

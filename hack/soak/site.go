@@ -22,6 +22,7 @@ type site struct {
 	dir      string
 	disk     string // a file system of its own for PostgreSQL; "" where there is none
 	link     *link  // a slow network to one of the receivers; nil where there is none
+	servers  *stack.Servers
 	postgres *stack.Postgres
 	redis    *stack.Redis
 	mail     *stack.MailCatcher
@@ -83,20 +84,16 @@ func (s *site) startServers(ctx context.Context, tools stack.Tools) error {
 		fmt.Fprintf(os.Stderr, "no disk of limited size: %s", text)
 		s.disk = ""
 	}
-	ports, err := stack.FreePorts(ctx, 3)
+	s.servers, err = stack.StartServers(ctx, tools, stack.PostgresOptions{Durable: true, Dir: filepath.Join(data, "postgres")}, filepath.Join(s.dir, "logs"))
 	if err != nil {
 		return err
 	}
-	s.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0], Durable: true,
-		Dir: filepath.Join(data, "postgres"), LogFile: filepath.Join(s.dir, "logs", "postgres.log")})
+	s.postgres, s.redis = s.servers.Postgres, s.servers.Redis
+	port, err := stack.FreePort(ctx)
 	if err != nil {
 		return err
 	}
-	s.redis, err = stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: ports[1], LogFile: filepath.Join(s.dir, "logs", "redis.log")})
-	if err != nil {
-		return err
-	}
-	s.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", ports[2])})
+	s.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port)})
 	return err
 }
 
@@ -202,7 +199,7 @@ func (s *site) close(ctx context.Context) error {
 			err = errors.Join(err, ended)
 		}
 	}
-	err = errors.Join(err, stopped(s.receiver), stopped(s.distant), stopped(s.mail), stopped(s.redis), stopped(s.postgres))
+	err = errors.Join(err, stopped(s.receiver), stopped(s.distant), stopped(s.mail), stopped(s.servers))
 	if s.link != nil {
 		err = errors.Join(err, s.link.close(ctx))
 	}

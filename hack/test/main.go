@@ -65,11 +65,12 @@ func run(ctx context.Context, check bool, args []string) (code int, err error) {
 		}
 		env = append(env, more...)
 	}
-	servers, err := start(ctx, tools)
+	// Each test makes a database and a queue name of its own.
+	servers, err := stack.StartServers(ctx, tools, stack.PostgresOptions{}, "")
+	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, servers.stop()) }()
 	skipped, err := os.MkdirTemp("", "registrar-skipped-")
 	if err != nil {
 		return 0, err
@@ -77,7 +78,7 @@ func run(ctx context.Context, check bool, args []string) (code int, err error) {
 	defer os.RemoveAll(skipped)
 	notTested := filepath.Join(skipped, "not-tested")
 	defer report(notTested, check)
-	env = append(env, nottested.File+"="+notTested, "TEST_DATABASE_URL="+servers.postgres.URL("postgres"), "TEST_REDIS_URL="+servers.redis.URL())
+	env = append(env, nottested.File+"="+notTested, "TEST_DATABASE_URL="+servers.Postgres.URL("postgres"), "TEST_REDIS_URL="+servers.Redis.URL())
 	for _, p := range parts {
 		failed, err := goTest(ctx, filepath.Join(root, p.module), p.args, env)
 		if err != nil {
@@ -95,7 +96,7 @@ type part struct {
 }
 
 // light are the packages of hack that start no cluster and no whole Registrar, and build no images.
-var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/..."}
+var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/...", "./test"}
 
 // split gives each module the arguments that concern it: all but the other one's packages.
 func split(args []string, check bool) []part {
@@ -169,58 +170,6 @@ func report(file string, check bool) {
 	for _, line := range lines {
 		fmt.Fprintln(os.Stderr, "NOT TESTED:", line)
 	}
-}
-
-// servers are what the tests share. Each test makes a database and a queue name of its own.
-type servers struct {
-	dir      string
-	postgres *stack.Postgres
-	redis    *stack.Redis
-}
-
-func start(ctx context.Context, tools stack.Tools) (_ *servers, err error) {
-	user, err := stack.ServiceUser()
-	if err != nil {
-		return nil, err
-	}
-	s := &servers{}
-	if s.dir, err = stack.TempDir(ctx, user); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.stop())
-		}
-	}()
-	port, err := stack.FreePort(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{
-		Bin: tools.PostgresBin, User: user, Port: port,
-		Dir: filepath.Join(s.dir, "postgres"), LogFile: filepath.Join(s.dir, "postgres.log"),
-	})
-	if err != nil {
-		return nil, err
-	}
-	if port, err = stack.FreePort(ctx); err != nil {
-		return nil, err
-	}
-	s.redis, err = stack.StartRedis(ctx, stack.RedisOptions{
-		Server: tools.RedisServer, Port: port, LogFile: filepath.Join(s.dir, "redis.log"),
-	})
-	return s, err
-}
-
-func (s *servers) stop() error {
-	var err error
-	if s.redis != nil {
-		err = s.redis.Stop()
-	}
-	if s.postgres != nil {
-		err = errors.Join(err, s.postgres.Stop())
-	}
-	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 func goTest(ctx context.Context, dir string, args, env []string) (int, error) {

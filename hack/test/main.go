@@ -57,7 +57,7 @@ func run(ctx context.Context, check bool, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	env := append(os.Environ(), "REGISTRAR_BIN="+bin, "CHROMIUM=", "AXE_CORE=")
+	env := append(os.Environ(), "REGISTRAR_BIN="+bin, "CHROMIUM=", "AXE_CORE=", "KUBEBUILDER_ASSETS=")
 	if !check {
 		more, err := outside(ctx, root, bin, tools, parts)
 		if err != nil {
@@ -164,7 +164,7 @@ func report(file string, check bool) {
 		fmt.Fprintln(os.Stderr, "test:", err)
 	}
 	if check {
-		fmt.Fprintf(os.Stderr, "%d tests in a browser, and those that start clusters or the programs, are left to `make test`.\n", len(lines))
+		fmt.Fprintf(os.Stderr, "%d tests here, and those that start clusters or all programs, are left to `make test`.\n", len(lines))
 		return
 	}
 	for _, line := range lines {

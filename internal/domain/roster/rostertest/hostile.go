@@ -225,7 +225,7 @@ func Hostile() []File {
 		{"an OpenDocument spreadsheet", archive(entry{name: "mimetype", text: "application/vnd.oasis.opendocument.spreadsheet"}, entry{name: "content.xml", text: "<x/>"}), "invalid: not_a_csv"},
 		{"an Excel workbook called people.csv", archive(entry{name: "people.csv", text: string(archive(entry{name: "xl/workbook.xml", text: "<workbook/>"}))}), "invalid: not_a_csv"},
 		{"students.csv", archive(entry{name: "students.csv", text: one}), "invalid: unknown_section"},
-		{"enrollments.csv", archive(entry{name: "people.csv", text: one}, entry{name: "enrollments.csv", text: seatHead}), "invalid: unknown_section"},
+		{"enrolments.csv", archive(entry{name: "people.csv", text: one}, entry{name: "enrolments.csv", text: seatHead}), "invalid: unknown_section"},
 		{"enrollments.csv alone", archive(entry{name: "enrollments.csv", text: seatHead}), "invalid: no_people_file"},
 		{"51 entries", archive(append([]entry{{name: "people.csv", text: one}}, many(50)...)...), "invalid: too_many_entries"},
 		{"100,000 entries", archive(many(100_000)...), "invalid: too_many_entries"},

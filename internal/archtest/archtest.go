@@ -96,11 +96,17 @@ func forbiddenLayer(from, to string) string {
 		return "kit ← domain ← flow ← program: a layer imports only from layers to its left"
 	case layerOf(from) == domain && layerOf(to) == domain && area(from) != area(to):
 		return "an area of the domain never imports another area; what touches two is a flow"
-	case layerOf(from) == flow && layerOf(to) == flow && area(from) != area(to) && area(to) != "wire":
-		return "flows share only internal/flow/wire"
+	case layerOf(from) == flow && layerOf(to) == flow && area(from) != area(to) && !shared(from, to):
+		return "flows share only internal/flow/wire and internal/flow/notify"
 	default:
 		return ""
 	}
+}
+
+// shared says whether a flow may import another: the shapes of what APIs and events show, and
+// which events a change makes.
+func shared(from, to string) bool {
+	return area(to) == "wire" || area(to) == "notify" && area(from) != "wire"
 }
 
 // area is the folder below a layer: course in internal/domain/course/coursetest.

@@ -119,6 +119,9 @@ func TestCheckFinds(t *testing.T) {
 		{"an area may have folders", "./internal/domain/org/orgtest", "./internal/domain/org", false, ""},
 		{"a flow stays by itself", "./internal/flow/provision", "./internal/flow/assign", false, "internal/flow/wire"},
 		{"flows share wire", "./internal/flow/provision", "./internal/flow/wire", false, ""},
+		{"flows share notify", "./internal/flow/provision", "./internal/flow/notify", false, ""},
+		{"notify shows what wire has", "./internal/flow/notify", "./internal/flow/wire", false, ""},
+		{"wire makes no events", "./internal/flow/wire", "./internal/flow/notify", false, "internal/flow/wire"},
 		{"wire uses no flow", "./internal/flow/wire", "./internal/flow/assign", false, "internal/flow/wire"},
 
 		{"chi in a flow", "./internal/flow/provision", "github.com/go-chi/chi/v5", false, "only api-server"},

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -68,7 +69,7 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 			return err
 		}
 		var event webhook.Event
-		shown, event = wire.Assigned(made, a, item, now)
+		shown, event = notify.Assigned(made, a, item, now)
 		if created = fresh; !created {
 			return nil
 		}

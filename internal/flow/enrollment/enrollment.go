@@ -20,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -50,7 +51,7 @@ func (o *Service) ChangeEnrollment(ctx context.Context, in org.Organization, whi
 		return Enrollment{}, err
 	}
 	var after course.Enrollment
-	snapshot, err := o.change(ctx, in.ID, user, func(l *wire.Snapshot, _ *pg.Batch, _ time.Time) (err error) {
+	snapshot, err := o.change(ctx, in.ID, user, func(l *notify.Snapshot, _ *pg.Batch, _ time.Time) (err error) {
 		i := slices.IndexFunc(l.Enrollments, func(e course.Enrollment) bool { return e.ID == which })
 		if i < 0 {
 			return fault.New(fault.NotFound, "not_found", "the organization has no enrollment %d", which)
@@ -70,7 +71,7 @@ type Member struct {
 
 // SetMember makes a membership active or inactive. NotFound when the user has none.
 func (o *Service) SetMember(ctx context.Context, in id.Organization, user id.User, status org.MemberStatus) (Member, error) {
-	snapshot, err := o.change(ctx, in, user, func(l *wire.Snapshot, b *pg.Batch, now time.Time) error {
+	snapshot, err := o.change(ctx, in, user, func(l *notify.Snapshot, b *pg.Batch, now time.Time) error {
 		if l.Member.Role == "" {
 			return errNoMember(user)
 		}
@@ -86,7 +87,7 @@ func (o *Service) SetMember(ctx context.Context, in id.Organization, user id.Use
 // RemoveMember ends a membership. Enrollments, and what was done in them, stay. NotFound
 // when the user has none.
 func (o *Service) RemoveMember(ctx context.Context, in id.Organization, user id.User) error {
-	_, err := o.change(ctx, in, user, func(l *wire.Snapshot, b *pg.Batch, _ time.Time) error {
+	_, err := o.change(ctx, in, user, func(l *notify.Snapshot, b *pg.Batch, _ time.Time) error {
 		if l.Member.Role == "" {
 			return errNoMember(user)
 		}
@@ -113,7 +114,7 @@ const maxMoves = 5
 // change lets edit change a look at the person, under the person's lock, and then writes
 // and tells what is different. edit queues what is not about enrollments itself.
 func (o *Service) change(ctx context.Context, in id.Organization, user id.User,
-	edit func(l *wire.Snapshot, b *pg.Batch, now time.Time) error) (after wire.Snapshot, err error) {
+	edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) error) (after notify.Snapshot, err error) {
 	for range maxMoves {
 		if after, err = o.changeOnce(ctx, in, user, edit); !errors.Is(err, errMoved) {
 			break
@@ -123,7 +124,7 @@ func (o *Service) change(ctx context.Context, in id.Organization, user id.User,
 }
 
 func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.User,
-	edit func(l *wire.Snapshot, b *pg.Batch, now time.Time) error) (after wire.Snapshot, err error) {
+	edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) error) (after notify.Snapshot, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := o.Clock()
 		today := clock.DateIn(now, o.Zone)
@@ -137,9 +138,9 @@ func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.Us
 		if err := edit(&after, &b, now); err != nil {
 			return err
 		}
-		events := wire.Changes(before, after, today)
+		events := notify.Changes(before, after, today)
 		save(&b, in, before, after, today, now)
-		if wire.ComesBack(before, after, today, wire.SettledBy(now, o.Zone)) {
+		if notify.Rejoins(before, after, today, notify.CommitDay(now, o.Zone)) {
 			result.QueueRejoin(&b, in, now, user)
 		}
 		if err := b.Send(ctx, tx); err != nil {
@@ -154,7 +155,7 @@ func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.Us
 }
 
 // touchPlans owes a look at the test plans whose course gives other access now.
-func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after wire.Snapshot, now time.Time) error {
+func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after notify.Snapshot, now time.Time) error {
 	var changed []id.Enrollment
 	for i, e := range after.Enrollments {
 		if b := before.Enrollments[i]; e.State != b.State || e.Window != b.Window {
@@ -168,7 +169,7 @@ func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, afte
 }
 
 // lock takes the person's lock and reads what the organization has of them.
-func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l wire.Snapshot, err error) {
+func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l notify.Snapshot, err error) {
 	a, err := student.Find(ctx, tx, user)
 	if err != nil {
 		return l, err
@@ -186,7 +187,7 @@ func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l w
 }
 
 // save queues every enrollment that differs from what is stored, as told.
-func save(b *pg.Batch, in id.Organization, before, after wire.Snapshot, today clock.Date, now time.Time) {
+func save(b *pg.Batch, in id.Organization, before, after notify.Snapshot, today clock.Date, now time.Time) {
 	for i, e := range after.Enrollments {
 		e = e.MarkNotified(today)
 		if e.Differs(before.Enrollments[i]) {

@@ -11,7 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -44,7 +44,7 @@ func (o *Service) Sweep(ctx context.Context) (students int, err error) {
 type dueStudent struct {
 	course.Due
 	locked   bool
-	snapshot wire.Snapshot
+	snapshot notify.Snapshot
 }
 
 func (o *Service) sweepSome(ctx context.Context, today clock.Date, busy []id.User) (done int, skipped []id.User, err error) {
@@ -101,9 +101,9 @@ func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, to
 		if _, known := events[f.Organization]; !known {
 			order = append(order, f.Organization)
 		}
-		events[f.Organization] = slices.Concat(events[f.Organization], wire.Changes(f.snapshot, f.snapshot, today), wire.Expiring(f.snapshot, today))
+		events[f.Organization] = slices.Concat(events[f.Organization], notify.Changes(f.snapshot, f.snapshot, today), notify.Expiring(f.snapshot, today))
 		saveNotified(&write, f, today, now)
-		if wire.ComesBack(f.snapshot, f.snapshot, today, today) {
+		if notify.Rejoins(f.snapshot, f.snapshot, today, today) {
 			result.QueueRejoin(&write, f.Organization, now, f.User)
 		}
 	}
@@ -130,7 +130,7 @@ func saveNotified(b *pg.Batch, f *dueStudent, today clock.Date, now time.Time) {
 }
 
 // load queues the reading of what the organization has of the user.
-func load(b *pg.Batch, in id.Organization, user id.User, l *wire.Snapshot) {
+func load(b *pg.Batch, in id.Organization, user id.User, l *notify.Snapshot) {
 	student.LoadByID(b, user, &l.Account)
 	org.LoadMember(b, in, user, &l.Member)
 	course.LoadEnrollments(b, in, user, &l.Enrollments)

@@ -16,7 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -58,7 +58,7 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 	var visitor Visitor
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := d.Clock()
-		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), soon: wire.SettledBy(now, d.Zone)}
+		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), commitDay: notify.CommitDay(now, d.Zone)}
 		if err := v.enter(ctx, tx); err != nil {
 			return err
 		}
@@ -82,12 +82,12 @@ var (
 
 // visit is one launch on its way through the transaction.
 type visit struct {
-	launch   lti.Launch
-	address  student.Email
-	now      time.Time
-	today    clock.Date
-	soon     clock.Date // wire.SettledBy
-	snapshot wire.Snapshot
+	launch    lti.Launch
+	address   student.Email
+	now       time.Time
+	today     clock.Date
+	commitDay clock.Date // notify.CommitDay
+	snapshot  notify.Snapshot
 }
 
 // enter makes the person a student.
@@ -146,7 +146,7 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 		var b pg.Batch
 		v.snapshot.Account = student.Withdraw(&b, v.snapshot.Account, o, v.now)
 		v.snapshot.Member = org.AddMember(&b, o, v.snapshot.Account.ID, org.RoleMember, org.ViaLTI, v.now)
-		if known && wire.ComesBack(before, v.snapshot, v.today, v.soon) {
+		if known && notify.Rejoins(before, v.snapshot, v.today, v.commitDay) {
 			result.QueueRejoin(&b, o, v.now, v.snapshot.Account.ID)
 		}
 		if err := b.Send(ctx, tx); err != nil {
@@ -156,8 +156,7 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	if before.IsStudent(v.today) {
 		return nil
 	}
-	data := wire.NewRosterStudent(v.snapshot.Account, v.snapshot.Member, v.snapshot.Enrollments, v.today, time.UTC)
-	return webhook.Record(ctx, tx, o, v.now, webhook.Event{Type: webhook.StudentJoined, User: v.snapshot.Account.ID, Data: data})
+	return webhook.Record(ctx, tx, o, v.now, notify.Joined(v.snapshot, v.today))
 }
 
 // vouched: an LMS that could sign in whomever it names would open accounts that other
@@ -179,6 +178,6 @@ func (v *visit) assign(ctx context.Context, tx *pg.Tx, item catalog.Item) error 
 	if err != nil || !created {
 		return err
 	}
-	_, event := wire.Assigned(made, a, item, v.now)
+	_, event := notify.Assigned(made, a, item, v.now)
 	return webhook.Record(ctx, tx, o, v.now, event)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -294,7 +295,7 @@ func (c *call) changed() bool {
 // write carries the decisions out.
 func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	org := c.who.Organization.ID
-	before := wire.Snapshot{Account: c.account, Member: c.member, Enrollments: c.held.Enrollments}
+	before := notify.Snapshot{Account: c.account, Member: c.member, Enrollments: c.held.Enrollments}
 	if c.created {
 		draft := student.Draft{Email: c.address, Username: c.details.username, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
 			PasswordHash: c.details.hash, MustChangePassword: c.cmd.mode() == ModeGenerate, CreatedBy: org, CreatedVia: student.ViaAPI}
@@ -320,11 +321,11 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		}
 		b = &pg.Batch{}
 	}
-	after := wire.Snapshot{Account: c.account, Member: c.member, Enrollments: c.enrollmentsAfter()}
-	if !c.created && wire.ComesBack(before, after, c.today, wire.SettledBy(c.now, c.Zone)) {
+	after := notify.Snapshot{Account: c.account, Member: c.member, Enrollments: c.enrollmentsAfter()}
+	if !c.created && notify.Rejoins(before, after, c.today, notify.CommitDay(c.now, c.Zone)) {
 		result.QueueRejoin(b, org, c.now, c.account.ID)
 	}
-	if err := webhook.Write(ctx, b, org, c.now, wire.Changes(before, after, c.today)...); err != nil {
+	if err := webhook.Write(ctx, b, org, c.now, notify.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
 	if err := c.writePlan(ctx, tx); err != nil {

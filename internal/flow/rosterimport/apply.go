@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -351,12 +351,12 @@ func (b *batch) record(ctx context.Context) error {
 // notify lists the events of people whose membership had the status before, and queues what
 // receivers know of their enrollments then: what the calendar did to them, and nobody has
 // issues yet, is told here.
-func (b *batch) notify(notified *pg.Batch, people map[id.User]wire.Snapshot, users []id.User, was org.MemberStatus) (events []webhook.Event) {
+func (b *batch) notify(notified *pg.Batch, people map[id.User]notify.Snapshot, users []id.User, was org.MemberStatus) (events []webhook.Event) {
 	for _, u := range users {
 		after := people[u]
 		before := after
 		before.Member.Status = was
-		events = append(events, wire.Changes(before, after, b.today)...)
+		events = append(events, notify.Changes(before, after, b.today)...)
 		for _, e := range after.Enrollments {
 			if heard := e.MarkNotified(b.today); heard.Differs(e) {
 				course.Save(notified, b.run.Organization, heard, b.today, b.run.Stamp)
@@ -366,7 +366,7 @@ func (b *batch) notify(notified *pg.Batch, people map[id.User]wire.Snapshot, use
 	return events
 }
 
-func (b *batch) read(ctx context.Context) (map[id.User]wire.Snapshot, error) {
+func (b *batch) read(ctx context.Context) (map[id.User]notify.Snapshot, error) {
 	users := append(append([]id.User{}, b.joined...), b.left...)
 	accounts, err := student.FindAll(ctx, b.tx, users)
 	if err != nil {
@@ -380,9 +380,9 @@ func (b *batch) read(ctx context.Context) (map[id.User]wire.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	people := make(map[id.User]wire.Snapshot, len(users))
+	people := make(map[id.User]notify.Snapshot, len(users))
 	for _, u := range users {
-		people[u] = wire.Snapshot{Account: accounts[u], Member: members[u], Enrollments: held[u]}
+		people[u] = notify.Snapshot{Account: accounts[u], Member: members[u], Enrollments: held[u]}
 	}
 	return people, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -160,7 +160,7 @@ func (l *ledger) assign(ctx context.Context) error {
 			plan.SaveDrill(&saves, g.job.plan.ID, g.after, g.test, made[i].ID)
 		}
 		if o := drafts[i].Organization; created[i] && l.withEndpoints[o] {
-			_, event := wire.Assigned(made[i], l.accounts[made[i].User], l.items[made[i].Item], l.now)
+			_, event := notify.Assigned(made[i], l.accounts[made[i].User], l.items[made[i].Item], l.now)
 			events[o] = append(events[o], event)
 		}
 	}

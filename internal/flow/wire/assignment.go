@@ -6,7 +6,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/student"
-	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -50,14 +49,6 @@ func (a Assignment) In(loc *time.Location) Assignment {
 	a.AssignedAt = clock.Timestamp(time.Time(a.AssignedAt).In(loc))
 	a.DueDate, a.CompletedAt = a.DueDate.In(loc), a.CompletedAt.In(loc)
 	return a
-}
-
-// Assigned shows work that was just assigned, in UTC, with the event that tells of it
-// (reference: webhooks#events).
-func Assigned(made assignment.Assignment, who student.Account, item catalog.Item, now time.Time) (Assignment, webhook.Event) {
-	a := NewAssignment(assignment.Listed{Assignment: made, Email: string(who.Email), FirstName: who.FirstName, LastName: who.LastName,
-		ItemTitle: item.Title, ItemType: item.Type}, now, time.UTC)
-	return a, webhook.Event{Type: webhook.AssignmentCreated, User: who.ID, Data: a}
 }
 
 func stamp(t *time.Time, loc *time.Location) *clock.Timestamp {

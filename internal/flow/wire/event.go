@@ -31,13 +31,13 @@ type Previous struct {
 	HasAccess      *bool                    `json:"has_access,omitempty"`
 }
 
-// newEnrollmentEvent shows an enrollment and its student.
-func newEnrollmentEvent(a student.Account, e course.Enrollment, today clock.Date) EnrollmentEvent {
+// NewEnrollmentEvent shows an enrollment and its student.
+func NewEnrollmentEvent(a student.Account, e course.Enrollment, today clock.Date) EnrollmentEvent {
 	return EnrollmentEvent{Student: NewPerson(a),
-		Enrollment: EventEnrollment{EnrollmentState: newEnrollmentState(e, today), CourseType: e.Course.Type}}
+		Enrollment: EventEnrollment{EnrollmentState: NewEnrollmentState(e, today), CourseType: e.Course.Type}}
 }
 
-// NewPrevious compares two looks of one enrollment.
+// NewPrevious compares two states of one enrollment.
 func NewPrevious(before, after EnrollmentState) *Previous {
 	return &Previous{
 		Status:         changed(before.Status, after.Status),

@@ -88,10 +88,11 @@ func NewRosterStudent(a student.Account, m org.Member, held []course.Enrollment,
 // NewEnrollment shows an enrollment as it stands on the day today.
 func NewEnrollment(e course.Enrollment, today clock.Date) Enrollment {
 	return Enrollment{CourseType: e.Course.Type, CourseTypeDisplay: e.Course.TypeDisplay, IsDefaultCourse: e.Course.IsDefault,
-		EnrollmentState: newEnrollmentState(e, today)}
+		EnrollmentState: NewEnrollmentState(e, today)}
 }
 
-func newEnrollmentState(e course.Enrollment, today clock.Date) EnrollmentState {
+// NewEnrollmentState shows an enrollment as it is today.
+func NewEnrollmentState(e course.Enrollment, today clock.Date) EnrollmentState {
 	return EnrollmentState{EnrollmentID: e.ID, CourseID: e.Course.ID, CourseName: e.Course.Name, Status: e.Status(today),
 		StartDate: e.StartDate, EndDate: e.EndDate, GracePeriodEnd: e.GracePeriodEnd, HasAccess: e.HasAccess(today)}
 }

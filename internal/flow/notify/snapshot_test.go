@@ -1,14 +1,17 @@
-package wire_test
+package notify_test
 
 import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-func TestComesBack(t *testing.T) {
+var day = clock.Date{Year: 2026, Month: 11, Day: 20}
+
+func TestRejoins(t *testing.T) {
 	t.Parallel()
 	held := func(start, end int, notified course.EnrollmentStatus, state course.State) course.Enrollment {
 		e := course.Enrollment{ID: 1, State: state}
@@ -16,13 +19,13 @@ func TestComesBack(t *testing.T) {
 		e.Notified.Status = notified
 		return e
 	}
-	snapshot := func(role org.Role, status org.MemberStatus, all ...course.Enrollment) wire.Snapshot {
-		return wire.Snapshot{Member: org.Member{Role: role, Status: status}, Enrollments: all}
+	snapshot := func(role org.Role, status org.MemberStatus, all ...course.Enrollment) notify.Snapshot {
+		return notify.Snapshot{Member: org.Member{Role: role, Status: status}, Enrollments: all}
 	}
 	active, inactive := snapshot(org.RoleMember, org.MemberActive), snapshot(org.RoleMember, org.MemberInactive)
 	running := snapshot("", "", held(-9, 9, course.EnrollmentActive, course.Running))
 	for name, c := range map[string]struct {
-		before, after wire.Snapshot
+		before, after notify.Snapshot
 		late          bool // the next day begins within a minute
 		want          bool
 	}{
@@ -30,9 +33,9 @@ func TestComesBack(t *testing.T) {
 		"stays by an enrollment":                {running, running, false, false},
 		"leaves":                                {active, inactive, false, false},
 		"is made active":                        {inactive, active, false, true},
-		"comes for the first time":              {wire.Snapshot{}, running, false, true},
+		"comes for the first time":              {notify.Snapshot{}, running, false, true},
 		"was away by the calendar":              {snapshot("", "", held(-9, -1, course.EnrollmentActive, course.Running)), running, false, true},
-		"gets an enrollment that begins later":  {wire.Snapshot{}, snapshot("", "", held(3, 9, course.EnrollmentPending, course.Running)), false, false},
+		"gets an enrollment that begins later":  {notify.Snapshot{}, snapshot("", "", held(3, 9, course.EnrollmentPending, course.Running)), false, false},
 		"has one that began unnoticed":          {snapshot("", "", held(0, 9, course.EnrollmentPending, course.Running)), running, false, true},
 		"had one that began, and was a member":  {snapshot(org.RoleMember, org.MemberActive, held(0, 9, course.EnrollmentPending, course.Running)), active, false, false},
 		"is extended on the last day":           {snapshot("", "", held(-9, 0, course.EnrollmentGracePeriod, course.Running)), running, false, false},
@@ -47,7 +50,7 @@ func TestComesBack(t *testing.T) {
 		if c.late {
 			soon = day.AddDays(1)
 		}
-		if got := wire.ComesBack(c.before, c.after, day, soon); got != c.want {
+		if got := notify.Rejoins(c.before, c.after, day, soon); got != c.want {
 			t.Errorf("who %s: %v, want %v", name, got, c.want)
 		}
 	}

@@ -36,8 +36,8 @@ var furniture = []string{
 			SELECT v.id, v.organization_id, e.id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END, 1, now(), now() FROM v, e RETURNING id, endpoint_id)
 		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, request_headers, response_body)
 		SELECT id, 1, endpoint_id, now(), 1000, 'delivered', 'delivered', '{"X-Service-Event": "student.joined"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
-	`INSERT INTO audit_log (organization_id, actor, action, target, created_at)
-		SELECT o.id, 'owner@estate.school', 'sent test event', 'https://hooks.estate.school/in', now()
+	`INSERT INTO audit_log (organization_id, actor_kind, actor_name, action, target, created_at)
+		SELECT o.id, 'staff', 'owner@estate.school', 'sent test event', 'https://hooks.estate.school/in', now()
 		FROM organizations o CROSS JOIN generate_series(1, 100000) WHERE o.slug = 'estate-0' AND NOT EXISTS (SELECT FROM audit_log WHERE organization_id = o.id)`,
 	`WITH s AS (INSERT INTO roster_sources (organization_id, name, created_at, updated_at)
 			SELECT id, 'default', now(), now() FROM organizations WHERE slug = 'estate-0' ON CONFLICT DO NOTHING RETURNING id, organization_id),

@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
 
 type auditPage struct {
 	frame
-	Entries []org.AuditEntry
+	Entries []audit.Entry
 	Older   int64 // where the next page begins; 0: there is none
 }
 
@@ -22,15 +22,32 @@ func (s *Server) showAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || before < 0 {
 		before = 0 // the latest
 	}
-	entries, err := org.AuditEntries(r.Context(), s.DB, f.Here.Organization, before)
+	entries, err := audit.List(r.Context(), s.DB, f.Here.Organization, before)
 	if err != nil {
 		return err
 	}
 	p := auditPage{frame: f, Entries: entries}
-	if len(entries) == org.AuditPage {
+	if len(entries) == audit.PageSize {
 		p.Older = entries[len(entries)-1].ID
 	}
 	return show(w, http.StatusOK, "audit.html", p)
+}
+
+// actorKind says in words what sort of actor it is; "" for people of the staff, whose name says
+// enough.
+func actorKind(k audit.Kind) string {
+	switch k {
+	case audit.PartnerKey:
+		return "API key"
+	case audit.PlatformKey:
+		return "platform"
+	case audit.Operator:
+		return "Kubernetes"
+	case audit.Schedule:
+		return "automatic"
+	case audit.Staff:
+	}
+	return ""
 }
 
 func formatID[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }

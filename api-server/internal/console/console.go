@@ -28,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -132,10 +133,11 @@ func (s *Server) frameFor(roles []org.Role, r *http.Request, section, title stri
 	return f, nil
 }
 
-// audit writes down what the visitor has just done.
+// audit records what the visitor has just done.
 func (s *Server) audit(r *http.Request, f frame, action, target string) error {
-	return org.Audit(r.Context(), s.DB, f.Here.Organization, f.Person.ID,
-		org.AuditEntry{Actor: string(f.Person.Email), Action: action, Target: target, At: s.Clock()})
+	return s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
+		return audit.Write(r.Context(), tx, audit.Entry{Organization: f.Here.Organization, Actor: f.Person.Actor(), Action: action, Target: target, At: s.Clock()})
+	})
 }
 
 // back leads to a page of the organization with a sentence to show there.
@@ -187,6 +189,7 @@ var functions = template.FuncMap{
 	"text":        func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
 	"told":        described,
 	"toldOfClass": classChangeText,
+	"actorKind":   actorKind,
 	"words":       func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },
 }
 

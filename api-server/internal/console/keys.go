@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -85,7 +86,7 @@ func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {
 		if key, err = org.RevokeKey(r.Context(), tx, f.Here.Organization, which, s.Clock()); err != nil {
 			return err
 		}
-		return org.Audit(r.Context(), tx, f.Here.Organization, f.Person.ID, org.AuditEntry{Actor: string(f.Person.Email),
+		return audit.Write(r.Context(), tx, audit.Entry{Organization: f.Here.Organization, Actor: f.Person.Actor(),
 			Action: "revoked API key", Target: key.Name + " (" + key.Prefix + "…)", At: s.Clock()})
 	})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
 
 type overviewPage struct {
@@ -13,12 +14,12 @@ type overviewPage struct {
 	Search      string // of the form
 	WorkingKeys int
 	Endpoints   []webhook.Endpoint
-	Entries     []org.AuditEntry
+	Entries     []audit.Entry
 	Waiting     []roster.Run // for a decision
 	Running     []runningRun
 }
 
-// recentEntries is how many deeds the overview shows.
+// recentEntries is how many entries the overview shows.
 const recentEntries = 5
 
 func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +47,7 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 	if p.Endpoints, err = s.Webhooks.List(r.Context(), f.Here.Organization); err != nil {
 		return err
 	}
-	if p.Entries, err = org.AuditEntries(r.Context(), s.DB, f.Here.Organization, 0); err != nil {
+	if p.Entries, err = audit.List(r.Context(), s.DB, f.Here.Organization, 0); err != nil {
 		return err
 	}
 	p.Entries = p.Entries[:min(len(p.Entries), recentEntries)]

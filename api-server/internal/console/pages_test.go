@@ -102,7 +102,7 @@ func TestStoredTextStaysText(t *testing.T) {
 	s.signedIn(t, "adam").post(t, "/console/north/api-keys/", url.Values{"name": {"For the audit log"}})
 	columns := poison(t, s)
 	for _, must := range []string{"accounts.first_name", "accounts.email", "organizations.name", "courses.name", "catalog_items.title", "api_keys.name",
-		"webhook_endpoints.url", "audit_log.actor", "audit_log.action", "audit_log.target", "roster_changes.email", "roster_issues.message",
+		"webhook_endpoints.url", "audit_log.actor_name", "audit_log.action", "audit_log.target", "roster_changes.email", "roster_issues.message",
 		"roster_sources.name", "roster_runs.requested_by", "emails.recipient"} {
 		if !slices.Contains(columns, must) {
 			t.Errorf("%s could not be poisoned, only %q", must, columns)

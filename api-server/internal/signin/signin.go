@@ -29,6 +29,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -122,6 +123,11 @@ func (s *Sessions) Flashed(ctx context.Context) string { return s.manager.PopStr
 type Person struct {
 	student.Account
 	Belongings []org.Belonging // of every organization, whatever the role and status
+}
+
+// Actor is the person as the giver of a command.
+func (p *Person) Actor() audit.Actor {
+	return audit.Actor{Kind: audit.Staff, ID: int64(p.ID), Name: string(p.Email)}
 }
 
 // StaffOf lists where the person is active staff with one of the roles; none named: any.

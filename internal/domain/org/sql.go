@@ -224,23 +224,6 @@ func selectMembers(ctx context.Context, q pg.Querier, org id.Organization, users
 	return members, err
 }
 
-func insertAuditEntry(ctx context.Context, q pg.Querier, org id.Organization, user id.User, d AuditEntry) error {
-	_, err := q.Exec(ctx, `
-		INSERT INTO audit_log (organization_id, user_id, actor, action, target, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		org, user, d.Actor, d.Action, d.Target, d.At)
-	return err
-}
-
-func selectAuditEntries(ctx context.Context, q pg.Querier, org id.Organization, before int64) ([]AuditEntry, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, actor, action, target, created_at FROM audit_log
-		WHERE organization_id = $1 AND ($2::bigint = 0 OR id < $2) ORDER BY id DESC LIMIT $3`, org, before, AuditPage)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[AuditEntry])
-}
-
 func selectIDs(ctx context.Context, q pg.Querier, slugs []string) (map[string]id.Organization, error) {
 	rows, err := q.Query(ctx, `SELECT slug, id FROM organizations WHERE slug = ANY ($1)`, slugs)
 	if err != nil {

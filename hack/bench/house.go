@@ -242,7 +242,7 @@ func (h *house) close() error {
 	if h.mail != nil {
 		err = errors.Join(err, h.mail.Stop())
 	}
-	return errors.Join(err, h.Servers.Stop())
+	return errors.Join(err, h.Stop())
 }
 
 // notePeaks notes the most memory that what runs has held.

@@ -105,7 +105,7 @@ func (b *Browser) Visit(address string, _ *bool) error {
 	return b.do(chromedp.Navigate(address))
 }
 
-func (b *Browser) Trust(address string, _ *bool) error {
+func (b *Browser) Trust(address string, _ *bool) error { //nolint:unparam // net/rpc wants an error
 	b.watch.trust(address)
 	return nil
 }

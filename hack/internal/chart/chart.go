@@ -169,7 +169,7 @@ func (c Chart) plot() (*plot.Plot, error) {
 		if err != nil {
 			return nil, err
 		}
-		band.Color, band.LineStyle.Width = faint(s.Color), 0
+		band.Color, band.Width = faint(s.Color), 0
 		p.Add(band)
 		p.Legend.Add(s.Name, band)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -74,7 +75,9 @@ func (h *house) recordCreation(ctx context.Context, key string) (string, error) 
 	defer pool.Close()
 	db := *h.db
 	db.Pool = pool
-	service := &provision.Service{DB: &db, Mail: email.Service{Box: h.webhooks.Box}, Clock: clock.System, Zone: time.UTC, PublicURL: h.settings.PublicURL()}
+	mail, base := email.Service{Box: h.webhooks.Box}, h.settings.PublicURL()
+	service := &provision.Service{DB: &db, Mail: mail, Clock: clock.System, Zone: time.UTC, PublicURL: base,
+		Plans: &testplan.Service{DB: &db, Mail: mail, Clock: clock.System, Zone: time.UTC, PublicURL: base}}
 	_, err = service.Student(ctx, who, provision.Command{Email: "student-" + marker + "@bench-school.org", FirstName: "Asha", LastName: "Rao", Courses: []string{"ielts"}})
 	return rec.script(), err
 }

@@ -122,6 +122,9 @@ func TestCheckFinds(t *testing.T) {
 		{"flows share notify", "./internal/flow/provision", "./internal/flow/notify", false, ""},
 		{"notify shows what wire has", "./internal/flow/notify", "./internal/flow/wire", false, ""},
 		{"wire makes no events", "./internal/flow/wire", "./internal/flow/notify", false, "internal/flow/wire"},
+		{"provision calls testplan", "./internal/flow/provision", "./internal/flow/testplan", false, ""},
+		{"and not the other way round", "./internal/flow/testplan", "./internal/flow/provision", false, "internal/flow/wire"},
+		{"no other flow calls testplan", "./internal/flow/work", "./internal/flow/testplan", false, "internal/flow/wire"},
 		{"wire uses no flow", "./internal/flow/wire", "./internal/flow/assign", false, "internal/flow/wire"},
 
 		{"chi in a flow", "./internal/flow/provision", "github.com/go-chi/chi/v5", false, "only api-server"},

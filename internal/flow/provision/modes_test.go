@@ -172,7 +172,7 @@ func TestUsernames(t *testing.T) {
 func TestConcurrentCallsWithAPassword(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	second := &provision.Service{DB: d.DB, Mail: d.Mail, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL} // another replica
+	second := &provision.Service{DB: d.DB, Mail: d.Mail, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Plans: d.Plans} // another replica
 	c := ana("ielts")
 	c.Password = password
 	var wg sync.WaitGroup

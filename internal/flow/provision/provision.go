@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -37,20 +38,9 @@ type Service struct {
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string         // the base of every link, without a slash at its end
 	Watch     *email.Watch   // where calls may wait for their mail
-	Plans     Plans          // where target_score_plan is kept; nil: nowhere
+	Plans     *testplan.Service
 
 	gate gate
-}
-
-// Plans keeps what the target_score_plan of a call sets, in the call's transaction and
-// after its enrollments. r is nil where the call has none. quiet sends the student no mail.
-// Invalid lists what is refused.
-type Plans interface {
-	Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request, quiet bool,
-		now time.Time) (*wire.PlanAnswer, []string, error)
-	// Check tells what Set would refuse of a call that is refused already.
-	Check(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r plan.Request, doubts plan.Doubts,
-		now time.Time) error
 }
 
 // maxTries bounds how often a call starts anew because the account changed under it.
@@ -136,7 +126,7 @@ func (c call) refuse(ctx context.Context, faults *fault.List) error {
 // checkBlock adds to the faults what is wrong with the target_score_plan, as far as it can
 // be known with them, and gives all of them.
 func (c *call) checkBlock(ctx context.Context, tx *pg.Tx, faults *fault.List) error {
-	if c.cmd.Plan == nil || c.Plans == nil {
+	if c.cmd.Plan == nil {
 		return faults.Err()
 	}
 	named := len(c.cmd.Courses)+len(c.cmd.CourseIDs) > 0
@@ -147,7 +137,7 @@ func (c *call) checkBlock(ctx context.Context, tx *pg.Tx, faults *fault.List) er
 			doubts.Unread = append(doubts.Unread, name)
 		}
 	}
-	if err := faults.Add(c.Plans.Check(ctx, tx, c.who, c.account, c.moves, *c.cmd.Plan, doubts, c.now)); err != nil {
+	if err := faults.Add(c.Plans.Check(ctx, tx, c.planCall(), doubts)); err != nil {
 		return err
 	}
 	return faults.Err()
@@ -349,12 +339,13 @@ func unfinished(m course.Move) bool {
 // writePlan comes last but for the mail: assigning a plan's first test locks the
 // organization's assignments until the commit.
 func (c *call) writePlan(ctx context.Context, tx *pg.Tx) error {
-	if c.Plans == nil {
-		return nil
-	}
-	block, warnings, err := c.Plans.Set(ctx, tx, c.who, c.account, c.moves, c.cmd.Plan, !c.sendsMail(), c.now)
+	block, warnings, err := c.Plans.Set(ctx, tx, c.planCall())
 	c.block, c.warnings = block, append(c.warnings, warnings...)
 	return err
+}
+
+func (c *call) planCall() testplan.Call {
+	return testplan.Call{Who: c.who, Account: c.account, Moves: c.moves, Request: c.cmd.Plan, Quiet: !c.sendsMail(), Now: c.now}
 }
 
 // placeStarters gives starter tests with new courses alone: who renews has had them.

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -27,7 +28,7 @@ var (
 	today = clock.DateIn(now, time.UTC)
 )
 
-// fixture is an office with one organization that has a URL for all events.
+// fixture is a service with one organization that has an endpoint for all events.
 type fixture struct {
 	*provision.Service
 	t   testing.TB
@@ -42,8 +43,9 @@ func open(t testing.TB) *fixture {
 func openOn(t testing.TB, db *pg.DB) *fixture {
 	t.Helper()
 	box := sealtest.New(t)
-	d := &fixture{t: t, Service: &provision.Service{DB: db, Mail: email.Service{Box: box}, Clock: clock.At(now), Zone: time.UTC,
-		PublicURL: "https://learn.test"}}
+	mail, at, base := email.Service{Box: box}, clock.At(now), "https://learn.test"
+	d := &fixture{t: t, Service: &provision.Service{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base,
+		Plans: &testplan.Service{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base}}}
 	d.who = d.organization("north")
 	return d
 }

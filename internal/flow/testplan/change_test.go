@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -114,7 +115,7 @@ func TestAnExtensionMovesTheLastTestDay(t *testing.T) {
 	s.exec(`UPDATE enrollments SET end_date = '2027-06-09', grace_period_end = '2027-06-16'`)
 	moves[0].Action, moves[0].After = course.Extended, s.moves()[0].Before
 	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error {
-		answer, warnings, err := s.Set(t.Context(), tx, s.who, s.student, moves, nil, false, s.now)
+		answer, warnings, err := s.Set(t.Context(), tx, testplan.Call{Who: s.who, Account: s.student, Moves: moves, Now: s.now})
 		if answer != nil || len(warnings) != 0 {
 			t.Errorf("a call without settings answers %+v, %v", answer, warnings)
 		}

@@ -26,9 +26,9 @@ func preparation(s plan.Stored, organization string) email.Preparation {
 
 // notice tells the student that a plan has begun.
 func (s *setting) notice(ctx context.Context, tx *pg.Tx) error {
-	p := preparation(s.plan, s.who.Organization.Name)
-	p.FirstName = s.account.FirstName
-	_, err := s.Mail.Queue(ctx, tx, s.now, email.Message{Organization: s.who.Organization.ID, User: s.account.ID, Recipient: string(s.account.Email),
+	p := preparation(s.plan, s.Who.Organization.Name)
+	p.FirstName = s.Account.FirstName
+	_, err := s.Mail.Queue(ctx, tx, s.Now, email.Message{Organization: s.Who.Organization.ID, User: s.Account.ID, Recipient: string(s.Account.Email),
 		Content: email.PlanNotice{Preparation: p, ExamDate: s.plan.Goal.ExamDate,
 			LastDay: plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate), LoginURL: s.PublicURL + "/sign-in/"}})
 	return err

@@ -107,7 +107,7 @@ func (s *school) try(r plan.Request) (answer *wire.PlanAnswer, warnings []string
 	s.t.Helper()
 	moves := s.moves()
 	err = s.DB.InTx(s.t.Context(), func(tx *pg.Tx) (err error) {
-		answer, warnings, err = s.Set(s.t.Context(), tx, s.who, s.student, moves, &r, false, s.now)
+		answer, warnings, err = s.Set(s.t.Context(), tx, testplan.Call{Who: s.who, Account: s.student, Moves: moves, Request: &r, Now: s.now})
 		return err
 	})
 	return answer, warnings, err

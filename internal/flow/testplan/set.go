@@ -18,18 +18,27 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Set carries out the target_score_plan of a provisioning call, in the call's transaction
-// and after its enrollments; r nil is a call without one, whose moves may still concern a
-// plan. quiet sends the student no mail, neither of the plan nor of a test that opens at once.
-// Invalid lists every field that is refused: then the whole transaction is to be given up.
-func (o *Service) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r *plan.Request,
-	quiet bool, now time.Time,
-) (*wire.PlanAnswer, []string, error) {
-	if err := touchMoved(ctx, tx, who.Organization.ID, moves, now); err != nil || r == nil {
+// Call is what a provisioning call says that can concern test plans.
+type Call struct {
+	Who     org.Principal   // the organization, and the key that the plan's history names
+	Account student.Account // zero when it is not known
+	Moves   []course.Move   // what the call does to the student's enrollments
+	Request *plan.Request   // its target_score_plan; nil when it has none
+	Quiet   bool            // send the student no mail, neither of the plan nor of a test that opens at once
+	Now     time.Time
+}
+
+// Set carries out the target_score_plan of a provisioning call and returns the block of the
+// answer, nil for a call without one, and the call's warnings. It runs in the call's transaction,
+// after the enrollments are written. A call without the block can concern a plan too: access that
+// it extends can move the plan's last test day. Invalid lists every field that is refused; roll
+// the whole transaction back then.
+func (o *Service) Set(ctx context.Context, tx *pg.Tx, c Call) (*wire.PlanAnswer, []string, error) {
+	if err := touchMoved(ctx, tx, c); err != nil || c.Request == nil {
 		return nil, nil, err
 	}
-	s := &setting{Service: o, who: who, account: a, request: parsed(*r), quiet: quiet, now: now}
-	if err := s.judge(ctx, tx, moves, plan.Doubts{}); err != nil {
+	s := &setting{Service: o, Call: c, request: parsed(*c.Request)}
+	if err := s.judge(ctx, tx, plan.Doubts{}); err != nil {
 		return nil, nil, err
 	}
 	if err := s.write(ctx, tx); err != nil {
@@ -39,19 +48,18 @@ func (o *Service) Set(ctx context.Context, tx *pg.Tx, who org.Principal, a stude
 	return answer, s.change.Warnings, err
 }
 
-// Check tells what Set would refuse of a call that is refused for other fields already, as
-// far as the doubts leave it known. It writes nothing.
-func (o *Service) Check(ctx context.Context, tx *pg.Tx, who org.Principal, a student.Account, moves []course.Move, r plan.Request,
-	doubts plan.Doubts, now time.Time,
-) error {
-	s := &setting{Service: o, who: who, account: a, request: parsed(r), now: now}
-	return s.judge(ctx, tx, moves, doubts)
+// Check returns what Set would refuse of the call's target_score_plan, for a call that is refused
+// for other fields already. It leaves out what cannot be known because of the doubts, and writes
+// nothing.
+func (o *Service) Check(ctx context.Context, tx *pg.Tx, c Call, doubts plan.Doubts) error {
+	s := &setting{Service: o, Call: c, request: parsed(*c.Request)}
+	return s.judge(ctx, tx, doubts)
 }
 
-// touchMoved: access that was prolonged may move a plan's last test day.
-func touchMoved(ctx context.Context, tx *pg.Tx, o id.Organization, moves []course.Move, now time.Time) error {
+// touchMoved has the plans on renewed enrollments decided again.
+func touchMoved(ctx context.Context, tx *pg.Tx, c Call) error {
 	var moved []id.Enrollment
-	for _, m := range moves {
+	for _, m := range c.Moves {
 		if m.Granted() && m.Before.ID != 0 {
 			moved = append(moved, m.After.ID)
 		}
@@ -59,7 +67,7 @@ func touchMoved(ctx context.Context, tx *pg.Tx, o id.Organization, moves []cours
 	if len(moved) == 0 {
 		return nil
 	}
-	return plan.TouchEnrollments(ctx, tx, o, now, moved...)
+	return plan.TouchEnrollments(ctx, tx, c.Who.Organization.ID, c.Now, moved...)
 }
 
 // chosen is the enrollment that the settings are for: of the course that they name, else
@@ -91,19 +99,17 @@ func chosen(moves []course.Move, name string) (course.Enrollment, error) {
 	return course.Enrollment{}, fault.Field(field, "ambiguous_course", "%s: the call names %d courses of the type %q; send the course id", field, len(found), name)
 }
 
+// setting is a call's target_score_plan while it is carried out.
 type setting struct {
 	*Service
-	who        org.Principal
-	account    student.Account
-	enrollment course.Enrollment
-	request    request
-	quiet      bool // the student is sent no mail
-	now        time.Time
+	Call
+	request request
 
 	// read
-	plan   plan.Stored // the one on the enrollment; zero when there is none
-	before plan.Snapshot
-	terms  plan.Terms
+	enrollment course.Enrollment // that the settings are for
+	plan       plan.Stored       // the one on the enrollment; zero when there is none
+	before     plan.Snapshot
+	terms      plan.Terms
 
 	change plan.Change
 }
@@ -143,9 +149,9 @@ func (r *request) addresses(field string, list []string) []string {
 
 // judge finds the course, reads what the student has and decides. Without the course, the
 // settings are judged as far as they do not depend on it.
-func (s *setting) judge(ctx context.Context, tx *pg.Tx, moves []course.Move, doubts plan.Doubts) (err error) {
+func (s *setting) judge(ctx context.Context, tx *pg.Tx, doubts plan.Doubts) (err error) {
 	if !doubts.Courses && !slices.Contains(doubts.Unread, "course") {
-		s.enrollment, err = chosen(moves, s.request.Course)
+		s.enrollment, err = chosen(s.Moves, s.request.Course)
 		if err := s.request.faults.Add(err); err != nil {
 			return err
 		}
@@ -158,8 +164,8 @@ func (s *setting) judge(ctx context.Context, tx *pg.Tx, moves []course.Move, dou
 }
 
 func (s *setting) read(ctx context.Context, tx *pg.Tx) error {
-	o := s.who.Organization.ID
-	running, err := plan.LockRunning(ctx, tx, o, s.account.ID)
+	o := s.Who.Organization.ID
+	running, err := plan.LockRunning(ctx, tx, o, s.Account.ID)
 	if err != nil {
 		return err
 	}
@@ -168,15 +174,15 @@ func (s *setting) read(ctx context.Context, tx *pg.Tx) error {
 		return err
 	}
 	s.before = plan.Snapshot{Goal: goals[s.enrollment.ID]}
-	if s.before.SafeExamBrowser, err = plan.SafeExamBrowser(ctx, tx, o, s.account.ID); err != nil {
+	if s.before.SafeExamBrowser, err = plan.SafeExamBrowser(ctx, tx, o, s.Account.ID); err != nil {
 		return err
 	}
-	today := clock.DateIn(s.now, s.Zone)
+	today := clock.DateIn(s.Now, s.Zone)
 	status := s.enrollment.Status(today)
 	s.terms = plan.Terms{Scale: scaleOf(s.enrollment.Course.Type), CourseName: s.enrollment.Course.Name,
 		Suspended: status == course.EnrollmentSuspended, AccessStart: s.enrollment.StartDate, AccessEnd: s.enrollment.EndDate,
 		AccessOver:       status == course.EnrollmentDropped || status == course.EnrollmentCompleted || status == course.EnrollmentExpired,
-		BrowserAvailable: s.BrowserAvailable, Now: s.now}
+		BrowserAvailable: s.BrowserAvailable, Now: s.Now}
 	for _, p := range running {
 		switch {
 		case p.Enrollment == s.enrollment.ID:
@@ -206,13 +212,13 @@ func (s *setting) decide() (err error) {
 
 // write keeps what the call sets, and lets the plan act on it at once.
 func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
-	c, o := s.change, s.who.Organization.ID
+	c, o := s.change, s.Who.Organization.ID
 	var b pg.Batch
 	if c.Has("safe_exam_browser") {
-		plan.SetSafeExamBrowser(&b, o, s.account.ID, c.After.SafeExamBrowser, s.now)
+		plan.SetSafeExamBrowser(&b, o, s.Account.ID, c.After.SafeExamBrowser, s.Now)
 	}
 	if !c.After.Running() && (c.Has("target_score") || c.Has("exam_date") || c.Action == plan.Ended) {
-		plan.SaveGoal(&b, o, s.enrollment.ID, c.After.Goal, s.now)
+		plan.SaveGoal(&b, o, s.enrollment.ID, c.After.Goal, s.Now)
 	}
 	if err := b.Send(ctx, tx); err != nil {
 		return err
@@ -231,14 +237,14 @@ func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
 
 func (s *setting) start(ctx context.Context, tx *pg.Tx) (err error) {
 	e := s.enrollment
-	s.plan = plan.Stored{Organization: s.who.Organization.ID, User: s.account.ID, Enrollment: e.ID, Exam: e.Course.Type,
-		Status: plan.Active, Goal: s.change.After.Goal, Settings: s.change.After.Settings, StartedAt: s.now,
+	s.plan = plan.Stored{Organization: s.Who.Organization.ID, User: s.Account.ID, Enrollment: e.ID, Exam: e.Course.Type,
+		Status: plan.Active, Goal: s.change.After.Goal, Settings: s.change.After.Settings, StartedAt: s.Now,
 		Course: e.Course.ID, CourseName: e.Course.Name, State: string(e.State), AccessStart: e.StartDate, AccessEnd: e.EndDate, GraceEnd: e.GracePeriodEnd}
 	s.plan.Level = s.startLevel()
-	if s.plan.ID, err = plan.Start(ctx, tx, s.plan, s.now); err != nil {
+	if s.plan.ID, err = plan.Start(ctx, tx, s.plan, s.Now); err != nil {
 		return err
 	}
-	if !s.quiet {
+	if !s.Quiet {
 		if err := s.notice(ctx, tx); err != nil {
 			return err
 		}
@@ -251,7 +257,7 @@ func (s *setting) startLevel() plan.Pace {
 	if err != nil {
 		return plan.Standard // it was found a moment ago
 	}
-	return plan.StartLevel(clock.DateIn(s.now, zone), plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate))
+	return plan.StartLevel(clock.DateIn(s.Now, zone), plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate))
 }
 
 // steer changes or ends the running plan.
@@ -261,7 +267,7 @@ func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 	s.plan.GraceEnd, s.plan.State = s.enrollment.GracePeriodEnd, string(s.enrollment.State)
 	event := "updated"
 	if s.change.Action == plan.Ended {
-		event, s.plan.Status, s.plan.ClosedAt, s.plan.AtRisk = "closed", plan.Closed, s.now, false
+		event, s.plan.Status, s.plan.ClosedAt, s.plan.AtRisk = "closed", plan.Closed, s.Now, false
 		return s.act(ctx, tx, event)
 	}
 	s.plan.Settings = after.Settings
@@ -273,8 +279,8 @@ func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 
 // act records the change as made by the API key, and does what it leads to.
 func (s *setting) act(ctx context.Context, tx *pg.Tx, event string) error {
-	entry := plan.Entry{At: s.now, Actor: s.who.Key.Name, Event: event, Detail: map[string]any{"changes": s.change.Names}}
-	done, err := s.step(ctx, tx, s.now, false, work{plan: s.plan, changed: true, quiet: s.quiet, entries: []plan.Entry{entry}})
+	entry := plan.Entry{At: s.Now, Actor: s.Who.Key.Name, Event: event, Detail: map[string]any{"changes": s.change.Names}}
+	done, err := s.step(ctx, tx, s.Now, false, work{plan: s.plan, changed: true, quiet: s.Quiet, entries: []plan.Entry{entry}})
 	if err == nil {
 		s.plan = done[0].plan
 	}

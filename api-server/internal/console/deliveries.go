@@ -49,12 +49,13 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status i
 		before = id.Delivery{} // the latest
 	}
 	org := p.Here.Organization
-	list, more, err := journal.List(r.Context(), s.DB, org, p.Endpoint.ID, filter, before, deliveriesAPage)
+	list, err := journal.List(r.Context(), s.DB, org, p.Endpoint.ID, filter, before, deliveriesAPage+1)
 	if err != nil {
 		return err
 	}
-	if p.Deliveries = list; more {
-		p.Older = list[len(list)-1].ID.String()
+	if p.Deliveries = list; len(list) > deliveriesAPage {
+		p.Deliveries = list[:deliveriesAPage]
+		p.Older = list[deliveriesAPage-1].ID.String()
 	}
 	if p.Recoveries, err = journal.Recoveries(r.Context(), s.DB, org, p.Endpoint.ID); err != nil {
 		return err

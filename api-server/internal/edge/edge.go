@@ -116,17 +116,6 @@ func CleanQuery(next http.Handler) http.Handler {
 	})
 }
 
-// Query reads the query's parameters. Invalid where net/url would drop one silently: with it
-// could go a filter, and the answer would have what was not asked for.
-func Query(r *http.Request) (url.Values, error) {
-	values, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return values, fault.New(fault.Invalid, "invalid_query",
-			"the query after ? is damaged; write it as name=value&name=value, with %%, ; and other special characters percent-encoded (%%25, %%3B)").Because(err)
-	}
-	return values, nil
-}
-
 func storable(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // trimSlash lets every route match with and without a trailing slash, and makes chi

@@ -12,7 +12,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
 )
@@ -76,76 +75,34 @@ func responseText(b []byte) *string {
 	return &text
 }
 
-type deliveriesBody struct {
-	Status     string         `json:"status"`
-	Count      int            `json:"count"`
-	HasMore    bool           `json:"has_more"`
-	NextCursor string         `json:"next_cursor"`
-	Deliveries []deliveryBody `json:"deliveries"`
-}
-
-const (
-	mostDeliveries  = 500
-	usualDeliveries = 100
-)
-
 func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request) error {
+	q := edge.ReadQuery(r)
+	limit := q.Limit(maxLimit, usualLimit)
+	statuses, err := journal.CheckStatuses(q.Words("status"))
+	q.Add(err)
+	if err := q.Err(); err != nil {
+		return err
+	}
 	org, which, err := s.endpoint(r)
 	if err != nil {
 		return err
 	}
-	var faults fault.List
-	limit := usualDeliveries
-	if text := r.URL.Query().Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > mostDeliveries {
-			_ = faults.Add(fault.Field("limit", "out_of_range", "limit: send a whole number from 1 to %d", mostDeliveries))
-		}
-	}
-	statuses, err := journal.CheckStatuses(words(r.URL.Query().Get("status")))
-	_ = faults.Add(err)
-	list := page.List{Organization: org, Name: "deliveries", Filters: []string{"endpoint=" + strconv.FormatInt(int64(which), 10)}}
+	q.Filter("endpoint", strconv.FormatInt(int64(which), 10))
 	for _, status := range statuses {
-		list.Filters = append(list.Filters, "status="+string(status))
+		q.Filter("status", string(status))
 	}
-	cursor := r.URL.Query().Get("cursor")
-	position, err := s.Cursors.Decode(r.Context(), list, cursor)
-	if err := faults.Add(err); err != nil {
-		return err
-	}
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	if _, err := s.Webhooks.Find(r.Context(), org, which); err != nil {
-		return err
-	}
-	found, more, err := journal.List(r.Context(), s.DB, org, which, journal.Filter{Statuses: statuses}, deliveryAt(position), limit)
-	if err != nil {
-		return err
-	}
-	body := deliveriesBody{Status: "ok", Count: len(found), HasMore: more, NextCursor: cursor, Deliveries: make([]deliveryBody, len(found))}
-	for i, d := range found {
-		body.Deliveries[i] = deliveryOf(d)
-	}
-	if len(found) > 0 {
-		position = positionOf(found[len(found)-1].ID)
-	}
-	if len(found) > 0 || cursor == "" {
-		if body.NextCursor, err = s.Cursors.Encode(r.Context(), list, position); err != nil {
-			return err
-		}
-	}
-	return edge.JSON(w, http.StatusOK, body)
-}
-
-// words splits a comma-separated text; an empty one has none.
-func words(text string) []string {
-	var out []string
-	for word := range strings.SplitSeq(text, ",") {
-		if word = strings.TrimSpace(word); word != "" {
-			out = append(out, strings.ToLower(word))
-		}
-	}
-	return out
+	return edge.List[journal.Delivery]{
+		Cursors: s.Cursors, Organization: org, Name: "deliveries", Array: "deliveries", Limit: limit,
+		Read: func(after page.Position, limit int, each func(journal.Delivery) error) error {
+			if _, err := s.Webhooks.Find(r.Context(), org, which); err != nil {
+				return err
+			}
+			found, err := journal.List(r.Context(), s.DB, org, which, journal.Filter{Statuses: statuses}, deliveryAt(after), limit)
+			return edge.Each(found, err, each)
+		},
+		Position: func(d journal.Delivery) page.Position { return positionOf(d.ID) },
+		Show:     func(d journal.Delivery) any { return deliveryOf(d) },
+	}.Answer(w, r, q)
 }
 
 // A delivery's position is the two halves of its id.

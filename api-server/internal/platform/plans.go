@@ -2,7 +2,6 @@ package platform
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
@@ -13,8 +12,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
-	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 )
 
 // planBody is a plan with all of its tests, and what was done about it of late.
@@ -78,56 +77,40 @@ func (s *Server) showPlan(r *http.Request, l testplan.Listed) (planBody, error) 
 	return b, err
 }
 
-type plansBody struct {
-	Status string     `json:"status"`
-	Count  int        `json:"count"`
-	Plans  []planBody `json:"plans"`
-}
-
-// Limits of the list, which goes on after the last id of the page before.
-const (
-	plansPage    = 100
-	plansPageMax = 500
-)
-
 // listPlans lists an organization's plans by id: of one student, or of all.
 func (s *Server) listPlans(w http.ResponseWriter, r *http.Request) error {
-	q := r.URL.Query()
-	if q.Get("organization") == "" {
-		return fault.Field("organization", "missing", "organization: required; send the organization's slug")
+	q := edge.ReadQuery(r)
+	slug, user, limit := q.Text("organization"), id.User(q.ID("user_id")), q.Limit(maxLimit, usualLimit)
+	if slug == "" {
+		q.Fault("organization", "missing", "required; send the organization's slug")
 	}
-	o, err := org.Find(r.Context(), s.DB, q.Get("organization"))
+	if err := q.Err(); err != nil {
+		return err
+	}
+	o, err := org.Find(r.Context(), s.DB, slug)
 	if err != nil {
 		return err
 	}
-	var faults fault.List
-	number := func(name string, otherwise, low, high int64) int64 {
-		text := q.Get(name)
-		if text == "" {
-			return otherwise
-		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || n < low || n > high {
-			_ = faults.Add(fault.Field(name, "not_a_whole_number", "%s: send a whole number from %d to %d", name, low, high))
-		}
-		return n
-	}
-	const most = 1<<63 - 1
-	user, after, limit := number("user_id", 0, 1, most), number("after", 0, 0, most), number("limit", plansPage, 1, plansPageMax)
-	if err := faults.Err(); err != nil {
-		return err
-	}
-	plans, err := s.Plans.List(r.Context(), o.ID, id.User(user), id.Plan(after), int(limit))
-	if err != nil {
-		return err
-	}
-	body := plansBody{Status: "ok", Count: len(plans), Plans: make([]planBody, len(plans))}
-	for i, l := range plans {
-		if body.Plans[i], err = s.showPlan(r, l); err != nil {
-			return err
-		}
-	}
-	return edge.JSON(w, http.StatusOK, body)
+	return edge.List[planBody]{
+		Cursors: s.Cursors, Organization: o.ID, Name: "plans", Array: "plans", Limit: limit,
+		Read: func(after page.Position, limit int, each func(planBody) error) error {
+			plans, err := s.Plans.List(r.Context(), o.ID, user, id.Plan(after.At(0)), limit)
+			if err != nil {
+				return err
+			}
+			for _, l := range plans {
+				body, err := s.showPlan(r, l)
+				if err != nil {
+					return err
+				}
+				if err := each(body); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Position: func(b planBody) page.Position { return page.Position{int64(b.ID)} },
+	}.Answer(w, r, q)
 }
 
 type steeredBody struct {

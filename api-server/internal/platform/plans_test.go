@@ -37,7 +37,7 @@ func TestStaffSteerPlansOverThePlatformAPI(t *testing.T) {
 	plans := e.Platform.Get(t, "plans?organization=north").Want(t, 200).Object(t)["plans"].([]any)
 	which := fmt.Sprintf("plans/%v/", plans[0].(map[string]any)["id"])
 	e.Platform.Get(t, "plans").WantFault(t, 400, "missing", "organization")
-	e.Platform.Get(t, "plans?organization=north&limit=0").WantFault(t, 400, "not_a_whole_number", "limit")
+	e.Platform.Get(t, "plans?organization=north&limit=0").WantFault(t, 400, "out_of_range", "limit")
 	if n := e.Platform.Get(t, "plans?organization=south").Want(t, 200).Object(t)["count"]; n != 0.0 {
 		t.Errorf("%s sees %v plans of north", south.Slug, n)
 	}

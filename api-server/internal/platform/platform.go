@@ -6,9 +6,7 @@
 package platform
 
 import (
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -47,9 +45,15 @@ type Server struct {
 	PublicURL string    // base of links, without a slash at its end
 }
 
+// Limits of the paged lists where a route has none of its own.
+const (
+	maxLimit   = 500
+	usualLimit = 100
+)
+
 // Routes registers everything that needs the platform key, below /platform/v1.
 func (s *Server) Routes(r chi.Router) {
-	r.Use(s.authenticate, edge.CleanQuery, plainQuery)
+	r.Use(s.authenticate, edge.CleanQuery, edge.PlainQuery)
 	r.Put("/organizations/{slug}", edge.Handle(s.putOrganization))
 	r.Post("/organizations/{slug}/api-keys", edge.Handle(s.createKey))
 	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))
@@ -109,28 +113,6 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		if !seal.Equal(edge.Bearer(r), s.Key) {
 			return errKey
-		}
-		next.ServeHTTP(w, r)
-		return nil
-	})
-}
-
-// plainQuery answers 400 where a query cannot be read, or names a parameter twice: with what is
-// passed over, a filter could go.
-func plainQuery(next http.Handler) http.Handler {
-	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		values, err := edge.Query(r)
-		if err != nil {
-			return err
-		}
-		var faults fault.List
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			if len(values[name]) > 1 {
-				_ = faults.Add(fault.Field(name, "sent_twice", "%s: the query names it twice; send it once", name))
-			}
-		}
-		if err := faults.Err(); err != nil {
-			return err
 		}
 		next.ServeHTTP(w, r)
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -87,46 +87,26 @@ type runAnswer struct {
 	runBody
 }
 
-// listedRuns is how many runs a page has at most, listedRows how many rows of a run.
-const (
-	listedRuns = 100
-	listedRows = 1000
-)
-
+// listRosterRuns lists the organization's runs, the newest first.
 func (s *Server) listRosterRuns(w http.ResponseWriter, r *http.Request) error {
+	q := edge.ReadQuery(r)
+	limit := q.Limit(maxLimit, usualLimit)
+	if err := q.Err(); err != nil {
+		return err
+	}
 	o, err := s.organization(r)
 	if err != nil {
 		return err
 	}
-	below, err := place(r, "below")
-	if err != nil {
-		return err
-	}
-	runs, err := roster.List(r.Context(), s.DB, o.ID, id.RosterRun(below), listedRuns)
-	if err != nil {
-		return err
-	}
-	body := struct {
-		Status string    `json:"status"`
-		Runs   []runBody `json:"roster_runs"`
-	}{"ok", []runBody{}}
-	for _, run := range runs {
-		body.Runs = append(body.Runs, s.runOf(o, run))
-	}
-	return edge.JSON(w, http.StatusOK, body)
-}
-
-// place reads a query parameter that continues a list; 0 begins it.
-func place(r *http.Request, name string) (int64, error) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, fault.Field(name, "not_a_whole_number", "%s: send a whole number", name)
-	}
-	return n, nil
+	return edge.List[roster.Run]{
+		Cursors: s.Cursors, Organization: o.ID, Name: "roster-runs", Array: "roster_runs", Limit: limit,
+		Read: func(after page.Position, limit int, each func(roster.Run) error) error {
+			runs, err := roster.List(r.Context(), s.DB, o.ID, id.RosterRun(after.At(0)), limit)
+			return edge.Each(runs, err, each)
+		},
+		Position: func(run roster.Run) page.Position { return page.Position{int64(run.ID)} },
+		Show:     func(run roster.Run) any { return s.runOf(o, run) },
+	}.Answer(w, r, q)
 }
 
 // rosterRun is the run that the path names.
@@ -169,27 +149,29 @@ type beforeBody struct {
 	LastName  string `json:"last_name"`
 }
 
+// changesLimit is how many rows of a run a page has, at most and where the call does not say.
+const changesLimit = 1000
+
 func (s *Server) listRosterChanges(w http.ResponseWriter, r *http.Request) error {
-	after, err := place(r, "after")
+	q := edge.ReadQuery(r)
+	limit := q.Limit(changesLimit, changesLimit)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	o, run, err := s.rosterRun(r)
 	if err != nil {
 		return err
 	}
-	_, run, err := s.rosterRun(r)
-	if err != nil {
-		return err
-	}
-	changes, err := diff.Changes(r.Context(), s.DB, run.ID, after, listedRows)
-	if err != nil {
-		return err
-	}
-	body := struct {
-		Status  string       `json:"status"`
-		Changes []changeBody `json:"changes"`
-	}{"ok", []changeBody{}}
-	for _, c := range changes {
-		body.Changes = append(body.Changes, changeOf(c))
-	}
-	return edge.JSON(w, http.StatusOK, body)
+	q.Filter("run", strconv.FormatInt(int64(run.ID), 10))
+	return edge.List[roster.Change]{
+		Cursors: s.Cursors, Organization: o.ID, Name: "roster-changes", Array: "changes", Limit: limit,
+		Read: func(after page.Position, limit int, each func(roster.Change) error) error {
+			changes, err := diff.Changes(r.Context(), s.DB, run.ID, after.At(0), limit)
+			return edge.Each(changes, err, each)
+		},
+		Position: func(c roster.Change) page.Position { return page.Position{c.N} },
+		Show:     func(c roster.Change) any { return changeOf(c) },
+	}.Answer(w, r, q)
 }
 
 func changeOf(c roster.Change) changeBody {

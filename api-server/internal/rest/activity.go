@@ -1,10 +1,10 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 	"time"
 
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -52,27 +52,32 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 	yesterday := clock.DateIn(s.Clock(), activity.Zone).AddDays(-1)
 	f := activity.Filter{Course: q.course(), Today: s.today()}
 	f.From, f.To = q.days(yesterday, mostActivityDays)
-	usual := q.text("from") == ""
+	usual := q.Text("from") == ""
 	var begin page.Position
 	if usual { // the cursor of an empty first page, too, says from which day on
 		begin = activity.Position{Date: f.From}.Numbers()
 	}
-	return paged[activity.Listed]{
-		name: "activity", array: "days", limit: q.limit(1000, 500), course: f.Course, who: q.student(), begin: begin,
-		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(activity.Listed) error) error {
+	ctx, who := r.Context(), q.student()
+	return edge.List[activity.Listed]{
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "activity", Array: "days", Limit: q.Limit(1000, 500), Begin: begin,
+		Read: func(after page.Position, limit int, each func(activity.Listed) error) error {
+			n, err := s.narrow(ctx, f.Course, who)
+			if err != nil {
+				return err
+			}
 			f.User, f.Few = n.user, n.few
 			if usual && len(after) > 0 {
 				f.From = goesOn(f, activity.PositionAt(after.At(0), after.At(1)).Date)
 			}
 			found, err := activity.List(ctx, s.DB, n.org, f, activity.PositionAt(after.At(0), after.At(1)), limit)
-			return each(found, err, do)
+			return edge.Each(found, err, each)
 		},
-		place: func(l activity.Listed) page.Position { return activity.Position{Date: l.Date, User: l.User}.Numbers() },
-		show:  func(l activity.Listed) any { return activityDayOf(l, q.zone) },
-		head: func(p pageBody) any {
+		Position: func(l activity.Listed) page.Position { return activity.Position{Date: l.Date, User: l.User}.Numbers() },
+		Show:     func(l activity.Listed) any { return activityDayOf(l, q.zone) },
+		Head: func(p edge.Page) any {
 			return activityHead{p.Status, f.From, f.To, activity.Zone.String(), p.Count, p.HasMore, p.NextCursor}
 		},
-	}.answer(s, w, r, q)
+	}.Answer(w, r, q.Query)
 }
 
 // goesOn is the first day of a walk that has come to the day reached and whose from was
@@ -91,12 +96,12 @@ func goesOn(f activity.Filter, reached clock.Date) clock.Date {
 // days reads from and to, which are the last 30 days up to usualTo where they are not
 // sent, and no more than most days together. Those that are sent choose rows.
 func (q *query) days(usualTo clock.Date, most int) (from, to clock.Date) {
-	from, to = q.day("from"), q.day("to")
+	from, to = q.Day("from"), q.Day("to")
 	if !from.IsZero() {
-		q.filter("from", from.String())
+		q.Filter("from", from.String())
 	}
 	if !to.IsZero() {
-		q.filter("to", to.String())
+		q.Filter("to", to.String())
 	} else if to = usualTo; from.After(to) {
 		to = from
 	}
@@ -105,9 +110,9 @@ func (q *query) days(usualTo clock.Date, most int) (from, to clock.Date) {
 	}
 	switch {
 	case from.After(to):
-		q.bad("from", "after_to", "it is after to; send a day that is not")
+		q.Fault("from", "after_to", "it is after to; send a day that is not")
 	case from.DaysUntil(to) >= most:
-		q.bad("from", "range_too_long", "send %d days at most, both included", most)
+		q.Fault("from", "range_too_long", "send %d days at most, both included", most)
 	}
 	return from, to
 }

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
@@ -29,7 +28,7 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 	}
 	q, command := readQuery(r), readAssignment(b)
 	var faults fault.List
-	_, _ = faults.Add(b.Err()), faults.Add(q.err()) // faults only
+	_, _ = faults.Add(b.Err()), faults.Add(q.Err()) // faults only
 	if err := faults.Err(); err != nil {
 		return err
 	}
@@ -71,19 +70,24 @@ func readAssignment(b *edge.Body) assign.Command {
 func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
 	f := assignment.Filter{
-		Choice: assignment.Choice(q.choice("status", string(assignment.ChooseOpen), string(assignment.ChooseCompleted), string(assignment.ChooseOverdue))),
+		Choice: assignment.Choice(q.Choice("status", string(assignment.ChooseOpen), string(assignment.ChooseCompleted), string(assignment.ChooseOverdue))),
 		Kinds:  kindNames(q.kinds()), Course: q.course(), Since: q.since("since"), Now: s.Clock(), Today: s.today(),
 	}
-	return paged[assignment.Listed]{
-		name: "assignments", array: "assignments", limit: q.limit(maxLimit, usualLimit), course: f.Course, who: q.student(),
-		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(assignment.Listed) error) error {
+	ctx, who := r.Context(), q.student()
+	return edge.List[assignment.Listed]{
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "assignments", Array: "assignments", Limit: q.Limit(maxLimit, usualLimit),
+		Read: func(after page.Position, limit int, each func(assignment.Listed) error) error {
+			n, err := s.narrow(ctx, f.Course, who)
+			if err != nil {
+				return err
+			}
 			f.User, f.Few = n.user, n.few
 			found, err := assignment.List(ctx, s.DB, n.org, f, after.At(0), limit)
-			return each(found, err, do)
+			return edge.Each(found, err, each)
 		},
-		place: func(l assignment.Listed) page.Position { return page.Position{l.Position} },
-		show:  func(l assignment.Listed) any { return wire.NewAssignment(l, f.Now, q.zone) },
-	}.answer(s, w, r, q)
+		Position: func(l assignment.Listed) page.Position { return page.Position{l.Position} },
+		Show:     func(l assignment.Listed) any { return wire.NewAssignment(l, f.Now, q.zone) },
+	}.Answer(w, r, q.Query)
 }
 
 func kindNames(kinds []catalog.Kind) []string {

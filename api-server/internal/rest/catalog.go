@@ -17,7 +17,7 @@ type catalogBody struct {
 func (s *Server) listCatalog(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
 	kinds := q.kinds()
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	if kinds == nil {

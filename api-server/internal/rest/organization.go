@@ -46,7 +46,7 @@ type organizationBody struct {
 
 func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	ctx, p, today := r.Context(), principal(r.Context()), s.today()

@@ -47,7 +47,7 @@ const (
 func (s *Server) listProgress(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
 	f, who := s.readProgress(q)
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	ctx := r.Context()

@@ -82,7 +82,7 @@ func readCommand(b *edge.Body, q *query) provision.Command {
 	}
 	readDetails(b, &cmd)
 	cmd.Plan = readPlan(b.Object(plan.Block))
-	_, _ = cmd.Decoding.Add(b.Err()), cmd.Decoding.Add(q.err()) // faults only
+	_, _ = cmd.Decoding.Add(b.Err()), cmd.Decoding.Add(q.Err()) // faults only
 	return cmd
 }
 

@@ -43,7 +43,7 @@ type lookupEntry struct {
 func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
 	email := q.email()
-	if err := q.err(); err != nil {
+	if err := q.Err(); err != nil {
 		return err
 	}
 	ctx, o := r.Context(), principal(r.Context()).Organization.ID
@@ -76,21 +76,25 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 // listStudents answers GET /students/ without an email.
 func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	f := student.RosterFilter{Status: student.RosterStatus(q.choice("status", string(student.RosterActive), string(student.RosterInactive))),
+	f := student.RosterFilter{Status: student.RosterStatus(q.Choice("status", string(student.RosterActive), string(student.RosterInactive))),
 		Course: q.course(), Today: s.today()}
-	return paged[wire.RosterStudent]{
-		name: "students", array: "students", limit: q.limit(maxLimit, usualLimit), course: f.Course,
-		read: func(ctx context.Context, n narrowed, after page.Position, limit int, do func(wire.RosterStudent) error) error {
+	ctx := r.Context()
+	return edge.List[wire.RosterStudent]{
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Limit: q.Limit(maxLimit, usualLimit),
+		Read: func(after page.Position, limit int, each func(wire.RosterStudent) error) error {
+			n, err := s.narrow(ctx, f.Course, student.Ref{})
+			if err != nil {
+				return err
+			}
 			found, err := student.Roster(ctx, s.DB, n.org, f, id.User(after.At(0)), limit)
 			if err != nil {
 				return err
 			}
 			shown, err := s.showStudents(ctx, n.org, found, q)
-			return each(shown, err, do)
+			return edge.Each(shown, err, each)
 		},
-		place: func(l wire.RosterStudent) page.Position { return page.Position{int64(l.UserID)} },
-		show:  func(l wire.RosterStudent) any { return l },
-	}.answer(s, w, r, q)
+		Position: func(l wire.RosterStudent) page.Position { return page.Position{int64(l.UserID)} },
+	}.Answer(w, r, q.Query)
 }
 
 // showStudents reads what the page's people have, in two queries for all of them.

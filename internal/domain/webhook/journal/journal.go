@@ -81,16 +81,13 @@ func CheckStatuses(names []string) ([]Status, error) {
 }
 
 // List reads up to limit deliveries of the URL, newest first, that are older than before
-// (the zero id: from the newest on), with their attempts. more says that others follow.
-func List(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) (list []Delivery, more bool, err error) {
-	list, err = selectDeliveries(ctx, q, org, endpoint, f, before, limit+1)
+// (the zero id: from the newest on), with their attempts.
+func List(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) ([]Delivery, error) {
+	list, err := selectDeliveries(ctx, q, org, endpoint, f, before, limit)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if more = len(list) > limit; more {
-		list = list[:limit]
-	}
-	return list, more, attach(ctx, q, list)
+	return list, attach(ctx, q, list)
 }
 
 // Find reads one delivery with its attempts; NotFound when the URL has no such.

@@ -90,9 +90,9 @@ func (p *place) attempt(verdict webhook.Verdict) []dispatch.Lease {
 
 func (p *place) list(limit int, before id.Delivery, statuses ...journal.Status) ([]journal.Delivery, bool) {
 	p.t.Helper()
-	list, more, err := journal.List(p.t.Context(), p.db, p.org, p.url.ID, journal.Filter{Statuses: statuses}, before, limit)
+	list, err := journal.List(p.t.Context(), p.db, p.org, p.url.ID, journal.Filter{Statuses: statuses}, before, limit+1)
 	must(p.t, err)
-	return list, more
+	return list[:min(limit, len(list))], len(list) > limit
 }
 
 func TestTheListWalksBackWithEveryAttempt(t *testing.T) {

@@ -1,0 +1,106 @@
+package edge
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/page"
+)
+
+// Page is what the answer of every paged list begins with.
+type Page struct {
+	Status     string `json:"status"`
+	Count      int    `json:"count"` // of this page
+	HasMore    bool   `json:"has_more"`
+	NextCursor string `json:"next_cursor"` // never null
+}
+
+// List is a list that is read page by page, of rows of the type T. A row is written as soon
+// as it is read, so that PostgreSQL finds the next one meanwhile.
+type List[T any] struct {
+	Cursors      *page.Cursors
+	Organization id.Organization
+	Name, Array  string        // of its cursors, and of its rows in the answer
+	Limit        int           // rows of a page
+	Begin        page.Position // where a walk begins; nil: before the first row
+
+	// Read calls each with up to limit rows after the position. A row may change once each
+	// has returned.
+	Read     func(after page.Position, limit int, each func(T) error) error
+	Position func(row T) page.Position
+	Show     func(row T) any  // what the answer has of a row; nil: the row itself
+	Head     func(p Page) any // what stands before the rows; nil: the Page
+}
+
+// usualRow is about as long as a row's text.
+const usualRow = 640
+
+// Answer answers a request whose parameters were all read, and may be faulty.
+func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error {
+	cursor := q.Text("cursor")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	list := page.List{Organization: l.Organization, Name: l.Name, Filters: q.filters}
+	last, err := l.Cursors.Decode(r.Context(), list, cursor)
+	if err != nil {
+		return err
+	}
+	if last == nil {
+		last = l.Begin
+	}
+	p, rows := Page{Status: "ok", NextCursor: cursor}, make([]byte, 0, l.Limit*usualRow)
+	// The row beyond the page only shows that there is one.
+	err = l.Read(last, l.Limit+1, func(row T) error {
+		if p.HasMore = p.Count == l.Limit; p.HasMore {
+			return nil
+		}
+		if p.Count++; p.Count > 1 {
+			rows = append(rows, ',')
+		}
+		last = l.Position(row)
+		text, err := l.text(row)
+		rows = append(rows, text...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	// An empty page ends where it began, so a caller may always store next_cursor.
+	if p.Count > 0 || cursor == "" {
+		if p.NextCursor, err = l.Cursors.Encode(r.Context(), list, last); err != nil {
+			return err
+		}
+	}
+	return l.send(w, p, rows)
+}
+
+func (l List[T]) text(row T) ([]byte, error) {
+	if l.Show == nil {
+		return json.Marshal(row)
+	}
+	return json.Marshal(l.Show(row))
+}
+
+func (l List[T]) send(w http.ResponseWriter, p Page, rows []byte) error {
+	var head any = p
+	if l.Head != nil {
+		head = l.Head(p)
+	}
+	text, err := json.Marshal(head)
+	if err != nil {
+		return err
+	}
+	text = append(append(text[:len(text)-1], `,"`+l.Array+`":[`...), rows...)
+	Text(w, http.StatusOK, append(text, "]}\n"...))
+	return nil
+}
+
+// Each hands on rows that were read at once.
+func Each[T any](rows []T, err error, do func(T) error) error {
+	for i := 0; err == nil && i < len(rows); i++ {
+		err = do(rows[i])
+	}
+	return err
+}

@@ -462,8 +462,8 @@ type Course struct {
 	IsPerpetual bool   `json:"is_perpetual"`
 	Name        string `json:"name"`
 
-	// OpenForEnrollment Takes new and renewed students today
-	OpenForEnrollment bool `json:"open_for_enrolment"`
+	// OpenForEnrolment Takes new and renewed students today
+	OpenForEnrolment bool `json:"open_for_enrolment"`
 
 	// StartDate Examples: 2026-11-21
 	StartDate          Date         `json:"start_date"`

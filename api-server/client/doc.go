@@ -19,4 +19,6 @@
 // cursor of the last page may be stored, to read on another day.
 package client
 
-//go:generate go tool -modfile=../../hack/tools/go.mod oapi-codegen -config oapi-codegen.yaml ../internal/openapi/partner.yaml
+//go:generate sh -c "go run ../internal/openapi/document > partner.tmp.yaml"
+//go:generate go tool -modfile=../../hack/tools/go.mod oapi-codegen -config oapi-codegen.yaml partner.tmp.yaml
+//go:generate rm partner.tmp.yaml

@@ -15,7 +15,7 @@
 // that is sent as it is, or anything else as its JSON.
 //
 // To add a route: write the path with every status into openapi/partner.yaml or
-// openapi/platform.yaml, register it in rest.Server.Routes or platform.Server.Routes, and
+// openapi/platform.yaml (openapi/common.yaml has those of every route), register it in rest.Server.Routes or platform.Server.Routes, and
 // call it through these clients. An answer that the document does not describe, down to
 // an unknown field, fails the test, and so does a request that was taken though the
 // document does not allow it. Package server's test fails when a route is missing in the

@@ -1,5 +1,5 @@
 // Package openapi holds the documents of both APIs and serves them. They are written by
-// hand; every exchange of the tests is held against them (package apitest).
+// hand, without what both have in common; every exchange of the tests is held against them (package apitest).
 package openapi
 
 import (
@@ -11,12 +11,19 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The documents, in YAML.
 var (
 	//go:embed partner.yaml
-	Partner []byte
+	partner []byte
 	//go:embed platform.yaml
-	Platform []byte
+	platform []byte
+	//go:embed common.yaml
+	common []byte
+)
+
+// The documents, in YAML.
+var (
+	Partner  = complete(partner, common)
+	Platform = complete(platform, common)
 )
 
 // Routes serves the document, below the path base, as openapi.yaml and openapi.json and

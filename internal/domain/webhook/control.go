@@ -16,22 +16,22 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// EndpointChannel is notified, with an endpoint's id, when its settings, its secret or
-// its being on or off have changed.
+// EndpointChannel is notified with an endpoint's id when the endpoint has changed: its
+// settings, its secret, or whether it is switched on.
 const EndpointChannel = "registrar_endpoints"
 
 func wakeEndpoint(tx *pg.Tx, endpoint id.Endpoint) {
 	tx.Wake(EndpointChannel, strconv.FormatInt(int64(endpoint), 10))
 }
 
-// The lengths of a signing secret that a caller chooses.
+// How many characters a signing secret that the caller chooses may have.
 const (
 	minSecret = 24
 	maxSecret = 200
 )
 
-// checkSecret wants a text that survives being written into a header or a file: visible
-// ASCII, long enough not to be guessed.
+// checkSecret accepts visible ASCII only, which can be written into any header or file, and
+// only what is too long to be guessed.
 func checkSecret(secret string) error {
 	if len(secret) < minSecret || len(secret) > maxSecret {
 		return fault.Field("signing_secret", "invalid_secret", "signing_secret: send %d to %d characters", minSecret, maxSecret)
@@ -42,7 +42,7 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// newSecret is the given secret, or a drawn one for "".
+// newSecret checks the given secret, or generates one for "".
 func newSecret(given string) (string, error) {
 	if given == "" {
 		return SecretPrefix + seal.Token(), nil
@@ -50,27 +50,27 @@ func newSecret(given string) (string, error) {
 	return given, checkSecret(given)
 }
 
-// Rotate replaces the signing secret, from the very next attempt on, and returns the new
-// one: the given one, or a drawn one for "". Giving the secret in force changes nothing,
-// so that a caller who keeps a secret elsewhere may repeat itself. Faults: NotFound;
-// Invalid on signing_secret.
-func (k Service) Rotate(ctx context.Context, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
+// Rotate replaces the signing secret by the given one, or by a generated one for "", and
+// returns it. The next attempt already uses it. Giving the current secret changes nothing,
+// so the call can be repeated. Faults: NotFound; Invalid on signing_secret.
+func (s Service) Rotate(ctx context.Context, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
 	secret, err := newSecret(secret)
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
-		version, sealed, err := lockSecret(ctx, tx, org, endpoint)
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		current, err := lockSecret(ctx, tx, org, endpoint)
 		if pg.None(err) {
 			return errNoEndpoint(endpoint)
 		} else if err != nil {
 			return err
 		}
-		if plain, err := k.Box.Open(ctx, sealed, SecretContext(endpoint, version)); err == nil && seal.Equal(string(plain), secret) {
+		if s.same(ctx, endpoint, current, secret) {
 			return nil
 		}
-		version++
-		if sealed, err = k.Box.Seal(ctx, []byte(secret), SecretContext(endpoint, version)); err != nil {
+		version := current.Version + 1
+		sealed, err := s.Box.Seal(ctx, []byte(secret), SecretContext(endpoint, version))
+		if err != nil {
 			return err
 		}
 		wakeEndpoint(tx, endpoint)
@@ -79,22 +79,38 @@ func (k Service) Rotate(ctx context.Context, org id.Organization, endpoint id.En
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	e, err := k.Find(ctx, org, endpoint)
+	e, err := s.Find(ctx, org, endpoint)
 	return e, secret, err
 }
 
-// TurnOn switches a URL on and forgets its run of failures; what happens from now on is
-// delivered. Deliveries that were skipped meanwhile stay so until they are recovered.
-// Turning on what is on changes nothing. NotFound when there is no such.
-func (k Service) TurnOn(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (Endpoint, error) {
-	return k.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) { return updateOn(ctx, tx, org, endpoint, now) })
+// Signs says whether secret is the endpoint's current signing secret. It is false also when
+// the stored secret can no longer be opened, so that the caller replaces it. Faults: NotFound.
+func (s Service) Signs(ctx context.Context, org id.Organization, endpoint id.Endpoint, secret string) (bool, error) {
+	current, err := selectSecret(ctx, s.DB, org, endpoint)
+	if pg.None(err) {
+		return false, errNoEndpoint(endpoint)
+	}
+	return err == nil && s.same(ctx, endpoint, current, secret), err
 }
 
-// SwitchOff switches a URL off by hand; reason is a sentence for people. Deliveries that
-// wait are skipped, and new ones are skipped from the start. A URL that is off keeps its
-// time and takes the reason. NotFound when there is no such.
-func (k Service) SwitchOff(ctx context.Context, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (Endpoint, error) {
-	return k.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) {
+// same says whether the sealed secret can be opened and is the plain one.
+func (s Service) same(ctx context.Context, endpoint id.Endpoint, sealed sealedSecret, plain string) bool {
+	opened, err := s.Box.Open(ctx, sealed.Sealed, SecretContext(endpoint, sealed.Version))
+	return err == nil && seal.Equal(string(opened), plain)
+}
+
+// TurnOn switches a URL on and resets its failures: events are delivered from now on.
+// Deliveries that were skipped stay skipped until they are recovered. A URL that is on does
+// not change. Faults: NotFound.
+func (s Service) TurnOn(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (Endpoint, error) {
+	return s.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) { return updateOn(ctx, tx, org, endpoint, now) })
+}
+
+// SwitchOff switches a URL off by hand; reason is a sentence for people. Pending deliveries
+// are skipped, and so are new ones. A URL that is off already keeps its time and takes the
+// new reason. Faults: NotFound.
+func (s Service) SwitchOff(ctx context.Context, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (Endpoint, error) {
+	return s.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) {
 		changed, err := updateOffByHand(ctx, tx, org, endpoint, reason, now)
 		if err != nil || !changed {
 			return changed, err
@@ -103,9 +119,9 @@ func (k Service) SwitchOff(ctx context.Context, org id.Organization, endpoint id
 	})
 }
 
-func (k Service) turn(ctx context.Context, org id.Organization, endpoint id.Endpoint, change func(*pg.Tx) (bool, error)) (Endpoint, error) {
-	err := k.DB.InTx(ctx, func(tx *pg.Tx) error {
-		// Health is locked before the endpoint, as Settle does.
+func (s Service) turn(ctx context.Context, org id.Organization, endpoint id.Endpoint, change func(*pg.Tx) (bool, error)) (Endpoint, error) {
+	err := s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		// Settle locks in this order too: health, then the endpoint.
 		if err := lockOneHealth(ctx, tx, endpoint); err != nil {
 			return err
 		}
@@ -119,7 +135,7 @@ func (k Service) turn(ctx context.Context, org id.Organization, endpoint id.Endp
 	if err != nil {
 		return Endpoint{}, err
 	}
-	return k.Find(ctx, org, endpoint)
+	return s.Find(ctx, org, endpoint)
 }
 
 // PingData is the data of the event ping.
@@ -131,11 +147,11 @@ type PingData struct {
 	} `json:"endpoint"`
 }
 
-// SendTest sends a ping to the URL, also while it is switched off, so that a receiver can
-// be tried before it is turned on. It is one attempt, says nothing about the run of
-// failures, and waits behind nothing. NotFound when there is no such URL.
-func (k Service) SendTest(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (id.Delivery, error) {
-	e, err := k.Find(ctx, org, endpoint)
+// SendTest sends a ping to the URL, also when it is switched off, so that a receiver can be
+// tried before it is turned on. The ping overtakes the backlog, is attempted once, and does not
+// count when it fails. Faults: NotFound.
+func (s Service) SendTest(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (id.Delivery, error) {
+	e, err := s.Find(ctx, org, endpoint)
 	if err != nil {
 		return id.Delivery{}, err
 	}
@@ -146,28 +162,9 @@ func (k Service) SendTest(ctx context.Context, org id.Organization, endpoint id.
 		return id.Delivery{}, fmt.Errorf("ping: %w", err)
 	}
 	delivery := id.NewDelivery()
-	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
 		Wake(tx, org)
 		return insertPing(ctx, tx, org, endpoint, delivery, eventRow{id: id.NewEvent(), kind: Ping, data: data}, now)
 	})
 	return delivery, err
-}
-
-// FindManaged reads the endpoint that the given keeper manages (Settings.ManagedBy);
-// NotFound when there is none.
-func (k Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, error) {
-	e, err := selectManaged(ctx, k.DB, managedBy)
-	if pg.None(err) {
-		return Endpoint{}, fault.New(fault.NotFound, "not_found", "no webhook URL is managed by %q", managedBy)
-	}
-	return e, err
-}
-
-// MaxBacklog is where Backlogs stops counting.
-const MaxBacklog = 100_000
-
-// Backlogs counts what waits for each of the endpoints or is on its way to it, up to
-// MaxBacklog.
-func (k Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id.Endpoint]int, error) {
-	return selectBacklogs(ctx, k.DB, toInts(endpoints))
 }

@@ -20,37 +20,37 @@ import (
 // MaxEndpoints is how many receiver URLs an organization may have (reference: webhooks#webhook-urls).
 const MaxEndpoints = 10
 
-// Endpoint is one receiver URL with its settings and what its deliveries taught.
+// Endpoint is one receiver URL with its settings and the state of its deliveries.
 type Endpoint struct {
 	ID                  id.Endpoint
 	Organization        id.Organization
 	URL                 string
 	Events              []Type // empty: all
-	TimeZone            string // IANA name of the zone its timestamps are written in
+	TimeZone            string // IANA name; timestamps are sent in this zone
 	SwitchedOn          bool
 	SwitchedOffAt       *time.Time
 	SwitchedOffReason   string
 	SecretVersion       int
 	CreatedAt           time.Time
-	ManagedBy           string // who keeps its settings; "" when people do
+	ManagedBy           string // the resource that holds its settings; "" when people manage it
 	ConsecutiveFailures int
 	LastSuccessAt       *time.Time
 	LastFailureAt       *time.Time
 }
 
-// Settings are what a caller may choose of an endpoint. A nil field keeps what is there,
-// or the default of a new URL: all events, UTC.
+// Settings are what a caller may choose of an endpoint. A nil field leaves the setting as it
+// is; a new URL then gets all events, and UTC.
 type Settings struct {
 	URL      *string
 	Events   *[]Type
 	TimeZone *string
-	// Of a new endpoint alone: its signing secret, "" for a drawn one, and who manages it,
-	// which is unique ("" when people do).
+	// For Add only: the signing secret ("" generates one), and the resource that manages the
+	// URL, at most one URL each ("" when people manage it).
 	Secret    string
 	ManagedBy string
 }
 
-// check validates the settings that are given and normalises the URL. Faults: Invalid, on
+// check validates the settings that are given and normalises the URL. Faults: Invalid on
 // url, events or time_zone.
 func (s Settings) check(policy *egress.Policy) (Settings, error) {
 	var faults fault.List
@@ -92,43 +92,43 @@ func typeList() string {
 	return strings.Join(names, ", ")
 }
 
-// SecretPrefix begins every signing secret; it is part of the HMAC key.
+// SecretPrefix begins every generated signing secret; it is part of the HMAC key.
 const SecretPrefix = "whsec_"
 
-// SecretContext is what a sealed signing secret is bound to.
+// SecretContext is what a sealed signing secret is bound to (see seal.Box).
 func SecretContext(endpoint id.Endpoint, version int) string {
 	return fmt.Sprintf("webhook_secrets/%d/%d", endpoint, version)
 }
 
-// Service adds, changes and removes endpoints.
+// Service has the commands and the queries about endpoints.
 type Service struct {
 	DB     *pg.DB
 	Box    *seal.Box
 	Policy *egress.Policy
 }
 
-// Add makes a switched-on endpoint and returns it with its signing secret, which is
-// shown this once. Faults: Invalid on a setting; Conflict "url_limit" for the eleventh
-// URL, "url_exists" for one the organization has already, "managed_already" when its
-// manager has one.
-func (k Service) Add(ctx context.Context, org id.Organization, s Settings, now time.Time) (Endpoint, string, error) {
-	if s.URL == nil {
+// Add creates an endpoint that is switched on. It returns the signing secret as well, which
+// cannot be read later. Faults: Invalid on a setting; Conflict "url_limit" for the eleventh
+// URL, "url_exists" when the organization has the URL already, "managed_already" when the
+// managing resource has a URL already.
+func (s Service) Add(ctx context.Context, org id.Organization, settings Settings, now time.Time) (Endpoint, string, error) {
+	if settings.URL == nil {
 		return Endpoint{}, "", fault.Field("url", "missing", "url is required: the https:// address that receives the events")
 	}
-	s, err := s.check(k.Policy)
+	settings, err := settings.check(s.Policy)
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	secret, err := newSecret(s.Secret)
+	secret, err := newSecret(settings.Secret)
 	if err != nil {
 		return Endpoint{}, "", err
 	}
 	var made Endpoint
-	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if made, err = insertEndpoint(ctx, tx, org, s, now); err != nil {
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if made, err = insertEndpoint(ctx, tx, org, settings, now); err != nil {
 			return err
 		}
-		sealed, err := k.Box.Seal(ctx, []byte(secret), SecretContext(made.ID, made.SecretVersion))
+		sealed, err := s.Box.Seal(ctx, []byte(secret), SecretContext(made.ID, made.SecretVersion))
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (k Service) Add(ctx context.Context, org id.Organization, s Settings, now t
 		return insertSecret(ctx, tx, made.ID, made.SecretVersion, sealed, now)
 	})
 	if err != nil {
-		return Endpoint{}, "", uniqueness(err, s.ManagedBy)
+		return Endpoint{}, "", uniqueness(err, settings.ManagedBy)
 	}
 	return made, secret, nil
 }
@@ -152,39 +152,39 @@ func uniqueness(err error, managedBy string) error {
 	return err
 }
 
-// errLimit is the answer to the eleventh URL.
-func errLimit() error {
-	return fault.New(fault.Conflict, "url_limit", "url: the organization has %d URLs, which is the limit; delete one first", MaxEndpoints)
-}
-
 func errNoEndpoint(endpoint id.Endpoint) error {
 	return fault.New(fault.NotFound, "not_found", "the organization has no webhook URL with the id %d", endpoint)
 }
 
-// Find reads one endpoint of the organization; NotFound when it has no such.
-func (k Service) Find(ctx context.Context, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
-	e, err := selectEndpoint(ctx, k.DB, org, endpoint)
+// Find reads one endpoint of the organization. Faults: NotFound.
+func (s Service) Find(ctx context.Context, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
+	e, err := selectEndpoint(ctx, s.DB, org, endpoint)
 	if pg.None(err) {
 		return Endpoint{}, errNoEndpoint(endpoint)
 	}
 	return e, err
 }
 
-// List reads the organization's endpoints, oldest first; there are MaxEndpoints at most.
-func (k Service) List(ctx context.Context, org id.Organization) ([]Endpoint, error) {
-	return selectEndpoints(ctx, k.DB, org)
+// FindManaged reads the endpoint that the given resource manages (Settings.ManagedBy).
+// Faults: NotFound.
+func (s Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, error) {
+	e, err := selectManaged(ctx, s.DB, managedBy)
+	if pg.None(err) {
+		return Endpoint{}, fault.New(fault.NotFound, "not_found", "no webhook URL is managed by %q", managedBy)
+	}
+	return e, err
 }
 
-// Change applies the given settings; deliveries already recorded keep their event, and
-// their next attempt goes to the new URL. Faults as Add's, and NotFound.
-func (k Service) Change(ctx context.Context, org id.Organization, endpoint id.Endpoint, s Settings, now time.Time) (Endpoint, error) {
-	s, err := s.check(k.Policy)
+// Change applies the given settings. Pending deliveries keep their events and go to the new
+// URL from their next attempt on. Faults: as Add's, and NotFound.
+func (s Service) Change(ctx context.Context, org id.Organization, endpoint id.Endpoint, settings Settings, now time.Time) (Endpoint, error) {
+	settings, err := settings.check(s.Policy)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
 		wakeEndpoint(tx, endpoint)
-		return updateEndpoint(ctx, tx, org, endpoint, s, now)
+		return updateEndpoint(ctx, tx, org, endpoint, settings, now)
 	})
 	switch {
 	case pg.None(err):
@@ -192,13 +192,13 @@ func (k Service) Change(ctx context.Context, org id.Organization, endpoint id.En
 	case err != nil:
 		return Endpoint{}, uniqueness(err, "")
 	}
-	return k.Find(ctx, org, endpoint)
+	return s.Find(ctx, org, endpoint)
 }
 
-// Remove deletes an endpoint and frees its place at once; its pending deliveries are
-// cancelled quietly by the task that it owes. NotFound when there is no such.
-func (k Service) Remove(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) error {
-	return k.DB.InTx(ctx, func(tx *pg.Tx) error {
+// Remove deletes an endpoint; another one can be added at once. A task cancels the pending
+// deliveries afterwards. Faults: NotFound.
+func (s Service) Remove(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) error {
+	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
 		found, err := deleteEndpoint(ctx, tx, org, endpoint)
 		if err != nil {
 			return err
@@ -209,18 +209,4 @@ func (k Service) Remove(ctx context.Context, org id.Organization, endpoint id.En
 		wakeEndpoint(tx, endpoint)
 		return outbox.Add(ctx, tx, task.WebhookCancel, int64(endpoint), org, now)
 	})
-}
-
-// cancelBatch bounds one statement of Cancel.
-const cancelBatch = 1000
-
-// Cancel ends the pending deliveries of a removed endpoint, a batch a statement. It may
-// be repeated.
-func Cancel(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
-	for {
-		n, err := cancelSome(ctx, q, endpoint, now, cancelBatch)
-		if err != nil || n < cancelBatch {
-			return err
-		}
-	}
 }

@@ -1,9 +1,9 @@
 // Package webhook records events and delivers them to receiver URLs.
 //
-// A transaction that changes something calls Record: it writes the event and one
-// delivery row for each URL that selected it. That row is the backlog; the relay leases
-// rows of it to the webhook-sender, whose outcomes come back through Settle. Nothing
-// here knows what a student or a result is: an event's data arrives ready to encode.
+// Call Record in the transaction that makes a change. It writes the event, and one delivery
+// row for each URL that selected the event's type. These rows are the backlog: the relay
+// leases rows that are due to the webhook-sender, which reports each attempt to Settle. An
+// event's data arrives ready to encode, so that this package knows no student and no result.
 package webhook
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Channel is notified, with an organization's id, when deliveries of it may be due or
-// one of its URLs has room for more.
+// Channel is notified with an organization's id when some of its deliveries may be due, or
+// when one of its URLs has room for more.
 const Channel = "registrar_webhooks"
 
 // Type is an event's name (reference: webhooks#events).
@@ -39,25 +39,26 @@ const (
 	Ping               Type = "ping"
 )
 
-// Types lists every event that a URL can select; ping reaches a URL by Send test alone.
+// Types lists the events that a URL can select. Ping is not among them: only Service.SendTest
+// sends it.
 func Types() []Type {
 	return []Type{ResultFinal, StudentJoined, StudentLeft, EnrollmentCreated, EnrollmentUpdated,
 		EnrollmentExpiring, EnrollmentEnded, AssignmentCreated, AssignmentOverdue}
 }
 
-// Known says whether t can be selected.
+// Known says whether a URL can select t.
 func Known(t Type) bool { return slices.Contains(Types(), t) }
 
-// Event is one change to tell. Data encodes to the data object of the type,
-// with its timestamps in UTC; the sender rewrites them to each URL's zone.
+// Event is one change that receivers are notified of. Data must encode to the type's data
+// object, with timestamps in UTC; the sender writes them in each URL's zone.
 type Event struct {
 	Type Type
-	User id.User // whom it speaks of, so that erasing a person finds it; 0 for none
+	User id.User // the person it is about, for erasing them later; 0 for none
 	Data any
 }
 
-// Record writes the events and their deliveries in the caller's transaction. now is the
-// events' created. An organization without URLs keeps no events.
+// Record writes events and their deliveries in the caller's transaction; now becomes the
+// events' "created". An organization without URLs keeps no events.
 func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, events ...Event) error {
 	var b pg.Batch
 	if err := Write(ctx, &b, org, now, events...); err != nil {
@@ -69,8 +70,8 @@ func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, 
 	return nil
 }
 
-// Write is Record in a batch, which must be sent in the transaction that changes what the
-// events tell.
+// Write queues what Record does. The batch must be sent in the transaction that makes the
+// change.
 func Write(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events ...Event) error {
 	if len(events) == 0 {
 		return nil
@@ -83,28 +84,13 @@ func Write(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time,
 		}
 		rows[i] = eventRow{id: id.NewEvent(), kind: e.Type, user: e.User, data: data}
 	}
-	queueEvents(ctx, b, org, now, rows, func(deliveries int64) {
-		if deliveries > 0 {
-			Wake(b, org)
-		}
-	})
+	queueEvents(ctx, b, org, now, rows)
 	return nil
 }
 
-// Wake tells the relay, after the commit, that the organization may have something due.
+// Wake makes the relay look, after the commit, for due deliveries of the organization.
 func Wake(tx interface{ Wake(channel, payload string) }, org id.Organization) {
 	tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
-}
-
-// Wanted says whether the organization has any URL, so that whoever would record many
-// events need not make them for nobody.
-func Wanted(ctx context.Context, q pg.Querier, org id.Organization) (bool, error) {
-	return hasEndpoint(ctx, q, org)
-}
-
-// WantedBy is Wanted for many organizations.
-func WantedBy(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]bool, error) {
-	return haveEndpoints(ctx, q, orgs)
 }
 
 type eventRow struct {

@@ -21,8 +21,8 @@ const (
 	HeaderSignature = "X-Service-Signature"
 )
 
-// Sign is the value of HeaderSignature: HMAC-SHA256 over "<t>.<body>", keyed with the
-// secret's whole text, its prefix included.
+// Sign computes the value of HeaderSignature: HMAC-SHA256 over "<t>.<body>". The key is the
+// whole text of the secret, with its prefix.
 func Sign(secret string, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -31,25 +31,25 @@ func Sign(secret string, at time.Time, body []byte) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Stored is an event as it was recorded, with its timestamps in UTC.
+// Stored is an event as Record wrote it, with its timestamps in UTC.
 type Stored struct {
 	ID        id.Event
 	Type      Type
 	CreatedAt time.Time
 	Data      []byte // JSON object
 
-	Traceparent string // where in its trace it was recorded; "" when nothing was traced
+	Traceparent string // the span that recorded it; "" when it was not traced
 }
 
-// Sender names the organization in an envelope.
+// Sender is the organization as an envelope names it.
 type Sender struct {
 	ID   id.Organization `json:"id"`
 	Slug string          `json:"slug"`
 	Name string          `json:"name"`
 }
 
-// Envelope is the request body for a URL whose timestamps are written in zone. The same
-// arguments give the same bytes, so that a retry is the same message.
+// Envelope makes the request body, with its timestamps in zone. The same arguments give the
+// same bytes, so that a retry sends the same message.
 func Envelope(e Stored, from Sender, zone *time.Location) ([]byte, error) {
 	data := e.Data
 	if zone != time.UTC && zone.String() != "UTC" {
@@ -61,7 +61,7 @@ func Envelope(e Stored, from Sender, zone *time.Location) ([]byte, error) {
 	return envelope(e, from, zone, data)
 }
 
-// envelope writes the members around data, which is JSON already and is not looked at.
+// envelope writes the members around data, which must be JSON already.
 func envelope(e Stored, from Sender, zone *time.Location, data []byte) ([]byte, error) {
 	sender, err := json.Marshal(from)
 	if err != nil {
@@ -81,15 +81,14 @@ func envelope(e Stored, from Sender, zone *time.Location, data []byte) ([]byte, 
 	return append(out, '}'), nil
 }
 
-// timestamps are the members of events' objects that hold a timestamp. Only these
-// are rewritten: a person whose name looks like a time keeps it.
+// timestamps are the members of data that hold a timestamp. No others are rewritten, because
+// a person's name could look like a time.
 var timestamps = map[string]bool{
 	"joined_at": true, "last_login": true, "assigned_at": true, "due_date": true,
 	"started_at": true, "completed_at": true, "released_at": true,
 }
 
-// inZone rewrites the timestamps of data, leaving every other byte's meaning and the
-// order of members as they are.
+// inZone rewrites the timestamps of data. All other values and the order of members stay.
 func inZone(data []byte, zone *time.Location) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
@@ -118,7 +117,7 @@ func copyValue(dec *json.Decoder, out *bytes.Buffer, key string, zone *time.Loca
 	return err
 }
 
-// copyInside copies an object or a list, whose opening bracket was read.
+// copyInside copies an object or a list whose opening bracket has been read.
 func copyInside(dec *json.Decoder, out *bytes.Buffer, key string, zone *time.Location, open byte) error {
 	out.WriteByte(open)
 	for first := true; dec.More(); first = false {

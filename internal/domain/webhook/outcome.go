@@ -10,17 +10,33 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Verdict is what an attempt means for its delivery.
+// Verdict is the result of one attempt.
 type Verdict string
 
 // The verdicts.
 const (
 	Delivered Verdict = "delivered" // any 2xx
 	Retry     Verdict = "retry"     // 5xx, 408, 429, redirect, timeout, connection error
-	Declined  Verdict = "declined"  // any other answer: not tried again by itself
+	Declined  Verdict = "declined"  // any other response: not tried again by itself
 )
 
-// Judge reads a response status (reference: webhooks#delivery-and-retries).
+// Status is the state of a delivery.
+type Status string
+
+// The statuses. Declined, exhausted and skipped deliveries can be recovered; any that is
+// not in flight can be resent.
+const (
+	StatusWaiting   Status = "waiting"   // for its first or its next attempt
+	StatusInFlight  Status = "in_flight" // leased to a sender
+	StatusDelivered Status = "delivered"
+	StatusDeclined  Status = "declined"  // the receiver answered with a 4xx
+	StatusExhausted Status = "exhausted" // twelve tries failed
+	StatusSkipped   Status = "skipped"   // the URL was switched off
+	StatusCancelled Status = "cancelled" // the URL was deleted, or the person erased
+)
+
+// Judge gives the verdict on a response status and its cause, which Explain explains
+// (reference: webhooks#delivery-and-retries).
 func Judge(status int) (Verdict, string) {
 	switch {
 	case status >= 200 && status < 300:
@@ -33,7 +49,7 @@ func Judge(status int) (Verdict, string) {
 	return Declined, "http_" + strconv.Itoa(status)
 }
 
-// causes explains the causes that are no HTTP status, each in one sentence with the fix.
+// causes explains each cause that is no HTTP status, in one sentence with the remedy.
 var causes = map[string]string{
 	"ok":                  "The receiver accepted the event.",
 	"redirect":            "The receiver answered with a redirect, which is not followed; register the address it points to.",
@@ -58,11 +74,11 @@ var causes = map[string]string{
 	ProxyAway:             "Registrar's egress proxy could not be reached, which is no fault of the receiver and does not count; its operator has to put it right.",
 }
 
-// ProxyAway is the cause of an attempt that did not get as far as Registrar's own egress
-// proxy. It says nothing about the receiver and does not count towards SwitchOffAfter.
+// ProxyAway is the cause of an attempt that could not reach Registrar's own egress proxy. It
+// says nothing about the receiver, so it does not count towards SwitchOffAfter.
 const ProxyAway = "proxy_away"
 
-// Explain is one plain sentence about a cause and its fix.
+// Explain describes a cause and its remedy in one sentence for people.
 func Explain(cause string) string {
 	if s, ok := causes[cause]; ok {
 		return s
@@ -81,13 +97,13 @@ func Explain(cause string) string {
 	return fmt.Sprintf("The receiver answered %d; answer with a 2xx status to accept an event.", status)
 }
 
-// Outcome is one attempt as it is recorded.
+// Outcome is the report of one attempt, for Settle.
 type Outcome struct {
 	Delivery       id.Delivery
 	Endpoint       id.Endpoint
 	Organization   id.Organization
-	Number         int // which attempt of the delivery: 1 and up
-	Tries          int // tries of the schedule's round before this one
+	Number         int // of the attempt among all of the delivery, from 1 on
+	Tries          int // earlier attempts in this round of the schedule
 	Ping           bool
 	EventAt        time.Time // when the event was created
 	StartedAt      time.Time
@@ -99,34 +115,35 @@ type Outcome struct {
 	Response       []byte // its first 4 KiB
 	RetryAfter     time.Duration
 	RequestHeaders map[string]string // without the body
-	Peer           string            // address that was called
+	Peer           string            // the address that was connected to
 	Timing         Timing
 }
 
-// Timing splits an attempt's duration; a part that did not happen is 0.
+// Timing splits an attempt's duration. A phase that was not reached is 0.
 type Timing struct{ DNS, Connect, TLS, FirstByte time.Duration }
 
 // at is when the attempt ended.
 func (o Outcome) at() time.Time { return o.StartedAt.Add(o.Duration) }
 
-// next decides what becomes of the delivery: its status and, while waiting, when it is
-// due again.
-func (o Outcome) next() (status string, due time.Time) {
+// next decides the delivery's new status and, if it waits again, when it is due; otherwise
+// at is when the delivery ended.
+func (o Outcome) next() (status Status, at time.Time) {
 	switch o.Verdict {
 	case Delivered:
-		return "delivered", o.at()
+		return StatusDelivered, o.at()
 	case Declined:
-		return "declined", o.at()
+		return StatusDeclined, o.at()
 	case Retry:
 	}
 	pause, ok := Pause(o.Tries + 1)
 	if !ok || o.Ping {
-		return "exhausted", o.at()
+		return StatusExhausted, o.at()
 	}
-	return "waiting", o.at().Add(pauseWith(pause, o.RetryAfter))
+	return StatusWaiting, o.at().Add(pauseWith(pause, o.RetryAfter))
 }
 
-// ParseRetryAfter reads the header's two forms; 0 when it is absent or not understood.
+// ParseRetryAfter reads the header Retry-After in both of its forms. It returns 0 when the
+// header is absent or malformed.
 func ParseRetryAfter(value string, now time.Time) time.Duration {
 	value = textproto.TrimString(value)
 	if s, err := strconv.Atoi(value); err == nil && s >= 0 && s < 1_000_000 {
@@ -142,7 +159,7 @@ func micros(d time.Duration) int32 {
 	return int32(min(d.Microseconds(), 1<<31-1))
 }
 
-// cleanText is text that PostgreSQL stores: valid UTF-8 without NUL.
+// cleanText makes s acceptable to PostgreSQL: valid UTF-8 without NUL.
 func cleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -11,8 +11,8 @@ const MaxTries = 12
 // SwitchOffAfter is how many failed attempts in a row switch a URL off.
 const SwitchOffAfter = 50
 
-// Pause is the wait after the given number of failed tries (1 and up): 1, 2, 4, 8, 16, 32
-// minutes, then 60. ok is false when no try is left.
+// Pause is how long to wait after the given number of failed tries (from 1 on): 1, 2, 4, 8,
+// 16, 32 minutes, then 60. ok is false when no try is left.
 func Pause(tries int) (pause time.Duration, ok bool) {
 	switch {
 	case tries >= MaxTries:
@@ -23,43 +23,44 @@ func Pause(tries int) (pause time.Duration, ok bool) {
 	return time.Minute << (tries - 1), true
 }
 
-// pauseWith lengthens the schedule's pause to what the receiver asked for with
-// Retry-After, up to twice the step; it never shortens it.
+// pauseWith lengthens the schedule's pause to what the receiver asked for with Retry-After,
+// to twice its length at most. It never shortens it.
 func pauseWith(pause, retryAfter time.Duration) time.Duration {
 	return max(pause, min(retryAfter, 2*pause))
 }
 
-// Probing: after this many failures in a row a URL gets one attempt at a time, at least
-// probePause apart, so that SwitchOffAfter in a row means an outage and not one burst.
 const (
-	// ProbeAfter is how many failures in a row put a URL on probation.
+	// ProbeAfter is how many failures in a row start the probing of a URL: one attempt at a
+	// time, at least probePause apart. SwitchOffAfter in a row then mean an outage and not
+	// one burst.
 	ProbeAfter = 5
 	probePause = time.Second
 )
 
-// The allowance is how many deliveries of a URL may be in flight. It grows by one a
-// success and halves a failure. MaxAllowance stays below SwitchOffAfter - ProbeAfter, so
-// that the attempts in flight when a receiver dies cannot switch it off on their own.
+// MaxAllowance is the most deliveries of one URL that may be in flight. It is below
+// SwitchOffAfter - ProbeAfter, so that what is in flight when a receiver dies cannot alone
+// switch the URL off.
 const (
-	minAllowance = 1
-	// MaxAllowance is the most that are in flight to one URL.
 	MaxAllowance = 40
+	minAllowance = 1
 )
 
-// Health is what the outcomes of a URL add up to.
+// Health sums up the outcomes of a URL.
 type Health struct {
-	Failures    int // in a row
+	// Allowance is how many deliveries may be in flight. A success adds one to it, a failure
+	// halves it.
 	Allowance   float64
-	NextProbeAt time.Time // no attempt before it while probing; zero when not
+	Failures    int       // in a row
+	NextProbeAt time.Time // no attempt before this; zero when the URL is not probed
 	LastSuccess time.Time
 	LastFailure time.Time
 }
 
-// Probing says whether the URL gets one attempt at a time.
+// Probing says whether the URL gets only one attempt at a time.
 func (h Health) Probing() bool { return h.Failures >= ProbeAfter }
 
-// After folds one outcome that came at the given time into the health. off is true when
-// this very outcome is the one that switches the URL off.
+// After adds one outcome of the given time to the health. off is true for exactly the
+// outcome that switches the URL off.
 func (h Health) After(success bool, at time.Time) (next Health, off bool) {
 	if success {
 		h.Failures, h.NextProbeAt, h.LastSuccess = 0, time.Time{}, later(h.LastSuccess, at)
@@ -82,7 +83,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// offReason is the sentence the webhook page shows.
+// offReason is the sentence that the console shows.
 func offReason(cause string, at time.Time) string {
 	return fmt.Sprintf("%d failed attempts in a row, the last at %s: %s", SwitchOffAfter, at.UTC().Format("2006-01-02 15:04:05 UTC"), Explain(cause))
 }

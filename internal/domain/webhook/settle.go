@@ -13,21 +13,24 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Settle records a group of outcomes in the caller's transaction: the attempts, what
-// becomes of their deliveries, and the health of their URLs. An attempt that is recorded
-// already changes nothing, so a task that Redis or a crash brought twice counts once. The
-// failure that completes SwitchOffAfter in a row switches its URL off in this same
-// transaction.
+// Settle records outcomes in the caller's transaction: the attempts, the new status of their
+// deliveries, and the health of their URLs. An attempt that is recorded already changes
+// nothing, so a task that runs twice counts once. The last of SwitchOffAfter failures in a
+// row switches its URL off, in the same transaction.
 func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil
 	}
-	// Endpoints are locked in one order by everybody, and outcomes fold in the order in
-	// which the attempts ended.
+	// All callers lock endpoints in the same order. Outcomes count in the order in which the
+	// attempts ended.
 	slices.SortStableFunc(outcomes, func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), a.at().Compare(b.at()))
 	})
-	healths, err := lockHealth(ctx, tx, endpointsOf(outcomes))
+	endpoints := make([]id.Endpoint, len(outcomes))
+	for i, o := range outcomes {
+		endpoints[i] = o.Endpoint
+	}
+	healths, err := lockHealth(ctx, tx, slices.Compact(endpoints))
 	if err != nil {
 		return fmt.Errorf("locking health: %w", err)
 	}
@@ -52,18 +55,10 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	return nil
 }
 
-func endpointsOf(outcomes []Outcome) []int64 {
-	ids := make([]int64, 0, len(outcomes))
-	for _, o := range outcomes {
-		ids = append(ids, int64(o.Endpoint))
-	}
-	return slices.Compact(ids)
-}
-
-// attemptKey is an attempt's identity: what makes Settle idempotent.
+// attemptKey identifies an attempt, which makes Settle idempotent.
 type attemptKey struct {
-	delivery id.Delivery
-	number   int
+	Delivery id.Delivery
+	Number   int
 }
 
 func (o Outcome) key() attemptKey { return attemptKey{o.Delivery, o.Number} }
@@ -76,8 +71,8 @@ type off struct {
 	reason       string
 }
 
-// once leaves out repeats of an attempt: two tasks may have made it at the same time while
-// PostgreSQL was away, and end up in one group.
+// once removes repeats of an attempt: two tasks may have made it at the same time while
+// PostgreSQL was away, and have reported it in one group.
 func once(outcomes []Outcome) []Outcome {
 	seen := make(map[attemptKey]bool, len(outcomes))
 	return slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool {
@@ -87,9 +82,9 @@ func once(outcomes []Outcome) []Outcome {
 	})
 }
 
-// fold applies fresh outcomes to the healths, and tells which URLs that switches off. A
-// ping that fails says nothing about the run of failures, nor does what our own proxy kept
-// from leaving; a ping that arrives ends it. An endpoint without a health row was removed.
+// fold adds fresh outcomes to the healths, and returns the URLs that this switches off. A
+// failed ping does not count, nor does ProxyAway; a ping that was delivered counts as any
+// success. An endpoint without health has been removed.
 func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 	var offs []off
 	for _, o := range fresh {
@@ -106,8 +101,7 @@ func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 	return offs
 }
 
-// switchOff turns the URL off and owes the task that marks its waiting deliveries as
-// skipped.
+// switchOff switches the URL off and adds the task that skips its pending deliveries.
 func switchOff(ctx context.Context, tx *pg.Tx, o off) error {
 	changed, err := updateOff(ctx, tx, o)
 	if err != nil || !changed {
@@ -115,15 +109,4 @@ func switchOff(ctx context.Context, tx *pg.Tx, o off) error {
 	}
 	wakeEndpoint(tx, o.endpoint)
 	return outbox.Add(ctx, tx, task.WebhookSkip, int64(o.endpoint), o.organization, o.at)
-}
-
-// Skip marks the waiting deliveries of a switched-off URL as skipped, a batch a
-// statement, as long as it is off. Skipped deliveries stay listed and can be recovered.
-func Skip(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
-	for {
-		n, err := skipSome(ctx, q, endpoint, now, cancelBatch)
-		if err != nil || n < cancelBatch {
-			return err
-		}
-	}
 }

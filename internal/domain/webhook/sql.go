@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,15 +12,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// queueEvents writes events and their deliveries in one statement and tells the number of
-// deliveries. A URL that is off gets its row as skipped, so that it can be recovered.
-func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events []eventRow, written func(deliveries int64)) {
-	ids := make([][16]byte, len(events))
+// queueEvents writes events and their deliveries in one statement. A URL that is off gets its
+// delivery as skipped, so that it can be recovered.
+func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events []eventRow) {
+	ids := make([]id.Event, len(events))
 	kinds := make([]string, len(events))
 	users := make([]int64, len(events))
 	data := make([]string, len(events))
@@ -35,93 +37,144 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 	}
 	b.Queue(`
 		WITH urls AS MATERIALIZED (
-			SELECT id, slot, events, switched_on FROM webhook_endpoints WHERE organization_id = $1
+			SELECT id, slot, events, switched_on FROM webhook_endpoints WHERE organization_id = @org
 		), fresh AS (
 			SELECT n, id, kind, nullif(user_id, 0) AS user_id, data
-			FROM unnest($3::uuid[], $4::text[], $5::bigint[], $6::text[]) WITH ORDINALITY AS u(id, kind, user_id, data, n)
+			FROM unnest(@ids::uuid[], @kinds::text[], @users::bigint[], @data::text[])
+				WITH ORDINALITY AS u(id, kind, user_id, data, n)
 			WHERE EXISTS (SELECT FROM urls)
 		), stored AS (
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent)
-			SELECT id, $1, user_id, kind, $2, data::json, nullif($9, '') FROM fresh
+			SELECT id, @org, user_id, kind, @now, data::json, nullif(@traceparent, '') FROM fresh
 		)
 		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
-		SELECT encode(substr($7::bytea, 16 * ((fresh.n - 1) * $8 + urls.slot - 1)::integer + 1, 16), 'hex')::uuid, fresh.id, $1, urls.id, CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END, $2
+		SELECT
+			encode(substr(@deliveries::bytea, 16 * ((fresh.n - 1) * @per_event + urls.slot - 1)::integer + 1, 16), 'hex')::uuid,
+			fresh.id,
+			@org,
+			urls.id,
+			CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END,
+			@now
 		FROM fresh, urls
-		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`, org, now, ids, kinds, users, data, deliveries, MaxEndpoints, obs.Traceparent(ctx)).
-		Exec(func(tag pgconn.CommandTag) error {
-			written(tag.RowsAffected())
-			return nil
-		})
+		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`,
+		pgx.NamedArgs{
+			"org":         org,
+			"now":         now,
+			"ids":         ids,
+			"kinds":       kinds,
+			"users":       users,
+			"data":        data,
+			"deliveries":  deliveries,
+			"per_event":   MaxEndpoints,
+			"traceparent": obs.Traceparent(ctx),
+		}).Exec(func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() > 0 {
+			Wake(b, org)
+		}
+		return nil
+	})
 }
 
-func hasEndpoint(ctx context.Context, q pg.Querier, org id.Organization) (has bool, err error) {
-	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE organization_id = $1)`, org).Scan(&has)
-	return has, err
+// Wanted says whether the organization has any URL. Without one, a caller need not make events.
+func Wanted(ctx context.Context, q pg.Querier, org id.Organization) (wanted bool, err error) {
+	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE organization_id = $1)`, org).Scan(&wanted)
+	return wanted, err
 }
 
-func haveEndpoints(ctx context.Context, q pg.Querier, orgs []id.Organization) (map[id.Organization]bool, error) {
-	rows, err := q.Query(ctx, `SELECT DISTINCT organization_id FROM webhook_endpoints WHERE organization_id = ANY ($1)`, orgs)
-	if err != nil {
-		return nil, err
+// WantedBy is Wanted for many organizations.
+func WantedBy(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]bool, error) {
+	found, err := pg.Column[id.Organization](ctx, q, `
+		SELECT DISTINCT organization_id FROM webhook_endpoints WHERE organization_id = ANY ($1)`, orgs)
+	wanted := make(map[id.Organization]bool, len(found))
+	for _, org := range found {
+		wanted[org] = true
 	}
-	have := map[id.Organization]bool{}
-	var org id.Organization
-	_, err = pgx.ForEachRow(rows, []any{&org}, func() error { have[org] = true; return nil })
-	return have, err
+	return wanted, err
 }
 
-// endpointRows reads URLs; which, a condition on e that follows says.
+// endpointRows reads Endpoints; a condition on e follows it.
 const endpointRows = `
-	SELECT e.id, e.organization_id, e.url, e.events, e.time_zone, e.switched_on, e.switched_off_at, e.switched_off_reason,
-		e.secret_version, e.created_at, coalesce(e.managed_by, ''), h.consecutive_failures, h.last_success_at, h.last_failure_at
+	SELECT
+		e.id,
+		e.organization_id AS organization,
+		e.url,
+		e.events,
+		e.time_zone,
+		e.switched_on,
+		e.switched_off_at,
+		e.switched_off_reason,
+		e.secret_version,
+		e.created_at,
+		coalesce(e.managed_by, '') AS managed_by,
+		h.consecutive_failures,
+		h.last_success_at,
+		h.last_failure_at
 	FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id `
 
-func oneEndpoint(rows pgx.Rows, err error) (Endpoint, error) {
-	if err != nil {
-		return Endpoint{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Endpoint])
-}
-
-func allEndpoints(rows pgx.Rows, err error) ([]Endpoint, error) {
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Endpoint])
-}
-
 func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (Endpoint, error) {
-	return oneEndpoint(q.Query(ctx, endpointRows+`WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint))
-}
-
-func selectEndpoints(ctx context.Context, q pg.Querier, org id.Organization) ([]Endpoint, error) {
-	return allEndpoints(q.Query(ctx, endpointRows+`WHERE e.organization_id = $1 ORDER BY e.id`, org))
+	return pg.One[Endpoint](ctx, q, endpointRows+`WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint)
 }
 
 func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoint, error) {
-	return oneEndpoint(q.Query(ctx, endpointRows+`WHERE e.managed_by = $1`, managedBy))
+	return pg.One[Endpoint](ctx, q, endpointRows+`WHERE e.managed_by = $1`, managedBy)
 }
 
-func selectManagedAs(ctx context.Context, q pg.Querier, prefix string) ([]Endpoint, error) {
-	return allEndpoints(q.Query(ctx, endpointRows+`WHERE starts_with(e.managed_by, $1) ORDER BY e.id`, prefix))
+// List reads the organization's endpoints, oldest first; there are MaxEndpoints at most.
+func (s Service) List(ctx context.Context, org id.Organization) ([]Endpoint, error) {
+	return pg.List[Endpoint](ctx, s.DB, endpointRows+`WHERE e.organization_id = $1 ORDER BY e.id`, org)
 }
 
-// insertEndpoint takes the lowest free place of the organization, whose row it locks so
-// that two callers do not choose the same.
+// ListManaged reads the endpoints of all organizations whose Settings.ManagedBy begins with
+// prefix, so that a manager can find endpoints whose resources are gone.
+func (s Service) ListManaged(ctx context.Context, prefix string) ([]Endpoint, error) {
+	return pg.List[Endpoint](ctx, s.DB, endpointRows+`WHERE starts_with(e.managed_by, $1) ORDER BY e.id`, prefix)
+}
+
+// insertEndpoint takes the organization's lowest free slot. It locks the organization's row,
+// so that two callers do not choose the same. Faults: Conflict "url_limit".
 func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Settings, now time.Time) (Endpoint, error) {
 	if _, err := tx.Exec(ctx, `SELECT id FROM organizations WHERE id = $1 FOR NO KEY UPDATE`, org); err != nil {
 		return Endpoint{}, err
 	}
 	var made id.Endpoint
 	err := tx.QueryRow(ctx, `
-		INSERT INTO webhook_endpoints (organization_id, slot, url, events, time_zone, created_at, updated_at, managed_by)
-		SELECT $1, free.slot, $2, coalesce($3::text[], '{}'), coalesce($4, 'UTC'), $5, $5, nullif($7, '')
-		FROM (SELECT min(s) AS slot FROM generate_series(1, $6::int) AS s
-		      WHERE s NOT IN (SELECT slot FROM webhook_endpoints WHERE organization_id = $1)) AS free
+		INSERT INTO webhook_endpoints (
+			organization_id,
+			slot,
+			url,
+			events,
+			time_zone,
+			created_at,
+			updated_at,
+			managed_by
+		)
+		SELECT
+			@org,
+			free.slot,
+			@url,
+			coalesce(@events::text[], '{}'),
+			coalesce(@time_zone, 'UTC'),
+			@now,
+			@now,
+			nullif(@managed_by, '')
+		FROM (
+			SELECT min(s) AS slot FROM generate_series(1, @limit::int) AS s
+			WHERE s NOT IN (SELECT slot FROM webhook_endpoints WHERE organization_id = @org)
+		) AS free
 		WHERE free.slot IS NOT NULL
-		RETURNING id`, org, s.URL, s.Events, s.TimeZone, now, MaxEndpoints, s.ManagedBy).Scan(&made)
+		RETURNING id`,
+		pgx.NamedArgs{
+			"org":        org,
+			"url":        s.URL,
+			"events":     s.Events,
+			"time_zone":  s.TimeZone,
+			"now":        now,
+			"limit":      MaxEndpoints,
+			"managed_by": s.ManagedBy,
+		}).Scan(&made)
 	if pg.None(err) {
-		return Endpoint{}, errLimit()
+		return Endpoint{}, fault.New(fault.Conflict, "url_limit",
+			"url: the organization has %d URLs, which is the limit; delete one first", MaxEndpoints)
 	}
 	if err != nil {
 		return Endpoint{}, err
@@ -141,9 +194,20 @@ func insertSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version 
 func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, s Settings, now time.Time) error {
 	var changed id.Endpoint
 	return q.QueryRow(ctx, `
-		UPDATE webhook_endpoints SET url = coalesce($3, url), events = coalesce($4::text[], events),
-			time_zone = coalesce($5, time_zone), updated_at = $6
-		WHERE organization_id = $1 AND id = $2 RETURNING id`, org, endpoint, s.URL, s.Events, s.TimeZone, now).Scan(&changed)
+		UPDATE webhook_endpoints SET
+			url = coalesce(@url, url),
+			events = coalesce(@events::text[], events),
+			time_zone = coalesce(@time_zone, time_zone),
+			updated_at = @now
+		WHERE organization_id = @org AND id = @endpoint RETURNING id`,
+		pgx.NamedArgs{
+			"org":       org,
+			"endpoint":  endpoint,
+			"url":       s.URL,
+			"events":    s.Events,
+			"time_zone": s.TimeZone,
+			"now":       now,
+		}).Scan(&changed)
 }
 
 func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (bool, error) {
@@ -151,159 +215,218 @@ func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoin
 	return tag.RowsAffected() == 1, err
 }
 
-func cancelSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, `
+// Cancel ends the pending deliveries of a removed endpoint. It can be repeated.
+func Cancel(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
+	return inBatches(ctx, q, `
 		UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $2, lease = NULL, lease_until = NULL
 		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' LIMIT $3)
-		  AND status = 'waiting'`, endpoint, now, limit)
-	return tag.RowsAffected(), err
+		  AND status = 'waiting'`, endpoint, now)
 }
 
-func skipSome(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, `
+// Skip marks the pending deliveries of a URL as skipped, unless it has been switched on again.
+// Skipped deliveries stay listed and can be recovered.
+func Skip(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
+	return inBatches(ctx, q, `
 		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $2, in_order = false
-		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' AND NOT asked LIMIT $3)
+		WHERE id IN (
+			SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' AND NOT asked LIMIT $3)
 		  AND status = 'waiting' AND NOT asked
-		  AND EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, endpoint, now, limit)
-	return tag.RowsAffected(), err
+		  AND EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, endpoint, now)
+}
+
+// inBatches repeats a statement, whose last argument limits it, until nothing is left for it.
+func inBatches(ctx context.Context, q pg.Querier, sql string, args ...any) error {
+	const size = 1000
+	for {
+		tag, err := q.Exec(ctx, sql, append(args, size)...)
+		if err != nil || tag.RowsAffected() < size {
+			return err
+		}
+	}
 }
 
 // lockHealth reads and locks the health of endpoints, in their order.
-func lockHealth(ctx context.Context, tx *pg.Tx, endpoints []int64) (map[id.Endpoint]*Health, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT endpoint_id, consecutive_failures, allowance, coalesce(next_probe_at, '0001-01-01Z'),
-			coalesce(last_success_at, '0001-01-01Z'), coalesce(last_failure_at, '0001-01-01Z')
-		FROM webhook_health WHERE endpoint_id = ANY ($1) ORDER BY endpoint_id FOR NO KEY UPDATE`, endpoints)
-	if err != nil {
-		return nil, err
+func lockHealth(ctx context.Context, tx *pg.Tx, endpoints []id.Endpoint) (map[id.Endpoint]*Health, error) {
+	type row struct {
+		Endpoint id.Endpoint
+		Health
 	}
-	healths := make(map[id.Endpoint]*Health, len(endpoints))
-	var (
-		endpoint id.Endpoint
-		h        Health
-	)
-	_, err = pgx.ForEachRow(rows, []any{&endpoint, &h.Failures, &h.Allowance, &h.NextProbeAt, &h.LastSuccess, &h.LastFailure}, func() error {
-		copied := h
-		healths[endpoint] = &copied
-		return nil
-	})
+	rows, err := pg.List[row](ctx, tx, `
+		SELECT
+			endpoint_id AS endpoint,
+			consecutive_failures AS failures,
+			allowance,
+			coalesce(next_probe_at, '0001-01-01Z') AS next_probe_at,
+			coalesce(last_success_at, '0001-01-01Z') AS last_success,
+			coalesce(last_failure_at, '0001-01-01Z') AS last_failure
+		FROM webhook_health WHERE endpoint_id = ANY ($1) ORDER BY endpoint_id FOR NO KEY UPDATE`, endpoints)
+	healths := make(map[id.Endpoint]*Health, len(rows))
+	for _, r := range rows {
+		healths[r.Endpoint] = &r.Health
+	}
 	return healths, err
 }
 
-// insertAttempts records the attempts that are not recorded yet and tells which they were.
+// each is the column of an array argument: what of finds in every item.
+func each[T, V any](items []T, of func(T) V) []V {
+	column := make([]V, len(items))
+	for i, item := range items {
+		column[i] = of(item)
+	}
+	return column
+}
+
+// insertAttempts records the attempts that are not recorded yet, and returns which they were.
 func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[attemptKey]bool, error) {
-	n := len(outcomes)
-	var (
-		deliveries = make([][16]byte, n)
-		numbers    = make([]int32, n)
-		endpoints  = make([]int64, n)
-		started    = make([]time.Time, n)
-		durations  = make([]int32, n)
-		verdicts   = make([]string, n)
-		causes     = make([]string, n)
-		details    = make([]string, n)
-		statuses   = make([]int32, n)
-		bodies     = make([][]byte, n)
-		headers    = make([]string, n)
-		peers      = make([]string, n)
-		dns        = make([]int32, n)
-		connects   = make([]int32, n)
-		tls        = make([]int32, n)
-		first      = make([]int32, n)
-	)
+	headers := make([]string, len(outcomes))
 	for i, o := range outcomes {
-		deliveries[i], numbers[i], endpoints[i] = o.Delivery, int32(o.Number), int64(o.Endpoint)
-		started[i], durations[i] = o.StartedAt, micros(o.Duration)
-		verdicts[i], causes[i], details[i] = string(o.Verdict), o.Cause, cleanText(o.Detail)
-		statuses[i], bodies[i], peers[i] = int32(o.Status), o.Response, o.Peer
 		h, err := json.Marshal(o.RequestHeaders)
 		if err != nil {
 			return nil, err
 		}
 		headers[i] = string(h)
-		dns[i], connects[i], tls[i], first[i] = micros(o.Timing.DNS), micros(o.Timing.Connect), micros(o.Timing.TLS), micros(o.Timing.FirstByte)
 	}
-	rows, err := tx.Query(ctx, `
-		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, detail,
-			response_status, response_body, request_headers, peer, dns_us, connect_us, tls_us, first_byte_us)
-		SELECT delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, detail,
-			nullif(response_status, 0), response_body, request_headers::json, peer, nullif(dns_us, 0), nullif(connect_us, 0),
-			nullif(tls_us, 0), nullif(first_byte_us, 0)
-		FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::timestamptz[], $5::int[], $6::text[], $7::text[], $8::text[],
-			$9::int[], $10::bytea[], $11::text[], $12::text[], $13::int[], $14::int[], $15::int[], $16::int[])
-			AS u(delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, detail,
-			response_status, response_body, request_headers, peer, dns_us, connect_us, tls_us, first_byte_us)
+	keys, err := pg.List[attemptKey](ctx, tx, `
+		INSERT INTO webhook_attempts (
+			delivery_id,
+			number,
+			endpoint_id,
+			started_at,
+			duration_us,
+			outcome,
+			cause,
+			detail,
+			response_status,
+			response_body,
+			request_headers,
+			peer,
+			dns_us,
+			connect_us,
+			tls_us,
+			first_byte_us
+		)
+		SELECT
+			unnest(@deliveries::uuid[]),
+			unnest(@numbers::int[]),
+			unnest(@endpoints::bigint[]),
+			unnest(@started::timestamptz[]),
+			unnest(@durations::int[]),
+			unnest(@verdicts::text[]),
+			unnest(@causes::text[]),
+			unnest(@details::text[]),
+			nullif(unnest(@statuses::int[]), 0),
+			unnest(@responses::bytea[]),
+			unnest(@headers::text[])::json,
+			unnest(@peers::text[]),
+			nullif(unnest(@dns::int[]), 0),
+			nullif(unnest(@connect::int[]), 0),
+			nullif(unnest(@tls::int[]), 0),
+			nullif(unnest(@first_byte::int[]), 0)
 		ON CONFLICT (delivery_id, number) DO NOTHING
-		RETURNING delivery_id, number`,
-		deliveries, numbers, endpoints, started, durations, verdicts, causes, details,
-		statuses, bodies, headers, peers, dns, connects, tls, first)
-	if err != nil {
-		return nil, err
-	}
-	fresh := make(map[attemptKey]bool, n)
-	var key attemptKey
-	_, err = pgx.ForEachRow(rows, []any{&key.delivery, &key.number}, func() error {
+		RETURNING delivery_id AS delivery, number`,
+		pgx.NamedArgs{
+			"deliveries": each(outcomes, func(o Outcome) id.Delivery { return o.Delivery }),
+			"numbers":    each(outcomes, func(o Outcome) int { return o.Number }),
+			"endpoints":  each(outcomes, func(o Outcome) int64 { return int64(o.Endpoint) }),
+			"started":    each(outcomes, func(o Outcome) time.Time { return o.StartedAt }),
+			"durations":  each(outcomes, func(o Outcome) int32 { return micros(o.Duration) }),
+			"verdicts":   each(outcomes, func(o Outcome) string { return string(o.Verdict) }),
+			"causes":     each(outcomes, func(o Outcome) string { return o.Cause }),
+			"details":    each(outcomes, func(o Outcome) string { return cleanText(o.Detail) }),
+			"statuses":   each(outcomes, func(o Outcome) int { return o.Status }),
+			"responses":  each(outcomes, func(o Outcome) []byte { return o.Response }),
+			"headers":    headers,
+			"peers":      each(outcomes, func(o Outcome) string { return o.Peer }),
+			"dns":        each(outcomes, func(o Outcome) int32 { return micros(o.Timing.DNS) }),
+			"connect":    each(outcomes, func(o Outcome) int32 { return micros(o.Timing.Connect) }),
+			"tls":        each(outcomes, func(o Outcome) int32 { return micros(o.Timing.TLS) }),
+			"first_byte": each(outcomes, func(o Outcome) int32 { return micros(o.Timing.FirstByte) }),
+		})
+	fresh := make(map[attemptKey]bool, len(keys))
+	for _, key := range keys {
 		fresh[key] = true
-		return nil
-	})
+	}
 	return fresh, err
 }
 
-// updateSettled writes what fresh outcomes made of their deliveries and of the healths.
+// updateSettled writes the effect of fresh outcomes on their deliveries and on the healths.
 //
-// The rows are looked up by id alone, and each finds its values by its place among the
+// The rows are looked up by id alone, and each finds its values by its position among the
 // sorted ids. A join would let the planner walk all deliveries between the first and the last
-// instead, which is a second's work once one of them has hung for ten beside a backlog. The
+// instead, which takes a second once one of them has hung for ten beside a backlog. The
 // bounds on id let PostgreSQL leave out the partitions of other days.
 func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Health, outcomes []Outcome) error {
 	outcomes = slices.Clone(outcomes)
 	slices.SortFunc(outcomes, func(a, b Outcome) int { return bytes.Compare(a.Delivery[:], b.Delivery[:]) })
-	var (
-		ids      = make([]id.Delivery, len(outcomes))
-		statuses = make([]string, len(outcomes))
-		numbers  = make([]int32, len(outcomes))
-		tries    = make([]int32, len(outcomes))
-		dues     = make([]time.Time, len(outcomes))
-	)
+	ids := each(outcomes, func(o Outcome) id.Delivery { return o.Delivery })
+	statuses := make([]string, len(outcomes))
+	times := make([]time.Time, len(outcomes))
 	for i, o := range outcomes {
-		ids[i], numbers[i], tries[i] = o.Delivery, int32(o.Number), int32(o.Tries+1)
-		statuses[i], dues[i] = o.next()
-		if healths[o.Endpoint] == nil && statuses[i] == "waiting" {
-			statuses[i] = "cancelled" // the URL was removed meanwhile
+		status, at := o.next()
+		if healths[o.Endpoint] == nil && status == StatusWaiting {
+			status = StatusCancelled // the URL has been removed
 		}
+		statuses[i], times[i] = string(status), at
 	}
 	var batch pgx.Batch
 	if len(ids) > 0 {
 		batch.Queue(`
-			UPDATE webhook_deliveries AS d
-			SET status = ($2::text[])[width_bucket(d.id, $1::uuid[])], tries = ($4::int[])[width_bucket(d.id, $1::uuid[])],
-				attempts = ($3::int[])[width_bucket(d.id, $1::uuid[])], due_at = ($5::timestamptz[])[width_bucket(d.id, $1::uuid[])],
-				finished_at = CASE ($2::text[])[width_bucket(d.id, $1::uuid[])] WHEN 'waiting' THEN NULL ELSE ($5::timestamptz[])[width_bucket(d.id, $1::uuid[])] END,
-				lease = NULL, lease_until = NULL, asked = false, in_order = false
-			WHERE d.id = ANY ($1::uuid[]) AND d.id >= $6 AND d.id <= $7 AND d.status IN ('leased', 'waiting')
-			  AND d.attempts = ($3::int[])[width_bucket(d.id, $1::uuid[])] - 1`,
-			ids, statuses, numbers, tries, dues, ids[0], ids[len(ids)-1])
+			UPDATE webhook_deliveries AS d SET
+				status = (@statuses::text[])[width_bucket(d.id, @ids::uuid[])],
+				tries = (@tries::int[])[width_bucket(d.id, @ids::uuid[])],
+				attempts = (@numbers::int[])[width_bucket(d.id, @ids::uuid[])],
+				due_at = (@times::timestamptz[])[width_bucket(d.id, @ids::uuid[])],
+				finished_at = CASE (@statuses::text[])[width_bucket(d.id, @ids::uuid[])]
+					WHEN 'waiting' THEN NULL
+					ELSE (@times::timestamptz[])[width_bucket(d.id, @ids::uuid[])]
+				END,
+				lease = NULL,
+				lease_until = NULL,
+				asked = false,
+				in_order = false
+			WHERE d.id = ANY (@ids::uuid[]) AND d.id >= @first AND d.id <= @last
+			  AND d.status IN ('leased', 'waiting')
+			  AND d.attempts = (@numbers::int[])[width_bucket(d.id, @ids::uuid[])] - 1`,
+			pgx.NamedArgs{
+				"ids":      ids,
+				"first":    ids[0],
+				"last":     ids[len(ids)-1],
+				"statuses": statuses,
+				"times":    times,
+				"numbers":  each(outcomes, func(o Outcome) int { return o.Number }),
+				"tries":    each(outcomes, func(o Outcome) int { return o.Tries + 1 }),
+			})
 	}
 	queueHealths(&batch, healths)
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
 func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
-	var (
-		ids                       []int64
-		failures                  []int32
-		allowances                []float64
-		probes, successes, losses []*time.Time
-	)
-	for endpoint, h := range healths {
-		ids, failures, allowances = append(ids, int64(endpoint)), append(failures, int32(h.Failures)), append(allowances, h.Allowance)
-		probes, successes, losses = append(probes, orNull(h.NextProbeAt)), append(successes, orNull(h.LastSuccess)), append(losses, orNull(h.LastFailure))
-	}
+	endpoints := slices.Collect(maps.Keys(healths))
 	batch.Queue(`
-		UPDATE webhook_health AS h
-		SET consecutive_failures = u.failures, allowance = u.allowance, next_probe_at = u.probe, last_success_at = u.success, last_failure_at = u.loss
-		FROM unnest($1::bigint[], $2::int[], $3::real[], $4::timestamptz[], $5::timestamptz[], $6::timestamptz[]) AS u(id, failures, allowance, probe, success, loss)
-		WHERE h.endpoint_id = u.id`, ids, failures, allowances, probes, successes, losses)
+		UPDATE webhook_health AS h SET
+			consecutive_failures = u.failures,
+			allowance = u.allowance,
+			next_probe_at = u.probe,
+			last_success_at = u.success,
+			last_failure_at = u.failure
+		FROM unnest(
+			@endpoints::bigint[],
+			@failures::int[],
+			@allowances::real[],
+			@probes::timestamptz[],
+			@successes::timestamptz[],
+			@last_failures::timestamptz[]
+		) AS u(id, failures, allowance, probe, success, failure)
+		WHERE h.endpoint_id = u.id`,
+		pgx.NamedArgs{
+			"endpoints":     endpoints,
+			"failures":      each(endpoints, func(e id.Endpoint) int { return healths[e].Failures }),
+			"allowances":    each(endpoints, func(e id.Endpoint) float64 { return healths[e].Allowance }),
+			"probes":        each(endpoints, func(e id.Endpoint) *time.Time { return orNull(healths[e].NextProbeAt) }),
+			"successes":     each(endpoints, func(e id.Endpoint) *time.Time { return orNull(healths[e].LastSuccess) }),
+			"last_failures": each(endpoints, func(e id.Endpoint) *time.Time { return orNull(healths[e].LastFailure) }),
+		})
 }
 
 func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
@@ -313,29 +436,41 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
 	return tag.RowsAffected() == 1, err
 }
 
-func makePartitions(ctx context.Context, q pg.Querier, parent string, first clock.Date, days int) error {
-	_, err := q.Exec(ctx, `SELECT webhook_make_partitions($1, $2, $3)`, parent, first, days)
-	return err
+// MakePartitions makes the partitions that are missing for the given number of days, in UTC,
+// from first on. It alters one table after the other, and never holds the locks of two: a
+// reader of two tables could otherwise wait for it while it waits for the reader.
+func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) error {
+	for _, parent := range []string{"webhook_events", "webhook_deliveries", "webhook_attempts"} {
+		if _, err := db.Exec(ctx, `SELECT webhook_make_partitions($1, $2, $3)`, parent, first, days); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// lockSecret reads the secret in force and keeps others from replacing it meanwhile.
-func lockSecret(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (version int, sealed []byte, err error) {
-	if _, err := tx.Exec(ctx, `SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE`, org, endpoint); err != nil {
-		return 0, nil, err
+// sealedSecret is an endpoint's current signing secret.
+type sealedSecret struct {
+	Version int
+	Sealed  []byte
+}
+
+// lockSecret reads the current secret, and keeps others from replacing it meanwhile.
+func lockSecret(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (sealedSecret, error) {
+	if _, err := tx.Exec(ctx, `
+		SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE`, org, endpoint); err != nil {
+		return sealedSecret{}, err
 	}
 	return selectSecret(ctx, tx, org, endpoint)
 }
 
-// selectSecret reads the secret in force.
-func selectSecret(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (version int, sealed []byte, err error) {
-	err = q.QueryRow(ctx, `
+func selectSecret(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) (sealedSecret, error) {
+	return pg.One[sealedSecret](ctx, q, `
 		SELECT s.version, s.sealed FROM webhook_endpoints e
 		JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
-		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint).Scan(&version, &sealed)
-	return version, sealed, err
+		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint)
 }
 
-// replaceSecret puts the version in force and forgets the ones before it.
+// replaceSecret makes the version the current one and deletes the older ones.
 func replaceSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version int, sealed []byte, now time.Time) error {
 	if err := insertSecret(ctx, tx, endpoint, version, sealed, now); err != nil {
 		return err
@@ -354,7 +489,8 @@ func lockOneHealth(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint) error {
 func updateOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		WITH turned AS (
-			UPDATE webhook_endpoints SET switched_on = true, switched_off_at = NULL, switched_off_reason = '', updated_at = $3
+			UPDATE webhook_endpoints
+			SET switched_on = true, switched_off_at = NULL, switched_off_reason = '', updated_at = $3
 			WHERE organization_id = $1 AND id = $2 AND NOT switched_on RETURNING id
 		)
 		UPDATE webhook_health SET consecutive_failures = 0, allowance = DEFAULT, next_probe_at = NULL
@@ -364,45 +500,51 @@ func updateOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.E
 
 func updateOffByHand(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
-		UPDATE webhook_endpoints SET switched_on = false, switched_off_at = coalesce(switched_off_at, $4), switched_off_reason = $3, updated_at = $4
-		WHERE organization_id = $1 AND id = $2 AND (switched_on OR switched_off_reason <> $3)`, org, endpoint, cleanText(reason), now)
+		UPDATE webhook_endpoints
+		SET switched_on = false, switched_off_at = coalesce(switched_off_at, $4), switched_off_reason = $3, updated_at = $4
+		WHERE organization_id = $1 AND id = $2 AND (switched_on OR switched_off_reason <> $3)`,
+		org, endpoint, cleanText(reason), now)
 	return tag.RowsAffected() == 1, err
 }
 
 func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, event eventRow, now time.Time) error {
 	var batch pgx.Batch
-	batch.Queue(`INSERT INTO webhook_events (id, organization_id, type, created_at, data, traceparent) VALUES ($1, $2, $3, $4, $5::json, nullif($6, ''))`,
-		event.id, org, event.kind, now, string(event.data), obs.Traceparent(ctx))
-	batch.Queue(`INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at, asked) VALUES ($1, $2, $3, $4, 'waiting', $5, true)`,
-		delivery, event.id, org, endpoint, now)
+	batch.Queue(`
+		INSERT INTO webhook_events (id, organization_id, type, created_at, data, traceparent)
+		VALUES (@event, @org, @type, @now, @data::json, nullif(@traceparent, ''))`,
+		pgx.NamedArgs{
+			"event":       event.id,
+			"org":         org,
+			"type":        event.kind,
+			"now":         now,
+			"data":        string(event.data),
+			"traceparent": obs.Traceparent(ctx),
+		})
+	batch.Queue(`
+		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at, asked)
+		VALUES ($1, $2, $3, $4, 'waiting', $5, true)`, delivery, event.id, org, endpoint, now)
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-func selectBacklogs(ctx context.Context, q pg.Querier, endpoints []int64) (map[id.Endpoint]int, error) {
-	rows, err := q.Query(ctx, `
-		SELECT e.id, least($2, (SELECT count(*) FROM (SELECT FROM webhook_deliveries d
-				WHERE d.endpoint_id = e.id AND d.status = 'waiting' LIMIT $2) AS w)
-			+ (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased'))
-		FROM unnest($1::bigint[]) AS e(id)`, endpoints, MaxBacklog)
-	if err != nil {
-		return nil, err
-	}
-	backlogs := make(map[id.Endpoint]int, len(endpoints))
-	var (
-		endpoint id.Endpoint
-		n        int
-	)
-	_, err = pgx.ForEachRow(rows, []any{&endpoint, &n}, func() error {
-		backlogs[endpoint] = n
-		return nil
-	})
-	return backlogs, err
-}
+// MaxBacklog is where Service.Backlogs stops counting.
+const MaxBacklog = 100_000
 
-func toInts[T ~int64](ids []T) []int64 {
-	out := make([]int64, len(ids))
-	for i, v := range ids {
-		out[i] = int64(v)
+// Backlogs counts the deliveries of each endpoint that are waiting or in flight, up to
+// MaxBacklog.
+func (s Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id.Endpoint]int, error) {
+	type row struct {
+		Endpoint id.Endpoint
+		Backlog  int
 	}
-	return out
+	rows, err := pg.List[row](ctx, s.DB, `
+		SELECT e.id AS endpoint,
+			least($2, (SELECT count(*) FROM (SELECT FROM webhook_deliveries d
+				WHERE d.endpoint_id = e.id AND d.status = 'waiting' LIMIT $2) AS w)
+			+ (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased')) AS backlog
+		FROM unnest($1::bigint[]) AS e(id)`, endpoints, MaxBacklog)
+	backlogs := make(map[id.Endpoint]int, len(rows))
+	for _, r := range rows {
+		backlogs[r.Endpoint] = r.Backlog
+	}
+	return backlogs, err
 }

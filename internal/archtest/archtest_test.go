@@ -116,6 +116,8 @@ func TestCheckFinds(t *testing.T) {
 		{"an area stays by itself", "./internal/domain/org", "./internal/domain/course", false, "another area"},
 		{"also with its tests", "./internal/domain/org", "./internal/domain/course", true, "another area"},
 		{"also below", "./internal/domain/org/orgtest", "./internal/domain/course", false, "another area"},
+		{"areas share scope", "./internal/domain/result", "./internal/domain/scope", false, ""},
+		{"scope uses no area", "./internal/domain/scope", "./internal/domain/org", false, "another area"},
 		{"an area may have folders", "./internal/domain/org/orgtest", "./internal/domain/org", false, ""},
 		{"a flow stays by itself", "./internal/flow/provision", "./internal/flow/assign", false, "internal/flow/wire"},
 		{"flows share wire", "./internal/flow/provision", "./internal/flow/wire", false, ""},

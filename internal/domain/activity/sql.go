@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -36,8 +37,7 @@ func readScope(ctx context.Context, tx *pg.Tx, people []person) (closed clock.Da
 	b.Queue(`SELECT pg_advisory_xact_lock_shared($1, hashtext($2))`, int32(pg.LockActivity), registerKey)
 	b.Queue(`SELECT max(date) FROM activity_closed_days`).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
 	b.Queue(`
-		SELECT coalesce(o.id, 0), coalesce(m.role = 'member', EXISTS (
-			SELECT FROM enrollments e WHERE e.organization_id = o.id AND e.user_id = p.user_id))
+		SELECT coalesce(o.id, 0), `+scope.IsStudent("m.role", "o.id", "p.user_id")+`
 		FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS p(slug, user_id, place)
 		LEFT JOIN organizations o ON o.slug = p.slug
 		LEFT JOIN members m ON m.organization_id = o.id AND m.user_id = p.user_id
@@ -197,14 +197,8 @@ func dropPartitions(ctx context.Context, tx *pg.Tx, keep clock.Date) error {
 	return err
 }
 
-// inScope is the condition on d (rows with user_id) for a student of organization $1 on
-// the day $2. These are scalar subqueries: for EXISTS the planner may read all enrollments
-// into a hash table first.
-const inScope = `coalesce(
-	(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
-	 FROM members m WHERE m.organization_id = $1 AND m.user_id = d.user_id),
-	(SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = d.user_id
-		AND e.state = 'running' AND e.start_date <= $2 AND e.grace_period_end >= $2 LIMIT 1), false)`
+// inScope is the condition on d (rows with user_id) of organization $1 on the day $2.
+var inScope = scope.Listed("$1", "d.user_id", "$2")
 
 func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Position, limit int) ([]Listed, error) {
 	query, args := listQuery(org, f, after, limit)

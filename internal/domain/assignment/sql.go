@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -130,15 +131,8 @@ func updateProgress(ctx context.Context, tx *pg.Tx, org id.Organization, changed
 	return err
 }
 
-// inScope is the condition on s for an active member of the student role, or somebody
-// who has access by an enrollment on the day $%d and is not of the staff.
-func inScope(today int) string {
-	return fmt.Sprintf(`coalesce(
-		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
-		 FROM members m WHERE m.organization_id = s.organization_id AND m.user_id = s.user_id),
-		(SELECT true FROM enrollments e WHERE e.organization_id = s.organization_id AND e.user_id = s.user_id
-			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
-}
+// inScope is the condition on s on the day that a parameter, such as $4, holds.
+func inScope(today string) string { return scope.Listed("s.organization_id", "s.user_id", today) }
 
 const listedColumns = columns + `, a.email, a.first_name, a.last_name, i.title, i.type`
 
@@ -175,7 +169,7 @@ func pageQuery(org id.Organization, f Filter, after int64, limit int) (query str
 		where = append(where, `s.position >= (SELECT f.position FROM assignments f WHERE f.organization_id = $1 AND f.assigned_at >= `+arg(f.Since)+`
 			ORDER BY f.assigned_at, f.position LIMIT 1)`)
 	}
-	source := `SELECT s.* FROM assignments s WHERE ` + strings.Join(append(where, inScope(4)), ` AND `)
+	source := `SELECT s.* FROM assignments s WHERE ` + strings.Join(append(where, inScope("$4")), ` AND `)
 	along := func(list, condition string) string {
 		return `SELECT s.* FROM unnest(` + list + `) AS k(one) CROSS JOIN LATERAL (` + source + ` AND ` + condition + ` ORDER BY s.position LIMIT $3) AS s`
 	}
@@ -221,7 +215,7 @@ func takeOverdue(ctx context.Context, tx *pg.Tx, now time.Time, today clock.Date
 				WHERE status IN ('pending', 'in_progress') AND overdue_at IS NULL AND due_at < $1
 				ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
 			RETURNING *)
-		SELECT s.organization_id, `+inScope(2)+`, `+listedColumns+`
+		SELECT s.organization_id, `+inScope("$2")+`, `+listedColumns+`
 		FROM taken s JOIN accounts a ON a.id = s.user_id JOIN catalog_items i ON i.id = s.item_id
 		ORDER BY s.organization_id, s.due_at, s.id`, now, today, limit)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -43,8 +44,7 @@ const courseColumns = `c.id, c.name, c.course_type AS type, t.display_name AS ty
 
 // withAccess is the condition on e (enrollments) for an active, grace-period or scheduled
 // one of a person who is not on the staff, with $2 for today.
-const withAccess = `e.state = 'running' AND e.grace_period_end >= $2 AND NOT EXISTS (
-	SELECT FROM members m WHERE m.organization_id = e.organization_id AND m.user_id = e.user_id AND m.role <> 'member')`
+var withAccess = `e.state = 'running' AND e.grace_period_end >= $2 AND ` + scope.NotStaff("e.organization_id", "e.user_id")
 
 func selectListed(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) ([]Listed, error) {
 	rows, err := q.Query(ctx, `

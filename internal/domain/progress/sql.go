@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -98,11 +99,7 @@ func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, user
 	rows, err := q.Query(ctx, `
 		SELECT u.id, a.email, a.first_name, a.last_name
 		FROM unnest($2::bigint[]) AS u(id) CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = u.id LIMIT 1) AS a
-		WHERE coalesce(
-			(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
-			 FROM members m WHERE m.organization_id = $1 AND m.user_id = u.id),
-			(SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id
-				AND e.state = 'running' AND e.start_date <= $3 AND e.grace_period_end >= $3 LIMIT 1), false)
+		WHERE `+scope.Listed("$1", "u.id", "$3")+`
 		AND ($4::bigint = 0 OR (SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id AND e.course_id = $4 LIMIT 1))`,
 		org, users, f.Today, f.Course)
 	if err != nil {

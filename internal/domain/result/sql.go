@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -177,21 +178,13 @@ func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string)
 	return err
 }
 
-// inScope is the condition on r (rows with organization_id and user_id) for an active
-// member of the student role, or somebody who has access by an enrollment on the day of
-// parameter number today and is not of the staff. These are scalar subqueries: for EXISTS
-// the planner may read all enrollments into a hash table first.
-func inScope(today int) string {
-	return fmt.Sprintf(`coalesce(
-		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
-		 FROM members m WHERE m.organization_id = r.organization_id AND m.user_id = r.user_id),
-		(SELECT true FROM enrollments e WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id
-			AND e.state = 'running' AND e.start_date <= $%d AND e.grace_period_end >= $%[1]d LIMIT 1), false)`, today)
-}
+// inScope is the condition on r (rows with organization_id and user_id) on the day that a
+// parameter, such as $4, holds.
+func inScope(today string) string { return scope.Listed("r.organization_id", "r.user_id", today) }
 
 func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Person, error) {
 	rows, err := q.Query(ctx, `
-		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope(3)+`
+		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope("$3")+`
 		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name
 			FROM accounts a LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
 			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
@@ -263,7 +256,7 @@ func (p *page) and(condition string) { p.where = append(p.where, condition) }
 func (p *page) source() string {
 	p.and(`r.organization_id = $1 AND r.position > $2`)
 	if !p.byPerson {
-		p.and(inScope(4))
+		p.and(inScope("$4"))
 	}
 	since, until := `'-infinity'::timestamptz`, `'infinity'::timestamptz`
 	if !p.Since.IsZero() {
@@ -329,7 +322,7 @@ func (p *page) ofPeople() string {
 		people = `SELECT user_id FROM enrollments WHERE organization_id = $1 AND course_id = ` + p.arg(p.Course) + ` ORDER BY user_id`
 	}
 	return `SELECT r.* FROM (SELECT o.position
-			FROM (SELECT r.user_id FROM (SELECT $1::bigint AS organization_id, p.id AS user_id FROM (` + people + `) AS p(id)) AS r WHERE ` + inScope(4) + `) AS u
+			FROM (SELECT r.user_id FROM (SELECT $1::bigint AS organization_id, p.id AS user_id FROM (` + people + `) AS p(id)) AS r WHERE ` + inScope("$4") + `) AS u
 			CROSS JOIN LATERAL (SELECT r.position FROM results r WHERE r.user_id = u.user_id AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS o
 			ORDER BY o.position LIMIT $3) AS w
 		CROSS JOIN LATERAL (SELECT * FROM results WHERE organization_id = $1 AND position = w.position LIMIT 1) AS r`

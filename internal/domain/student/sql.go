@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -329,12 +330,8 @@ func deleteExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// isStudent is the condition on a (accounts) for a student of organization $1: in the
-// student role or enrolled at any time, and not of the staff.
-const isStudent = `CASE (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
-	WHEN 'member' THEN true
-	ELSE NOT EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
-		AND EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id) END`
+// isStudent is the condition on a (accounts) for who is or was a student of organization $1.
+var isStudent = scope.IsStudent(scope.Role("$1", "a.id"), "$1", "a.id")
 
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Ref) ([]Account, error) {
 	rows, err := q.Query(ctx, `
@@ -355,16 +352,13 @@ func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email 
 }
 
 // Conditions on p (people of the roster) for having access on the day $5, and for having
-// had it or having left, and for what they are not. These are scalar subqueries: for EXISTS
-// the planner may read whole tables into a hash first.
-const (
-	hasAccess = `coalesce((SELECT true FROM enrollments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
-		AND x.state = 'running' AND x.start_date <= $5 AND x.grace_period_end >= $5 LIMIT 1), false)`
-	isGone = `coalesce((SELECT true FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
+// had it or having left.
+var (
+	hasAccess = scope.HasAccess("$1", "p.user_id", "$5")
+	isGone    = `coalesce((SELECT true FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
 		(SELECT true FROM enrollments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
 			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5) LIMIT 1), false)`
-	notMember = `(SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id) IS NULL`
-	notStaff  = `coalesce((SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = p.user_id), 'member') = 'member'`
+	role = scope.Role("$1", "p.user_id")
 )
 
 // selectRoster walks members and enrollments by user id, each along its index, and merges
@@ -383,10 +377,10 @@ func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f Rost
 	members := `SELECT p.user_id FROM members p WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
 	enrolled := `SELECT DISTINCT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.user_id > $2
-		AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m) AND ` + notMember + ` AND ` + chosen + `
+		AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m) AND ` + role + ` IS NULL AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
 	if f.Course != 0 {
-		enrolled = `SELECT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND ` + notStaff + ` AND ` + chosen + `
+		enrolled = `SELECT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND coalesce(` + role + `, 'member') = 'member' AND ` + chosen + `
 			ORDER BY p.user_id LIMIT $3`
 		members = `SELECT NULL::bigint AS user_id WHERE false`
 	}

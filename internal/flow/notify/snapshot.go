@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
@@ -29,18 +30,17 @@ func (s Snapshot) IsStudent(today clock.Date) bool {
 }
 
 func (s Snapshot) isStudent(status func(course.Enrollment) course.EnrollmentStatus) bool {
-	if s.Member.Role.Staff() {
-		return false
-	}
-	return s.Member.Status == org.MemberActive ||
-		slices.ContainsFunc(s.Enrollments, func(e course.Enrollment) bool { return status(e).Current() })
+	return s.includes(func(e course.Enrollment) bool { return status(e).Current() })
 }
 
-// inScope says whether lists of results and assignments show the person's on the day: active
-// members and people with access are shown, staff are not.
+// inScope says whether lists of results and assignments show the person's on the day.
 func (s Snapshot) inScope(on clock.Date) bool {
-	return !s.Member.Role.Staff() && (s.Member.Status == org.MemberActive ||
-		slices.ContainsFunc(s.Enrollments, func(e course.Enrollment) bool { return e.HasAccess(on) }))
+	return s.includes(func(e course.Enrollment) bool { return e.HasAccess(on) })
+}
+
+// includes is scope.Includes for the enrollments that count.
+func (s Snapshot) includes(counts func(course.Enrollment) bool) bool {
+	return scope.Includes(s.Member.Role.Staff(), s.Member.Status == org.MemberActive, slices.ContainsFunc(s.Enrollments, counts))
 }
 
 // CommitDay is the last day on which a transaction that runs now may be committed: it has a

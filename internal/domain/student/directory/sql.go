@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -19,15 +20,12 @@ func begins(column string) string {
 	return `d.` + column + ` >= directory_key($2) AND d.` + column + ` < directory_key($2) || chr(1114111)`
 }
 
-const (
-	personColumns = `a.id, a.email, a.first_name, a.last_name, coalesce(m.status, '')`
-	// Joined to d (directory): whoever is in the student role, or is no member any more but
-	// was enrolled.
-	students = `JOIN accounts a ON a.id = d.user_id
-		LEFT JOIN members m ON m.organization_id = d.organization_id AND m.user_id = d.user_id
-		WHERE d.organization_id = $1 AND (m.role = 'member'
-			OR m.role IS NULL AND EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = d.user_id))`
-)
+const personColumns = `a.id, a.email, a.first_name, a.last_name, coalesce(m.status, '')`
+
+// students joins d (directory) to the accounts of those who are or were students.
+var students = `JOIN accounts a ON a.id = d.user_id
+	LEFT JOIN members m ON m.organization_id = d.organization_id AND m.user_id = d.user_id
+	WHERE d.organization_id = $1 AND ` + scope.IsStudent("m.role", "$1", "d.user_id")
 
 // selectSome leaves out whom an earlier manner finds.
 func selectSome(ctx context.Context, q pg.Querier, org id.Organization, by manner, text string, after id.User, limit int) ([]Person, error) {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -101,16 +102,9 @@ func freeAddress(t *testing.T) string {
 
 func (p *program) newStudent(t *testing.T) {
 	t.Helper()
-	err := p.db.QueryRow(t.Context(), `
-		WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-				starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-			VALUES ('school', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id),
-		a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-			VALUES ('ada@saffron.school', 'ada', 'Ada', 'api', now(), now()) RETURNING id)
-		SELECT o.id, a.id FROM o, a`).Scan(&p.org, &p.user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := flowtest.On(t, p.db)
+	p.org = f.Organization("school").Set("name", "Saffron School").ID
+	p.user = f.Account("ada@saffron.school", "Ada", "")
 }
 
 // queue stores a welcome mail and waits until its fate is final.

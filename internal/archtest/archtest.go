@@ -57,7 +57,7 @@ func forbidden(importer, imported string, test bool) string {
 	from := strings.TrimPrefix(strings.TrimPrefix(importer, Module), "/")
 	to, own := strings.CutPrefix(imported, Module+"/")
 	if own {
-		return forbiddenLayer(from, to)
+		return forbiddenLayer(from, to, test)
 	}
 	for _, rule := range outside {
 		if under(imported, rule.imports...) && !rule.allowed(from, imported) && (!test || rule.inTests) {
@@ -88,8 +88,15 @@ func layerOf(folder string) int {
 	}
 }
 
-func forbiddenLayer(from, to string) string {
+// fixtures is the package that tests of every layer may use; it knows kit alone.
+const fixtures = "internal/flow/flowtest"
+
+func forbiddenLayer(from, to string, test bool) string {
 	switch {
+	case to == fixtures && test:
+		return ""
+	case to == fixtures || from == fixtures && layerOf(to) != kit:
+		return "fixtures are for tests, and know kit alone"
 	case under(to, "hack") && !under(from, "hack"):
 		return "neither the product nor its tests need its developers' tools"
 	case layerOf(to) > layerOf(from):

@@ -127,6 +127,9 @@ func TestCheckFinds(t *testing.T) {
 		{"provision calls testplan", "./internal/flow/provision", "./internal/flow/testplan", false, ""},
 		{"and not the other way round", "./internal/flow/testplan", "./internal/flow/provision", false, "internal/flow/wire"},
 		{"no other flow calls testplan", "./internal/flow/work", "./internal/flow/testplan", false, "internal/flow/wire"},
+		{"fixtures in a domain test", "./internal/domain/org", "./internal/flow/flowtest", true, ""},
+		{"fixtures in the product", "./worker", "./internal/flow/flowtest", false, "for tests"},
+		{"fixtures know kit alone", "./internal/flow/flowtest", "./internal/domain/org", false, "kit alone"},
 		{"wire uses no flow", "./internal/flow/wire", "./internal/flow/assign", false, "internal/flow/wire"},
 
 		{"chi in a flow", "./internal/flow/provision", "github.com/go-chi/chi/v5", false, "only api-server"},

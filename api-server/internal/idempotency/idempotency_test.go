@@ -9,8 +9,8 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
@@ -64,11 +64,7 @@ func request(ctx context.Context) *http.Request {
 func newMiddleware(t *testing.T) *idempotency.Middleware {
 	t.Helper()
 	box := sealtest.New(t)
-	db := pgtest.New(t)
-	if _, err := db.Exec(t.Context(), `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('o', 'O', true, 6, 7, 2, 10, true, 7, now(), now())`); err != nil {
-		t.Fatal(err)
-	}
-	return &idempotency.Middleware{DB: db, Box: box, Organization: func(*http.Request) id.Organization { return 1 }}
+	f := flowtest.New(t)
+	org := f.Organization("o").ID
+	return &idempotency.Middleware{DB: f.Database, Box: box, Organization: func(*http.Request) id.Organization { return org }}
 }

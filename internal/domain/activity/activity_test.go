@@ -12,11 +12,11 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 // noon is 12:00 in India.
@@ -28,28 +28,13 @@ var today = clock.DateIn(noon, activity.Zone)
 // member n+2, south the student n+3.
 func school(t testing.TB, n int) *pg.DB {
 	t.Helper()
-	db := pgtest.New(t)
-	_, err := db.Exec(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		SELECT s, s, true, 6, 7, 2, 10, true, 7, now(), now() FROM unnest(ARRAY['north', 'south']) AS s`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Exec(t.Context(), `
-		INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-		SELECT 'u' || i || '@x.org', 'u' || i, 'U', 'api', now(), now() FROM generate_series(1, $1::integer + 3) AS i`, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Exec(t.Context(), `
-		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-		SELECT CASE i WHEN $1::integer + 3 THEN 2 ELSE 1 END, i, CASE i WHEN $1::integer + 1 THEN 'teacher' ELSE 'member' END,
-			CASE i WHEN $1::integer + 2 THEN 'inactive' ELSE 'active' END, 'api', now(), now() FROM generate_series(1, $1::integer + 3) AS i`, n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
+	f := flowtest.New(t)
+	north, south := f.Organization("north"), f.Organization("south")
+	north.Students(n)
+	north.Member("teacher@x.org", "teacher")
+	north.Add(f.Account("former@x.org", "Former", ""), "member", "inactive")
+	south.Student("south@x.org")
+	return f.Database
 }
 
 func report(i int, slug string, user id.User, at time.Time, kind activity.Kind) activity.Report {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -20,14 +21,7 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 func newOrganization(t *testing.T, db *pg.DB, slug string) (org id.Organization) {
 	t.Helper()
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ($1, $1, true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`, slug).Scan(&org)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return org
+	return flowtest.On(t, db).Organization(slug).ID
 }
 
 func put(t *testing.T, db *pg.DB, org id.Organization, kind catalog.Kind, code string, p catalog.Patch) (i catalog.Item, created bool, err error) {

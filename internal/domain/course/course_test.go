@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -20,32 +21,17 @@ var (
 
 func organization(t *testing.T, db *pg.DB, slug string) id.Organization {
 	t.Helper()
-	var org id.Organization
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days,
-			created_at, updated_at)
-		VALUES ($1, $1, true, 6, 7, 0, 0, true, 3, now(), now()) RETURNING id`, slug).Scan(&org)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return org
+	return flowtest.On(t, db).Organization(slug).ID
 }
 
 // person makes an account, a member of org when role is not "".
 func person(t *testing.T, db *pg.DB, org id.Organization, email, role string) id.User {
 	t.Helper()
-	var user id.User
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-		VALUES ($1, $1, 'Ana', 'api', now(), now()) RETURNING id`, email).Scan(&user)
-	if err == nil && role != "" {
-		_, err = db.Exec(t.Context(), `INSERT INTO members VALUES ($1, $2, $3, 'active', 'api', now(), now())`, org, user, role)
+	f := flowtest.On(t, db)
+	if role == "" {
+		return f.Account(email, "Ana", "")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return user
+	return f.Of(org).Member(email, role)
 }
 
 func enrollment(t *testing.T, db *pg.DB, org id.Organization, user id.User, c id.Course, state, start, end, grace string) {

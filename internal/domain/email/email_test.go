@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -23,22 +24,8 @@ var noon = time.Date(2026, 11, 5, 12, 0, 0, 0, time.UTC)
 // newStudent stores an organization and an account.
 func newStudent(t *testing.T, db *pg.DB, address string) (id.Organization, id.User) {
 	t.Helper()
-	var org id.Organization
-	var user id.User
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('school', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id`).Scan(&org)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.QueryRow(t.Context(), `
-		INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-		VALUES ($1, $1, 'Ada', 'api', now(), now()) RETURNING id`, address).Scan(&user)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return org, user
+	f := flowtest.On(t, db)
+	return f.Organization("school").Set("name", "Saffron School").ID, f.Account(address, "Ada", "")
 }
 
 func welcome(org id.Organization, user id.User, address string) email.Message {

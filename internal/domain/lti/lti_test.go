@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/oauth1"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
@@ -21,18 +21,14 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 const address = "https://registrar.test/lti/launch/quiz/7"
 
-// service is a keeper with the organizations 1 (north) and 2 (south); north has a consumer.
+// service has the organizations 1 (north) and 2 (south); north has a consumer.
 func service(t *testing.T) (k lti.Service, key, secret string) {
 	t.Helper()
 	box := sealtest.New(t)
-	k = lti.Service{DB: pgtest.New(t), Box: box}
-	_, err := k.DB.Exec(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		SELECT s, s, true, 6, 7, 2, 10, true, 7, now(), now() FROM unnest(ARRAY['north', 'south']) AS s`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := flowtest.New(t)
+	f.Organization("north")
+	f.Organization("south")
+	k = lti.Service{DB: f.Database, Box: box}
 	c, secret, created, err := k.Renew(t.Context(), 1, now)
 	if err != nil || !created {
 		t.Fatalf("%v %v", created, err)

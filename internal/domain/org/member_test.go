@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -14,13 +15,7 @@ func TestMembership(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	north, south := organization(t, db, "north").ID, organization(t, db, "south").ID
-	var user id.User
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-		VALUES ('ana@x.org', 'ana', 'Ana', 'api', now(), now()) RETURNING id`).Scan(&user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := flowtest.On(t, db).Account("ana@x.org", "Ana", "")
 	send := func(queue func(b *pg.Batch)) {
 		t.Helper()
 		var b pg.Batch

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -42,17 +43,11 @@ func TestAPageOfALargeCourseSkipsNothingThatBecomesFinalMeanwhile(t *testing.T) 
 		exec(place, first, last, user)
 		exec(`INSERT INTO result_positions (organization_id, last) VALUES (1, $1) ON CONFLICT (organization_id) DO UPDATE SET last = $1`, last)
 	}
-	exec(`INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('o', 'O', true, 6, 7, 2, 10, true, 7, now(), now())`)
-	exec(`INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-		SELECT 's' || n || '@school.example', 's' || n, 'S', 'api', now(), now() FROM generate_series(1, 2) AS n`)
-	exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-		SELECT 1, id, 'member', 'active', 'api', now(), now() FROM accounts`)
-	exec(`INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES (1, 'C', 'ielts', '2026-01-01', now(), now())`)
-	exec(`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
-		VALUES (1, 2, 1, '2026-01-01', '2026-03-01', '2026-03-08', now(), now())`)
-	exec(`INSERT INTO catalog_items (kind, code, title, type, max_score_e4, created_at, updated_at) VALUES ('test', 'p', 'P', 'ielts', 90000, now(), now())`)
+	f := flowtest.On(t, db)
+	o := f.Organization("o")
+	o.Students(2)
+	o.Enroll(2, o.Course("ielts", "C"), "2026-01-01", "2026-03-01")
+	f.Paper("p", "ielts")
 	finalize(1, 1, 2)
 	finalize(2, walk-1, 1) // nobody's of the course
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 const loaded = 60_000 // results of the large organization; as many belong to the others
@@ -21,17 +21,15 @@ const loaded = 60_000 // results of the large organization; as many belong to th
 // roughly.
 func load(t *testing.T) (db *pg.DB, org id.Organization) {
 	t.Helper()
-	db = pgtest.New(t)
+	f := flowtest.New(t)
+	db = f.Database
+	one, two := f.Organization("one"), f.Organization("two")
+	one.Students(2000)
+	for _, o := range []flowtest.Organization{two, one, two, one} {
+		o.Course("ielts", "C")
+	}
 	for _, statement := range []string{
-		`INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-				visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-			SELECT 'o' || n, 'O', true, 6, 7, 2, 10, true, 7, now(), now() FROM generate_series(1, 2) AS n`,
-		`INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-			SELECT 's' || n || '@school.example', 's' || n, 'S', 'api', now(), now() FROM generate_series(1, 2000) AS n`,
-		`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-			SELECT 1 + id % 2, id, 'member', CASE WHEN id % 10 = 0 THEN 'inactive' ELSE 'active' END, 'api', now(), now() FROM accounts`,
-		`INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at)
-			SELECT 1 + n % 2, 'C', 'ielts', '2026-01-01', now(), now() FROM generate_series(1, 4) AS n`,
+		`UPDATE members SET organization_id = 1 + user_id % 2, status = CASE WHEN user_id % 10 = 0 THEN 'inactive' ELSE 'active' END`,
 		// Two courses of each organization: everybody's, and one of ten people.
 		`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 			SELECT c.organization_id, m.user_id, c.id, '2026-01-01', '2026-03-01', '2026-03-08', now(), now()

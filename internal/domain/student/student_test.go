@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -19,16 +22,7 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 func organization(t *testing.T, db *pg.DB) id.Organization {
 	t.Helper()
-	var org id.Organization
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days,
-			created_at, updated_at)
-		VALUES ('org-' || gen_random_uuid(), 'Org', true, 6, 7, 0, 0, true, 3, now(), now()) RETURNING id`).Scan(&org)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return org
+	return flowtest.On(t, db).Organization("org-" + uuid.NewString()).ID
 }
 
 func create(t *testing.T, db *pg.DB, d student.Draft) (a student.Account, err error) {
@@ -149,10 +143,7 @@ func TestLinksOfStaffAndOfWhoIsAlsoElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		given := issue(t, db, north, a.ID)
-		if _, err := db.Exec(t.Context(), `INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-			VALUES ($1, $2, $3, 'active', 'staff', now(), now())`, c.at, a.ID, c.role); err != nil {
-			t.Fatal(err)
-		}
+		flowtest.On(t, db).Of(c.at).Add(a.ID, c.role, "active")
 		if a := load(t, db, a.Email); a.Untouched(north) != (c.given == nil) {
 			t.Errorf("%s: untouched %v", c.role, a.Untouched(north))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -31,15 +32,7 @@ func newService(t *testing.T) webhook.Service {
 
 func newOrganization(t *testing.T, db *pg.DB, slug string) id.Organization {
 	t.Helper()
-	var org id.Organization
-	err := db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ($1, $1, true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`, slug).Scan(&org)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return org
+	return flowtest.On(t, db).Organization(slug).ID
 }
 
 func add(t *testing.T, k webhook.Service, org id.Organization, url string, events ...webhook.Type) webhook.Endpoint {

@@ -13,19 +13,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// fixture is an office with one organization that has a URL for all events, and a clock
-// that is moved by days.
+// fixture is the service with one organization that has a webhook URL for all events, and a
+// clock that is moved by days.
 type fixture struct {
 	*enrollment.Service
+	*flowtest.Fixture
 	t    *testing.T
 	org  org.Organization
 	days int
@@ -33,29 +34,14 @@ type fixture struct {
 
 func open(t *testing.T) *fixture {
 	t.Helper()
-	d := &fixture{t: t}
-	d.Service = &enrollment.Service{DB: pgtest.New(t), Zone: time.UTC, Clock: func() time.Time { return start.AddDate(0, 0, d.days) }}
-	name := "North"
-	d.in(func(tx *pg.Tx) (err error) {
-		d.org, _, err = org.Put(t.Context(), tx, "north", org.Patch{Name: &name}, start)
-		return err
-	})
-	d.exec(`INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://hooks.test/', now(), now())`, d.org.ID)
+	d := &fixture{t: t, Fixture: flowtest.New(t)}
+	d.Service = &enrollment.Service{DB: d.Database, Zone: time.UTC, Clock: func() time.Time { return start.AddDate(0, 0, d.days) }}
+	d.Organization("north").Endpoint()
+	var err error
+	if d.org, err = org.Find(t.Context(), d.DB, "north"); err != nil {
+		t.Fatal(err)
+	}
 	return d
-}
-
-func (d *fixture) in(work func(tx *pg.Tx) error) {
-	d.t.Helper()
-	if err := d.DB.InTx(d.t.Context(), work); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-func (d *fixture) exec(sql string, args ...any) {
-	d.t.Helper()
-	if _, err := d.DB.Exec(d.t.Context(), sql, args...); err != nil {
-		d.t.Fatal(err)
-	}
 }
 
 func (d *fixture) today() clock.Date { return clock.DateIn(d.Clock(), d.Zone) }
@@ -69,7 +55,7 @@ func (d *fixture) enroll(address string, in, weeks int) (user id.User, e id.Enro
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.in(func(tx *pg.Tx) error {
+	d.InTx(func(tx *pg.Tx) error {
 		a, err := student.Create(d.t.Context(), tx, student.Draft{Email: student.Email(address), FirstName: "Ana", CreatedBy: d.org.ID, CreatedVia: student.ViaAPI}, d.Clock())
 		if err != nil {
 			return err
@@ -178,7 +164,7 @@ func TestTheCalendarIsToldDayByDay(t *testing.T) {
 		}
 		d.want("the day's", days[d.days]...)
 		if d.days == 20 {
-			d.exec(`UPDATE members SET status = 'inactive' WHERE user_id = $1`, user)
+			d.Exec(`UPDATE members SET status = 'inactive' WHERE user_id = $1`, user)
 			days[25] = append(days[25], left)
 		}
 	}
@@ -214,7 +200,7 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	for i := range students {
 		d.enroll(fmt.Sprintf("s%d@institute.org", i), 0, 1)
 	}
-	d.exec(`UPDATE members SET status = 'inactive'`)
+	d.Exec(`UPDATE members SET status = 'inactive'`)
 	d.days = 30
 	var wg sync.WaitGroup
 	for range 6 {
@@ -239,7 +225,7 @@ func TestRowsOfAnEarlierVersionAreTakenAsTold(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.enroll("ana@institute.org", 0, 4)
-	d.exec(`UPDATE enrollments SET notified_status = NULL, next_day = DEFAULT`)
+	d.Exec(`UPDATE enrollments SET notified_status = NULL, next_day = DEFAULT`)
 	d.days = 1
 	d.sweep()
 	d.want("nothing is made up")
@@ -252,7 +238,7 @@ func TestStaffAreNotToldOf(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	user, e := d.enroll("ana@institute.org", 0, 1)
-	d.exec(`UPDATE members SET role = 'teacher'`)
+	d.Exec(`UPDATE members SET role = 'teacher'`)
 	d.change(e, course.Change{State: new(course.Suspended)})
 	if _, err := d.SetMember(t.Context(), d.org.ID, user, org.MemberInactive); err != nil {
 		t.Fatal(err)

@@ -82,10 +82,10 @@ func TestTheMakerOfAnAccountThatOthersShareGetsNoWayIn(t *testing.T) {
 			t.Errorf("%s: %+v", mode, a)
 		}
 	}
-	if n := d.count(`SELECT count(*) FROM accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
+	if n := d.Count(`accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
 		t.Error("the sent details were applied")
 	}
-	if n := d.count(`SELECT count(*) FROM set_password_tokens`); n != 0 {
+	if n := d.Count(`set_password_tokens`); n != 0 {
 		t.Errorf("%d links", n)
 	}
 	if err := d.use(d.link(first).Token); err != nil {
@@ -125,14 +125,14 @@ func TestAnotherOrganizationsStudentLosesThePasswordThatAPartnerGave(t *testing.
 			if a.SetPasswordURL != nil || a.Credentials.Note == "" || *a.Email.Type != email.TypeAccessUpdate {
 				t.Errorf("%+v", a)
 			}
-			if got := d.count(`SELECT count(*) FROM emails WHERE organization_id = $1 AND coalesce((params ->> 'no_password')::boolean, false)`, south.Organization.ID); got == 1 == c.kept {
+			if got := d.Count(`emails WHERE organization_id = $1 AND coalesce((params ->> 'no_password')::boolean, false)`, south.Organization.ID); got == 1 == c.kept {
 				t.Errorf("%d mails say that there is no password", got)
 			}
 			_, err := student.SignIn(t.Context(), d.DB, "ana@institute.org", password, now)
 			if (err == nil) != c.kept {
 				t.Errorf("the password signs in: %v, want %v", err == nil, c.kept)
 			}
-			if n := d.count(`SELECT count(*) FROM set_password_tokens`); n != 0 {
+			if n := d.Count(`set_password_tokens`); n != 0 {
 				t.Errorf("%d links of the partner's are left", n)
 			}
 			// The owner of the mailbox gets in, and stays in.

@@ -16,7 +16,7 @@ const password = "Tr0ub4dor&3x"
 func (d *fixture) signsIn(name, password string) bool {
 	d.t.Helper()
 	_, err := student.SignIn(d.t.Context(), d.DB, name, password, now)
-	d.exec(`UPDATE accounts SET last_login = NULL`)
+	d.Exec(`UPDATE accounts SET last_login = NULL`)
 	return err == nil
 }
 
@@ -35,7 +35,7 @@ func TestPasswordModes(t *testing.T) {
 		if a.SetPasswordURL == nil || a.Credentials.Password != nil || a.Credentials.MustChangePassword || *a.Email.Type != email.TypeWelcome {
 			t.Errorf("%+v", a)
 		}
-		if d.count(`SELECT count(*) FROM accounts WHERE id = $1 AND password_hash IS NULL`, a.UserID) != 1 {
+		if d.Count(`accounts WHERE id = $1 AND password_hash IS NULL`, a.UserID) != 1 {
 			t.Error("the account has a password")
 		}
 	})
@@ -115,8 +115,8 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 			t.Parallel()
 			d := open(t)
 			d.student(ana())
-			d.exec(sql)
-			hash := `SELECT count(*) FROM accounts WHERE username = 'ana@institute.org' AND coalesce(password_hash, 'x') = 'x'`
+			d.Exec(sql)
+			hash := `accounts WHERE username = 'ana@institute.org' AND coalesce(password_hash, 'x') = 'x'`
 			for want, c := range map[string]provision.Command{
 				"username: , password: ": details("ana", password),
 				"username: ":             details("ana", ""),
@@ -124,7 +124,7 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 				"password_mode: ":        {Email: "ana@institute.org", FirstName: "Ana", Mode: provision.ModeGenerate},
 			} {
 				a := d.student(c)
-				if a.Status != "already_provisioned" || a.Credentials.Note == "" || a.Credentials.Password != nil || a.SetPasswordURL != nil || d.count(hash) != 1 {
+				if a.Status != "already_provisioned" || a.Credentials.Note == "" || a.Credentials.Password != nil || a.SetPasswordURL != nil || d.Count(hash) != 1 {
 					t.Errorf("%+v", a)
 				}
 				var got strings.Builder
@@ -163,7 +163,7 @@ func TestUsernames(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	d.refused(named("two@institute.org", "ana"), "username username_taken")
-	d.exec(`UPDATE accounts SET last_login = now()`)
+	d.Exec(`UPDATE accounts SET last_login = now()`)
 	if a := d.student(named("two@institute.org", "ana")); len(a.Warnings) != 1 { // it is not applied, so it is not checked
 		t.Errorf("%+v", a)
 	}
@@ -188,7 +188,7 @@ func TestConcurrentCallsWithAPassword(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := d.count(`SELECT count(*) FROM emails`); n != 1 {
+	if n := d.Count(`emails`); n != 1 {
 		t.Errorf("%d mails", n)
 	}
 	if !d.signsIn("ana@institute.org", password) {
@@ -202,14 +202,14 @@ func TestAResendWhileTheMailWaitsAddsNothing(t *testing.T) {
 	d := open(t)
 	mails := func(want int, typ email.Type, a provision.Answer) {
 		t.Helper()
-		if n := d.count(`SELECT count(*) FROM emails`); n != want || a.Email.Status != "queued" || *a.Email.Type != typ || !a.WelcomeEmailSent {
+		if n := d.Count(`emails`); n != want || a.Email.Status != "queued" || *a.Email.Type != typ || !a.WelcomeEmailSent {
 			t.Fatalf("%d mails, want %d; email = %+v", n, want, a.Email)
 		}
 	}
 	mails(1, email.TypeWelcome, d.student(ana("ielts")))
 	mails(1, email.TypeWelcome, d.student(resent(ana("ielts"))))
 	mails(2, email.TypeWelcome, d.student(resent(ana("toefl")))) // a change is news
-	d.exec(`UPDATE emails SET status = 'uncertain', detail = 'may have been received'`)
+	d.Exec(`UPDATE emails SET status = 'uncertain', detail = 'may have been received'`)
 	mails(3, email.TypeWelcome, d.student(resent(ana("ielts"))))
 	mails(3, email.TypeWelcome, d.student(resent(ana("ielts"))))
 	c := ana()

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -31,6 +32,7 @@ var (
 // fixture is a service with one organization that has an endpoint for all events.
 type fixture struct {
 	*provision.Service
+	*flowtest.Fixture
 	t   testing.TB
 	who org.Principal
 }
@@ -44,7 +46,7 @@ func openOn(t testing.TB, db *pg.DB) *fixture {
 	t.Helper()
 	box := sealtest.New(t)
 	mail, at, base := email.Service{Box: box}, clock.At(now), "https://learn.test"
-	d := &fixture{t: t, Service: &provision.Service{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base,
+	d := &fixture{t: t, Fixture: flowtest.On(t, db), Service: &provision.Service{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base,
 		Plans: &testplan.Service{DB: db, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: base}}}
 	d.who = d.organization("north")
 	return d
@@ -52,32 +54,13 @@ func openOn(t testing.TB, db *pg.DB) *fixture {
 
 func (d *fixture) organization(slug string) org.Principal {
 	d.t.Helper()
-	name, months, on := "North Institute", 6, true
-	var o org.Organization
-	err := d.DB.InTx(d.t.Context(), func(tx *pg.Tx) (err error) {
-		o, _, err = org.Put(d.t.Context(), tx, slug, org.Patch{Name: &name, AccessMonths: &months, LanguageTestsEnabled: &on}, now)
-		return err
-	})
-	if err != nil {
-		d.t.Fatal(err)
+	made := d.Fixture.Organization(slug).Set("name", "North Institute").Set("default_access_months", 6)
+	o, err := org.Find(d.t.Context(), d.DB, slug)
+	if err != nil || o.ID != made.ID {
+		d.t.Fatalf("%+v, %v", o, err)
 	}
-	d.exec(`INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://hooks.test/', now(), now())`, o.ID)
+	d.Of(o.ID).Endpoint()
 	return org.Principal{Organization: o, Key: org.Key{ID: 1, Access: org.Full}}
-}
-
-func (d *fixture) exec(sql string, args ...any) {
-	d.t.Helper()
-	if _, err := d.DB.Exec(d.t.Context(), sql, args...); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-func (d *fixture) count(sql string, args ...any) (n int) {
-	d.t.Helper()
-	if err := d.DB.QueryRow(d.t.Context(), sql, args...).Scan(&n); err != nil {
-		d.t.Fatal(err)
-	}
-	return n
 }
 
 func (d *fixture) student(c provision.Command) provision.Answer {
@@ -225,14 +208,14 @@ func TestTheSameCallAgainChangesNothing(t *testing.T) {
 	if got := d.events(); len(got) != 0 {
 		t.Fatalf("events %q", got)
 	}
-	if n := d.count(`SELECT count(*) FROM emails`); n != 1 {
+	if n := d.Count(`emails`); n != 1 {
 		t.Fatalf("%d mails", n)
 	}
-	d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+	d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 	if got := d.student(ana("ielts")).Email; got.Status != provision.MailNotNeeded || got.Type != nil || got.Detail != nil {
 		t.Fatalf("email = %+v", got)
 	}
-	d.exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
+	d.Exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
 	if got := d.student(ana("ielts")); got.Status != "already_provisioned" || got.Email.Status != "queued" {
 		t.Fatalf("a failed mail is not sent again: %+v", got)
 	}
@@ -294,7 +277,7 @@ func TestAKeyGivesNoWayInToStaff(t *testing.T) {
 				if at == "south" {
 					in = d.organization(at).Organization.ID
 				}
-				d.exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+				d.Exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
 					VALUES ($1, $2, $3, 'active', 'staff', now(), now()) ON CONFLICT (organization_id, user_id) DO UPDATE SET role = $3`, in, made.UserID, role)
 				if _, err := student.FindLink(t.Context(), d.DB, token(made), now); !errors.Is(err, student.ErrLinkOver) {
 					t.Errorf("the link from before is still good: %v", err)
@@ -311,7 +294,7 @@ func TestAKeyGivesNoWayInToStaff(t *testing.T) {
 						t.Errorf("%s: %+v", mode, a)
 					}
 				}
-				if n := d.count(`SELECT count(*) FROM accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
+				if n := d.Count(`accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
 					t.Error("the sent details were applied")
 				}
 			})
@@ -326,7 +309,7 @@ func (d *fixture) staffAnswer(c provision.Command) provision.Answer {
 	if a.SetPasswordURL != nil || a.SetPasswordExpires != nil || a.Email.Type != nil && *a.Email.Type != email.TypeAccessUpdate {
 		d.t.Errorf("a partner's key may take over a member of staff: %+v", a)
 	}
-	if n := d.count(`SELECT count(*) FROM set_password_tokens`); n != 1 {
+	if n := d.Count(`set_password_tokens`); n != 1 {
 		d.t.Errorf("%d links, want the one from before", n)
 	}
 	return a
@@ -355,7 +338,7 @@ func TestNoCourseNamed(t *testing.T) {
 	if got := d.events(); !slices.Equal(got, []string{"student.joined"}) {
 		t.Fatalf("events %q", got)
 	}
-	d.exec(`UPDATE members SET status = 'inactive'`)
+	d.Exec(`UPDATE members SET status = 'inactive'`)
 	if a := d.student(c); a.Status != "already_provisioned" || a.Membership.Status != org.MemberInactive || len(a.Warnings) != 1 {
 		t.Fatalf("an inactive member with no course named: %+v", a)
 	}
@@ -414,7 +397,7 @@ func TestFaultsSaveNothing(t *testing.T) {
 	if _, err := d.Student(t.Context(), d.who, ana()); fault.KindOf(err) != fault.Forbidden {
 		t.Errorf("read-only key: %v", err)
 	}
-	if n := d.count(`SELECT (SELECT count(*) FROM accounts) + (SELECT count(*) FROM courses) + (SELECT count(*) FROM emails)`); n != 0 {
+	if n := d.Count(`accounts`) + d.Count(`courses`) + d.Count(`emails`); n != 0 {
 		t.Errorf("%d rows were saved", n)
 	}
 }
@@ -449,7 +432,7 @@ func TestConcurrentCallsForOneEmail(t *testing.T) {
 	}
 	for table, want := range map[string]int{"accounts": 1, "members": 1, "courses": 2, "enrollments": 2, "emails": 1, "outbox_tasks": 1,
 		"webhook_events": 3, "webhook_deliveries": 3, "set_password_tokens": calls} {
-		if got := d.count(`SELECT count(*) FROM ` + table); got != want {
+		if got := d.Count(`` + table); got != want {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}
 	}

@@ -19,16 +19,16 @@ func TestFormerStaffComeBackAsStudents(t *testing.T) {
 			d.student(ana("ielts"))
 			is := func(role org.Role, status org.MemberStatus) {
 				t.Helper()
-				if n := d.count(`SELECT count(*) FROM members WHERE role = $1 AND status = $2`, role, status); n != 1 {
+				if n := d.Count(`members WHERE role = $1 AND status = $2`, role, status); n != 1 {
 					t.Errorf("no member is %s and %s", role, status)
 				}
 			}
-			d.exec(`UPDATE members SET role = $1`, role)
+			d.Exec(`UPDATE members SET role = $1`, role)
 			if a := d.student(ana("toefl")); a.Membership.Role != role || a.Membership.Reactivated || len(a.Warnings) != 0 {
 				t.Errorf("active staff: %+v", a)
 			}
 			is(role, org.MemberActive)
-			d.exec(`UPDATE members SET status = 'inactive'`)
+			d.Exec(`UPDATE members SET status = 'inactive'`)
 			if a := d.student(ana()); a.Membership.Role != role || a.Membership.Status != org.MemberInactive {
 				t.Errorf("no course named: %+v", a)
 			}

@@ -10,7 +10,7 @@ import (
 // item stores a catalog item, which an organization owns or everyone has.
 func (d *fixture) item(code, typ string, own bool, more string) {
 	d.t.Helper()
-	d.exec(`INSERT INTO catalog_items (organization_id, kind, code, title, type, max_score_e4, starter, active, created_at, updated_at)
+	d.Exec(`INSERT INTO catalog_items (organization_id, kind, code, title, type, max_score_e4, starter, active, created_at, updated_at)
 		VALUES (CASE WHEN $3 THEN $4::bigint END, 'test', $1, $1, $2, 90000, `+more+`, now(), now())`, code, typ, own, d.who.Organization.ID)
 }
 
@@ -32,7 +32,7 @@ func TestStarterTests(t *testing.T) {
 	if n := placed(ana("ielts")); *n != 3 {
 		t.Errorf("%d placed, want the organization's number", *n)
 	}
-	if n := d.count(`SELECT count(*) FROM starter_tests s JOIN catalog_items i ON i.id = s.item_id WHERE i.code IN ('a', 'b', 'c')`); n != 3 {
+	if n := d.Count(`starter_tests s JOIN catalog_items i ON i.id = s.item_id WHERE i.code IN ('a', 'b', 'c')`); n != 3 {
 		t.Errorf("%d of the first three were placed", n)
 	}
 	if n := placed(ana("ielts")); n != nil {
@@ -54,12 +54,12 @@ func TestStarterTests(t *testing.T) {
 		t.Errorf("%d placed beyond the visible limit", *n)
 	}
 	d.who.Organization.Defaults.VisibleTestsLimit = 100
-	d.exec(`DELETE FROM enrollments WHERE course_id = $1`, batch.ID)
+	d.Exec(`DELETE FROM enrollments WHERE course_id = $1`, batch.ID)
 	if n := placed(c); *n != 2 {
 		t.Errorf("%d placed, want the two unseen ones", *n)
 	}
 	renew := ana("ielts")
-	d.exec(`UPDATE enrollments SET start_date = '2020-01-01', end_date = '2020-02-01', grace_period_end = '2020-02-08'`)
+	d.Exec(`UPDATE enrollments SET start_date = '2020-01-01', end_date = '2020-02-01', grace_period_end = '2020-02-08'`)
 	if n := placed(renew); *n != 0 {
 		t.Errorf("reactivated: %d placed", *n)
 	}

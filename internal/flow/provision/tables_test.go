@@ -44,7 +44,7 @@ func enrolled(d *fixture) { d.student(ana("ielts")) }
 // mailed is enrolled, with the welcome mail sent.
 func mailed(d *fixture) {
 	enrolled(d)
-	d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+	d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 }
 
 func extension(d *fixture) provision.Command {
@@ -56,7 +56,7 @@ func extension(d *fixture) provision.Command {
 func state(s string) func(*fixture) {
 	return func(d *fixture) {
 		mailed(d)
-		d.exec(`UPDATE enrollments SET state = $1, notified_status = $1`, s)
+		d.Exec(`UPDATE enrollments SET state = $1, notified_status = $1`, s)
 	}
 }
 
@@ -64,7 +64,7 @@ func state(s string) func(*fixture) {
 func ended(days int, state, status string) func(*fixture) {
 	return func(d *fixture) {
 		mailed(d)
-		d.exec(`UPDATE enrollments SET state = $2, notified_status = $3, start_date = $1::date - 60, end_date = $1::date, grace_period_end = $1::date + 7`,
+		d.Exec(`UPDATE enrollments SET state = $2, notified_status = $3, start_date = $1::date - 60, end_date = $1::date, grace_period_end = $1::date + 7`,
 			today.AddDays(-days), state, status)
 	}
 }
@@ -144,7 +144,7 @@ func TestScenarioTable(t *testing.T) {
 			typ: email.TypeWelcome, events: []string{created}},
 		{name: "Course type with no default course yet", before: func(d *fixture) { d.student(ana()) }, call: plain("sat"), status: success,
 			action: course.Created, mail: "queued", typ: email.TypeWelcome, events: []string{created}, check: func(t *testing.T, d *fixture, a provision.Answer) {
-				if n := d.count(`SELECT count(*) FROM courses WHERE is_default AND course_type = 'sat' AND id = $1`, a.Enrollments[0].CourseID); n != 1 || !a.Enrollments[0].IsDefaultCourse {
+				if n := d.Count(`courses WHERE is_default AND course_type = 'sat' AND id = $1`, a.Enrollments[0].CourseID); n != 1 || !a.Enrollments[0].IsDefaultCourse {
 					t.Errorf("%+v", a.Enrollments[0])
 				}
 			}},
@@ -152,7 +152,7 @@ func TestScenarioTable(t *testing.T) {
 			c := ana()
 			c.CourseIDs = []id.Course{d.batch("gre")}
 			d.student(c)
-			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+			d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 		}, call: plain("gre"), status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *fixture, a provision.Answer) {
 			if a.Enrollments[0].CourseName != "Evening" {
 				t.Errorf("%+v", a.Enrollments[0])
@@ -168,7 +168,7 @@ func TestScenarioTable(t *testing.T) {
 		{name: "Same extension repeated", before: func(d *fixture) {
 			enrolled(d)
 			d.student(extension(d))
-			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+			d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *fixture, a provision.Answer) {
 			if a.Enrollments[0].Note != course.NoteAlreadyExtended || a.Enrollments[0].EndDate != today.AddMonths(8) {
 				t.Errorf("%+v", a.Enrollments[0])
@@ -176,7 +176,7 @@ func TestScenarioTable(t *testing.T) {
 		}},
 		{name: "End date passed", before: ended(30, "running", "expired"), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
 			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *fixture, a provision.Answer) {
-				if e := a.Enrollments[0]; e.StartDate != today || e.EndDate != today.AddMonths(6) || d.count(`SELECT count(*) FROM enrollments`) != 1 {
+				if e := a.Enrollments[0]; e.StartDate != today || e.EndDate != today.AddMonths(6) || d.Count(`enrollments`) != 1 {
 					t.Errorf("%+v", e)
 				}
 			}},
@@ -188,11 +188,11 @@ func TestScenarioTable(t *testing.T) {
 			}},
 		{name: "Welcome email failed last time", before: func(d *fixture) {
 			enrolled(d)
-			d.exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
+			d.Exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
 		}, call: plain(), status: already, mail: "queued", typ: email.TypeWelcome},
 		{name: "Inactive member re-granted a course", before: func(d *fixture) {
 			ended(30, "running", "expired")(d)
-			d.exec(`UPDATE members SET status = 'inactive'`)
+			d.Exec(`UPDATE members SET status = 'inactive'`)
 		}, call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued", typ: email.TypeWelcome, events: []string{joined, updated},
 			check: func(t *testing.T, _ *fixture, a provision.Answer) {
 				if !a.Membership.Reactivated || a.Membership.Status != org.MemberActive {
@@ -211,7 +211,7 @@ func TestEnrollmentMovesTable(t *testing.T) {
 	again := func(name, from, status string, days int) row {
 		return row{name: name, before: ended(days, from, status), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
 			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *fixture, a provision.Answer) {
-				if a.Enrollments[0].StartDate != today || a.Enrollments[0].Status != course.EnrollmentActive || d.count(`SELECT count(*) FROM enrollments`) != 1 {
+				if a.Enrollments[0].StartDate != today || a.Enrollments[0].Status != course.EnrollmentActive || d.Count(`enrollments`) != 1 {
 					t.Errorf("%+v", a.Enrollments[0])
 				}
 			}}
@@ -230,7 +230,7 @@ func TestEnrollmentMovesTable(t *testing.T) {
 		{name: "running: extend_access with a used external_ref", before: func(d *fixture) {
 			enrolled(d)
 			d.student(extension(d))
-			d.exec(`UPDATE emails SET status = 'sent', detail = ''`)
+			d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed"},
 		again("grace_period: the call names the course", "running", "grace_period", 1),
 		again("expired: the call names the course", "running", "expired", 8),
@@ -252,7 +252,7 @@ func TestMembershipTable(t *testing.T) {
 	t.Parallel()
 	inactive := func(d *fixture) {
 		mailed(d)
-		d.exec(`UPDATE members SET status = 'inactive'`)
+		d.Exec(`UPDATE members SET status = 'inactive'`)
 	}
 	want := func(status org.MemberStatus, created, reactivated bool) func(*testing.T, *fixture, provision.Answer) {
 		return func(t *testing.T, _ *fixture, a provision.Answer) {
@@ -271,7 +271,7 @@ func TestMembershipTable(t *testing.T) {
 		{name: "inactive: no course named", before: inactive, call: plain(), status: already, mail: "not_needed", check: want(org.MemberInactive, false, false)},
 		{name: "inactive: only a suspended course named", before: func(d *fixture) {
 			state("suspended")(d)
-			d.exec(`UPDATE members SET status = 'inactive'`)
+			d.Exec(`UPDATE members SET status = 'inactive'`)
 		}, call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed", check: want(org.MemberInactive, false, false)},
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -30,6 +31,7 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // house answers requests and sends the mails to a real server.
 type house struct {
 	*reset.Service
+	*flowtest.Fixture
 	t       *testing.T
 	server  *mailtest.Server
 	postman *email.Sender
@@ -43,7 +45,7 @@ func open(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{t: t, server: server,
+	return &house{t: t, server: server, Fixture: flowtest.On(t, db),
 		Service: &reset.Service{DB: db, Mail: email.Service{Box: box, Suppressed: email.Domains{"demo.school"}}, Clock: clock.At(now), PublicURL: "https://learn.test"},
 		postman: &email.Sender{DB: db, Box: box, Server: to, Zone: time.UTC, Clock: clock.At(now), Log: slog.New(slog.DiscardHandler),
 			From: netmail.Address{Address: "no-reply@registrar.school"}}}
@@ -78,25 +80,9 @@ func (h *house) mails() []string {
 	return h.server.Messages()[before:]
 }
 
-func (h *house) count(sql string) (n int) {
-	h.t.Helper()
-	if err := h.DB.QueryRow(h.t.Context(), sql).Scan(&n); err != nil {
-		h.t.Fatal(err)
-	}
-	return n
-}
-
 func (h *house) organization(slug, name string) id.Organization {
 	h.t.Helper()
-	var o org.Organization
-	err := h.DB.InTx(h.t.Context(), func(tx *pg.Tx) (err error) {
-		o, _, err = org.Put(h.t.Context(), tx, slug, org.Patch{Name: &name}, now)
-		return err
-	})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return o.ID
+	return h.Organization(slug).Set("name", name).ID
 }
 
 // account is a member of the organizations.
@@ -164,7 +150,7 @@ func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {
 			t.Errorf("%s: a second use: %v", address, err)
 		}
 	}
-	if n := h.count(`SELECT count(*) FROM password_resets`) + h.count(`SELECT count(*) FROM outbox_tasks`) + h.count(`SELECT count(*) FROM emails WHERE sealed IS NOT NULL`); n != 0 {
+	if n := h.Count(`password_resets`) + h.Count(`outbox_tasks`) + h.Count(`emails WHERE sealed IS NOT NULL`); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 }
@@ -173,15 +159,15 @@ func TestNoMailLeaves(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.ask("nobody@school.org")
-	if got := h.mails(); len(got) != 0 || h.count(`SELECT count(*) FROM emails`) != 0 {
+	if got := h.mails(); len(got) != 0 || h.Count(`emails`) != 0 {
 		t.Errorf("to an address without an account: %q", got)
 	}
 	h.account("ana@demo.school", student.ViaAPI, h.organization("north", "North"))
 	h.ask("ana@demo.school")
-	if got := h.mails(); len(got) != 0 || h.count(`SELECT count(*) FROM emails WHERE status = 'suppressed' AND type = 'password_reset' AND sealed IS NULL`) != 1 {
+	if got := h.mails(); len(got) != 0 || h.Count(`emails WHERE status = 'suppressed' AND type = 'password_reset' AND sealed IS NULL`) != 1 {
 		t.Errorf("to a suppressed domain: %q", got)
 	}
-	if n := h.count(`SELECT count(*) FROM password_resets`) + h.count(`SELECT count(*) FROM outbox_tasks`); n != 0 {
+	if n := h.Count(`password_resets`) + h.Count(`outbox_tasks`); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
 }
@@ -206,7 +192,7 @@ func TestAClaimThatWasLostWritesNothing(t *testing.T) {
 	twice := func(ctx context.Context, ref task.Outbox) error {
 		return errors.Join(h.Answer(ctx, task.Outbox{Task: ref.Task, Claim: ref.Claim + 1}), h.Answer(ctx, ref), h.Answer(ctx, ref))
 	}
-	if n := h.work(task.PasswordReset, twice); n != 1 || h.count(`SELECT count(*) FROM emails`) != 1 {
-		t.Errorf("%d tasks, %d mails", n, h.count(`SELECT count(*) FROM emails`))
+	if n := h.work(task.PasswordReset, twice); n != 1 || h.Count(`emails`) != 1 {
+		t.Errorf("%d tasks, %d mails", n, h.Count(`emails`))
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -36,17 +36,9 @@ func open(t testing.TB) *house {
 	return h
 }
 
-func (h *house) organization(t testing.TB, slug string) (o id.Organization) {
+func (h *house) organization(t testing.TB, slug string) id.Organization {
 	t.Helper()
-	err := h.DB.InTx(t.Context(), func(tx *pg.Tx) error {
-		made, _, err := org.Put(t.Context(), tx, slug, org.Patch{Name: &slug, LanguageTestsEnabled: new(true)}, h.now)
-		o = made.ID
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
+	return flowtest.On(t, h.DB).Organization(slug).ID
 }
 
 // upload is what an import is asked to do.

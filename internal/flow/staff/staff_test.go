@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -19,17 +20,9 @@ import (
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-func organization(t *testing.T, db *pg.DB, slug string) (made id.Organization) {
+func organization(t *testing.T, db *pg.DB, slug string) id.Organization {
 	t.Helper()
-	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
-		o, _, err := org.Put(t.Context(), tx, slug, org.Patch{Name: &slug}, now)
-		made = o.ID
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+	return flowtest.On(t, db).Organization(slug).ID
 }
 
 func put(t *testing.T, db *pg.DB, o id.Organization, c staff.Command) (staff.Person, bool) {

@@ -19,27 +19,27 @@ func TestCourseLife(t *testing.T) {
 	s.papers("full", 9)
 	s.set(begin())
 	s.finish("6.5")
-	s.exec(`UPDATE enrollments SET state = 'suspended'`)
+	s.Exec(`UPDATE enrollments SET state = 'suspended'`)
 	if a, w, err := s.try(plan.Request{Pace: new(plan.Light)}); err != nil || a.Action != plan.Left || len(w) != 1 || a.TestPlan.Pace != plan.Standard {
 		t.Errorf("%+v %v %v", a, w, err)
 	}
 	s.pass(10)
 	s.want("baseline finished 03-01, mock waiting 03-08")
-	s.exec(`UPDATE enrollments SET state = 'running', end_date = '2027-03-13', grace_period_end = '2027-03-20'`)
+	s.Exec(`UPDATE enrollments SET state = 'running', end_date = '2027-03-13', grace_period_end = '2027-03-20'`)
 	s.pass(1)
 	s.want("baseline finished 03-01, mock opened 03-12")
-	if n := s.count(`plan_tests WHERE due_on = '2027-03-12'`); n != 1 {
+	if n := s.Count(`plan_tests WHERE due_on = '2027-03-12'`); n != 1 {
 		t.Error("due after the last test day")
 	}
 	s.pass(2)
 	s.want("baseline finished 03-01, mock missed 03-12")
-	s.exec(`UPDATE enrollments SET end_date = '2027-06-01', grace_period_end = '2027-06-08'`)
+	s.Exec(`UPDATE enrollments SET end_date = '2027-06-01', grace_period_end = '2027-06-08'`)
 	s.pass(1)
 	s.want("baseline finished 03-01, mock missed 03-12, mock waiting 03-19")
-	s.exec(`UPDATE enrollments SET state = 'completed'`)
+	s.Exec(`UPDATE enrollments SET state = 'completed'`)
 	s.touchCourse()
 	s.want("baseline finished 03-01, mock missed 03-12")
-	if n := s.count(`plans WHERE status = 'closed' AND next_run_at IS NULL AND closed_at IS NOT NULL`); n != 1 || s.count("plan_goals WHERE target_score_e4 = 70000") != 1 {
+	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL AND closed_at IS NOT NULL`); n != 1 || s.Count("plan_goals WHERE target_score_e4 = 70000") != 1 {
 		t.Errorf("the plan goes on: %v", s.events())
 	}
 }
@@ -93,7 +93,7 @@ func TestTheExamIsMovedEarlierAndLater(t *testing.T) {
 	s.wantDates("2027-03-08 2027-03-09 2027-03-09T18:29")
 	s.exam(time.June, 1) // and not later again
 	s.wantDates("2027-03-08 2027-03-09 2027-03-09T18:29")
-	s.exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
+	s.Exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
 	s.touch()
 	s.exam(time.March, 11) // a started one is never touched
 	s.wantDates("2027-03-08 2027-03-09 2027-03-09T18:29")
@@ -107,12 +107,12 @@ func TestAnExtensionMovesTheLastTestDay(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.papers("full", 9)
-	s.exec(`UPDATE enrollments SET end_date = '2027-03-09', grace_period_end = '2027-03-16'`)
+	s.Exec(`UPDATE enrollments SET end_date = '2027-03-09', grace_period_end = '2027-03-16'`)
 	s.set(begin())
 	s.finish("6.5")
 	s.wantDates("2027-03-08 2027-03-08") // the day before access ends
 	moves := s.moves()
-	s.exec(`UPDATE enrollments SET end_date = '2027-06-09', grace_period_end = '2027-06-16'`)
+	s.Exec(`UPDATE enrollments SET end_date = '2027-06-09', grace_period_end = '2027-06-16'`)
 	moves[0].Action, moves[0].After = course.Extended, s.moves()[0].Before
 	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error {
 		answer, warnings, err := s.Set(t.Context(), tx, testplan.Call{Who: s.who, Account: s.student, Moves: moves, Now: s.now})
@@ -132,15 +132,15 @@ func TestThePlanEndsWithItsCourse(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.papers("full", 9)
-	s.exec(`UPDATE enrollments SET end_date = '2027-03-20', grace_period_end = '2027-03-27'`)
+	s.Exec(`UPDATE enrollments SET end_date = '2027-03-20', grace_period_end = '2027-03-27'`)
 	s.set(begin())
 	s.finish("6.5")
 	s.pass(30)
 	s.want("baseline finished 03-01, mock missed 03-08, mock missed 03-15")
-	if n := s.count(`plans WHERE status = 'closed' AND next_run_at IS NULL`); n != 1 || s.count("plan_goals WHERE target_score_e4 = 70000") != 1 {
+	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL`); n != 1 || s.Count("plan_goals WHERE target_score_e4 = 70000") != 1 {
 		t.Errorf("the plan goes on: %v", s.events())
 	}
-	if n := s.count(`assignments WHERE status = 'pending' AND due_at > $1`, s.now); n != 0 {
+	if n := s.Count(`assignments WHERE status = 'pending' AND due_at > $1`, s.now); n != 0 {
 		t.Errorf("%d tests are open", n)
 	}
 }
@@ -165,7 +165,7 @@ func TestTestsOpenAndAreDueInThePlansZone(t *testing.T) {
 			s := newSchool(t)
 			s.papers("full", 3)
 			s.now = instant(t, c.begins)
-			s.exec(`UPDATE enrollments SET start_date = $1::date - 30, end_date = $1::date + 90, grace_period_end = $1::date + 97`, s.now)
+			s.Exec(`UPDATE enrollments SET start_date = $1::date - 30, end_date = $1::date + 90, grace_period_end = $1::date + 97`, s.now)
 			r := begin()
 			r.TimeZone = &c.zone
 			s.set(r)

@@ -23,7 +23,7 @@ func TestStaffSteerAPlan(t *testing.T) {
 		t.Fatal(l, err)
 	}
 	s.want("baseline skipped 03-01, baseline waiting 03-08")
-	if n := s.count("assignments WHERE status = 'expired'"); n != 1 {
+	if n := s.Count("assignments WHERE status = 'expired'"); n != 1 {
 		t.Error("the skipped test is still open")
 	}
 	if _, err := s.OpenTest(ctx, 1); err != nil {
@@ -82,7 +82,7 @@ func TestWhatStaffCannotDoToATest(t *testing.T) {
 	s.pass(5) // what was open is withdrawn
 	want("no_test", s.SkipTest, s.OpenTest)
 	want("", s.Resume, s.OpenTest)
-	s.exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
+	s.Exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
 	s.touch()
 	want("test_was_started", s.SkipTest, s.OpenTest)
 }

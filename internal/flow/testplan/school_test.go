@@ -13,13 +13,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -29,6 +29,7 @@ var start = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 // school is an organization with a student in an IELTS course, and a clock of its own.
 type school struct {
 	*testplan.Service
+	*flowtest.Fixture
 	t       *testing.T
 	now     time.Time
 	who     org.Principal
@@ -38,19 +39,16 @@ type school struct {
 func newSchool(t *testing.T) *school {
 	t.Helper()
 	box := sealtest.New(t)
-	s := &school{t: t, now: start}
-	s.Service = &testplan.Service{DB: pgtest.New(t), Mail: email.Service{Box: box}, Clock: func() time.Time { return s.now },
+	s := &school{t: t, now: start, Fixture: flowtest.New(t)}
+	s.Service = &testplan.Service{DB: s.Database, Mail: email.Service{Box: box}, Clock: func() time.Time { return s.now },
 		Log: slog.New(slog.DiscardHandler), Zone: time.UTC, PublicURL: "https://saffron.school", BrowserAvailable: true}
-	s.exec(`INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('saffron', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now())`)
+	saffron := s.Organization("saffron").Set("name", "Saffron School")
 	s.who = org.Principal{Organization: org.Organization{ID: 1, Name: "Saffron School"}, Key: org.Key{Name: "CRM"}}
-	for i, p := range []struct{ email, name, role string }{
+	for _, p := range []struct{ email, name, role string }{
 		{"ada@saffron.school", "Ada", "member"}, {"owner@saffron.school", "Omar", "owner"}, {"eve@saffron.school", "Eve", "examiner"},
 		{"tom@saffron.school", "Tom", "teacher"},
 	} {
-		s.exec(`INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at) VALUES ($1, $1, $2, 'Lovelace', 'api', now(), now())`, p.email, p.name)
-		s.exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at) VALUES (1, $1, $2, 'active', 'api', now(), now())`, i+1, p.role)
+		saffron.Add(s.Account(p.email, p.name, "Lovelace"), p.role, "active")
 	}
 	var err error
 	if s.student, err = student.Find(t.Context(), s.DB, 1); err != nil {
@@ -60,33 +58,17 @@ func newSchool(t *testing.T) *school {
 	return s
 }
 
-func (s *school) exec(sql string, args ...any) {
-	s.t.Helper()
-	if _, err := s.DB.Exec(s.t.Context(), sql, args...); err != nil {
-		s.t.Fatalf("%v: %s", err, sql)
-	}
-}
-
 func (s *school) enroll(typ, name string) {
-	s.exec(`WITH c AS (INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES (1, $2, $1, '2027-01-01', now(), now()) RETURNING id)
-		INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
-		SELECT 1, 1, id, '2027-02-01', '2027-08-01', '2027-08-08', now(), now() FROM c`, typ, name)
+	o := s.Of(1)
+	o.Enroll(1, o.Course(typ, name), "2027-02-01", "2027-08-01")
 }
 
 // papers adds n tests of the scope to the catalog.
 func (s *school) papers(scope string, n int) {
 	for i := range n {
-		s.exec(`INSERT INTO catalog_items (organization_id, kind, code, title, type, scope, max_score_e4, created_at, updated_at)
-			VALUES (1, 'test', $1, $2, 'ielts', $3, 90000, now(), now())`, fmt.Sprintf("%s-%d-%d", scope, s.count("catalog_items"), i), "Paper "+scope, scope)
+		s.Exec(`INSERT INTO catalog_items (organization_id, kind, code, title, type, scope, max_score_e4, created_at, updated_at)
+			VALUES (1, 'test', $1, $2, 'ielts', $3, 90000, now(), now())`, fmt.Sprintf("%s-%d-%d", scope, s.Count("catalog_items"), i), "Paper "+scope, scope)
 	}
-}
-
-func (s *school) count(from string, args ...any) (n int) {
-	s.t.Helper()
-	if err := s.DB.QueryRow(s.t.Context(), "SELECT count(*) FROM "+from, args...).Scan(&n); err != nil {
-		s.t.Fatal(err)
-	}
-	return n
 }
 
 // moves are what a call that names the student's courses does to them: nothing.
@@ -150,7 +132,7 @@ func (s *school) pass(days int) {
 // touch of the plan.
 func (s *school) finish(score string) {
 	s.t.Helper()
-	s.exec(`WITH a AS (UPDATE assignments SET status = 'completed', completed_at = $1, result_ref = 'test:' || id
+	s.Exec(`WITH a AS (UPDATE assignments SET status = 'completed', completed_at = $1, result_ref = 'test:' || id
 			WHERE id = (SELECT max(assignment_id) FROM plan_tests) RETURNING *)
 		INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, assignment_id, attempt, state, completed_at, score_e4, max_score_e4,
 			sections, final_at, position, updated_at)

@@ -33,14 +33,14 @@ func TestAPlanBeginsWithItsBaselineAndRepeatsAddNothing(t *testing.T) {
 	if got := s.mails(); !slices.Equal(got, []string{"plan_notice ada@saffron.school", "plan_test_open ada@saffron.school"}) {
 		t.Errorf("mails %v", got)
 	}
-	if n := s.count(`assignments WHERE source = 'plan' AND status = 'pending' AND due_at = '2027-03-03 18:29:00+00'`); n != 1 {
+	if n := s.Count(`assignments WHERE source = 'plan' AND status = 'pending' AND due_at = '2027-03-03 18:29:00+00'`); n != 1 {
 		t.Errorf("%d assignments", n)
 	}
-	before := s.count("plan_history") + s.count("emails") + s.count("assignments") + s.count("outbox_tasks")
+	before := s.Count("plan_history") + s.Count("emails") + s.Count("assignments") + s.Count("outbox_tasks")
 	if again := s.set(begin()); again.Action != plan.Unchanged || len(again.Changes) != 0 || again.TestPlan == nil {
 		t.Errorf("again: %+v", again)
 	}
-	if after := s.count("plan_history") + s.count("emails") + s.count("assignments") + s.count("outbox_tasks"); after != before {
+	if after := s.Count("plan_history") + s.Count("emails") + s.Count("assignments") + s.Count("outbox_tasks"); after != before {
 		t.Errorf("a repeat added %d rows", after-before)
 	}
 }
@@ -56,16 +56,16 @@ func TestTurningOffKeepsWhatWasStarted(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	s.want("baseline withdrawn 03-01")
-	if n := s.count(`assignments WHERE status = 'expired'`); n != 1 {
+	if n := s.Count(`assignments WHERE status = 'expired'`); n != 1 {
 		t.Error("the assignment is still open")
 	}
 	a = s.set(plan.Request{TestPlan: new(true), TimeZone: new("UTC")}) // the target is on the course
 	if a.Action != plan.Created || *a.TargetScore != num("7") {
 		t.Errorf("%+v", a)
 	}
-	s.exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
+	s.Exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
 	s.set(plan.Request{TestPlan: new(false)})
-	if n := s.count(`assignments WHERE status = 'in_progress'`); n != 1 {
+	if n := s.Count(`assignments WHERE status = 'in_progress'`); n != 1 {
 		t.Error("a started test was taken back")
 	}
 }
@@ -86,7 +86,7 @@ func TestRefusalsSaveNothing(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if n := s.count("plans") + s.count("plan_goals") + s.count("emails"); n != 0 {
+	if n := s.Count("plans") + s.Count("plan_goals") + s.Count("emails"); n != 0 {
 		t.Errorf("%d rows were saved", n)
 	}
 }

@@ -21,7 +21,7 @@ func TestTheWorkerReactsToResultsAndOpensTheNextTestAtTheDayStart(t *testing.T) 
 		t.Errorf("mails %v", got)
 	}
 	for mail, link := range map[string]bool{"plan_summary": false, "plan_result": true} {
-		if n := s.count(`emails WHERE type = $1 AND params::text LIKE '%https://saffron.school/results/test:%'`, mail); (n == 1) != link {
+		if n := s.Count(`emails WHERE type = $1 AND params::text LIKE '%https://saffron.school/results/test:%'`, mail); (n == 1) != link {
 			t.Errorf("%s has a link: %v", mail, n == 1)
 		}
 	}
@@ -52,9 +52,9 @@ func TestARemarkIsTakenInAndToldOnce(t *testing.T) {
 	s.set(begin())
 	s.finish("6.5")
 	mails := len(s.mails())
-	s.exec(`UPDATE results SET score_e4 = 70000`)
+	s.Exec(`UPDATE results SET score_e4 = 70000`)
 	s.touch()
-	if n := s.count(`plan_tests WHERE score_e4 = 70000`); n != 1 || len(s.mails()) != mails {
+	if n := s.Count(`plan_tests WHERE score_e4 = 70000`); n != 1 || len(s.mails()) != mails {
 		t.Errorf("%d re-marked, mails %v", n, s.mails())
 	}
 }
@@ -64,13 +64,13 @@ func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
 	s := newSchool(t)
 	s.papers("full", 5)
 	s.set(begin())
-	s.exec(`UPDATE assignments SET status = 'in_progress'`)
+	s.Exec(`UPDATE assignments SET status = 'in_progress'`)
 	s.touch()
 	s.set(plan.Request{TestPlan: new(false)})
 	s.finish("6.5")
 	s.touch() // and once more, as nothing has changed
 	s.want("baseline finished 03-01")
-	if n := s.count("plans WHERE status = 'closed' AND next_run_at IS NULL"); n != 1 {
+	if n := s.Count("plans WHERE status = 'closed' AND next_run_at IS NULL"); n != 1 {
 		t.Error("the closed plan is looked at again")
 	}
 	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
@@ -86,7 +86,7 @@ func TestDrillsAreGivenAndNotCounted(t *testing.T) {
 	s.papers("listening", 3)
 	s.set(begin())
 	s.finish("6.5")
-	if n := s.count(`plan_drills d JOIN assignments a ON a.id = d.assignment_id AND a.source = 'plan' WHERE d.due_on = '2027-03-07'`); n != 2 {
+	if n := s.Count(`plan_drills d JOIN assignments a ON a.id = d.assignment_id AND a.source = 'plan' WHERE d.due_on = '2027-03-07'`); n != 2 {
 		t.Errorf("%d drills", n)
 	}
 }
@@ -99,7 +99,7 @@ func TestPapersRunOutAndComeBack(t *testing.T) {
 	s.finish("6.5")
 	s.pass(10)
 	s.want("baseline finished 03-01, mock unfilled 03-08")
-	if n := s.count(`emails WHERE type = 'plan_alert' AND params::text LIKE '%unfilled%'`); n != 1 {
+	if n := s.Count(`emails WHERE type = 'plan_alert' AND params::text LIKE '%unfilled%'`); n != 1 {
 		t.Errorf("%d alerts", n)
 	}
 	if p := s.set(plan.Request{}).TestPlan; p.NextTest == nil || p.NextTest.State != plan.Unfilled {
@@ -114,14 +114,14 @@ func TestPapersThatTheStudentHasSeenAreNotGiven(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.papers("full", 5)
-	s.exec(`UPDATE catalog_items SET active = false WHERE id = 1`)
-	s.exec(`INSERT INTO starter_tests (organization_id, user_id, item_id, course_id, placed_at) VALUES (1, 1, 4, 1, now())`)
-	s.exec(`INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, updated_at) VALUES (1, 'test:x', 'test', 'ielts', 1, 2, 'practice', 'started', now())`)
-	s.exec(`INSERT INTO assignments (organization_id, user_id, item_id, kind, status, source, notify, assigned_at, position, updated_at)
+	s.Exec(`UPDATE catalog_items SET active = false WHERE id = 1`)
+	s.Exec(`INSERT INTO starter_tests (organization_id, user_id, item_id, course_id, placed_at) VALUES (1, 1, 4, 1, now())`)
+	s.Exec(`INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, updated_at) VALUES (1, 'test:x', 'test', 'ielts', 1, 2, 'practice', 'started', now())`)
+	s.Exec(`INSERT INTO assignments (organization_id, user_id, item_id, kind, status, source, notify, assigned_at, position, updated_at)
 		VALUES (1, 1, 3, 'test', 'expired', 'api', true, now(), 1, now())`)
-	s.exec(`INSERT INTO assignment_positions VALUES (1, 1, now())`)
+	s.Exec(`INSERT INTO assignment_positions VALUES (1, 1, now())`)
 	s.set(begin())
-	if n := s.count(`plan_tests WHERE item_id = 5`); n != 1 {
+	if n := s.Count(`plan_tests WHERE item_id = 5`); n != 1 {
 		t.Errorf("another paper than the unseen one: %s", s.tests())
 	}
 }
@@ -141,7 +141,7 @@ func TestResultsGoToWhoIsStaffStill(t *testing.T) {
 				to = append(to, address)
 			}
 		}
-		s.exec(`DELETE FROM emails`)
+		s.Exec(`DELETE FROM emails`)
 		return to
 	}
 	next := func(score string) []string {
@@ -151,13 +151,13 @@ func TestResultsGoToWhoIsStaffStill(t *testing.T) {
 	if to := next("6.5"); !slices.Equal(to, r.StaffRecipients) {
 		t.Errorf("at first: %v", to)
 	}
-	s.exec(`UPDATE members SET status = 'inactive' WHERE user_id = 3`) // Eve
+	s.Exec(`UPDATE members SET status = 'inactive' WHERE user_id = 3`) // Eve
 	s.pass(7)
 	if to := next("6.5"); !slices.Equal(to, []string{"owner@saffron.school"}) {
 		t.Errorf("once Eve has left: %v", to)
 	}
-	s.exec(`UPDATE members SET role = 'teacher' WHERE user_id = 2`)
-	s.exec(`UPDATE members SET role = 'admin' WHERE user_id = 4`)
+	s.Exec(`UPDATE members SET role = 'teacher' WHERE user_id = 2`)
+	s.Exec(`UPDATE members SET role = 'admin' WHERE user_id = 4`)
 	s.pass(7)
 	if to := next("6.5"); !slices.Equal(to, []string{"tom@saffron.school"}) {
 		t.Errorf("with none of them left: %v", to)

@@ -30,13 +30,10 @@ func TestAPassOverManyPlansDecidesEachOnce(t *testing.T) {
 	s.papers("full", 3)
 	s.set(begin())
 	const many = 1000
-	s.exec(`INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
-		SELECT 's' || i || '@saffron.school', 's' || i, 'S', 'No. ' || i, 'api', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
-	s.exec(`INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-		SELECT 1, i, 'member', 'active', 'api', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
-	s.exec(`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
+	s.Of(1).Students(many - 4)
+	s.Exec(`INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, created_at, updated_at)
 		SELECT 1, i, 1, '2027-02-01', '2027-08-01', '2027-08-08', now(), now() FROM generate_series(5, $1::integer) AS i`, many)
-	s.exec(`INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, time_zone, pace, practice_drills, staff_recipients, level, next_run_at, started_at, updated_at)
+	s.Exec(`INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, time_zone, pace, practice_drills, staff_recipients, level, next_run_at, started_at, updated_at)
 		SELECT 1, user_id, id, 'ielts', 'active', 70000, 'Asia/Kolkata', 'standard', true, '{}', 'standard', '2027-03-01', now(), now() FROM enrollments WHERE user_id > 1`)
 	n, err := s.Sweep(t.Context())
 	if err != nil || n != many-4 {
@@ -47,11 +44,11 @@ func TestAPassOverManyPlansDecidesEachOnce(t *testing.T) {
 		"assignments": many - 3, "(SELECT DISTINCT position FROM assignments) AS p": many - 3, "emails WHERE type = 'plan_test_open'": many - 3,
 		"outbox_tasks WHERE kind = 'email.send'": many - 2, "plan_history WHERE event = 'test_opened'": many - 3, "plans WHERE failures > 0": 0,
 	} {
-		if got := s.count(from); got != want {
+		if got := s.Count(from); got != want {
 			t.Errorf("%d of %s, want %d", got, from, want)
 		}
 	}
-	if last := s.count("assignment_positions p JOIN (SELECT max(position) AS most FROM assignments) a ON a.most = p.last"); last != 1 {
+	if last := s.Count("assignment_positions p JOIN (SELECT max(position) AS most FROM assignments) a ON a.most = p.last"); last != 1 {
 		t.Error("the positions do not end with the last assignment's")
 	}
 }
@@ -77,7 +74,7 @@ func TestManyWorkersDecideAPlanOnce(t *testing.T) {
 	}
 	s.work(t.Context())
 	s.want("baseline finished 03-01, mock opened 03-09")
-	if n := s.count("assignments"); n != 2 {
+	if n := s.Count("assignments"); n != 2 {
 		t.Errorf("%d assignments", n)
 	}
 }
@@ -91,12 +88,12 @@ func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
 	one.Course, two.Course = "ielts", "ielts_general"
 	s.set(one)
 	s.set(two)
-	s.exec(`UPDATE plans SET time_zone = 'Mars/Olympus' WHERE exam = 'ielts'`)
+	s.Exec(`UPDATE plans SET time_zone = 'Mars/Olympus' WHERE exam = 'ielts'`)
 	s.pass(3) // the baseline is due on the third day
-	if n := s.count(`plans WHERE exam = 'ielts' AND failures = 1 AND next_run_at = $1`, s.now.Add(time.Minute)); n != 1 {
+	if n := s.Count(`plans WHERE exam = 'ielts' AND failures = 1 AND next_run_at = $1`, s.now.Add(time.Minute)); n != 1 {
 		t.Error("the broken plan was not put off")
 	}
-	if n := s.count(`plans WHERE exam = 'ielts_general' AND failures = 0 AND next_run_at > $1`, s.now); n != 1 {
+	if n := s.Count(`plans WHERE exam = 'ielts_general' AND failures = 0 AND next_run_at > $1`, s.now); n != 1 {
 		t.Error("the other one was held up")
 	}
 }
@@ -105,7 +102,7 @@ func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
 func TestAPassThatFindsNoPlansSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
-	s.exec(`ALTER TABLE plans RENAME COLUMN next_run_at TO run_elsewhere`)
+	s.Exec(`ALTER TABLE plans RENAME COLUMN next_run_at TO run_elsewhere`)
 	if n, err := s.Sweep(t.Context()); err == nil || n != 0 {
 		t.Errorf("%d plans, %v", n, err)
 	}

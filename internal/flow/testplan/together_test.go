@@ -60,7 +60,7 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 			s := newSchool(t)
 			s.papers("full", 5)
 			s.set(begin())
-			s.exec(`UPDATE enrollments SET end_date = '2027-02-10', grace_period_end = '2027-02-17' WHERE id = 1`)
+			s.Exec(`UPDATE enrollments SET end_date = '2027-02-10', grace_period_end = '2027-02-17' WHERE id = 1`)
 			call := s.renewing()
 			done := make(chan error, 1)
 			go func() { done <- decide(s) }()
@@ -71,7 +71,7 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
-			if n := s.count("plans WHERE status = 'active'"); n != 1 {
+			if n := s.Count("plans WHERE status = 'active'"); n != 1 {
 				t.Errorf("%d plans are on; the student's history: %v", n, s.events())
 			}
 		})
@@ -84,7 +84,7 @@ func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
 	s := newSchool(t)
 	s.papers("full", 5)
 	s.set(begin())
-	s.exec(`UPDATE plans SET time_zone = 'Mars/Olympus'`)
+	s.Exec(`UPDATE plans SET time_zone = 'Mars/Olympus'`)
 	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchEnrollments(t.Context(), tx, 1, s.now, 1) })
 	if err != nil {
 		t.Fatal(err)
@@ -112,11 +112,11 @@ func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
 			t.Fatalf("try %d: %v, %v", n, tried, err)
 		}
 	}
-	s.exec(`UPDATE plans SET time_zone = 'Asia/Kolkata'`)
+	s.Exec(`UPDATE plans SET time_zone = 'Asia/Kolkata'`)
 	if tried, err := try(8 * time.Minute); !tried || err != nil {
 		t.Fatal(tried, err)
 	}
-	if n := s.count("outbox_tasks WHERE kind = 'plan.step'"); n != 0 {
+	if n := s.Count("outbox_tasks WHERE kind = 'plan.step'"); n != 0 {
 		t.Errorf("%d steps are owed still", n)
 	}
 }

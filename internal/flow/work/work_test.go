@@ -1,7 +1,6 @@
 package work_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
@@ -30,24 +30,10 @@ func TestResultsKnowTheCatalogsTypesOfTests(t *testing.T) {
 // school makes an organization with students, one IELTS test and a receiver URL.
 func school(t testing.TB, db *pg.DB, students int) (org id.Organization, users []id.User, item id.Item) {
 	t.Helper()
-	ctx := context.Background()
-	err := db.QueryRow(ctx, `
-		WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-				starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-			VALUES ('north', 'North', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id),
-		e AS (INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at)
-			SELECT id, 1, 'https://receiver.example/', now(), now() FROM o),
-		a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-			SELECT 's' || n || '@school.example', 's' || n, 'S', 'api', now(), now() FROM generate_series(1, $1::int) AS n RETURNING id),
-		m AS (INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-			SELECT o.id, a.id, 'member', 'active', 'api', now(), now() FROM o, a),
-		i AS (INSERT INTO catalog_items (kind, code, title, type, max_score_e4, created_at, updated_at)
-			VALUES ('test', 'i1', 'IELTS 1', 'ielts', 90000, now(), now()) RETURNING id)
-		SELECT o.id, i.id, (SELECT array_agg(a.id) FROM a) FROM o, i`, students).Scan(&org, &item, &users)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return org, users, item
+	f := flowtest.On(t, db)
+	north := f.Organization("north")
+	north.Endpoint()
+	return north.ID, north.Students(students), f.Paper("i1", "ielts")
 }
 
 func session(name string, user id.User, item id.Item, halfBands int) work.Record {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -62,13 +63,7 @@ func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	t.Cleanup(recorder.Close)
 	h.handler = &deliver.Handler{DB: h.db, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System,
 		Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
-	err = h.db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('demo', 'Demo', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&h.org)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.org = flowtest.On(t, h.db).Organization("demo").ID
 	return h
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/worker/internal/periodic"
 )
 
@@ -37,19 +37,14 @@ func TestJobsRunAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
 
 func TestTheJobs(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
+	f := flowtest.New(t)
+	db := f.Database
 	now := time.Date(2031, 3, 30, 23, 59, 0, 0, time.UTC)
-	_, err := db.Exec(t.Context(), `
-		WITH o AS (INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-				starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-			VALUES ('school', 'Saffron School', true, 6, 7, 2, 10, true, 7, now(), now()) RETURNING id),
-		a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-			VALUES ('ada@saffron.school', 'ada', 'Ada', 'api', now(), now()) RETURNING id)
+	f.Exec(`
 		INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
-		SELECT h::bytea, a.id, o.id, $1::timestamptz, $1::timestamptz + e FROM o, a, (VALUES ('over', interval '-1 s'), ('good', interval '1 s')) AS v(h, e)`, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+		SELECT h::bytea, $2, $3, $1::timestamptz, $1::timestamptz + e
+		FROM (VALUES ('over', interval '-1 s'), ('good', interval '1 s')) AS v(h, e)`,
+		now, f.Account("ada@saffron.school", "Ada", ""), f.Organization("school").ID)
 	for range 2 { // each may be repeated
 		for _, d := range periodic.All(db, time.UTC, 30) {
 			if err := d.Run(t.Context(), now); err != nil {
@@ -58,7 +53,7 @@ func TestTheJobs(t *testing.T) {
 		}
 	}
 	var links, partitions int
-	err = db.QueryRow(t.Context(), `
+	err := db.QueryRow(t.Context(), `
 		SELECT (SELECT count(*) FROM set_password_tokens WHERE hash = 'good'::bytea) * 10 + (SELECT count(*) FROM set_password_tokens),
 			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|deliveries|attempts)_2031(0330|0331|040[1-5])$'
 				OR relname ~ '^activity_events_2031(0331|040[1-6])$')`).Scan(&links, &partitions)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -35,13 +36,7 @@ type fixture struct {
 func newFixture(t *testing.T, change func(*fixture, *relay.Webhooks)) *fixture {
 	t.Helper()
 	d := &fixture{db: pgtest.New(t), rdb: queuetest.New(t)}
-	err := d.db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('demo', 'Demo', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&d.org)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d.org = flowtest.On(t, d.db).Organization("demo").ID
 	box := sealtest.New(t)
 	url := "https://hooks.north-institute.org/"
 	service := webhook.Service{DB: d.db, Box: box, Policy: egress.New(egress.Config{})}

@@ -11,20 +11,19 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/student/directory"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 const north, south = id.Organization(1), id.Organization(2)
 
 func newDB(t *testing.T) *pg.DB {
 	t.Helper()
-	db := pgtest.New(t)
-	exec(t, db, `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		SELECT slug, slug, true, 3, 7, 0, 0, false, 7, now(), now() FROM unnest(ARRAY['north', 'south']) AS slug`)
-	return db
+	f := flowtest.New(t)
+	f.Organization("north")
+	f.Organization("south")
+	return f.Database
 }
 
 func exec(t *testing.T, db *pg.DB, sql string, args ...any) {
@@ -36,10 +35,8 @@ func exec(t *testing.T, db *pg.DB, sql string, args ...any) {
 
 func add(t *testing.T, db *pg.DB, org id.Organization, role, first, last, email string) {
 	t.Helper()
-	exec(t, db, `WITH a AS (INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
-			VALUES ($3, $3, $1, $2, 'api', now(), now()) RETURNING id)
-		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-		SELECT $4, id, $5, 'active', 'api', now(), now() FROM a`, first, last, email, org, role)
+	f := flowtest.On(t, db)
+	f.Of(org).Add(f.Account(email, first, last), role, "active")
 }
 
 // names searches page after page and gives the first names in the order they came.

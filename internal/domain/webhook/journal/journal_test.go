@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -35,10 +36,7 @@ func newPlace(t *testing.T) *place {
 	box := sealtest.New(t)
 	p := &place{t: t, db: pgtest.New(t), now: time.Now()}
 	p.service = webhook.Service{DB: p.db, Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}
-	must(t, p.db.QueryRow(t.Context(), `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
-			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('one', 'One', true, 3, 7, 3, 10, true, 3, now(), now()) RETURNING id`).Scan(&p.org))
+	p.org = flowtest.On(t, p.db).Organization("one").ID
 	address := "https://hooks.north-institute.org/"
 	var err error
 	p.url, _, err = p.service.Add(t.Context(), p.org, webhook.Settings{URL: &address}, p.now)

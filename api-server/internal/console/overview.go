@@ -41,7 +41,7 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Running = running(runs)
-	if p.Waiting, err = roster.WaitingRuns(r.Context(), s.DB, f.Here.Organization, pageOfRuns); err != nil {
+	if p.Waiting, err = roster.HeldRuns(r.Context(), s.DB, f.Here.Organization, pageOfRuns); err != nil {
 		return err
 	}
 	if p.Endpoints, err = s.Webhooks.List(r.Context(), f.Here.Organization); err != nil {

@@ -110,7 +110,7 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	c := run.Counts
-	p := runPage{frame: f, Run: run, Held: run.State == roster.Waiting, Applied: run.State == roster.Applied && run.Undoes == 0,
+	p := runPage{frame: f, Run: run, Held: run.State == roster.Held, Applied: run.State == roster.Applied && run.Undoes == 0,
 		Running: !run.State.Over(), progress: progressOf(run), Changed: c.Update - c.Deactivate}
 	for _, g := range []struct {
 		title  string

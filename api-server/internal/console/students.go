@@ -72,7 +72,7 @@ func searchText(text string) string {
 }
 
 func (s *Server) byExternalID(ctx context.Context, org id.Organization, text string) ([]directory.Person, error) {
-	users, err := roster.Holders(ctx, s.DB, org, text)
+	users, err := roster.FindByExternalID(ctx, s.DB, org, text)
 	if err != nil {
 		return nil, err
 	}

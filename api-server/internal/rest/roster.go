@@ -259,7 +259,7 @@ func (u *receipt) drop(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_ = roster.Drop(ctx, u.DB, u.org, u.run)
+	_ = roster.Abandon(ctx, u.DB, u.org, u.run)
 }
 
 type rosterBody struct {
@@ -314,7 +314,7 @@ func (s *Server) answerRun(w http.ResponseWriter, r *http.Request, run roster.Ru
 	case run.DryRun:
 		body.Status = "dry_run"
 	case run.State != roster.Applied && run.State != roster.Undone:
-		body.Status, body.ReviewURL = string(roster.Waiting), roster.ReviewURL(s.PublicURL, principal(r.Context()).Organization.Slug, run.ID)
+		body.Status, body.ReviewURL = string(roster.Held), roster.ReviewURL(s.PublicURL, principal(r.Context()).Organization.Slug, run.ID)
 		return edge.JSON(w, http.StatusAccepted, body)
 	}
 	return edge.JSON(w, http.StatusOK, body)

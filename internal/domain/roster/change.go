@@ -41,9 +41,6 @@ type ClassChange struct {
 	Person string // the external id of who is added or removed
 }
 
-// Progress notes how far the changes of a run are carried out.
-func Progress(ctx context.Context, q pg.Querier, r Run) error { return updateProgress(ctx, q, r) }
-
 // Identity is a source's external id for a person, as a change leaves it.
 type Identity struct {
 	ExternalID string
@@ -70,22 +67,6 @@ func SaveIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error
 	queueMarkIdentities(&b, r, pick(MarkPresent|Activate), true)
 	queueMarkIdentities(&b, r, pick(MarkAbsent), false)
 	return b.Send(ctx, tx)
-}
-
-// CopyIdentities makes external ids for people who were made in this transaction.
-func CopyIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error {
-	if len(all) == 0 {
-		return nil
-	}
-	return copyIdentities(ctx, tx, r, all)
-}
-
-// Endings reads when imports ended the memberships of the users, by user.
-func Endings(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (ended []Ending, err error) {
-	if len(users) == 0 {
-		return nil, nil
-	}
-	return selectEndings(ctx, q, org, users)
 }
 
 // SaveClasses carries out changes of classes and of places in them.

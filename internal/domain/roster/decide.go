@@ -25,23 +25,23 @@ type Action string
 
 // The actions.
 const (
-	Create  Action = "create"     // a new student of the organization
-	Update  Action = "update"     // of somebody known
-	Leave   Action = "deactivate" // missing from a snapshot
-	NoteOut Action = "absent"     // missing from a snapshot, but not the import's to deactivate
-	Skip    Action = "skip"
+	Create     Action = "create"     // a new student of the organization
+	Update     Action = "update"     // of somebody known
+	Leave      Action = "deactivate" // missing from a snapshot
+	NoteAbsent Action = "absent"     // missing from a snapshot, but not the import's to deactivate
+	Skip       Action = "skip"
 )
 
-// Repeats is how a row stands to the other rows of its file.
-type Repeats struct {
+// Duplicates is how a row stands to the other rows of its file.
+type Duplicates struct {
 	SameAs      int64 // the first of identical rows of this id is another; its place
 	Conflicting bool  // rows of this id differ
 	EmailShared bool  // rows of other ids have this email
 }
 
-// Known is what is known of the person that a row names: found by the source's external
-// id, or else by the email. The zero Known is nobody.
-type Known struct {
+// Match is what is known of the person that a row names: found by the source's external
+// id, or else by the email. The zero Match is nobody.
+type Match struct {
 	User      int64
 	ByID      bool
 	Present   bool // in the source, as of the last import
@@ -66,7 +66,7 @@ type Known struct {
 type Decision struct {
 	Action  Action
 	Effects Effects
-	Out     Code // why the person is left out, who then gets no place in a class either; "": is not
+	LeftOut Code // why the person is left out, who then gets no place in a class either; "": is not
 	Issues  []Issue
 }
 
@@ -74,7 +74,7 @@ type Decision struct {
 const roleMember = "member"
 
 // Decide says what becomes of a row of people.csv.
-func Decide(p Person, r Repeats, k Known) Decision {
+func Decide(p Person, r Duplicates, k Match) Decision {
 	d := decision{issues: issues{file: PeopleFile, line: p.Line, person: p.ExternalID}}
 	switch {
 	case p.Refused != "":
@@ -99,7 +99,7 @@ type decision struct{ issues }
 func (d *decision) skip() Decision { return Decision{Action: Skip, Issues: d.all} }
 
 func (d *decision) leaveOut(why Code) Decision {
-	return Decision{Action: Skip, Out: why, Issues: d.all}
+	return Decision{Action: Skip, LeftOut: why, Issues: d.all}
 }
 
 func (d *decision) refuse(code Code, format string, args ...any) Decision {
@@ -115,7 +115,7 @@ func (d *decision) do(a Action, e Effects) Decision {
 }
 
 // knownByID: the source has named this person before.
-func (d *decision) knownByID(p Person, k Known) Decision {
+func (d *decision) knownByID(p Person, k Match) Decision {
 	if p.Email != k.Email {
 		switch {
 		case k.EmailElsewhere:
@@ -136,12 +136,12 @@ func (d *decision) knownByID(p Person, k Known) Decision {
 	return d.do(Update, e|d.profile(p, k))
 }
 
-func anotherName(p Person, k Known) bool {
+func anotherName(p Person, k Match) bool {
 	return p.FirstName != "" && p.LastName != "" && p.FirstName != k.FirstName && p.LastName != k.LastName
 }
 
 // membership says what it takes to have the person active again, if that is the import's.
-func (d *decision) membership(k Known) (Effects, bool) {
+func (d *decision) membership(k Match) (Effects, bool) {
 	switch {
 	case k.Role == "":
 		d.add(NotManaged, Warning, "the membership was removed by staff and stays so")
@@ -158,7 +158,7 @@ func (d *decision) membership(k Known) (Effects, bool) {
 }
 
 // profile: email and names follow the file for an account that is the import's own alone.
-func (d *decision) profile(p Person, k Known) Effects {
+func (d *decision) profile(p Person, k Match) Effects {
 	email := p.Email != k.Email
 	name := p.FirstName != "" && p.FirstName != k.FirstName || p.LastName != "" && p.LastName != k.LastName
 	switch {
@@ -177,7 +177,7 @@ func (d *decision) profile(p Person, k Known) Effects {
 }
 
 // knownByEmail: the platform knows the person, the source does not know it by this id.
-func (d *decision) knownByEmail(p Person, k Known) Decision {
+func (d *decision) knownByEmail(p Person, k Match) Decision {
 	e := CreateIdentity
 	if k.OtherID != "" {
 		if k.OtherIDInFile {
@@ -215,27 +215,27 @@ func DecideLeaver(l Leaver) Decision {
 	d := decision{issues: issues{file: PeopleFile, person: l.ExternalID}}
 	switch {
 	case !l.Active || l.Elsewhere:
-		return d.do(NoteOut, MarkAbsent)
+		return d.do(NoteAbsent, MarkAbsent)
 	case !l.Imported || l.Role != roleMember:
 		d.add(NotManaged, Info, "missing from the file, but the membership was not made by an import and stays")
-		return d.do(NoteOut, MarkAbsent)
+		return d.do(NoteAbsent, MarkAbsent)
 	}
 	return d.do(Leave, MarkAbsent|Deactivate)
 }
 
-// Held is what is known of the place that a row of enrollments.csv gives.
-type Held struct {
-	InFile  bool   // people.csv has the person
-	Refused Code   // and why it was not applied; "": it was
-	Leaves  bool   // the person leaves the source with this snapshot
-	Known   bool   // the source has the person
-	Role    string // of the membership; "": none
-	Active  bool
-	Sits    bool // the person is in the class already
+// SeatHolder is what is known of the place that a row of enrollments.csv gives.
+type SeatHolder struct {
+	InFile   bool   // people.csv has the person
+	Refused  Code   // and why it was not applied; "": it was
+	Leaves   bool   // the person leaves the source with this snapshot
+	InSource bool   // the source has the person
+	Role     string // of the membership; "": none
+	Active   bool
+	Seated   bool // the person is in the class already
 }
 
 // DecideSeat says whether a row of enrollments.csv puts somebody into a class.
-func DecideSeat(s Seat, h Held) (sit bool, found []Issue) {
+func DecideSeat(s Seat, h SeatHolder) (sit bool, found []Issue) {
 	t := issues{file: EnrollmentsFile, line: s.Line, person: s.Person}
 	switch {
 	case h.Leaves:
@@ -244,16 +244,16 @@ func DecideSeat(s Seat, h Held) (sit bool, found []Issue) {
 		t.add(TeacherReported, Warning, "a teacher; an import puts no teacher into a class")
 	case h.Refused != "":
 		// Its row of people.csv has the reason.
-	case !h.InFile && !h.Known:
+	case !h.InFile && !h.InSource:
 		t.add(UnknownPerson, Error, "nobody has this person_external_id, neither in people.csv nor from earlier imports")
 	case h.InFile: // whom its row makes or leaves an active student
-		return !h.Sits, nil
+		return !h.Seated, nil
 	case h.Role == "" || h.Role == roleMember && !h.Active:
 		t.add(NotManaged, Warning, "the person is no active member, and only those get a place in a class")
 	case h.Role != roleMember:
 		t.add(NotManaged, Warning, "the person is staff here; an import puts no staff into a class")
 	default:
-		return !h.Sits, nil
+		return !h.Seated, nil
 	}
 	return false, t.all
 }
@@ -263,7 +263,7 @@ type ClassRow struct {
 	Line        int
 	ExternalID  string
 	Name        string // where the class comes first; "": none
-	Known       string // its name so far; "" for a new class
+	CurrentName string // its name so far; "" for a new class
 	Conflicting bool   // rows give it several names
 }
 
@@ -271,21 +271,21 @@ type ClassRow struct {
 // follows a new name that all its rows agree on. No action leaves it as it is.
 func DecideClass(c ClassRow) (ClassChange, []Issue) {
 	t := issues{file: EnrollmentsFile, line: c.Line}
-	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.Known}
+	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.CurrentName}
 	if change.Name == "" {
 		change.Name = c.ExternalID
 	}
 	if c.Conflicting {
-		kept := c.Known
+		kept := c.CurrentName
 		if kept == "" {
 			kept = change.Name
 		}
 		t.add(ClassNameConflict, Warning, "class %s has several names; it is called %s", cut(c.ExternalID, 60), cut(kept, 60))
 	}
 	switch {
-	case c.Known == "":
+	case c.CurrentName == "":
 		change.Action = CreateClass
-	case !c.Conflicting && c.Name != "" && c.Name != c.Known:
+	case !c.Conflicting && c.Name != "" && c.Name != c.CurrentName:
 		change.Action = RenameClass
 	}
 	return change, t.all

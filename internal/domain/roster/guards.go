@@ -4,18 +4,18 @@ import "strconv"
 
 // Totals is what the guards look at.
 type Totals struct {
-	Rows            int // of people.csv
-	Active          int // active people of the source
-	Deactivate      int // of them
-	HadEnrollments  bool
-	HasEnrollments  bool
-	Seats           int // places in classes that the source has
-	SeatRows        int // rows of enrollments.csv
-	SeatsRemoved    int // places that are not in it
-	Lost            int // rows of people.csv whose person could not be told
-	SeatRowsLost    int // rows of enrollments.csv whose place could not be told
-	Approved        bool
-	ApprovedLeavers int
+	Rows               int // of people.csv
+	Active             int // active people of the source
+	Deactivate         int // of them
+	HadEnrollments     bool
+	HasEnrollments     bool
+	Seats              int // places in classes that the source has
+	SeatRows           int // rows of enrollments.csv
+	SeatsRemoved       int // places that are not in it
+	Unreadable         int // rows of people.csv whose person could not be told
+	SeatRowsUnreadable int // rows of enrollments.csv whose place could not be told
+	Approved           bool
+	ApprovedLeavers    int
 }
 
 // Reason is why a run waits for a person to look at it.
@@ -62,11 +62,11 @@ func Guards(t Totals) []Reason {
 	if t.HasEnrollments && t.SeatRows == 0 && t.Seats > 0 {
 		hold(reasonSection, "%s has no rows, which would empty every class", EnrollmentsFile)
 	}
-	if t.Lost > 0 && t.Deactivate > 0 {
-		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Lost, "row", "rows"), PeopleFile)
+	if t.Unreadable > 0 && t.Deactivate > 0 {
+		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Unreadable, "row", "rows"), PeopleFile)
 	}
-	if t.SeatRowsLost > 0 && t.SeatsRemoved > 0 {
-		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsLost, "row", "rows"), EnrollmentsFile)
+	if t.SeatRowsUnreadable > 0 && t.SeatsRemoved > 0 {
+		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsUnreadable, "row", "rows"), EnrollmentsFile)
 	}
 	return reasons
 }

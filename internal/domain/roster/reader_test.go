@@ -62,8 +62,8 @@ func read(r io.ReaderAt, size int64) (string, error) {
 		found += codes(issues)
 	}
 	text := fmt.Sprintf("%d%s", usable, found)
-	if people.Lost > 0 {
-		text += fmt.Sprintf(" lost=%d", people.Lost)
+	if people.Unreadable > 0 {
+		text += fmt.Sprintf(" lost=%d", people.Unreadable)
 	}
 	if !file.HasEnrollments() {
 		return text, nil

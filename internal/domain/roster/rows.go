@@ -28,10 +28,10 @@ type Person struct {
 
 // People reads people.csv.
 type People struct {
-	table *table
-	email func(string) (string, error)
-	n     int64
-	Lost  int // rows of which not even the person could be told
+	table      *table
+	email      func(string) (string, error)
+	n          int64
+	Unreadable int // rows of which not even the person could be told
 }
 
 var (
@@ -89,7 +89,7 @@ func (p *People) bad(row Person, r record, found *issues) Person {
 	row.ExternalID, row.FirstName, row.LastName, row.Refused = found.person, "", "", BadRow
 	found.add(BadRow, Error, "the row was left out: %s", r.wrong)
 	if r.lost || row.ExternalID == "" {
-		p.Lost++
+		p.Unreadable++
 	}
 	return row
 }
@@ -165,9 +165,9 @@ type Seat struct {
 
 // Seats reads enrollments.csv.
 type Seats struct {
-	table *table
-	n     int64
-	Lost  int // rows that could not be used: the places that they gave cannot be told
+	table      *table
+	n          int64
+	Unreadable int // rows that could not be used: the places that they gave cannot be told
 }
 
 // Seats begins to read enrollments.csv, which the file must have.
@@ -208,7 +208,7 @@ func (s *Seats) Next() (row Seat, found []Issue, ok bool, err error) {
 		t.suspicious("class_name", row.ClassName)
 		return row, t.all, true, nil
 	}
-	s.Lost++
+	s.Unreadable++
 	return row, t.all, false, nil
 }
 

@@ -25,16 +25,16 @@ const (
 	Applying  State = "applying" // planned; its changes are being carried out
 	Applied   State = "applied"
 	Previewed State = "previewed" // a dry run: planned, and nothing more
-	Waiting   State = "held"      // a guard wants a person to look at it
+	Held      State = "held"      // a guard wants a person to look at it
 	Discarded State = "discarded" // by that person
 	Refused   State = "refused"   // the file cannot be used
 	Undone    State = "undone"    // applied, and taken back by another run
 )
 
-// Over says whether the run has come to an end or waits for a person.
+// Over says whether the run is over, or waits for a person.
 func (s State) Over() bool { return s != Uploading && s != Queued && s != Applying }
 
-// Source is where rosters come from.
+// Source is a system from which an organization sends rosters.
 type Source struct {
 	ID                   id.RosterSource
 	Name                 string
@@ -62,27 +62,11 @@ func ParseSource(text string) (string, error) {
 	return text, nil
 }
 
-// PutSource makes a source or changes whether it may send authoritative snapshots; nil
-// keeps what is there.
-func PutSource(ctx context.Context, q pg.Querier, org id.Organization, name string, enabled *bool, now time.Time) (Source, error) {
-	return upsertSource(ctx, q, org, name, enabled, now)
-}
-
-// FindSource reads a source by its name; the zero Source, which may not send snapshots,
-// when nothing came from it yet.
-func FindSource(ctx context.Context, q pg.Querier, org id.Organization, name string) (Source, error) {
-	s, err := selectSource(ctx, q, org, name)
-	if pg.None(err) {
-		return Source{Name: name}, nil
-	}
-	return s, err
-}
-
 // ErrNotEnabled refuses a snapshot from a source that may not send any.
 var ErrNotEnabled = fault.New(fault.Forbidden, "authoritative_not_enabled",
 	"mode: authoritative_snapshot is not enabled for this source; have a platform administrator enable it, or send additive_only")
 
-// Counts are how many people, and places in classes, a run changes.
+// Counts are how many people, classes and seats in classes a run changes.
 type Counts struct {
 	Create     int
 	Update     int // deactivations included
@@ -95,34 +79,34 @@ type Counts struct {
 	SeatsRemoved   int
 }
 
-// Run is one import, preview or undoing.
+// Run is an import, a preview, or the undoing of an import.
 type Run struct {
-	ID             id.RosterRun
-	Organization   id.Organization
-	Source         Source
-	Undoes         id.RosterRun // 0: an import
-	Mode           Mode
-	DryRun         bool
-	Form           Form
-	State          State
-	RequestedBy    string
-	Size           int64 // bytes of the upload
-	Counts         Counts
-	Issues         int // all of them, also where fewer are kept
+	ID           id.RosterRun
+	Organization id.Organization
+	Source       Source       `db:"-"`
+	Undoes       id.RosterRun // 0: an import
+	Mode         Mode
+	DryRun       bool
+	Form         Form
+	State        State
+	RequestedBy  string
+	Size         int64 // bytes of the upload
+	Counts
+	Issues         int // all that were found; fewer may be stored
 	HasEnrollments bool
 	Reasons        []Reason
-	FaultCode      string // of a refused one
+	FaultCode      string // of a refused run
 	Fault          string
-	Stamp          time.Time
-	PeopleDone     int64
+	Stamp          time.Time `db:"-"` // when it was planned: the updated_at of all that it writes
+	PeopleDone     int64     // the number of the last change that is carried out
 	ClassesDone    int64
 	DecidedBy      string
-	Approved       *int // the deactivations that whoever approved was shown
+	Approved       *int // how many deactivations the person who approved was shown
 	CreatedAt      time.Time
-	FinishedAt     time.Time
+	FinishedAt     time.Time `db:"-"` // zero: not finished
 }
 
-// Draft is what a run is asked to do.
+// Draft says what a run is to do.
 type Draft struct {
 	Source Source
 	Mode   Mode
@@ -131,18 +115,13 @@ type Draft struct {
 	Size   int64 // bytes of the upload
 }
 
-// Begin makes a run that waits for its upload; what it is to do comes with Submit.
-func Begin(ctx context.Context, q pg.Querier, org id.Organization, by string, now time.Time) (id.RosterRun, error) {
-	return insertRun(ctx, q, org, 0, by, now)
-}
-
 // maxUnfinished is how many runs of an organization may wait.
 const maxUnfinished = 8
 
-// Submit hands a run over once its upload is complete. Runs of one organization go one by
-// one. Unavailable when too many wait already.
+// Submit queues a run whose upload is complete. Runs of one organization are carried out one
+// after the other. Unavailable when too many are waiting.
 func Submit(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
-	if err := lock(ctx, tx, org); err != nil {
+	if err := lockOrganization(ctx, tx, org); err != nil {
 		return err
 	}
 	waiting, err := countUnfinished(ctx, tx, org)
@@ -161,54 +140,20 @@ func Submit(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRu
 	return outbox.Add(ctx, tx, task.RosterRun, int64(run), org, now)
 }
 
-func lock(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+func lockOrganization(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 	return pg.Lock(ctx, tx, pg.LockRoster, strconv.FormatInt(int64(org), 10))
 }
 
-// Drop forgets a run whose upload failed.
-func Drop(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun) error {
-	return deleteUploading(ctx, q, org, run)
-}
-
-// Find reads a run. NotFound when the organization has no such.
-func Find(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun) (Run, error) {
-	r, err := selectRun(ctx, q, org, run)
-	if pg.None(err) {
-		return Run{}, fault.New(fault.NotFound, "not_found", "the organization has no roster run %d", run)
-	}
-	return r, err
-}
-
-// List reads runs, the newest first, from below the given one on (0: the newest).
-func List(ctx context.Context, q pg.Querier, org id.Organization, below id.RosterRun, limit int) ([]Run, error) {
-	return selectRuns(ctx, q, org, below, limit)
-}
-
-// WaitingRuns reads the runs that wait for a decision, the newest first, at most so many.
-func WaitingRuns(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
-	return selectWaiting(ctx, q, org, limit)
-}
-
-// Take reads a run for whoever works on it, under a lock that keeps a second worker out.
-func Take(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun) (Run, error) {
-	return lockRun(ctx, tx, org, run)
-}
-
-// Plan stores what a run's planning came to; the run's changes are stored before.
-func Plan(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
-	return updatePlan(ctx, tx, r, now)
-}
-
-// Finish ends a run, or halts it, in the state it has in r; it wakes who waits for it and
-// gives the organization's next run its turn.
+// Finish stores that a run is over, or held, with the state that r has. It wakes requests that
+// wait for the run and queues the organization's next one.
 func Finish(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
-	if err := lock(ctx, tx, r.Organization); err != nil {
+	if err := lockOrganization(ctx, tx, r.Organization); err != nil {
 		return err
 	}
 	if err := setFinished(ctx, tx, r, now); err != nil {
 		return err
 	}
-	if r.State != Waiting {
+	if r.State != Held {
 		if err := deleteChunks(ctx, tx, r.ID); err != nil {
 			return err
 		}
@@ -224,10 +169,10 @@ func Finish(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 	return outbox.Add(ctx, tx, task.RosterRun, int64(next), r.Organization, now)
 }
 
-// Approve lets a held run be planned again and applied. NotFound; Conflict when it is not
-// held, or when the source has sent something newer that was applied.
+// Approve has a held run planned again and applied. NotFound; Conflict when it is not held, or
+// when a newer run of the source was applied or will be.
 func Approve(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) error {
-	r, err := decide(ctx, tx, org, run, Waiting)
+	r, err := decide(ctx, tx, org, run, Held)
 	if err != nil {
 		return err
 	}
@@ -237,9 +182,9 @@ func Approve(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterR
 	return Submit(ctx, tx, org, run, r.draft(), now)
 }
 
-// Discard ends a held run without applying it. Faults as Approve's.
+// Discard ends a held run without applying it. NotFound; Conflict when it is not held.
 func Discard(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) error {
-	r, err := lockIn(ctx, tx, org, run, Waiting)
+	r, err := lockIn(ctx, tx, org, run, Held)
 	if err != nil {
 		return err
 	}
@@ -249,8 +194,8 @@ func Discard(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterR
 	return deleteChunks(ctx, tx, run)
 }
 
-// Undo makes and submits a run that takes an applied one back, wherever nothing has
-// changed since. Faults as Approve's.
+// Undo makes and submits a run that takes back what an applied one did, wherever nothing has
+// changed since. NotFound; Conflict when the run was not applied, or is not the source's last.
 func Undo(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) (id.RosterRun, error) {
 	r, err := decide(ctx, tx, org, run, Applied)
 	if err != nil {
@@ -270,7 +215,7 @@ func (r Run) draft() Draft {
 	return Draft{Source: r.Source, Mode: r.Mode, DryRun: r.DryRun, Form: r.Form, Size: r.Size}
 }
 
-// decide reads a run about which a person has decided something.
+// decide is lockIn for a decision that Conflicts with a newer run of the same source.
 func decide(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, want State) (Run, error) {
 	r, err := lockIn(ctx, tx, org, run, want)
 	if err != nil {
@@ -283,25 +228,26 @@ func decide(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRu
 	return r, err
 }
 
-// lockIn takes the organization's lock and then the run's, which has to be in the state. One
-// that is not is found without waiting: the worker that has it in hand may keep it for long,
-// and comes for the organization's lock at its end.
+// lockIn takes the organization's lock and then the run's. Conflict when the run is not in the
+// state, which is found out without waiting for the run: its worker may hold it for long, and
+// wants the organization's lock at its end.
 func lockIn(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, want State) (r Run, err error) {
-	if err := lock(ctx, tx, org); err != nil {
+	if err := lockOrganization(ctx, tx, org); err != nil {
 		return Run{}, err
 	}
-	if r, err = selectRun(ctx, tx, org, run); err == nil {
+	if r, err = Find(ctx, tx, org, run); err == nil {
 		err = r.want(want)
 	}
 	if err == nil {
-		r, err = lockRun(ctx, tx, org, run)
+		r, err = Lock(ctx, tx, org, run)
 	}
 	if err == nil {
 		err = r.want(want)
 	}
-	return r, missing(err, run)
+	return r, err
 }
 
+// missing makes NotFound of an error that says there is no such row.
 func missing(err error, run id.RosterRun) error {
 	if pg.None(err) {
 		return fault.New(fault.NotFound, "not_found", "the organization has no roster run %d", run)
@@ -316,28 +262,23 @@ func (r Run) want(s State) error {
 	return nil
 }
 
-// TakenBack marks the run that an undoing run has taken back.
-func TakenBack(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
-	return setUndone(ctx, tx, r.Organization, r.Undoes, r.RequestedBy, now)
-}
-
-// Clear removes uploads that were never completed, and the details of runs that are older
-// than kept; the runs themselves stay.
-func Clear(ctx context.Context, q pg.Querier, abandoned, kept time.Time) error {
-	return clearOld(ctx, q, abandoned, kept)
-}
-
-// NewWatch makes a watch by which requests wait for runs.
+// NewWatch is for Await.
 func NewWatch(db *pg.DB) *pg.Watch { return pg.NewWatch(db, Channel) }
 
-// Await waits until the run has come to an end or a halt, for the limit at most:
-// context.DeadlineExceeded after it.
+// Await waits until the run is over or held, for the limit at most: context.DeadlineExceeded
+// after it.
 func Await(ctx context.Context, q pg.Querier, w *pg.Watch, org id.Organization, run id.RosterRun, limit time.Duration) (r Run, err error) {
 	err = w.Until(ctx, strconv.FormatInt(int64(run), 10), limit, func(ctx context.Context) (bool, error) {
 		r, err = Find(ctx, q, org, run)
 		return r.State.Over(), err
 	})
 	return r, err
+}
+
+// Lag is how many runs of all organizations are held, and for how long the oldest of them.
+type Lag struct {
+	Held   int
+	Oldest time.Duration // 0: none is held
 }
 
 // ReviewURL is the address of a run's page in the console; base is the public base address.

@@ -2,7 +2,6 @@ package roster
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,10 +16,14 @@ func oneSource(rows pgx.Rows, err error) (Source, error) {
 	if err != nil {
 		return Source{}, err
 	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Source])
+	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Source])
 }
 
-func upsertSource(ctx context.Context, q pg.Querier, org id.Organization, name string, enabled *bool, now time.Time) (Source, error) {
+// PutSource makes a source, or changes whether it may send authoritative snapshots; with nil
+// that stays as it is.
+func PutSource(
+	ctx context.Context, q pg.Querier, org id.Organization, name string, enabled *bool, now time.Time,
+) (Source, error) {
 	return oneSource(q.Query(ctx, `
 		INSERT INTO roster_sources AS s (organization_id, name, authoritative_enabled, created_at, updated_at)
 		VALUES ($1, $2, coalesce($3, false), $4, $4)
@@ -30,39 +33,77 @@ func upsertSource(ctx context.Context, q pg.Querier, org id.Organization, name s
 		RETURNING `+sourceColumns, org, name, enabled, now))
 }
 
-func selectSource(ctx context.Context, q pg.Querier, org id.Organization, name string) (Source, error) {
-	return oneSource(q.Query(ctx, `SELECT `+sourceColumns+` FROM roster_sources s WHERE s.organization_id = $1 AND s.name = $2`, org, name))
+// FindSource reads a source by its name. While nothing has come from it, that is a source
+// without an id, which may not send snapshots.
+func FindSource(ctx context.Context, q pg.Querier, org id.Organization, name string) (Source, error) {
+	s, err := oneSource(q.Query(ctx, `
+		SELECT `+sourceColumns+` FROM roster_sources s WHERE s.organization_id = $1 AND s.name = $2`, org, name))
+	if pg.None(err) {
+		return Source{Name: name}, nil
+	}
+	return s, err
 }
 
-const runColumns = `r.id, r.organization_id, ` + sourceColumns + `, coalesce(r.undoes, 0), r.mode, r.dry_run, r.zip_only, r.state,
-	r.requested_by, r.size, r.created, r.updated, r.skipped, r.deactivated, r.classes_created, r.classes_renamed,
-	r.seats_added, r.seats_removed, r.issues, r.has_enrollments, r.reasons, r.fault_code, r.fault, r.stamp, r.people_done,
-	r.classes_done, r.decided_by, r.approved_leavers, r.created_at, r.finished_at`
+const selectRun = `
+	SELECT
+		r.id,
+		r.organization_id AS organization,
+		s.id AS source_id,
+		s.name AS source_name,
+		s.authoritative_enabled,
+		s.had_enrollments,
+		coalesce(r.undoes, 0) AS undoes,
+		r.mode,
+		r.dry_run,
+		CASE WHEN r.zip_only THEN 'zip' ELSE '' END AS form,
+		r.state,
+		r.requested_by,
+		r.size,
+		r.created AS "create",
+		r.updated AS "update",
+		r.skipped AS skip,
+		r.deactivated AS deactivate,
+		r.classes_created,
+		r.classes_renamed,
+		r.seats_added,
+		r.seats_removed,
+		r.issues,
+		r.has_enrollments,
+		r.reasons,
+		r.fault_code,
+		r.fault,
+		r.stamp,
+		r.people_done,
+		r.classes_done,
+		r.decided_by,
+		r.approved_leavers AS approved,
+		r.created_at,
+		r.finished_at
+	FROM roster_runs r
+	JOIN roster_sources s ON s.id = r.source_id
+	WHERE r.organization_id = $1 `
 
-const runTables = ` FROM roster_runs r JOIN roster_sources s ON s.id = r.source_id `
+// runRow is a run as selectRun reads it.
+type runRow struct {
+	Run
+	SourceID             id.RosterSource
+	SourceName           string
+	AuthoritativeEnabled bool
+	HadEnrollments       bool
+	Stamp                *time.Time
+	FinishedAt           *time.Time
+}
 
-func scanRun(row pgx.CollectableRow) (r Run, err error) {
-	var zip bool
-	var reasons []byte
-	var stamp, finished *time.Time
-	c := &r.Counts
-	err = row.Scan(&r.ID, &r.Organization, &r.Source.ID, &r.Source.Name, &r.Source.AuthoritativeEnabled, &r.Source.HadEnrollments,
-		&r.Undoes, &r.Mode, &r.DryRun, &zip, &r.State, &r.RequestedBy, &r.Size, &c.Create, &c.Update, &c.Skip, &c.Deactivate,
-		&c.ClassesCreated, &c.ClassesRenamed, &c.SeatsAdded, &c.SeatsRemoved, &r.Issues, &r.HasEnrollments, &reasons,
-		&r.FaultCode, &r.Fault, &stamp, &r.PeopleDone, &r.ClassesDone, &r.DecidedBy, &r.Approved, &r.CreatedAt, &finished)
-	if err != nil {
-		return r, err
+func scanRun(row pgx.CollectableRow) (Run, error) {
+	r, err := pgx.RowToStructByName[runRow](row)
+	r.Source = Source{r.SourceID, r.SourceName, r.AuthoritativeEnabled, r.HadEnrollments}
+	if r.Stamp != nil {
+		r.Run.Stamp = *r.Stamp
 	}
-	if zip {
-		r.Form = ZipForm
+	if r.FinishedAt != nil {
+		r.Run.FinishedAt = *r.FinishedAt
 	}
-	if stamp != nil {
-		r.Stamp = *stamp
-	}
-	if finished != nil {
-		r.FinishedAt = *finished
-	}
-	return r, json.Unmarshal(reasons, &r.Reasons)
+	return r.Run, err
 }
 
 func oneRun(rows pgx.Rows, err error) (Run, error) {
@@ -72,10 +113,34 @@ func oneRun(rows pgx.Rows, err error) (Run, error) {
 	return pgx.CollectExactlyOneRow(rows, scanRun)
 }
 
-func insertRun(ctx context.Context, q pg.Querier, org id.Organization, undoes id.RosterRun, by string, now time.Time) (run id.RosterRun, err error) {
+func allRuns(rows pgx.Rows, err error) ([]Run, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanRun)
+}
+
+// Begin makes a run that waits for its upload. Submit says what it is to do.
+func Begin(
+	ctx context.Context, q pg.Querier, org id.Organization, by string, now time.Time,
+) (id.RosterRun, error) {
+	return insertRun(ctx, q, org, 0, by, now)
+}
+
+func insertRun(
+	ctx context.Context, q pg.Querier, org id.Organization, undoes id.RosterRun, by string, now time.Time,
+) (run id.RosterRun, err error) {
 	err = q.QueryRow(ctx, `
-		INSERT INTO roster_runs (organization_id, undoes, state, requested_by, created_at, updated_at)
-		VALUES ($1, nullif($2::bigint, 0), 'uploading', $3, $4, $4) RETURNING id`, org, undoes, by, now).Scan(&run)
+		INSERT INTO roster_runs (
+			organization_id,
+			undoes,
+			state,
+			requested_by,
+			created_at,
+			updated_at
+		)
+		VALUES ($1, nullif($2::bigint, 0), 'uploading', $3, $4, $4)
+		RETURNING id`, org, undoes, by, now).Scan(&run)
 	return run, err
 }
 
@@ -87,52 +152,81 @@ func countUnfinished(ctx context.Context, q pg.Querier, org id.Organization) (n 
 
 func setQueued(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
 	_, err := q.Exec(ctx, `
-		UPDATE roster_runs SET state = 'queued', source_id = $3, mode = $4, dry_run = $5, zip_only = $6, size = $7, updated_at = $8
-		WHERE organization_id = $1 AND id = $2`, org, run, d.Source.ID, d.Mode, d.DryRun, d.Form == ZipForm, d.Size, now)
+		UPDATE roster_runs SET
+			state = 'queued',
+			source_id = @source,
+			mode = @mode,
+			dry_run = @dry_run,
+			zip_only = @zip_only,
+			size = @size,
+			updated_at = @now
+		WHERE organization_id = @organization AND id = @run`, pgx.StrictNamedArgs{
+		"organization": org,
+		"run":          run,
+		"source":       d.Source.ID,
+		"mode":         d.Mode,
+		"dry_run":      d.DryRun,
+		"zip_only":     d.Form == ZipForm,
+		"size":         d.Size,
+		"now":          now,
+	})
 	return err
 }
 
-func deleteUploading(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun) error {
-	_, err := q.Exec(ctx, `DELETE FROM roster_runs WHERE organization_id = $1 AND id = $2 AND state = 'uploading'`, org, run)
+// Abandon removes a run whose upload failed.
+func Abandon(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun) error {
+	_, err := q.Exec(ctx, `
+		DELETE FROM roster_runs WHERE organization_id = $1 AND id = $2 AND state = 'uploading'`, org, run)
 	return err
 }
 
-func selectRun(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun) (Run, error) {
-	return oneRun(q.Query(ctx, `SELECT `+runColumns+runTables+`WHERE r.organization_id = $1 AND r.id = $2`, org, run))
+// Find reads a run. NotFound when the organization does not have it.
+func Find(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun) (Run, error) {
+	r, err := oneRun(q.Query(ctx, selectRun+`AND r.id = $2`, org, run))
+	return r, missing(err, run)
 }
 
-func lockRun(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun) (Run, error) {
-	return oneRun(tx.Query(ctx, `
-		SELECT `+runColumns+runTables+`WHERE r.organization_id = $1 AND r.id = $2 FOR NO KEY UPDATE OF r`, org, run))
+// Lock reads a run for the worker that carries it out, and keeps other workers from it until
+// the transaction ends. NotFound when the organization does not have it.
+func Lock(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun) (Run, error) {
+	r, err := oneRun(tx.Query(ctx, selectRun+`AND r.id = $2 FOR NO KEY UPDATE OF r`, org, run))
+	return r, missing(err, run)
 }
 
-func selectRuns(ctx context.Context, q pg.Querier, org id.Organization, below id.RosterRun, limit int) ([]Run, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+runColumns+runTables+`WHERE r.organization_id = $1 AND r.state <> 'uploading' AND ($2 = 0 OR r.id < $2)
-		ORDER BY r.id DESC LIMIT $3`, org, below, limit)
-	if err != nil {
-		return nil, err
+// List reads runs, the newest first: those below the given one, or from the newest on for 0.
+func List(ctx context.Context, q pg.Querier, org id.Organization, below id.RosterRun, limit int) ([]Run, error) {
+	return allRuns(q.Query(ctx, selectRun+`
+		AND r.state <> 'uploading' AND ($2 = 0 OR r.id < $2)
+		ORDER BY r.id DESC LIMIT $3`, org, below, limit))
+}
+
+// HeldRuns reads the runs that wait for a decision, the newest first.
+func HeldRuns(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
+	return allRuns(q.Query(ctx, selectRun+`AND r.state = 'held' ORDER BY r.id DESC LIMIT $2`, org, limit))
+}
+
+// Measure counts the held runs of all organizations. A run's row is updated when it is held,
+// and not again before somebody decides about it.
+func Measure(ctx context.Context, q pg.Querier, now time.Time) (Lag, error) {
+	var n int
+	var since time.Time
+	err := q.QueryRow(ctx, `
+		SELECT count(*), coalesce(min(updated_at), 'epoch') FROM roster_runs WHERE state = 'held'`).Scan(&n, &since)
+	if err != nil || n == 0 {
+		return Lag{}, err
 	}
-	return pgx.CollectRows(rows, scanRun)
-}
-
-func selectWaiting(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
-	rows, err := q.Query(ctx, `
-		SELECT `+runColumns+runTables+`WHERE r.organization_id = $1 AND r.state = 'held'
-		ORDER BY r.id DESC LIMIT $2`, org, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanRun)
+	return Lag{n, max(0, now.Sub(since))}, nil
 }
 
 func selectNext(ctx context.Context, q pg.Querier, org id.Organization) (run id.RosterRun, err error) {
 	err = q.QueryRow(ctx, `
-		SELECT id FROM roster_runs WHERE organization_id = $1 AND state IN ('queued', 'applying') ORDER BY id LIMIT 1`, org).Scan(&run)
+		SELECT id FROM roster_runs
+		WHERE organization_id = $1 AND state IN ('queued', 'applying')
+		ORDER BY id LIMIT 1`, org).Scan(&run)
 	return run, err
 }
 
-// selectNewer finds a run of the same source that was applied, or will be, after r.
+// selectNewer finds a later run of the same source that was applied or will be.
 func selectNewer(ctx context.Context, q pg.Querier, r Run) (newer id.RosterRun, err error) {
 	err = q.QueryRow(ctx, `
 		SELECT coalesce(max(n.id), 0) FROM roster_runs n
@@ -141,26 +235,54 @@ func selectNewer(ctx context.Context, q pg.Querier, r Run) (newer id.RosterRun, 
 	return newer, err
 }
 
-func updatePlan(ctx context.Context, q pg.Querier, r Run, now time.Time) error {
-	reasons, err := json.Marshal(r.Reasons)
-	if err != nil {
-		return err
-	}
-	if r.Reasons == nil {
-		reasons = []byte("[]")
-	}
-	c := r.Counts
-	_, err = q.Exec(ctx, `
-		UPDATE roster_runs SET state = $3, created = $4, updated = $5, skipped = $6, deactivated = $7, classes_created = $8,
-			classes_renamed = $9, seats_added = $10, seats_removed = $11, issues = $12, has_enrollments = $13, reasons = $14,
-			fault_code = $15, fault = $16, stamp = $17, people_done = 0, classes_done = 0, updated_at = $18
-		WHERE organization_id = $1 AND id = $2`,
-		r.Organization, r.ID, r.State, c.Create, c.Update, c.Skip, c.Deactivate, c.ClassesCreated, c.ClassesRenamed,
-		c.SeatsAdded, c.SeatsRemoved, r.Issues, r.HasEnrollments, reasons, r.FaultCode, r.Fault, r.Stamp, now)
+// SavePlan stores the outcome of a run's planning. The run's changes are stored before it
+// (package diff).
+func SavePlan(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		UPDATE roster_runs SET
+			state = @state,
+			created = @created,
+			updated = @updated,
+			skipped = @skipped,
+			deactivated = @deactivated,
+			classes_created = @classes_created,
+			classes_renamed = @classes_renamed,
+			seats_added = @seats_added,
+			seats_removed = @seats_removed,
+			issues = @issues,
+			has_enrollments = @has_enrollments,
+			reasons = coalesce(@reasons::jsonb, '[]'),
+			fault_code = @fault_code,
+			fault = @fault,
+			stamp = @stamp,
+			people_done = 0,
+			classes_done = 0,
+			updated_at = @now
+		WHERE organization_id = @organization AND id = @run`, pgx.StrictNamedArgs{
+		"organization":    r.Organization,
+		"run":             r.ID,
+		"state":           r.State,
+		"created":         r.Create,
+		"updated":         r.Update,
+		"skipped":         r.Skip,
+		"deactivated":     r.Deactivate,
+		"classes_created": r.ClassesCreated,
+		"classes_renamed": r.ClassesRenamed,
+		"seats_added":     r.SeatsAdded,
+		"seats_removed":   r.SeatsRemoved,
+		"issues":          r.Issues,
+		"has_enrollments": r.HasEnrollments,
+		"reasons":         r.Reasons,
+		"fault_code":      r.FaultCode,
+		"fault":           r.Fault,
+		"stamp":           r.Stamp,
+		"now":             now,
+	})
 	return err
 }
 
-func updateProgress(ctx context.Context, q pg.Querier, r Run) error {
+// SaveProgress stores how far the changes of a run are carried out.
+func SaveProgress(ctx context.Context, q pg.Querier, r Run) error {
 	_, err := q.Exec(ctx, `
 		UPDATE roster_runs SET people_done = $3, classes_done = $4 WHERE organization_id = $1 AND id = $2`,
 		r.Organization, r.ID, r.PeopleDone, r.ClassesDone)
@@ -170,11 +292,26 @@ func updateProgress(ctx context.Context, q pg.Querier, r Run) error {
 func setFinished(ctx context.Context, q pg.Querier, r Run, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		WITH done AS (
-			UPDATE roster_runs SET state = $3, fault_code = $4, fault = $5, updated_at = $6, finished_at = $6
-			WHERE organization_id = $1 AND id = $2 RETURNING source_id, state, has_enrollments)
+			UPDATE roster_runs SET
+				state = @state,
+				fault_code = @fault_code,
+				fault = @fault,
+				updated_at = @now,
+				finished_at = @now
+			WHERE organization_id = @organization AND id = @run
+			RETURNING source_id, state, has_enrollments
+		)
 		UPDATE roster_sources s SET had_enrollments = true
-		FROM done WHERE s.id = done.source_id AND done.state = 'applied' AND done.has_enrollments AND NOT s.had_enrollments`,
-		r.Organization, r.ID, r.State, r.FaultCode, r.Fault, now)
+		FROM done
+		WHERE s.id = done.source_id AND done.state = 'applied' AND done.has_enrollments AND NOT s.had_enrollments`,
+		pgx.StrictNamedArgs{
+			"organization": r.Organization,
+			"run":          r.ID,
+			"state":        r.State,
+			"fault_code":   r.FaultCode,
+			"fault":        r.Fault,
+			"now":          now,
+		})
 	return err
 }
 
@@ -192,10 +329,25 @@ func setDiscarded(ctx context.Context, q pg.Querier, r Run, by string, now time.
 	return err
 }
 
-func setUndone(ctx context.Context, q pg.Querier, org id.Organization, run id.RosterRun, by string, now time.Time) error {
-	_, err := q.Exec(ctx, `
+// MarkUndone marks the run that the undoing run r has taken back.
+func MarkUndone(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
+	_, err := tx.Exec(ctx, `
 		UPDATE roster_runs SET state = 'undone', decided_by = $3, updated_at = $4
-		WHERE organization_id = $1 AND id = $2`, org, run, by, now)
+		WHERE organization_id = $1 AND id = $2`, r.Organization, r.Undoes, r.RequestedBy, now)
+	return err
+}
+
+// Clear removes uploads that were begun before abandoned and never completed, and the details
+// of runs that are older than kept; the runs themselves stay. Details whose run is gone are
+// below the highest of those runs too.
+func Clear(ctx context.Context, q pg.Querier, abandoned, kept time.Time) error {
+	_, err := q.Exec(ctx, `
+		WITH
+			given_up AS (DELETE FROM roster_runs WHERE state = 'uploading' AND created_at < $1),
+			old AS (SELECT coalesce(max(id), 0) AS last FROM roster_runs WHERE created_at < $2),
+			changes AS (DELETE FROM roster_changes USING old WHERE run_id <= old.last),
+			class_changes AS (DELETE FROM roster_class_changes USING old WHERE run_id <= old.last)
+		DELETE FROM roster_issues USING old WHERE run_id <= old.last`, abandoned, kept)
 	return err
 }
 
@@ -248,14 +400,6 @@ func queueInsertIdentities(b *pg.Batch, r Run, all []Identity) {
 		ON CONFLICT DO NOTHING`, r.Source.ID, r.Organization, ids, users)
 }
 
-func copyIdentities(ctx context.Context, q pg.Querier, r Run, all []Identity) error {
-	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_identities"}, []string{"source_id", "organization_id", "external_id", "user_id", "present"},
-		pgx.CopyFromSlice(len(all), func(i int) ([]any, error) {
-			return []any{int64(r.Source.ID), int64(r.Organization), all[i].ExternalID, int64(all[i].User), true}, nil
-		}))
-	return err
-}
-
 func queueMarkIdentities(b *pg.Batch, r Run, all []Identity, present bool) {
 	if len(all) == 0 {
 		return
@@ -270,29 +414,86 @@ func queueMarkIdentities(b *pg.Batch, r Run, all []Identity, present bool) {
 
 func identityArrays(all []Identity) (ids, before []string, users []int64, ended []bool) {
 	for _, i := range all {
-		ids, before, users, ended = append(ids, i.ExternalID), append(before, i.BeforeID), append(users, int64(i.User)), append(ended, i.Ended)
+		ids = append(ids, i.ExternalID)
+		before = append(before, i.BeforeID)
+		users = append(users, int64(i.User))
+		ended = append(ended, i.Ended)
 	}
 	return ids, before, users, ended
 }
 
-// Ending is a membership that an import ended, with the updated_at that it gave it.
+// CopyIdentities stores the external ids of people whom this transaction made.
+func CopyIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error {
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_identities"},
+		[]string{"source_id", "organization_id", "external_id", "user_id", "present"},
+		pgx.CopyFromSlice(len(all), func(i int) ([]any, error) {
+			return []any{int64(r.Source.ID), int64(r.Organization), all[i].ExternalID, int64(all[i].User), true}, nil
+		}))
+	return err
+}
+
+// Ending is a membership that an import ended, with the updated_at that it set.
 type Ending struct {
 	User id.User
 	At   time.Time
 }
 
-func selectEndings(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Ending, error) {
+// Endings reads when imports last ended the memberships of the users.
+func Endings(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Ending, error) {
+	if len(users) == 0 {
+		return nil, nil
+	}
 	rows, err := q.Query(ctx, `
 		SELECT user_id, max(left_at) FROM roster_identities
-		WHERE organization_id = $1 AND user_id = ANY ($2) AND left_at IS NOT NULL GROUP BY user_id`, org, users)
+		WHERE organization_id = $1 AND user_id = ANY ($2) AND left_at IS NOT NULL
+		GROUP BY user_id`, org, users)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Ending])
 }
 
+// FindByExternalID reads whom the organization's sources mean by an external id. Several
+// sources may mean several people.
+func FindByExternalID(ctx context.Context, q pg.Querier, org id.Organization, externalID string) ([]id.User, error) {
+	rows, err := q.Query(ctx, `
+		SELECT DISTINCT i.user_id FROM roster_sources s
+		JOIN roster_identities i ON i.source_id = s.id
+		WHERE s.organization_id = $1 AND i.external_id = $2
+		ORDER BY 1`, org, externalID)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[id.User])
+}
+
+// Alias is the external id by which a source knows a person.
+type Alias struct {
+	Source     string // its name
+	ExternalID string
+	Present    bool // in the source, as of its last import
+}
+
+// Aliases reads the external ids by which the organization's sources know the person.
+func Aliases(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Alias, error) {
+	rows, err := q.Query(ctx, `
+		SELECT s.name, i.external_id, i.present FROM roster_identities i
+		JOIN roster_sources s ON s.id = i.source_id
+		WHERE i.user_id = $2 AND s.organization_id = $1
+		ORDER BY s.name`, org, user)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[Alias])
+}
+
+// seatRows are the ids of the class and the person of each change.
 const seatRows = `
-	SELECT k.id AS class_id, i.user_id FROM unnest($2::text[], $3::text[]) AS c(class, person)
+	SELECT k.id AS class_id, i.user_id
+	FROM unnest($2::text[], $3::text[]) AS c(class, person)
 	JOIN roster_classes k ON k.source_id = $1 AND k.external_id = c.class
 	JOIN roster_identities i ON i.source_id = $1 AND i.external_id = c.person`
 
@@ -302,7 +503,9 @@ func queueClassChanges(b *pg.Batch, r Run, action ClassAction, changes []ClassCh
 	}
 	var classes, names, persons []string
 	for _, c := range changes {
-		classes, names, persons = append(classes, c.Class), append(names, c.Name), append(persons, c.Person)
+		classes = append(classes, c.Class)
+		names = append(names, c.Name)
+		persons = append(persons, c.Person)
 	}
 	switch action {
 	case CreateClass:
@@ -312,59 +515,27 @@ func queueClassChanges(b *pg.Batch, r Run, action ClassAction, changes []ClassCh
 			ON CONFLICT DO NOTHING`, r.Source.ID, classes, names, r.Organization, r.Stamp)
 	case RenameClass:
 		b.Queue(`
-			UPDATE roster_classes k SET name = c.name, updated_at = $4 FROM unnest($2::text[], $3::text[]) AS c(class, name)
+			UPDATE roster_classes k SET name = c.name, updated_at = $4
+			FROM unnest($2::text[], $3::text[]) AS c(class, name)
 			WHERE k.source_id = $1 AND k.external_id = c.class`, r.Source.ID, classes, names, r.Stamp)
 	case AddSeat:
-		b.Queue(`
-			INSERT INTO roster_class_members AS m (class_id, user_id, active, updated_at)
-			SELECT c.class_id, c.user_id, true, $4 FROM (`+seatRows+`) AS c
-			LEFT JOIN members o ON o.organization_id = $5 AND o.user_id = c.user_id
-			WHERE $6 OR o.role = 'member' AND o.status = 'active'
-			ON CONFLICT (class_id, user_id) DO UPDATE SET active = true, updated_at = $4 WHERE NOT m.active`,
-			r.Source.ID, classes, persons, r.Stamp, r.Organization, r.Undoes != 0)
+		queueAddSeats(b, r, classes, persons)
 	case RemoveSeat:
 		b.Queue(`
-			UPDATE roster_class_members m SET active = false, updated_at = $4 FROM (`+seatRows+`) AS c
+			UPDATE roster_class_members m SET active = false, updated_at = $4
+			FROM (`+seatRows+`) AS c
 			WHERE m.class_id = c.class_id AND m.user_id = c.user_id AND m.active`, r.Source.ID, classes, persons, r.Stamp)
 	}
 }
 
-// clearOld deletes uploads that were given up, and what only whoever looks at a run's
-// details needs; details of a run that is no more are found by the highest ids left.
-func clearOld(ctx context.Context, q pg.Querier, abandoned, kept time.Time) error {
-	_, err := q.Exec(ctx, `
-		WITH given_up AS (DELETE FROM roster_runs WHERE state = 'uploading' AND created_at < $1),
-		old AS (SELECT coalesce(max(id), 0) AS last FROM roster_runs WHERE created_at < $2),
-		a AS (DELETE FROM roster_changes USING old WHERE run_id <= old.last),
-		b AS (DELETE FROM roster_class_changes USING old WHERE run_id <= old.last)
-		DELETE FROM roster_issues USING old WHERE run_id <= old.last`, abandoned, kept)
-	return err
-}
-
-func selectHolders(ctx context.Context, q pg.Querier, org id.Organization, externalID string) ([]id.User, error) {
-	rows, err := q.Query(ctx, `
-		SELECT DISTINCT i.user_id FROM roster_sources s JOIN roster_identities i ON i.source_id = s.id
-		WHERE s.organization_id = $1 AND i.external_id = $2 ORDER BY 1`, org, externalID)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[id.User])
-}
-
-func selectAliases(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Alias, error) {
-	rows, err := q.Query(ctx, `
-		SELECT s.name, i.external_id, i.present FROM roster_identities i JOIN roster_sources s ON s.id = i.source_id
-		WHERE i.user_id = $2 AND s.organization_id = $1 ORDER BY s.name`, org, user)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Alias])
-}
-
-// selectHeld counts the runs of all organizations that wait for a person; a run is touched when
-// it is held, and not again before it is decided.
-func selectHeld(ctx context.Context, q pg.Querier) (n int, since time.Time, err error) {
-	err = q.QueryRow(ctx, `
-		SELECT count(*), coalesce(min(updated_at), 'epoch') FROM roster_runs WHERE state = 'held'`).Scan(&n, &since)
-	return n, since, err
+// queueAddSeats seats active students alone, but for a run that takes another one back.
+func queueAddSeats(b *pg.Batch, r Run, classes, persons []string) {
+	b.Queue(`
+		INSERT INTO roster_class_members AS m (class_id, user_id, active, updated_at)
+		SELECT c.class_id, c.user_id, true, $4
+		FROM (`+seatRows+`) AS c
+		LEFT JOIN members o ON o.organization_id = $5 AND o.user_id = c.user_id
+		WHERE $6 OR o.role = 'member' AND o.status = 'active'
+		ON CONFLICT (class_id, user_id) DO UPDATE SET active = true, updated_at = $4 WHERE NOT m.active`,
+		r.Source.ID, classes, persons, r.Stamp, r.Organization, r.Undoes != 0)
 }

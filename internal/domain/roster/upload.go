@@ -17,7 +17,7 @@ const chunkSize = 256 << 10
 var ErrTooLarge = fault.New(fault.TooLarge, "file_too_large", "the file is over %d MB; send fewer people at a time, or a zip archive", MaxUpload>>20)
 
 // Store copies an upload into the run's chunks and returns its size in bytes. TooLarge
-// over MaxUpload; what was stored then goes with Drop.
+// over MaxUpload; what was stored then goes with Abandon.
 func Store(ctx context.Context, q pg.Querier, run id.RosterRun, from io.Reader) (int64, error) {
 	buffer := make([]byte, chunkSize)
 	var size int64

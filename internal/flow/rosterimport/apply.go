@@ -63,7 +63,7 @@ func (i *Importer) applyBatch(ctx context.Context, ref task.Outbox, run roster.R
 		if err := b.apply(ctx, changes); err != nil {
 			return err
 		}
-		return roster.Progress(ctx, tx, run)
+		return roster.SaveProgress(ctx, tx, run)
 	})
 }
 
@@ -84,7 +84,7 @@ func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster
 			if err := roster.SaveClasses(ctx, tx, run, changes); err != nil {
 				return err
 			}
-			return roster.Progress(ctx, tx, run)
+			return roster.SaveProgress(ctx, tx, run)
 		})
 		if err != nil {
 			return fmt.Errorf("class changes to %d: %w", last, err)
@@ -143,7 +143,7 @@ func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 	if err := b.lock(ctx, changes); err != nil {
 		return err
 	}
-	changes, err := b.stillThem(ctx, changes)
+	changes, err := b.checkAddresses(ctx, changes)
 	if err != nil {
 		return fmt.Errorf("people found by their address: %w", err)
 	}
@@ -292,11 +292,11 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	}
 	back := append(made, revived...)
 	b.joined, b.left = append(b.joined, back...), ended
-	return setOf(ended), b.oweRejoin(ctx, back)
+	return setOf(ended), b.queueRejoins(ctx, back)
 }
 
-// oweRejoin has the results of who was somebody before placed anew.
-func (b *batch) oweRejoin(ctx context.Context, back []id.User) error {
+// queueRejoins has the results of who was somebody before placed anew.
+func (b *batch) queueRejoins(ctx context.Context, back []id.User) error {
 	var job pg.Batch
 	result.QueueRejoin(&job, b.run.Organization, b.Clock(), back...)
 	return job.Send(ctx, b.tx)

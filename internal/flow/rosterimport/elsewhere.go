@@ -10,9 +10,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// stillThem leaves out who was found by an address and has another by now: whoever is behind
+// checkAddresses leaves out who was found by an address and has another by now: whoever is behind
 // that one is not who the file names.
-func (b *batch) stillThem(ctx context.Context, changes []roster.Change) ([]roster.Change, error) {
+func (b *batch) checkAddresses(ctx context.Context, changes []roster.Change) ([]roster.Change, error) {
 	var found []id.User
 	for _, c := range changes {
 		if foundByAddress(c) {

@@ -180,7 +180,7 @@ func (p *memoryPlan) read(file []byte) error {
 		}
 		p.people, p.issues = append(p.people, row), append(p.issues, notified...)
 	}
-	p.lost = people.Lost
+	p.lost = people.Unreadable
 	if p.hasSeats = f.HasEnrollments(); !p.hasSeats {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (p *memoryPlan) read(file []byte) error {
 	return err
 }
 
-func (p *memoryPlan) repeats(row roster.Person) (r roster.Repeats) {
+func (p *memoryPlan) repeats(row roster.Person) (r roster.Duplicates) {
 	for _, o := range p.people {
 		if row.ExternalID != "" && o.ExternalID == row.ExternalID {
 			if o.N < row.N && r.SameAs == 0 {
@@ -219,7 +219,7 @@ func (p *memoryPlan) repeats(row roster.Person) (r roster.Repeats) {
 	return r
 }
 
-func (p *memoryPlan) known(row roster.Person) (k roster.Known) {
+func (p *memoryPlan) known(row roster.Person) (k roster.Match) {
 	named, owner := p.identity(row.ExternalID), p.byEmail(row.Email)
 	var a *worldAccount
 	switch {
@@ -263,7 +263,7 @@ func (p *memoryPlan) count(a roster.Action) {
 		p.counts.Deactivate++
 	case roster.Skip:
 		p.counts.Skip++
-	case roster.NoteOut:
+	case roster.NoteAbsent:
 	}
 }
 
@@ -272,8 +272,8 @@ func (p *memoryPlan) person(row roster.Person) {
 	d := roster.Decide(row, p.repeats(row), k)
 	p.count(d.Action)
 	p.issues = append(p.issues, d.Issues...)
-	if known, ok := p.out[row.ExternalID]; d.Out != "" && row.ExternalID != "" && (!ok || d.Out < known) {
-		p.out[row.ExternalID] = d.Out
+	if known, ok := p.out[row.ExternalID]; d.LeftOut != "" && row.ExternalID != "" && (!ok || d.LeftOut < known) {
+		p.out[row.ExternalID] = d.LeftOut
 	}
 	if d.Effects == 0 {
 		return
@@ -334,7 +334,7 @@ func (p *memoryPlan) planClasses() {
 		done[row.Class] = true
 		c := roster.ClassRow{Line: row.Line, ExternalID: row.Class, Name: row.ClassName}
 		if k := p.class(row.Class); k != nil {
-			c.Known = k.Name
+			c.CurrentName = k.Name
 		}
 		var names []string
 		for _, o := range p.seatRows {
@@ -369,14 +369,14 @@ func (p *memoryPlan) planSeats() {
 			continue
 		}
 		done[place{row.Person, row.Class}] = true
-		held := roster.Held{Refused: p.out[row.Person], InFile: slices.ContainsFunc(p.people, func(r roster.Person) bool { return r.ExternalID == row.Person })}
+		held := roster.SeatHolder{Refused: p.out[row.Person], InFile: slices.ContainsFunc(p.people, func(r roster.Person) bool { return r.ExternalID == row.Person })}
 		if i := p.identity(row.Person); i != nil {
-			held.Known, held.Leaves = i.Present, p.gone[row.Person]
+			held.InSource, held.Leaves = i.Present, p.gone[row.Person]
 			if m := p.member(i.User); m != nil {
 				held.Role, held.Active = m.Role, m.Status == "active"
 			}
 			if k := p.class(row.Class); k != nil {
-				held.Sits = slices.Contains(p.seats, worldSeat{k.ID, i.User})
+				held.Seated = slices.Contains(p.seats, worldSeat{k.ID, i.User})
 			}
 		}
 		sit, notified := roster.DecideSeat(row, held)
@@ -387,8 +387,8 @@ func (p *memoryPlan) planSeats() {
 }
 
 func (p *memoryPlan) guards() {
-	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrollments: p.had, HasEnrollments: p.hasSeats, SeatRows: p.seatCount, Lost: p.lost,
-		SeatsRemoved: p.counts.SeatsRemoved, SeatRowsLost: p.noSeat}
+	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrollments: p.had, HasEnrollments: p.hasSeats, SeatRows: p.seatCount, Unreadable: p.lost,
+		SeatsRemoved: p.counts.SeatsRemoved, SeatRowsUnreadable: p.noSeat}
 	for _, i := range p.identities {
 		m := p.member(i.User)
 		if i.Source == p.source && i.Present && m != nil && m.Status == "active" && m.Role == "member" {

@@ -132,7 +132,7 @@ func (p *planner) settle(ctx context.Context) error {
 			t.Approved, t.ApprovedLeavers = true, *p.run.Approved
 		}
 		if p.run.Reasons = roster.Guards(t); len(p.run.Reasons) > 0 {
-			p.run.State = roster.Waiting
+			p.run.State = roster.Held
 		}
 	}
 	if p.run.DryRun {
@@ -192,7 +192,7 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 		})
 		return ended(err, stored)
 	})
-	p.totals.Lost = people.Lost
+	p.totals.Unreadable = people.Unreadable
 	return err
 }
 
@@ -219,7 +219,7 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 		})
 		return ended(err, stored)
 	})
-	p.totals.SeatRowsLost = seats.Lost
+	p.totals.SeatRowsUnreadable = seats.Unreadable
 	return err
 }
 
@@ -252,11 +252,11 @@ func ended(read, stored error) (over bool, err error) {
 func (p *planner) people(ctx context.Context) error {
 	return eachPerson(ctx, p.tx, p.run, func(rows []personRow) error {
 		for _, row := range rows {
-			d := roster.Decide(row.Person, row.Repeats, row.Known)
+			d := roster.Decide(row.Person, row.Duplicates, row.Match)
 			p.count(d)
 			p.addIssues(d.Issues)
-			if d.Out != "" && row.ExternalID != "" {
-				p.refused = append(p.refused, refusal{row.ExternalID, d.Out})
+			if d.LeftOut != "" && row.ExternalID != "" {
+				p.refused = append(p.refused, refusal{row.ExternalID, d.LeftOut})
 			}
 			if p.last = max(p.last, row.N); d.Effects != 0 {
 				p.changes = append(p.changes, change(row, d))
@@ -274,9 +274,9 @@ func change(row personRow, d roster.Decision) roster.Change {
 		return c
 	}
 	if !d.Effects.Has(roster.ChangeProfile) {
-		c.Email, c.FirstName, c.LastName = row.Known.Email, row.Known.FirstName, row.Known.LastName
+		c.Email, c.FirstName, c.LastName = row.Match.Email, row.Match.FirstName, row.Match.LastName
 	}
-	c.BeforeID, c.BeforeEmail, c.BeforeFirst, c.BeforeLast = row.OtherID, row.Known.Email, row.Known.FirstName, row.Known.LastName
+	c.BeforeID, c.BeforeEmail, c.BeforeFirst, c.BeforeLast = row.OtherID, row.Match.Email, row.Match.FirstName, row.Match.LastName
 	if c.FirstName == "" { // a file without names changes none
 		c.FirstName = c.BeforeFirst
 	}
@@ -297,7 +297,7 @@ func (p *planner) count(d roster.Decision) {
 		c.Deactivate++
 	case roster.Skip:
 		c.Skip++
-	case roster.NoteOut:
+	case roster.NoteAbsent:
 	}
 }
 
@@ -334,7 +334,7 @@ func (p *planner) seats(ctx context.Context) error {
 		return err
 	}
 	if p.run.Mode == roster.Snapshot {
-		if err := eachLostSeat(ctx, p.tx, p.run, func(rows []roster.ClassChange) error {
+		if err := eachMissingSeat(ctx, p.tx, p.run, func(rows []roster.ClassChange) error {
 			for _, c := range rows {
 				p.addClass(c)
 			}
@@ -345,7 +345,7 @@ func (p *planner) seats(ctx context.Context) error {
 	}
 	return eachSeat(ctx, p.tx, p.run, func(rows []seatRow) error {
 		for _, s := range rows {
-			sit, notified := roster.DecideSeat(s.Seat, s.Held)
+			sit, notified := roster.DecideSeat(s.Seat, s.SeatHolder)
 			p.addIssues(notified)
 			if sit {
 				p.addClass(roster.ClassChange{Action: roster.AddSeat, Class: s.Class, Person: s.Person})
@@ -356,7 +356,7 @@ func (p *planner) seats(ctx context.Context) error {
 }
 
 func (p *planner) class(c classRow) {
-	d, notified := roster.DecideClass(roster.ClassRow{Line: c.line, ExternalID: c.class, Name: c.name, Known: c.known, Conflicting: c.conflicting})
+	d, notified := roster.DecideClass(roster.ClassRow{Line: c.line, ExternalID: c.class, Name: c.name, CurrentName: c.currentName, Conflicting: c.conflicting})
 	p.addIssues(notified)
 	if d.Action != "" {
 		p.addClass(d)

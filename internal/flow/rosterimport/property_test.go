@@ -82,7 +82,7 @@ func (h *house) importAndCheck(t *testing.T, rt *rapid.T, u upload) {
 	if got, want := h.planOf(t, r), w.plan(u); got != want {
 		rt.Fatalf("the run:\n%s\nplanned in memory:\n%s\nof\n%s\nbefore:\n%s", got, want, u.file, before)
 	}
-	if r.State == roster.Waiting {
+	if r.State == roster.Held {
 		if got := h.people(t); got != before {
 			rt.Fatalf("a held run wrote:\n%s\nbefore:\n%s", got, before)
 		}
@@ -173,7 +173,7 @@ func (h *house) checkNewSeats(t *testing.T, rt *rapid.T, before string) {
 func (h *house) checkRepeat(t *testing.T, rt *rapid.T, u upload) {
 	state := h.state(t)
 	again := h.run(t, u)
-	if again.State == roster.Waiting { // nobody is left, and that is worth a look each time
+	if again.State == roster.Held { // nobody is left, and that is worth a look each time
 		h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, again.ID, "Olive", h.now) })
 		h.work(t)
 		again = h.find(t, again.ID)

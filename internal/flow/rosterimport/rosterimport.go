@@ -113,14 +113,14 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) e
 		if err := i.finish(ctx, tx, ref, run); err != nil || run.Undoes == 0 {
 			return err
 		}
-		return roster.TakenBack(ctx, tx, run, i.Clock())
+		return roster.MarkUndone(ctx, tx, run, i.Clock())
 	})
 }
 
 // plan plans a run that is not planned yet, and gives back one that is as it stands.
 func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (run roster.Run, err error) {
 	err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if run, err = roster.Take(ctx, tx, job.Organization, id.RosterRun(job.Subject)); err != nil {
+		if run, err = roster.Lock(ctx, tx, job.Organization, id.RosterRun(job.Subject)); err != nil {
 			return err
 		}
 		if job.Claim > maxClaims {
@@ -140,7 +140,7 @@ func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (
 		if err != nil {
 			return err
 		}
-		if err := roster.Plan(ctx, tx, run, i.Clock()); err != nil {
+		if err := roster.SavePlan(ctx, tx, run, i.Clock()); err != nil {
 			return err
 		}
 		if run.State != roster.Applying {

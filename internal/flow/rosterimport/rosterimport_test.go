@@ -220,15 +220,15 @@ func TestGuards(t *testing.T) {
 		codes string
 		state roster.State
 	}{
-		"more than half":              {people(full[:29]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Waiting},
-		"five and more than a tenth":  {people(full[:53]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Waiting},
+		"more than half":              {people(full[:29]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Held},
+		"five and more than a tenth":  {people(full[:53]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Held},
 		"a tenth":                     {people(full[:54]...).with("s0,c1,One").snapshot(), "", roster.Applied},
-		"a header with no rows":       {people().with("s0,c1,One").snapshot(), "empty_file implausible_share", roster.Waiting},
-		"no file at all":              {upload{mode: roster.Snapshot}, "empty_file implausible_share missing_section", roster.Waiting},
-		"enrollments.csv is missing":  {people(full...).snapshot(), "missing_section", roster.Waiting},
-		"enrollments.csv has no rows": {people(full...).with().snapshot(), "missing_section", roster.Waiting},
-		"rows that cannot be read":    {people(append([]string{`"s0"x,"y`}, full[1:]...)...).with("s1,c1,One").snapshot(), "unreadable_rows", roster.Waiting},
-		"places that cannot be read":  {people(full...).with("s0,c1,One", "s1,,One").snapshot(), "unreadable_rows", roster.Waiting},
+		"a header with no rows":       {people().with("s0,c1,One").snapshot(), "empty_file implausible_share", roster.Held},
+		"no file at all":              {upload{mode: roster.Snapshot}, "empty_file implausible_share missing_section", roster.Held},
+		"enrollments.csv is missing":  {people(full...).snapshot(), "missing_section", roster.Held},
+		"enrollments.csv has no rows": {people(full...).with().snapshot(), "missing_section", roster.Held},
+		"rows that cannot be read":    {people(append([]string{`"s0"x,"y`}, full[1:]...)...).with("s1,c1,One").snapshot(), "unreadable_rows", roster.Held},
+		"places that cannot be read":  {people(full...).with("s0,c1,One", "s1,,One").snapshot(), "unreadable_rows", roster.Held},
 		"a place that nobody loses":   {people(full...).with("s0,c1,One", "s1,c1,One", "s2,,One").snapshot(), "", roster.Applied},
 		"known ids of invalid rows":   {people(append([]string{"s0,,,,", "s1,no address,,,", "s2,s2@institute.org,,,,,,x"}, full[3:]...)...).with("s0,c1,One").snapshot(), "", roster.Applied},
 	} {
@@ -245,7 +245,7 @@ func TestGuards(t *testing.T) {
 			if got := strings.Join(codes, " "); r.State != c.state || got != c.codes {
 				t.Fatalf("%s for %q (%s)", r.State, got, r.Fault)
 			}
-			if c.state == roster.Waiting && h.state(t) != state {
+			if c.state == roster.Held && h.state(t) != state {
 				t.Error("a held run wrote rows")
 			}
 		})
@@ -273,7 +273,7 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
 	h.run(t, people(rows...).snapshot())
 	r := h.run(t, people(rows[0]).snapshot())
-	want(t, r, roster.Waiting, roster.Counts{Skip: 1, Update: 2, Deactivate: 2})
+	want(t, r, roster.Held, roster.Counts{Skip: 1, Update: 2, Deactivate: 2})
 	h.exec(t, `UPDATE members SET created_via = 'api' WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email LIKE 'ben@%')`, h.org)
 	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, r.ID, "Olive", h.now) })
 	h.work(t)
@@ -281,12 +281,12 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 
 	// What would now deactivate more people than were shown is held again.
 	more := h.run(t, people("s9,new@institute.org,New,One,").snapshot())
-	want(t, more, roster.Waiting, roster.Counts{Create: 1, Update: 1, Deactivate: 1})
+	want(t, more, roster.Held, roster.Counts{Create: 1, Update: 1, Deactivate: 1})
 	h.exec(t, `UPDATE members SET status = 'active', created_via = 'roster' WHERE organization_id = $1`, h.org)
 	h.exec(t, `UPDATE roster_identities SET present = true, left_at = NULL WHERE organization_id = $1`, h.org)
 	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, more.ID, "Olive", h.now) })
 	h.work(t)
-	if again := h.find(t, more.ID); again.State != roster.Waiting || again.Reasons[0].Code != "changed_since_review" {
+	if again := h.find(t, more.ID); again.State != roster.Held || again.Reasons[0].Code != "changed_since_review" {
 		t.Errorf("%s %v", again.State, again.Reasons)
 	}
 }

@@ -118,8 +118,8 @@ func each[T any](ctx context.Context, tx *pg.Tx, sql string, args []any, scan pg
 
 type personRow struct {
 	roster.Person
-	roster.Repeats
-	roster.Known
+	roster.Duplicates
+	roster.Match
 }
 
 func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personRow) error) error {
@@ -157,7 +157,7 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 		LEFT JOIN roster_identities w ON w.source_id = $2 AND w.user_id = e.id AND i.user_id IS NULL
 		ORDER BY p.n`,
 		[]any{r.Organization, r.Source.ID}, func(row pgx.CollectableRow) (p personRow, err error) {
-			k := &p.Known
+			k := &p.Match
 			return p, row.Scan(&p.N, &p.Line, &p.ExternalID, &p.Person.Email, &p.Person.FirstName, &p.Person.LastName, &p.Refused,
 				&p.SameAs, &p.Conflicting, &p.EmailShared, &k.User, &k.ByID, &k.Present, &k.Email, &k.FirstName, &k.LastName,
 				&k.Managed, &k.Role, &k.Active, &k.Ended, &k.EmailTaken, &k.EmailElsewhere, &k.OtherID, &k.OtherIDInFile)
@@ -201,7 +201,7 @@ func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats i
 type classRow struct {
 	line        int
 	class, name string
-	known       string // the class's name so far; "" for a new one
+	currentName string // the class's name so far; "" for a new one
 	conflicting bool
 }
 
@@ -215,13 +215,13 @@ func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]classRow
 		WHERE k.id IS NULL OR g.low <> g.high OR first.name <> '' AND first.name <> k.name
 		ORDER BY g.n`,
 		[]any{r.Source.ID}, func(row pgx.CollectableRow) (c classRow, err error) {
-			return c, row.Scan(&c.line, &c.class, &c.name, &c.known, &c.conflicting)
+			return c, row.Scan(&c.line, &c.class, &c.name, &c.currentName, &c.conflicting)
 		}, use)
 }
 
 type seatRow struct {
 	roster.Seat
-	roster.Held
+	roster.SeatHolder
 }
 
 func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) error) error {
@@ -238,14 +238,14 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
 		ORDER BY s.n`,
 		[]any{r.Source.ID, r.Organization}, func(row pgx.CollectableRow) (s seatRow, err error) {
-			err = row.Scan(&s.N, &s.Line, &s.Person, &s.Class, &s.InFile, &s.Refused, &s.Known, &s.Role, &s.Active, &s.Sits)
+			err = row.Scan(&s.N, &s.Line, &s.Person, &s.Class, &s.InFile, &s.Refused, &s.InSource, &s.Role, &s.Active, &s.Seated)
 			s.Leaves = s.Refused == leaves
 			return s, err
 		}, use)
 }
 
-// eachLostSeat gives the places that the source has and its snapshot does not.
-func eachLostSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
+// eachMissingSeat gives the places that the source has and its snapshot does not.
+func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
 		SELECT k.external_id, i.external_id
 		FROM roster_class_members m

@@ -14,13 +14,13 @@ import (
 const exportGroup = 2000
 
 // WriteIssues writes the run's issues as CSV. Values that a spreadsheet would take for
-// formulas are defused.
+// formulas get an apostrophe in front (roster.Defuse).
 func WriteIssues(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
 	if err := w.Write([]string{"file", "line", "person_external_id", "code", "severity", "message"}); err != nil {
 		return err
 	}
 	for after := int64(0); ; {
-		group, last, err := selectIssues(ctx, q, run, after, exportGroup)
+		group, last, err := Issues(ctx, q, run, after, exportGroup)
 		if err != nil {
 			return err
 		}

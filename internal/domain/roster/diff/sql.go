@@ -1,3 +1,8 @@
+// Package diff stores what a roster run does, row by row: the changes of people and classes
+// that its plan consists of, and the issues that were found. The planner writes them, the
+// importer carries them out batch by batch, and the console and the APIs show them.
+//
+// Changes of people, changes of classes and issues are each numbered within the run, from 1.
 package diff
 
 import (
@@ -10,7 +15,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-func copyIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, found []roster.Issue) error {
+// AddIssues stores issues; first is the number of the first one.
+func AddIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64, found []roster.Issue) error {
 	if len(found) == 0 {
 		return nil
 	}
@@ -23,32 +29,62 @@ func copyIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64
 	return err
 }
 
-var changeColumns = []string{"run_id", "n", "line", "action", "effects", "user_id", "external_id", "email", "first_name", "last_name",
-	"before_external_id", "before_email", "before_first_name", "before_last_name"}
-
-func copyChanges(ctx context.Context, q pg.Querier, run id.RosterRun, changes []roster.Change) error {
+// AddChanges stores changes of people.
+func AddChanges(ctx context.Context, q pg.Querier, run id.RosterRun, changes []roster.Change) error {
 	if len(changes) == 0 {
 		return nil
 	}
-	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_changes"}, changeColumns,
+	columns := []string{
+		"run_id",
+		"n",
+		"line",
+		"action",
+		"effects",
+		"user_id",
+		"external_id",
+		"email",
+		"first_name",
+		"last_name",
+		"before_external_id",
+		"before_email",
+		"before_first_name",
+		"before_last_name",
+	}
+	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_changes"}, columns,
 		pgx.CopyFromSlice(len(changes), func(i int) ([]any, error) {
 			c := &changes[i]
-			row := []any{int64(run), c.N, c.Line, string(c.Action), int16(c.Effects), nil, c.ExternalID, c.Email, c.FirstName, c.LastName, nil, nil, nil, nil}
+			var user, beforeID, beforeEmail, beforeFirst, beforeLast any
 			if c.User != 0 {
-				row[5] = int64(c.User)
+				user = int64(c.User)
 			}
 			if c.Effects.Has(roster.ReplaceIdentity) {
-				row[10] = c.BeforeID
+				beforeID = c.BeforeID
 			}
 			if c.Effects.Has(roster.ChangeProfile) {
-				row[11], row[12], row[13] = c.BeforeEmail, c.BeforeFirst, c.BeforeLast
+				beforeEmail, beforeFirst, beforeLast = c.BeforeEmail, c.BeforeFirst, c.BeforeLast
 			}
-			return row, nil
+			return []any{
+				int64(run),
+				c.N,
+				c.Line,
+				string(c.Action),
+				int16(c.Effects),
+				user,
+				c.ExternalID,
+				c.Email,
+				c.FirstName,
+				c.LastName,
+				beforeID,
+				beforeEmail,
+				beforeFirst,
+				beforeLast,
+			}, nil
 		}))
 	return err
 }
 
-func copyClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, changes []roster.ClassChange) error {
+// AddClassChanges stores changes of classes.
+func AddClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, changes []roster.ClassChange) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -62,75 +98,115 @@ func copyClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, chang
 }
 
 const selectChange = `
-	SELECT n, line, action, effects, coalesce(user_id, 0), external_id, email, first_name, last_name, coalesce(before_external_id, ''),
-		coalesce(before_email, ''), coalesce(before_first_name, ''), coalesce(before_last_name, '')
-	FROM roster_changes WHERE run_id = $1 AND n > $2 `
+	SELECT
+		n,
+		line,
+		action,
+		effects,
+		coalesce(user_id, 0) AS "user",
+		external_id,
+		email,
+		first_name,
+		last_name,
+		coalesce(before_external_id, '') AS before_id,
+		coalesce(before_email, '') AS before_email,
+		coalesce(before_first_name, '') AS before_first,
+		coalesce(before_last_name, '') AS before_last
+	FROM roster_changes
+	WHERE run_id = $1 AND n > $2 `
 
-func selectChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) ([]roster.Change, error) {
-	rows, err := q.Query(ctx, selectChange+`ORDER BY n LIMIT $3`, run, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanChange)
+// Changes reads up to limit changes of people whose number is above after.
+func Changes(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) ([]roster.Change, error) {
+	return collectChanges(q.Query(ctx, selectChange+`ORDER BY n LIMIT $3`, run, after, limit))
 }
 
-// A run's changes are read stretch by stretch of their places, from the first one left on:
-// unlike a limit, a stretch is short whatever the planner believes of the table.
-const firstChange = `(SELECT min(n) FROM roster_changes WHERE run_id = $1 AND n > $2)`
-
-func selectNextChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]roster.Change, error) {
-	rows, err := q.Query(ctx, selectChange+`AND n >= `+firstChange+` AND n < `+firstChange+` + $3 ORDER BY n`, run, after, length)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scanChange)
+// NextChanges reads the next batch of changes: the first one whose number is above after, and
+// those within length numbers from it. None after the last.
+//
+// Unlike with a limit, PostgreSQL reads little for a range whatever it estimates of the table.
+func NextChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]roster.Change, error) {
+	const first = `(SELECT min(n) FROM roster_changes WHERE run_id = $1 AND n > $2)`
+	return collectChanges(q.Query(ctx, selectChange+`AND n >= `+first+` AND n < `+first+` + $3 ORDER BY n`, run, after, length))
 }
 
-func scanChange(row pgx.CollectableRow) (c roster.Change, err error) {
-	return c, row.Scan(&c.N, &c.Line, &c.Action, &c.Effects, &c.User, &c.ExternalID, &c.Email, &c.FirstName, &c.LastName,
-		&c.BeforeID, &c.BeforeEmail, &c.BeforeFirst, &c.BeforeLast)
-}
-
-func selectChangesOf(ctx context.Context, q pg.Querier, run id.RosterRun, action roster.Action, after int64, limit int) ([]roster.Change, error) {
+// ChangesOf reads up to limit changes of one action whose number is above after.
+func ChangesOf(
+	ctx context.Context, q pg.Querier, run id.RosterRun, action roster.Action, after int64, limit int,
+) ([]roster.Change, error) {
 	rare := ""
 	if action != roster.Create {
 		rare = ` AND action <> 'create'` // what the index of the others is limited to
 	}
-	rows, err := q.Query(ctx, selectChange+`AND action = $4`+rare+` ORDER BY n LIMIT $3`, run, after, limit, action)
+	return collectChanges(q.Query(ctx, selectChange+`AND action = $4`+rare+` ORDER BY n LIMIT $3`, run, after, limit, action))
+}
+
+func collectChanges(rows pgx.Rows, err error) ([]roster.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanChange)
+	return pgx.CollectRows(rows, pgx.RowToStructByName[roster.Change])
 }
 
-func selectNextClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int) ([]roster.ClassChange, error) {
+// NextClassChanges reads the changes of classes within the length numbers above after.
+func NextClassChanges(
+	ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int,
+) ([]roster.ClassChange, error) {
 	rows, err := q.Query(ctx, `
-		SELECT n, action, class_external_id, name, before_name, person_external_id
-		FROM roster_class_changes WHERE run_id = $1 AND n > $2 AND n <= $2 + $3 ORDER BY n`, run, after, length)
+		SELECT
+			n,
+			action,
+			class_external_id AS class,
+			name,
+			before_name AS before,
+			person_external_id AS person
+		FROM roster_class_changes
+		WHERE run_id = $1 AND n > $2 AND n <= $2 + $3
+		ORDER BY n`, run, after, length)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
-		return c, row.Scan(&c.N, &c.Action, &c.Class, &c.Name, &c.Before, &c.Person)
-	})
+	return pgx.CollectRows(rows, pgx.RowToStructByName[roster.ClassChange])
 }
 
-func selectIssues(ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int) (found []roster.Issue, last int64, err error) {
+// Issues reads up to limit issues whose number is above after; last is the number of the
+// last one read.
+func Issues(
+	ctx context.Context, q pg.Querier, run id.RosterRun, after int64, limit int,
+) (found []roster.Issue, last int64, err error) {
 	rows, err := q.Query(ctx, `
-		SELECT n, file, line, person_external_id, code, severity, message
-		FROM roster_issues WHERE run_id = $1 AND n > $2 ORDER BY n LIMIT $3`, run, after, limit)
+		SELECT
+			n,
+			file,
+			line,
+			person_external_id,
+			code,
+			severity,
+			message
+		FROM roster_issues
+		WHERE run_id = $1 AND n > $2
+		ORDER BY n
+		LIMIT $3`, run, after, limit)
 	if err != nil {
 		return nil, 0, err
 	}
-	found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (i roster.Issue, err error) {
-		return i, row.Scan(&last, &i.File, &i.Line, &i.PersonExternalID, &i.Code, &i.Severity, &i.Message)
+	type numbered struct {
+		N int64
+		roster.Issue
+	}
+	found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (roster.Issue, error) {
+		i, err := pgx.RowToStructByName[numbered](row)
+		last = i.N
+		return i.Issue, err
 	})
 	return found, last, err
 }
 
-func deleteAll(ctx context.Context, q pg.Querier, run id.RosterRun) error {
+// Clear removes an earlier plan of the run.
+func Clear(ctx context.Context, q pg.Querier, run id.RosterRun) error {
 	_, err := q.Exec(ctx, `
-		WITH a AS (DELETE FROM roster_changes WHERE run_id = $1), b AS (DELETE FROM roster_class_changes WHERE run_id = $1)
+		WITH
+			changes AS (DELETE FROM roster_changes WHERE run_id = $1),
+			class_changes AS (DELETE FROM roster_class_changes WHERE run_id = $1)
 		DELETE FROM roster_issues WHERE run_id = $1`, run)
 	return err
 }

@@ -10,11 +10,11 @@ import (
 // Verb is what an Action does.
 type Verb string
 
-// What Decide can ask for.
+// The verbs of actions.
 const (
 	Schedule Verb = "schedule" // a new waiting test: Test
 	Replan   Verb = "replan"   // the waiting test of the slot becomes Test
-	Drop     Verb = "drop"     // the waiting test of the slot goes, without a trace
+	Drop     Verb = "drop"     // the waiting test of the slot is removed
 	OpenTest Verb = "open"     // the test of the slot is assigned with Test.Paper
 	Unfill   Verb = "unfill"   // no unseen paper is left for it
 	Shorten  Verb = "shorten"  // the opened test is due earlier: Test.DueOn
@@ -23,10 +23,10 @@ const (
 	Count    Verb = "count"    // the slot's result has been counted; Level is the pace now
 	Drill    Verb = "drill"    // a section paper: Test.Section, Test.Paper, Test.DueOn
 	Risk     Verb = "risk"     // AtRisk changes
-	Close    Verb = "close"    // access is over
+	Close    Verb = "close"    // the plan closes, because access is over
 )
 
-// Action is one thing to do, in the order given.
+// Action is one step of a decision. Actions are done in their order.
 type Action struct {
 	Do     Verb
 	Slot   int
@@ -35,7 +35,7 @@ type Action struct {
 	AtRisk bool
 }
 
-// Apply gives the plan and its tests as they are once the actions are done.
+// Apply returns the plan and its tests as they are after the actions.
 func Apply(p Plan, tests []Test, actions []Action) (Plan, []Test) {
 	tests = slices.Clone(tests)
 	for _, a := range actions {
@@ -64,8 +64,8 @@ func apply(p Plan, tests []Test, a Action) (Plan, []Test) {
 	return p, tests
 }
 
-// NextRun is when a plan has to be decided again though nothing was heard of it: at its
-// zone's next day start. A closed plan is only looked at when something happens.
+// NextRun returns when a plan has to be decided again if nothing happens before: at the next start of
+// a day in its zone. A closed plan has no such time.
 func NextRun(p Plan, now time.Time) time.Time {
 	if p.Status == Closed {
 		return time.Time{}
@@ -73,13 +73,12 @@ func NextRun(p Plan, now time.Time) time.Time {
 	return clock.DayStart(clock.DateIn(now, p.Zone).AddDays(1), p.Zone)
 }
 
-// quietDays is the longest that a plan is left alone, whatever it waits for.
+// quietDays is the longest time between two decisions of a plan that is not closed.
 const quietDays = 7
 
-// NextWork is the first day start at which something is to be done for a plan that nothing
-// is heard of until then: a test opens or is missed, the plan falls behind. A plan that is
-// waiting for a paper or for access is looked at every day. tests and results are as they
-// are after the decision of now.
+// NextWork returns the first start of a day on which something has to be done for the plan if nothing
+// happens before: a test opens or is missed, or the plan falls behind. A plan that waits for a paper
+// or for access is decided every day. tests and results are those after the decision of now.
 func NextWork(p Plan, tests []Test, results []Result, now time.Time) time.Time {
 	next := NextRun(p, now)
 	n := len(tests)
@@ -95,8 +94,8 @@ func NextWork(p Plan, tests []Test, results []Result, now time.Time) time.Time {
 	return next
 }
 
-// DueAt is when a test that is due on the day d must have been begun: one minute before
-// the next day's first instant, which is 23:59 wherever the next day begins at midnight.
+// DueAt returns until when a test that is due on the day d has to be started: one minute before the
+// next day begins. That is 23:59 wherever days begin at midnight.
 func DueAt(d clock.Date, zone *time.Location) time.Time {
 	return clock.DayStart(d.AddDays(1), zone).Add(-time.Minute)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// checkValues finds the values that are wrong whatever the student has.
+// checkValues adds the faults that do not depend on what the student has.
 func (s *setter) checkValues() {
 	s.checkTarget()
 	if s.TimeZone != nil {
@@ -40,7 +40,7 @@ func (s *setter) checkTarget() {
 	}
 }
 
-// offScale tells what should be sent instead; "" when the score is right.
+// offScale returns what should be sent instead, or "" when the score is on the scale.
 func offScale(score, low, high, step decimal.Number) string {
 	switch {
 	case score >= low && score <= high && (step == 0 || (score-low)%step == 0):
@@ -95,7 +95,7 @@ func (s *setter) checkRecipients() {
 	}
 }
 
-// checkPlan finds what the course or the student's plan refuses.
+// checkPlan adds the faults that depend on the course or on the student's plan.
 func (s *setter) checkPlan() {
 	settings := s.planSettings()
 	switch {
@@ -112,7 +112,7 @@ func (s *setter) checkPlan() {
 		for _, name := range settings {
 			s.bad(name, "plan_ends", "a plan that is turned off takes no settings; leave %s out, or test_plan", name)
 		}
-	case s.Doubts.Student, s.unread("test_plan"): // whether a plan runs, or is to
+	case s.Doubts.Student, s.unread("test_plan"): // whether a plan runs or starts is unknown
 	case s.starts():
 		s.checkStart()
 	case !s.before.Running():
@@ -138,8 +138,8 @@ func (s *setter) checkStart() {
 	}
 }
 
-// checkDays holds the last test day against today, in the plan's zone: a plan needs days
-// to start, and a new exam date must leave the running one at least today.
+// checkDays compares the last test day with today, in the plan's zone: a new plan needs minDays
+// before it, and a new exam date must leave a running plan at least today.
 func (s *setter) checkDays(changed []string) {
 	if s.Scale.Exam == "" || s.Doubts.Student || s.Doubts.Access || s.blamed("test_plan") || s.blamed("timezone") || s.blamed("exam_date") {
 		return
@@ -177,7 +177,8 @@ func (s *setter) warn(format string, args ...any) {
 	s.warnings = append(s.warnings, fmt.Sprintf(format, args...))
 }
 
-// CheckOfficial holds the result of the real exam against its scale.
+// CheckOfficial checks the result of the real exam against the exam's scale. Invalid lists every
+// score that is not on it.
 func CheckOfficial(scale Scale, r Official) error {
 	var faults fault.List
 	if why := offScale(r.Score, scale.Min, scale.Max, scale.Step); why != "" {

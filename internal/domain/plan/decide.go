@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	window      = 2 // the days between a test's opening and its due day, where the pace leaves them
-	patience    = 3 // the days for which a result under review, or a begun test, is waited for
-	baselines   = 2 // a baseline missed so often is not tried again
+	window      = 2 // days from a test's opening to its due day, if the pace allows
+	patience    = 3 // days to wait for a result under review, or for a started test
+	baselines   = 2 // after so many missed baselines no other is tried
 	drillsATest = 2
-	shortPlan   = 21 // fewer days than this until the last test day: auto starts intensive
-	lateDays    = 28 // fewer days than this: auto wishes for intensive
+	shortPlan   = 21 // with fewer days until the last test day, auto starts intensive
+	lateDays    = 28 // with fewer days, auto moves towards intensive
 )
 
-// Decide says what is to be done for a plan at the time now. tests are in the order of
-// their slots; papers are those that the student has not seen.
+// Decide returns what has to be done for a plan at the time now. tests are in the order of their
+// slots; papers are those that the student has not seen.
 func Decide(p Plan, tests []Test, results []Result, papers []Paper, now time.Time) []Action {
 	d := &decider{plan: p, tests: slices.Clone(tests), results: results, today: clock.DateIn(now, p.Zone),
 		papers: unused(papers, tests)}
@@ -39,8 +39,8 @@ func Decide(p Plan, tests []Test, results []Result, papers []Paper, now time.Tim
 	return d.actions
 }
 
-// Preview is the decision with a paper of every kind at hand. wants says whether one is
-// given: only then does it matter which papers are left, and has Decide to be asked.
+// Preview returns the decision if there were a paper of every kind, and whether it uses one. Only
+// then does it matter which papers are left, so that Decide has to be called.
 func Preview(p Plan, tests []Test, results []Result, now time.Time) (actions []Action, wants bool) {
 	every := []Paper{{ID: -1, Scope: FullScope}}
 	for i, s := range p.Scale.Sections {
@@ -65,7 +65,7 @@ func unused(papers []Paper, tests []Test) []Paper {
 	})
 }
 
-// do asks for an action, and goes on from what it leads to.
+// do adds an action and applies it, so that the next ones follow from it.
 func (d *decider) do(a Action) {
 	d.actions = append(d.actions, a)
 	d.plan, d.tests = apply(d.plan, d.tests, a)
@@ -75,7 +75,7 @@ func (d *decider) doTest(what Verb, t Test) { d.do(Action{Do: what, Slot: t.Slot
 
 func (d *decider) record() record { return newRecord(d.plan, d.tests, d.results) }
 
-// last is the latest test; the zero Test, with slot 0, when there is none.
+// last returns the latest test, or the zero Test, with slot 0, when there is none.
 func (d *decider) last() Test {
 	if len(d.tests) == 0 {
 		return Test{}
@@ -83,8 +83,8 @@ func (d *decider) last() Test {
 	return d.tests[len(d.tests)-1]
 }
 
-// end closes the plan: what waits goes, what is opened is taken back, and what was
-// started is left to the student.
+// end closes the plan. A waiting test is removed, an opened one is taken back, and a started one stays
+// with the student.
 func (d *decider) end() {
 	switch t := d.last(); {
 	case t.pending():
@@ -102,9 +102,9 @@ func withState(t Test, s State) Test {
 	return t
 }
 
-// settle sees to the opened test: its due day only moves earlier, to the last test day.
-// A test that could not be done, because the plan was paused or the course suspended, was
-// not missed.
+// settle ends or shortens the opened test: its due day may only move earlier, to the last test day. A
+// test that the student could not do, because the plan was paused or the course suspended, is taken
+// back and not missed.
 func (d *decider) settle() {
 	t := d.last()
 	if t.State != Opened {
@@ -127,8 +127,8 @@ func (d *decider) settle() {
 	}
 }
 
-// count takes in the results that came since the last time, and gives the latest one's
-// slot, or 0. However many there are, the pace moves one level at most.
+// count counts the results that are new since the last time and returns the slot of the latest one,
+// or 0. The pace moves by one level at most, however many there are.
 func (d *decider) count() int {
 	r := d.record()
 	latest := 0
@@ -146,7 +146,7 @@ func (d *decider) count() int {
 	return latest
 }
 
-// levels are what Auto moves along.
+// levels are the paces between which Auto moves, one step at a time.
 var levels = []Pace{Light, Standard, Intensive}
 
 func toward(level, wish Pace) Pace {
@@ -154,7 +154,7 @@ func toward(level, wish Pace) Pace {
 	return levels[from+cmp.Compare(to, from)]
 }
 
-// wish is the pace that the results ask for.
+// wish returns the pace that the results call for.
 func (d *decider) wish(r record) Pace {
 	e, known := r.estimate()
 	switch {
@@ -166,7 +166,7 @@ func (d *decider) wish(r record) Pace {
 	return Standard
 }
 
-// StartLevel is what Auto begins with on the day today.
+// StartLevel returns the pace with which Auto begins.
 func StartLevel(today, lastDay clock.Date) Pace {
 	if today.DaysUntil(lastDay) < shortPlan {
 		return Intensive
@@ -191,7 +191,7 @@ func (d *decider) missedTwice() bool {
 	return len(last) == 2 && last[0].State == Missed && last[1].State == Missed
 }
 
-// slotsLeft counts the tests that can still open, at the interval in force.
+// slotsLeft returns how many tests can still open at the current interval.
 func (d *decider) slotsLeft() int {
 	first := d.today
 	switch t := d.last(); {
@@ -213,7 +213,7 @@ func later(a, b clock.Date) clock.Date {
 	return b
 }
 
-// drill gives section papers for the largest deficits, to be done before the next test.
+// drill gives section papers for the largest deficits, due before the next test opens.
 func (d *decider) drill(slot int) {
 	due := d.plan.LastDay
 	if t := d.last(); t.Unfinished() && t.Slot > slot {
@@ -237,7 +237,8 @@ func reversed[T any](all []T) []T {
 	return all
 }
 
-// pick takes the best paper of a scope, equal ones by id, out of those that are left.
+// pick removes the best paper of a scope from those that are left and returns its id. Of equal ones it
+// takes the lowest id.
 func (d *decider) pick(scope string, better func(a, b Paper) int) (int64, bool) {
 	best := -1
 	for i, p := range d.papers {
@@ -256,7 +257,7 @@ func (d *decider) pick(scope string, better func(a, b Paper) int) (int64, bool) 
 	return picked, true
 }
 
-// nearest prefers papers whose difficulty is close to level; those without one come last.
+// nearest prefers papers whose difficulty is close to level; papers without a difficulty come last.
 func nearest(level decimal.Number, known bool) func(a, b Paper) int {
 	return func(a, b Paper) int {
 		switch {

@@ -206,7 +206,7 @@ func TestRule2Windows(t *testing.T) {
 }
 
 func TestRule3Estimates(t *testing.T) {
-	// The mock nearest to the estimate tells what the estimate is.
+	// The mock nearest to the estimate shows the estimate.
 	s := newStory(t, ielts, "9", 200)
 	s.papers = nil
 	for i := range 19 {
@@ -359,7 +359,7 @@ func TestRule6Papers(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 		if a := s.decide(8); does(a, plan.Unfill) {
-			t.Errorf("told twice: %+v", a)
+			t.Errorf("reported twice: %+v", a)
 		}
 		s.want("baseline finished 0-2", "mock unfilled 7-9")
 		s.papers = append(s.papers, plan.Paper{ID: 50, Scope: plan.FullScope})
@@ -431,7 +431,7 @@ func TestRule7AtRisk(t *testing.T) {
 			t.Errorf("after two: %v %v", s.tests, a)
 		}
 		if a := s.decide(14); does(a, plan.Risk) {
-			t.Error("told twice")
+			t.Error("reported twice")
 		}
 	})
 	t.Run("SAT gains 40 points in 14 days at most", func(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// record is what a plan's finished tests tell, in the order of their slots.
+// record holds the results of a plan's finished tests, in the order of their slots.
 type record struct {
 	plan    Plan
 	exam    exam
 	full    []Result            // of full papers
-	section map[string][]Result // of all that examined the section
-	slots   []int               // all that count
+	section map[string][]Result // of papers with the section
+	slots   []int               // of all of them
 }
 
 func newRecord(p Plan, tests []Test, results []Result) record {
@@ -39,14 +39,14 @@ func newRecord(p Plan, tests []Test, results []Result) record {
 	return r
 }
 
-// Estimate is what the student would reach today, by the latest full tests; ok is false
+// Estimate returns the score that the student would reach today, by the latest full tests, and false
 // while there is none.
 func Estimate(p Plan, tests []Test, results []Result) (e decimal.Number, ok bool) {
 	return newRecord(p, tests, results).estimate()
 }
 
-// estimate is E: the median of the last three full scores, of two the lower one. ok is
-// false while there is none.
+// estimate returns the median of the last three full scores, or the lower one of two, and false while
+// there is none. The reference calls it E.
 func (r record) estimate() (e decimal.Number, ok bool) {
 	last := tail(r.full, 3)
 	scores := make([]decimal.Number, len(last))
@@ -60,7 +60,7 @@ func (r record) estimate() (e decimal.Number, ok bool) {
 	return scores[(len(scores)-1)/2], true
 }
 
-// sectionEstimate is the lower of the section's last two scores.
+// sectionEstimate returns the lower of the section's last two scores, and false while there is none.
 func (r record) sectionEstimate(name string) (decimal.Number, bool) {
 	last := tail(r.section[name], 2)
 	if len(last) == 0 {
@@ -79,8 +79,8 @@ type deficit struct {
 	missing decimal.Number
 }
 
-// deficits are the sections that lack something, the largest first, equal ones in the
-// scale's order.
+// deficits returns the sections whose estimate is below what they need, the largest deficit first and
+// equal ones in the scale's order.
 func (r record) deficits() []deficit {
 	var all []deficit
 	for _, s := range r.plan.Scale.Sections {
@@ -127,9 +127,9 @@ func (r record) proven() bool {
 	return true
 }
 
-// fallsShort says whether the estimate, growing as fast as the last four full tests did,
-// stays below the target on the last test day. The growth is between none and maxGain in
-// slopeDays; one test alone is given half of that.
+// fallsShort says whether the estimate will be below the target on the last test day, if it grows as
+// fast as in the last four full tests. The growth is between nothing and maxGain in slopeDays; after
+// a single test it is half of that.
 func (r record) fallsShort(today clock.Date) bool {
 	e, ok := r.estimate()
 	if !ok {
@@ -140,8 +140,8 @@ func (r record) fallsShort(today clock.Date) bool {
 	return int64(e)*per+gain*days < int64(r.plan.Target)*per
 }
 
-// slope is gain ÷ per a day, in whole numbers, so that equal inputs give equal answers on
-// every machine.
+// slope returns the growth of a day as gain ÷ per. They are whole numbers, so that equal inputs give
+// equal answers on every machine.
 func (r record) slope() (gain, per int64) {
 	last := tail(r.full, 4)
 	if len(last) < 2 {
@@ -162,5 +162,5 @@ func (r record) slope() (gain, per int64) {
 	return gain, per
 }
 
-// tail is the last n of all, or fewer.
+// tail returns the last n of all, or fewer.
 func tail[T any](all []T, n int) []T { return all[max(len(all)-n, 0):] }

@@ -6,8 +6,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-// next plans the test after the last finished one, plans it anew where what it was
-// planned from has changed, and opens it when its day has come.
+// next plans the test after the last finished one, plans it again when the facts that it was planned
+// from have changed, and opens it when its day has come.
 func (d *decider) next() {
 	t := d.last()
 	switch {
@@ -30,12 +30,12 @@ func (d *decider) next() {
 	}
 }
 
-// occupied says whether the last test still keeps the next one from being planned.
+// occupied says whether the last test still prevents planning the next one.
 func (d *decider) occupied(t Test) bool {
 	switch t.State {
 	case Opened:
 		return true
-	case Started: // and perhaps left lying
+	case Started: // perhaps the student never finishes it
 		return !d.today.After(t.DueOn.AddDays(patience))
 	case Held:
 		return !d.today.After(t.FinishedOn.AddDays(patience))
@@ -44,9 +44,9 @@ func (d *decider) occupied(t Test) bool {
 	return false
 }
 
-// replan keeps a pending test, or gives it the place that it gets by what is known now;
-// it says whether the test is still there. What it was planned from on its day is asked
-// first: the mere passing of days changes nothing.
+// replan keeps a pending test, or plans it again by what is known now, and says whether the test is
+// still there. It keeps the test if planning it on its old day gives the same test: the passing of
+// days alone changes nothing.
 func (d *decider) replan(t Test) bool {
 	if same, ok := d.shape(t.Slot, t.DecidedOn); ok && sameSlot(same, t) {
 		return true
@@ -66,8 +66,8 @@ func sameSlot(a, b Test) bool {
 	return a.Kind == b.Kind && a.Section == b.Section && a.OpensOn == b.OpensOn && a.DueOn == b.DueOn
 }
 
-// shape is the test of a slot as planned on a day; ok is false when it would open after
-// the last test day.
+// shape returns the test of a slot as it is planned on a day, and false when it would open after the
+// last test day.
 func (d *decider) shape(slot int, on clock.Date) (Test, bool) {
 	before := slices.DeleteFunc(slices.Clone(d.tests), func(t Test) bool { return t.Slot >= slot })
 	opens := on
@@ -87,8 +87,8 @@ func (d *decider) shape(slot int, on clock.Date) (Test, bool) {
 	return Test{Slot: slot, Kind: kind, Section: section, State: Waiting, OpensOn: opens, DueOn: d.due(kind, opens), DecidedOn: on}, true
 }
 
-// due is the last day of a test that opens on a day. A baseline keeps its whole window, also
-// where the tests after it follow each other faster.
+// due returns the due day of a test that opens on a day. A baseline keeps its whole window, even
+// when tests follow each other faster.
 func (d *decider) due(k Kind, opens clock.Date) clock.Date {
 	days := window
 	if k != Baseline {
@@ -101,7 +101,7 @@ func (d *decider) due(k Kind, opens clock.Date) clock.Date {
 	return due
 }
 
-// kind is what a test that opens on a day is for, after the tests before it.
+// kind returns the kind and section of a test that opens on a day, given the tests before it.
 func (d *decider) kind(before []Test, opens clock.Date) (Kind, string) {
 	r := d.record()
 	if needsBaseline(r, before) {
@@ -121,8 +121,8 @@ func (d *decider) kind(before []Test, opens clock.Date) (Kind, string) {
 	return Mock, ""
 }
 
-// needsBaseline says whether nothing is known of the student yet, and a baseline has not
-// been missed too often.
+// needsBaseline says whether there is no result of a full test yet, and the student has not missed
+// too many baselines.
 func needsBaseline(r record, before []Test) bool {
 	missed := 0
 	for _, t := range before {
@@ -136,8 +136,8 @@ func needsBaseline(r record, before []Test) bool {
 	return len(r.full) == 0 && missed < baselines
 }
 
-// open assigns a paper to the test whose day has come. One that is opened late, after a
-// time without a worker or a paper, gets a window and a kind as of today.
+// open gives a paper to the test whose day has come. A test that opens late, because no worker ran
+// or no paper was left, gets its window and kind as of today.
 func (d *decider) open(t Test) {
 	now := t
 	if t.OpensOn.Before(d.today) {

@@ -21,8 +21,7 @@ type PaperPool struct {
 	seen   map[Student]map[int64]bool
 }
 
-// Papers reads, for plans that want one, which papers there are and which of them each
-// student has seen.
+// Papers reads which papers there are for the plans, and which of them each student has seen.
 func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (PaperPool, error) {
 	s := PaperPool{seen: map[Student]map[int64]bool{}}
 	if len(plans) == 0 {
@@ -45,8 +44,8 @@ func Papers(ctx context.Context, q pg.Querier, plans ...Stored) (PaperPool, erro
 	})
 }
 
-// Unseen are the papers that can be given for the plan, by id: active tests of its exam
-// that its organization can see and its student has not seen.
+// Unseen returns the papers that the plan can use, by id: active tests of its exam that its
+// organization can see and its student has not seen.
 func (s PaperPool) Unseen(p Stored) []Paper {
 	var left []Paper
 	seen := s.seen[Student{p.Organization, p.User}]
@@ -56,16 +55,6 @@ func (s PaperPool) Unseen(p Stored) []Paper {
 		}
 	}
 	return left
-}
-
-// Browsers says which of the plans' students have tests that open only in the secure exam
-// browser.
-func Browsers(ctx context.Context, q pg.Querier, plans ...Stored) (map[Student]bool, error) {
-	if len(plans) == 0 {
-		return nil, nil
-	}
-	orgs, users := pairs(plans)
-	return selectBrowsers(ctx, q, orgs, users)
 }
 
 // pairs are the students of the plans, each once, in two lists of one length.

@@ -7,7 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// Status is what a plan is doing. A closed one is kept for its history.
+// Status says whether a plan runs. A closed plan is kept for its history.
 type Status string
 
 // The statuses.
@@ -29,7 +29,7 @@ const (
 	Custom    Pace = "custom"    // custom_interval_days
 )
 
-// Paces are all of them.
+// Paces returns all paces.
 func Paces() []string {
 	return []string{string(Auto), string(Intensive), string(Standard), string(Light), string(Custom)}
 }
@@ -44,7 +44,7 @@ const (
 	Over               // expired, dropped or completed: the plan closes
 )
 
-// Plan is a plan as Decide sees it.
+// Plan is what Decide needs of a plan.
 type Plan struct {
 	Status     Status
 	Scale      Scale
@@ -52,26 +52,25 @@ type Plan struct {
 	Zone       *time.Location
 	Pace       Pace
 	CustomDays int  // 1 to 14, with Custom
-	Level      Pace // what Auto has come to: Intensive, Standard or Light
+	Level      Pace // where Auto is now: Intensive, Standard or Light
 	Minimums   map[string]decimal.Number
 	Drills     bool
 	FirstDay   clock.Date // of the course's access
-	LastDay    clock.Date // L: the last day on which a test may be open
+	LastDay    clock.Date // the last day on which a test may be open
 	Access     Access
 	AtRisk     bool
-	CountedTo  int // the latest slot whose result has moved the pace and given drills
+	CountedTo  int // the latest slot whose result was counted, for the pace and drills
 }
 
 // Margins of the last test day.
 const (
 	daysBeforeExam = 3
 	daysBeforeEnd  = 1
-	// minDays is how many days a new plan needs before its last test day.
-	minDays = 7
+	minDays        = 7 // a new plan needs these before its last test day
 )
 
-// LastDay is L: three days before the exam or the day before the access's end, whichever
-// is earlier. exam may be zero.
+// LastDay returns the last test day: three days before the exam or one day before the access ends,
+// whichever is earlier. exam may be zero. The reference calls the day L.
 func LastDay(exam, accessEnd clock.Date) clock.Date {
 	last := accessEnd.AddDays(-daysBeforeEnd)
 	if !exam.IsZero() && exam.AddDays(-daysBeforeExam).Before(last) {
@@ -80,7 +79,7 @@ func LastDay(exam, accessEnd clock.Date) clock.Date {
 	return last
 }
 
-// Current is the pace in use now (reference: plans#pace).
+// Current returns the pace that is in use now (reference: plans#pace).
 func (p Plan) Current() Pace {
 	if p.Pace == Auto {
 		return p.Level
@@ -88,7 +87,7 @@ func (p Plan) Current() Pace {
 	return p.Pace
 }
 
-// interval is I: the days from one opening to the next.
+// interval returns the days from one opening to the next. The reference calls it I.
 func (p Plan) interval() int {
 	switch p.Current() {
 	case Intensive:
@@ -102,7 +101,7 @@ func (p Plan) interval() int {
 	return 7
 }
 
-// Kind is what a test is for.
+// Kind is the purpose of a test.
 type Kind string
 
 // The kinds. All but SkillsCheck are full papers.
@@ -113,13 +112,13 @@ const (
 	Challenge   Kind = "challenge"
 )
 
-// State is how far a test has come.
+// State is the progress of a test.
 type State string
 
 // The states. On the wire both Waiting and Opened are waiting.
 const (
 	Waiting   State = "waiting"   // opens on a later day
-	Unfilled  State = "unfilled"  // should be open, but no unseen paper is left
+	Unfilled  State = "unfilled"  // it should be open, but no unseen paper is left
 	Opened    State = "opened"    // assigned, not started
 	Started   State = "started"   // by the student
 	Held      State = "held"      // finished, its result is under review
@@ -137,8 +136,8 @@ type Test struct {
 	State      State
 	OpensOn    clock.Date
 	DueOn      clock.Date
-	DecidedOn  clock.Date // when it was planned: what the earliest opening counts from
-	Fixed      bool       // staff chose its day: it is not decided again
+	DecidedOn  clock.Date // when it was planned; the earliest opening depends on it
+	Fixed      bool       // staff chose its day, so it is not planned again
 	Paper      int64      // the catalog item; 0 while Waiting or Unfilled
 	FinishedOn clock.Date // from Held on
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// Scale is what plans need to know of an exam's scores. Flows fill it from the catalog.
+// Scale describes an exam's scores. Flows fill it from the catalog.
 type Scale struct {
 	Exam     string // the course type
 	Display  string
@@ -21,16 +21,16 @@ type Section struct {
 	Min, Max, Step decimal.Number
 }
 
-// exam is how the rules read one kind of scale.
+// exam holds the amounts that the rules use for one kind of scale.
 type exam struct {
-	checkFrom decimal.Number // a deficit of at least this earns a skills check
-	wideGap   decimal.Number // more than this between estimate and target wants the intensive pace
-	maxGain   decimal.Number // the most that 14 days are taken to gain
-	// sectionTarget is what the target asks of each section.
+	checkFrom decimal.Number // a deficit of at least this leads to a skills check
+	wideGap   decimal.Number // a larger gap between estimate and target leads to the intensive pace
+	maxGain   decimal.Number // the largest gain that is assumed for slopeDays
+	// sectionTarget returns the score that each section needs for the target.
 	sectionTarget func(target decimal.Number) decimal.Number
 }
 
-const slopeDays = 14 // the days of exam.maxGain
+const slopeDays = 14
 
 var ielts = exam{
 	checkFrom: decimal.One, wideGap: decimal.One, maxGain: decimal.One / 2,

@@ -24,14 +24,14 @@ const (
 	maxExtraRecipients = 5
 )
 
-// UnknownField is the fault of a member that the block does not have.
+// UnknownField returns the fault for a member that the block does not have.
 func UnknownField(name string) error {
 	return fault.Field(Block+"."+name, "unknown_field", "%s: there is no field %q; the valid fields are %s",
 		Block, name, strings.Join(Fields, ", "))
 }
 
-// Request is the block as sent; nil is not sent. Texts have no blanks around them, and
-// recipients are addresses in the form in which they are stored.
+// Request is the block as sent; nil means not sent. Texts have no blanks around them, and recipients
+// are addresses in the form in which they are stored.
 type Request struct {
 	Course             string // a course type's name or display name, or a course id; "" not sent
 	TargetScore        *decimal.Number
@@ -47,7 +47,7 @@ type Request struct {
 	SafeExamBrowser    *bool
 }
 
-// planSettings names what was sent of the settings that only a plan has.
+// planSettings returns the names of the sent settings that only a plan has.
 func (r Request) planSettings() []string {
 	var sent []string
 	for name, is := range map[string]bool{
@@ -63,7 +63,7 @@ func (r Request) planSettings() []string {
 	return sent
 }
 
-// Settings are a running plan's.
+// Settings are the settings of a running plan.
 type Settings struct {
 	TimeZone           string
 	Pace               Pace
@@ -74,14 +74,14 @@ type Settings struct {
 	ExtraRecipients    []string
 }
 
-// Goal is what a student prepares for: the plan's while one is on, else the course's.
+// Goal is what a student prepares for. It belongs to the plan while one runs, else to the course.
 type Goal struct {
 	TargetScore decimal.Number // 0 and !HasTarget: none
 	HasTarget   bool
 	ExamDate    clock.Date // zero: none
 }
 
-// Snapshot is what a student has of one course before a call.
+// Snapshot is what a student has set for one course, before or after a call.
 type Snapshot struct {
 	Goal            Goal
 	Status          Status // "": no plan runs
@@ -89,15 +89,15 @@ type Snapshot struct {
 	SafeExamBrowser bool
 }
 
-// Running says whether a plan is on: a paused one is.
+// Running says whether there is a plan that is not closed. A paused plan counts.
 func (s Snapshot) Running() bool { return s.Status == Active || s.Status == Paused }
 
-// Terms are what a call's settings are judged by.
+// Terms are the facts that a call's settings are checked against.
 type Terms struct {
-	Scale            Scale // without an Exam: the course is not known
+	Scale            Scale // without an Exam when the course is not known
 	CourseName       string
 	Suspended        bool
-	AccessStart      clock.Date // as the call leaves them
+	AccessStart      clock.Date // the dates after the call
 	AccessEnd        clock.Date
 	AccessOver       bool   // dropped or completed: no date brings it back
 	Elsewhere        string // the course in which the student has a plan for the same exam; "": none
@@ -105,10 +105,10 @@ type Terms struct {
 	DefaultStaff     []string
 	BrowserAvailable bool // the site's option
 	Now              time.Time
-	Doubts           Doubts // nothing is set while there are any
+	Doubts           Doubts // nothing is written when there are any
 }
 
-// BlockAction is what a call does with the settings.
+// BlockAction is what a call did with the settings.
 type BlockAction string
 
 // The actions of the block (reference: plans#plan-moves).
@@ -120,7 +120,7 @@ const (
 	Left      BlockAction = "skipped" // the course is suspended
 )
 
-// Change is what a call makes of a Snapshot.
+// Change is the outcome of a call's settings.
 type Change struct {
 	Action   BlockAction
 	Names    []string // of the changed settings, in the order of Fields
@@ -131,7 +131,7 @@ type Change struct {
 // Has says whether the setting changed.
 func (c Change) Has(name string) bool { return slices.Contains(c.Names, name) }
 
-// Set applies a request. Invalid lists every field that is refused; then nothing changes.
+// Set returns what a request changes. Invalid lists every field that is refused; then nothing changes.
 func Set(before Snapshot, r Request, t Terms) (Change, error) {
 	s := &setter{Request: r, Terms: t, before: before, after: before}
 	s.after.Settings.SectionMinimums = maps.Clone(before.Settings.SectionMinimums)
@@ -152,7 +152,7 @@ type setter struct {
 	warnings      []string
 }
 
-// bad tells of a fault, unless the setting could not be read: then that is its fault.
+// bad adds a fault of the setting, unless the setting could not be read, which is reported already.
 func (s *setter) bad(field, code, format string, args ...any) {
 	name := Block + "." + field
 	if !s.unread(field) {
@@ -162,16 +162,16 @@ func (s *setter) bad(field, code, format string, args ...any) {
 
 func (s *setter) unread(field string) bool { return slices.Contains(s.Doubts.Unread, field) }
 
-// blamed says whether the setting has a fault.
+// blamed says whether the setting has a fault already.
 func (s *setter) blamed(field string) bool {
 	return s.unread(field) || s.faults.Has(Block+"."+field)
 }
 
-// starts and ends: what the call does to the plan itself.
+// starts and ends say whether the call starts or ends the plan.
 func (s *setter) starts() bool { return s.TestPlan != nil && *s.TestPlan && !s.before.Running() }
 func (s *setter) ends() bool   { return s.TestPlan != nil && !*s.TestPlan && s.before.Running() }
 
-// apply builds what the call leaves, and tells what of it is new, unless there are faults.
+// apply returns the change, or the faults if there are any.
 func (s *setter) apply() (Change, error) {
 	s.applyGoal()
 	switch {
@@ -245,8 +245,8 @@ func (s *setter) applySettings() {
 	}
 }
 
-// changed names what differs. A plan that starts or ends is named as test_plan; of one
-// that starts, only settings that were sent are named, not defaults.
+// changed returns the names of the settings that differ. A plan that starts or ends is named
+// test_plan. When it starts, the settings that were sent are named and the defaults are not.
 func (s *setter) changed() []string {
 	a, b := s.before, s.after
 	x, y := a.Settings, b.Settings
@@ -283,4 +283,13 @@ func sameSet(a, b []string) bool {
 	slices.Sort(a)
 	slices.Sort(b)
 	return slices.Equal(a, b)
+}
+
+// Doubts are the parts of a refused call that are unknown, because other fields have faults. Rules
+// that depend on them are not checked, so that every reported fault is real.
+type Doubts struct {
+	Unread  []string // settings that were sent and could not be read
+	Student bool     // who the student is
+	Courses bool     // which courses the call names
+	Access  bool     // how long access will last
 }

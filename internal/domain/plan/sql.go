@@ -8,28 +8,77 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-const planColumns = `p.id, p.organization_id, p.user_id, p.enrollment_id, p.exam, p.status, p.target_score_e4, p.exam_date,
-	p.time_zone, p.pace, p.custom_interval_days, p.section_minimums, p.practice_drills, p.staff_recipients, p.extra_recipients,
-	p.level, p.at_risk, p.counted_to, p.official_score_e4, p.official_sections, p.official_on, p.started_at, p.closed_at, p.failures,
-	c.id, c.name, e.state, e.start_date, e.end_date, e.grace_period_end`
+// planRow is a plan as its columns are.
+type planRow struct {
+	Stored
+	OfficialScore    *decimal.Number
+	OfficialSections map[string]decimal.Number
+	OfficialOn       clock.Date
+}
+
+func (r planRow) stored() Stored {
+	if r.OfficialScore != nil {
+		r.Official = &Official{*r.OfficialScore, r.OfficialSections, r.OfficialOn}
+	}
+	return r.Stored
+}
 
 func selectPlans(ctx context.Context, q pg.Querier, which string, args ...any) ([]Stored, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+planColumns+`
-		FROM plans p JOIN enrollments e ON e.id = p.enrollment_id JOIN courses c ON c.id = e.course_id
+		SELECT
+			p.id,
+			p.organization_id AS organization,
+			p.user_id AS "user",
+			p.enrollment_id AS enrollment,
+			p.exam,
+			p.status,
+			true AS has_target,
+			p.target_score_e4 AS target_score,
+			p.exam_date,
+			p.time_zone,
+			p.pace,
+			p.custom_interval_days,
+			p.section_minimums,
+			p.practice_drills,
+			p.staff_recipients,
+			p.extra_recipients,
+			p.level,
+			p.at_risk,
+			p.counted_to,
+			p.official_score_e4 AS official_score,
+			p.official_sections,
+			p.official_on,
+			p.started_at,
+			p.closed_at,
+			p.failures,
+			c.id AS course,
+			c.name AS course_name,
+			e.state,
+			e.start_date AS access_start,
+			e.end_date AS access_end,
+			e.grace_period_end AS grace_end
+		FROM plans p
+		JOIN enrollments e ON e.id = p.enrollment_id
+		JOIN courses c ON c.id = e.course_id
 		WHERE `+which, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanPlan)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Stored, error) {
+		r, err := pgx.RowToStructByName[planRow](row)
+		return r.stored(), err
+	})
 }
 
-// lockPlans takes the row locks first and reads then: a statement that waits for a lock goes
-// on with the plan as it is by then, but with the enrollment as it was when it began.
+// lockPlans takes the row locks first and reads the plans after that. A statement that waits for
+// a lock sees the plan as it is after the wait, but the enrollment as it was before.
 func lockPlans(ctx context.Context, tx *pg.Tx, which string, args ...any) ([]Stored, error) {
 	rows, err := tx.Query(ctx, `SELECT p.id FROM plans p WHERE `+which, args...)
 	if err != nil {
@@ -42,68 +91,166 @@ func lockPlans(ctx context.Context, tx *pg.Tx, which string, args ...any) ([]Sto
 	return selectPlans(ctx, tx, `p.id = ANY ($1) ORDER BY p.id`, ids)
 }
 
-func scanPlan(row pgx.CollectableRow) (s Stored, err error) {
-	var (
-		official *decimal.Number
-		sections map[string]decimal.Number
-		on       clock.Date
-		closed   *time.Time
-	)
-	s.Goal.HasTarget = true
-	err = row.Scan(&s.ID, &s.Organization, &s.User, &s.Enrollment, &s.Exam, &s.Status, &s.Goal.TargetScore, &s.Goal.ExamDate,
-		&s.Settings.TimeZone, &s.Settings.Pace, &s.Settings.CustomIntervalDays, &s.Settings.SectionMinimums, &s.Settings.PracticeDrills,
-		&s.Settings.StaffRecipients, &s.Settings.ExtraRecipients, &s.Level, &s.AtRisk, &s.CountedTo, &official, &sections, &on,
-		&s.StartedAt, &closed, &s.Failures, &s.Course, &s.CourseName, &s.State, &s.AccessStart, &s.AccessEnd, &s.GraceEnd)
-	if official != nil {
-		s.Official = &Official{*official, sections, on}
-	}
-	if closed != nil {
-		s.ClosedAt = *closed
-	}
-	return s, err
+// Find returns a plan of the organization. NotFound when it has no such plan.
+func Find(ctx context.Context, q pg.Querier, org id.Organization, plan id.Plan) (Stored, error) {
+	return one(selectPlans(ctx, q, `p.organization_id = $1 AND p.id = $2`, org, plan))
 }
 
-func insertPlan(ctx context.Context, q pg.Querier, s Stored, now time.Time) (plan id.Plan, err error) {
-	err = q.QueryRow(ctx, `
-		INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, exam_date, time_zone, pace,
-			custom_interval_days, section_minimums, practice_drills, staff_recipients, extra_recipients, level, next_run_at, started_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $16, $16) RETURNING id`,
-		s.Organization, s.User, s.Enrollment, s.Exam, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
-		s.Settings.CustomIntervalDays, minimums(s.Settings), s.Settings.PracticeDrills, texts(s.Settings.StaffRecipients),
-		texts(s.Settings.ExtraRecipients), s.Level, now).Scan(&plan)
+// Lock returns a plan and locks its row. NotFound when there is none.
+func Lock(ctx context.Context, tx *pg.Tx, plan id.Plan) (Stored, error) {
+	return one(lockPlans(ctx, tx, `p.id = $1 FOR NO KEY UPDATE`, plan))
+}
+
+// LockDue returns up to limit plans that have to be decided by now, by id, and locks their rows. It
+// leaves out plans that another transaction has locked.
+func LockDue(ctx context.Context, tx *pg.Tx, now time.Time, limit int) ([]Stored, error) {
+	return lockPlans(ctx, tx, `p.next_run_at <= $1
+		ORDER BY p.next_run_at, p.id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, now, limit)
+}
+
+// LockRunning returns the student's plans that are not closed, by id, and locks their rows.
+func LockRunning(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User) ([]Stored, error) {
+	return lockPlans(ctx, tx, `p.organization_id = $1 AND p.user_id = $2 AND p.status <> 'closed'
+		ORDER BY p.id FOR NO KEY UPDATE`, org, user)
+}
+
+// OfStudent returns the student's plans that are not closed, by id.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Stored, error) {
+	return selectPlans(ctx, q, `p.organization_id = $1 AND p.user_id = $2 AND p.status <> 'closed' ORDER BY p.id`, org, user)
+}
+
+// List returns up to limit plans of the organization whose id is above after, by id, with the closed
+// ones. The user 0 means everybody.
+func List(ctx context.Context, q pg.Querier, org id.Organization, user id.User, after id.Plan, limit int) ([]Stored, error) {
+	return selectPlans(ctx, q, `p.organization_id = $1 AND ($2 = 0 OR p.user_id = $2) AND p.id > $3
+		ORDER BY p.id LIMIT $4`, org, user, after, limit)
+}
+
+func one(found []Stored, err error) (Stored, error) {
+	if err == nil && len(found) == 0 {
+		err = fault.New(fault.NotFound, "not_found", "the organization has no such plan")
+	}
+	if err != nil {
+		return Stored{}, err
+	}
+	return found[0], nil
+}
+
+// Start stores a new plan and returns its id. Conflict when the student has another plan for the
+// exam that is not closed.
+func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (plan id.Plan, err error) {
+	err = tx.QueryRow(ctx, `
+		INSERT INTO plans (
+			organization_id,
+			user_id,
+			enrollment_id,
+			exam,
+			status,
+			target_score_e4,
+			exam_date,
+			time_zone,
+			pace,
+			custom_interval_days,
+			section_minimums,
+			practice_drills,
+			staff_recipients,
+			extra_recipients,
+			level,
+			next_run_at,
+			started_at,
+			updated_at)
+		VALUES (
+			@organization,
+			@user,
+			@enrollment,
+			@exam,
+			@status,
+			@target,
+			@exam_date,
+			@time_zone,
+			@pace,
+			@custom_days,
+			@minimums,
+			@drills,
+			@staff,
+			@extra,
+			@level,
+			@now,
+			@now,
+			@now)
+		RETURNING id`, s.arguments(now)).Scan(&plan)
+	if pg.Violates(err, "plans_one_an_exam") {
+		return 0, fault.New(fault.Conflict, "second_plan", "the student has a plan for this exam already")
+	}
 	return plan, err
 }
 
-func minimums(s Settings) map[string]decimal.Number {
-	if s.SectionMinimums == nil {
-		return map[string]decimal.Number{}
+// arguments are what both writing statements take of the plan.
+func (s Stored) arguments(now time.Time) pgx.NamedArgs {
+	return pgx.NamedArgs{
+		"id":           s.ID,
+		"organization": s.Organization,
+		"user":         s.User,
+		"enrollment":   s.Enrollment,
+		"exam":         s.Exam,
+		"status":       s.Status,
+		"target":       s.TargetScore,
+		"exam_date":    s.ExamDate,
+		"time_zone":    s.TimeZone,
+		"pace":         s.Pace,
+		"custom_days":  s.CustomIntervalDays,
+		"minimums":     notNil(s.SectionMinimums),
+		"drills":       s.PracticeDrills,
+		"staff":        append([]string{}, s.StaffRecipients...),
+		"extra":        append([]string{}, s.ExtraRecipients...),
+		"level":        s.Level,
+		"at_risk":      s.AtRisk,
+		"counted_to":   s.CountedTo,
+		"closed":       s.ClosedAt,
+		"now":          now,
 	}
-	return s.SectionMinimums
 }
 
-func texts(list []string) []string {
-	if list == nil {
-		return []string{}
+func notNil[K comparable, V any](m map[K]V) map[K]V {
+	if m == nil {
+		return map[K]V{}
 	}
-	return list
+	return m
 }
 
-func queueSave(b *pg.Batch, s Stored, nextRuns, now time.Time) {
+// Save queues a write of the plan. The plan is to be decided again at nextRun; zero means never.
+func Save(b *pg.Batch, s Stored, nextRun, now time.Time) {
+	var official Official
 	var score *decimal.Number
-	var sections map[string]decimal.Number
-	var on clock.Date
 	if s.Official != nil {
-		score, sections, on = &s.Official.Score, s.Official.Sections, s.Official.On
+		official, score = *s.Official, &s.Official.Score
 	}
+	args := s.arguments(now)
+	args["official_score"], args["official_sections"], args["official_on"] = score, official.Sections, official.On
+	args["next_run"] = moment(nextRun)
 	b.Queue(`
-		UPDATE plans SET status = $3, target_score_e4 = $4, exam_date = $5, time_zone = $6, pace = $7, custom_interval_days = $8,
-			section_minimums = $9, practice_drills = $10, staff_recipients = $11, extra_recipients = $12, level = $13, at_risk = $14,
-			counted_to = $15, official_score_e4 = $16, official_sections = $17, official_on = $18, next_run_at = $19, failures = 0,
-			closed_at = $20, updated_at = $21
-		WHERE organization_id = $1 AND id = $2`,
-		s.Organization, s.ID, s.Status, s.Goal.TargetScore, s.Goal.ExamDate, s.Settings.TimeZone, s.Settings.Pace,
-		s.Settings.CustomIntervalDays, minimums(s.Settings), s.Settings.PracticeDrills, texts(s.Settings.StaffRecipients),
-		texts(s.Settings.ExtraRecipients), s.Level, s.AtRisk, s.CountedTo, score, sections, on, moment(nextRuns), moment(s.ClosedAt), now)
+		UPDATE plans SET
+			status = @status,
+			target_score_e4 = @target,
+			exam_date = @exam_date,
+			time_zone = @time_zone,
+			pace = @pace,
+			custom_interval_days = @custom_days,
+			section_minimums = @minimums,
+			practice_drills = @drills,
+			staff_recipients = @staff,
+			extra_recipients = @extra,
+			level = @level,
+			at_risk = @at_risk,
+			counted_to = @counted_to,
+			official_score_e4 = @official_score,
+			official_sections = @official_sections,
+			official_on = @official_on,
+			next_run_at = @next_run,
+			failures = 0,
+			closed_at = @closed,
+			updated_at = @now
+		WHERE organization_id = @organization AND id = @id`, args)
 }
 
 func moment(t time.Time) *time.Time {
@@ -113,8 +260,9 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// queueReschedule moves the plan's next look alone: what most plans get on most days.
-func queueReschedule(b *pg.Batch, plans []id.Plan, nextRuns []time.Time) {
+// Reschedule queues the times at which plans that stay as they are have to be decided again, in the
+// order of the plans; zero means never.
+func Reschedule(b *pg.Batch, plans []id.Plan, nextRuns []time.Time) {
 	moments := make([]*time.Time, len(nextRuns))
 	for i, at := range nextRuns {
 		moments[i] = moment(at)
@@ -124,118 +272,225 @@ func queueReschedule(b *pg.Batch, plans []id.Plan, nextRuns []time.Time) {
 		FROM unnest($1::bigint[], $2::timestamptz[]) AS n(id, next_run_at) WHERE p.id = n.id`, plans, moments)
 }
 
-func postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) error {
-	_, err := q.Exec(ctx, `UPDATE plans SET next_run_at = $2, failures = least(failures + 1, 1000) WHERE id = $1 AND next_run_at IS NOT NULL`, plan, until)
+// Postpone puts off a plan that could not be decided, and counts the failure.
+func Postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE plans SET next_run_at = $2, failures = least(failures + 1, 1000)
+		WHERE id = $1 AND next_run_at IS NOT NULL`, plan, until)
 	return err
 }
 
-func selectSlots(ctx context.Context, q pg.Querier, plans []id.Plan) (map[id.Plan][]Slot, error) {
+// Slots returns the tests of the plans, each plan's in the order of their slots.
+func Slots(ctx context.Context, q pg.Querier, plans ...id.Plan) (map[id.Plan][]Slot, error) {
 	rows, err := q.Query(ctx, `
-		SELECT plan_id, slot, kind, section, state, opens_on, due_on, decided_on, fixed, coalesce(item_id, 0), coalesce(assignment_id, 0),
-			finished_on, score_e4, sections
+		SELECT
+			plan_id AS plan,
+			slot,
+			kind,
+			section,
+			state,
+			opens_on,
+			due_on,
+			decided_on,
+			fixed,
+			coalesce(item_id, 0) AS paper,
+			coalesce(assignment_id, 0) AS assignment,
+			finished_on,
+			score_e4 AS score,
+			sections
 		FROM plan_tests WHERE plan_id = ANY ($1) ORDER BY plan_id, slot`, plans)
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[id.Plan][]Slot, len(plans))
-	for rows.Next() {
-		var plan id.Plan
-		var s Slot
-		if err := rows.Scan(&plan, &s.Slot, &s.Kind, &s.Section, &s.State, &s.OpensOn, &s.DueOn, &s.DecidedOn, &s.Fixed, &s.Paper,
-			&s.Assignment, &s.FinishedOn, &s.Score, &s.Sections); err != nil {
-			rows.Close()
-			return nil, err
-		}
-		all[plan] = append(all[plan], s)
+	type slotRow struct {
+		Plan id.Plan
+		Slot
 	}
-	return all, rows.Err()
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[slotRow])
+	all := make(map[id.Plan][]Slot, len(plans))
+	for _, r := range found {
+		all[r.Plan] = append(all[r.Plan], r.Slot)
+	}
+	return all, err
 }
 
-func queueSlot(b *pg.Batch, plan id.Plan, s Slot) {
+// SaveSlot queues an insertion or update of a test.
+func SaveSlot(b *pg.Batch, plan id.Plan, s Slot) {
 	b.Queue(`
-		INSERT INTO plan_tests (plan_id, slot, kind, section, state, opens_on, due_on, decided_on, fixed, item_id, assignment_id,
-			finished_on, score_e4, sections)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, nullif($10::bigint, 0), nullif($11::bigint, 0), $12, $13, $14)
-		ON CONFLICT (plan_id, slot) DO UPDATE SET kind = excluded.kind, section = excluded.section, state = excluded.state,
-			opens_on = excluded.opens_on, due_on = excluded.due_on, decided_on = excluded.decided_on, fixed = excluded.fixed,
-			item_id = excluded.item_id, assignment_id = excluded.assignment_id, finished_on = excluded.finished_on,
-			score_e4 = excluded.score_e4, sections = excluded.sections`,
-		plan, s.Slot, s.Kind, s.Section, s.State, s.OpensOn, s.DueOn, s.DecidedOn, s.Fixed, s.Paper, s.Assignment,
-		s.FinishedOn, s.Score, s.Sections)
+		INSERT INTO plan_tests (
+			plan_id,
+			slot,
+			kind,
+			section,
+			state,
+			opens_on,
+			due_on,
+			decided_on,
+			fixed,
+			item_id,
+			assignment_id,
+			finished_on,
+			score_e4,
+			sections)
+		VALUES (
+			@plan,
+			@slot,
+			@kind,
+			@section,
+			@state,
+			@opens_on,
+			@due_on,
+			@decided_on,
+			@fixed,
+			nullif(@paper::bigint, 0),
+			nullif(@assignment::bigint, 0),
+			@finished_on,
+			@score,
+			@sections)
+		ON CONFLICT (plan_id, slot) DO UPDATE SET
+			kind = excluded.kind,
+			section = excluded.section,
+			state = excluded.state,
+			opens_on = excluded.opens_on,
+			due_on = excluded.due_on,
+			decided_on = excluded.decided_on,
+			fixed = excluded.fixed,
+			item_id = excluded.item_id,
+			assignment_id = excluded.assignment_id,
+			finished_on = excluded.finished_on,
+			score_e4 = excluded.score_e4,
+			sections = excluded.sections`, pgx.NamedArgs{
+		"plan":        plan,
+		"slot":        s.Slot,
+		"kind":        s.Kind,
+		"section":     s.Section,
+		"state":       s.State,
+		"opens_on":    s.OpensOn,
+		"due_on":      s.DueOn,
+		"decided_on":  s.DecidedOn,
+		"fixed":       s.Fixed,
+		"paper":       s.Paper,
+		"assignment":  s.Assignment,
+		"finished_on": s.FinishedOn,
+		"score":       s.Score,
+		"sections":    s.Sections,
+	})
 }
 
-func queueDropSlot(b *pg.Batch, plan id.Plan, slot int) {
+// DropSlot queues the removal of a test that was never opened.
+func DropSlot(b *pg.Batch, plan id.Plan, slot int) {
 	b.Queue(`DELETE FROM plan_tests WHERE plan_id = $1 AND slot = $2`, plan, slot)
 }
 
-func queueDrill(b *pg.Batch, plan id.Plan, slot int, d Test, assignment id.Assignment) {
+// SaveDrill queues a drill that was given after the test of a slot.
+func SaveDrill(b *pg.Batch, plan id.Plan, slot int, drill Test, assignment id.Assignment) {
 	b.Queue(`
-		INSERT INTO plan_drills (plan_id, slot, section, item_id, assignment_id, due_on) VALUES ($1, $2, $3, $4, $5, $6)`,
-		plan, slot, d.Section, d.Paper, assignment, d.DueOn)
+		INSERT INTO plan_drills (plan_id, slot, section, item_id, assignment_id, due_on)
+		VALUES (@plan, @slot, @section, @paper, @assignment, @due)`, pgx.NamedArgs{
+		"plan":       plan,
+		"slot":       slot,
+		"section":    drill.Section,
+		"paper":      drill.Paper,
+		"assignment": assignment,
+		"due":        drill.DueOn,
+	})
 }
 
-// selectWorks finds a final result by the assignment's reference and one that is on its
-// way among the little that the student has not finished.
-func selectWorks(ctx context.Context, q pg.Querier, plans []id.Plan, finished bool) (map[id.Assignment]Work, error) {
+// Drills returns the plan's drills in the order of the tests after which they were given.
+func Drills(ctx context.Context, q pg.Querier, plan id.Plan) ([]Drilled, error) {
 	rows, err := q.Query(ctx, `
-		SELECT a.id, a.status <> 'pending' AND a.status <> 'expired' OR u.state IS NOT NULL, u.state IS NOT DISTINCT FROM 'held',
-			coalesce(r.completed_at, u.completed_at, a.completed_at), r.score_e4, r.sections, coalesce(r.ref, '')
+		SELECT d.slot, d.section, coalesce(i.title, '') AS title, d.due_on, coalesce(a.status, '') AS status
+		FROM plan_drills d LEFT JOIN catalog_items i ON i.id = d.item_id LEFT JOIN assignments a ON a.id = d.assignment_id
+		WHERE d.plan_id = $1 ORDER BY d.slot, d.section`, plan)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Drilled])
+}
+
+// Works returns, by assignment, what students did with the open tests of the plans. finished adds
+// the tests that have a result already, which may have been marked again.
+func Works(ctx context.Context, q pg.Querier, finished bool, plans ...id.Plan) (map[id.Assignment]Work, error) {
+	// A final result is found by the assignment's reference. Other work is looked for among the
+	// few results of the student that are not final.
+	rows, err := q.Query(ctx, `
+		SELECT
+			a.id AS assignment,
+			a.status <> 'pending' AND a.status <> 'expired' OR u.state IS NOT NULL AS begun,
+			u.state IS NOT DISTINCT FROM 'held' AS held,
+			coalesce(r.completed_at, u.completed_at, a.completed_at) AS completed,
+			r.score_e4 AS score,
+			r.sections,
+			coalesce(r.ref, '') AS ref
 		FROM plan_tests t JOIN plans p ON p.id = t.plan_id
 		JOIN assignments a ON a.id = t.assignment_id
 		LEFT JOIN results r ON r.organization_id = p.organization_id AND r.ref = a.result_ref AND r.position IS NOT NULL
 		LEFT JOIN LATERAL (
 			SELECT w.state, w.completed_at FROM results w
-			WHERE w.organization_id = p.organization_id AND w.user_id = p.user_id AND w.position IS NULL AND w.assignment_id = a.id
+			WHERE w.organization_id = p.organization_id AND w.user_id = p.user_id
+				AND w.position IS NULL AND w.assignment_id = a.id
 			LIMIT 1) u ON r.ref IS NULL
-		WHERE t.plan_id = ANY ($1) AND (t.state IN ('opened', 'started', 'held') OR $2 AND t.state = 'finished')`, plans, finished)
+		WHERE t.plan_id = ANY ($1)
+			AND (t.state IN ('opened', 'started', 'held') OR $2 AND t.state = 'finished')`, plans, finished)
 	if err != nil {
 		return nil, err
 	}
-	works := map[id.Assignment]Work{}
-	for rows.Next() {
-		var assignment id.Assignment
-		var w Work
-		var completed *time.Time
-		if err := rows.Scan(&assignment, &w.Begun, &w.Held, &completed, &w.Score, &w.Sections, &w.Ref); err != nil {
-			rows.Close()
-			return nil, err
-		}
-		if completed != nil {
-			w.CompletedAt = *completed
-		}
-		works[assignment] = w
+	type workRow struct {
+		Assignment id.Assignment
+		Completed  *time.Time
+		Work
 	}
-	return works, rows.Err()
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[workRow])
+	works := make(map[id.Assignment]Work, len(found))
+	for _, r := range found {
+		if r.Completed != nil {
+			r.CompletedAt = *r.Completed
+		}
+		works[r.Assignment] = r.Work
+	}
+	return works, err
 }
 
-// selectPapers gives the exams' active tests that everyone or one of the organizations can
-// see, by id.
+// selectPapers returns the exams' active tests that everybody or one of the organizations can see,
+// by id.
 func selectPapers(ctx context.Context, q pg.Querier, orgs []id.Organization, exams []string) ([]listedPaper, error) {
 	rows, err := q.Query(ctx, `
-		SELECT coalesce(i.organization_id, 0), i.type, i.id, i.scope, coalesce(i.difficulty_e4, 0), i.difficulty_e4 IS NOT NULL
+		SELECT
+			coalesce(i.organization_id, 0) AS organization,
+			i.type AS exam,
+			i.id,
+			i.scope,
+			coalesce(i.difficulty_e4, 0) AS difficulty,
+			i.difficulty_e4 IS NOT NULL AS has_difficulty
 		FROM catalog_items i
-		WHERE i.kind = 'test' AND i.type = ANY ($2) AND i.active AND (i.organization_id = ANY ($1) OR i.organization_id IS NULL)
+		WHERE i.kind = 'test' AND i.type = ANY ($2) AND i.active
+			AND (i.organization_id = ANY ($1) OR i.organization_id IS NULL)
 		ORDER BY i.id`, orgs, exams)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[listedPaper])
+	return pgx.CollectRows(rows, pgx.RowToStructByName[listedPaper])
 }
 
 type listedPaper struct {
-	Organization id.Organization // 0: everyone's
+	Organization id.Organization // 0: everybody's
 	Exam         string
 	Paper
 }
 
-// selectSeen gives what the students have started, been assigned or been given.
+// selectSeen calls seen with each item that one of the students has started or was assigned, or
+// got as a starter test.
 func selectSeen(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User, seen func(Student, int64)) error {
 	rows, err := q.Query(ctx, `
 		WITH s AS (SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS s(org, usr))
-		SELECT s.org, s.usr, a.item_id FROM s JOIN assignments a ON a.organization_id = s.org AND a.user_id = s.usr
-		UNION ALL SELECT s.org, s.usr, r.item_id FROM s JOIN results r ON r.organization_id = s.org AND r.user_id = s.usr AND r.position IS NOT NULL
-		UNION ALL SELECT s.org, s.usr, r.item_id FROM s JOIN results r ON r.organization_id = s.org AND r.user_id = s.usr AND r.position IS NULL
-		UNION ALL SELECT s.org, s.usr, t.item_id FROM s JOIN starter_tests t ON t.organization_id = s.org AND t.user_id = s.usr`, orgs, users)
+		SELECT s.org, s.usr, a.item_id
+		FROM s JOIN assignments a ON a.organization_id = s.org AND a.user_id = s.usr
+		UNION ALL SELECT s.org, s.usr, r.item_id
+		FROM s JOIN results r ON r.organization_id = s.org AND r.user_id = s.usr AND r.position IS NOT NULL
+		UNION ALL SELECT s.org, s.usr, r.item_id
+		FROM s JOIN results r ON r.organization_id = s.org AND r.user_id = s.usr AND r.position IS NULL
+		UNION ALL SELECT s.org, s.usr, t.item_id
+		FROM s JOIN starter_tests t ON t.organization_id = s.org AND t.user_id = s.usr`, orgs, users)
 	if err != nil {
 		return err
 	}
@@ -245,24 +500,44 @@ func selectSeen(ctx context.Context, q pg.Querier, orgs []id.Organization, users
 	return err
 }
 
-type queuedResult struct {
-	Plan         id.Plan
-	Organization id.Organization
+// TouchTests queues a decision of the plans whose tests were given as the assignments, because
+// students have worked on them.
+func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, tests ...id.Assignment) error {
+	return queueSteps(ctx, tx, now, `organization_id = $1
+		AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, org, tests)
 }
 
-// selectQueued leaves out closed plans, but for those with a test that the student may
-// still finish or that is marked again.
-func selectQueued(ctx context.Context, q pg.Querier, which string, args ...any) ([]queuedResult, error) {
-	rows, err := q.Query(ctx, `
+// TouchEnrollments queues a decision of the plans on the enrollments, because their access has
+// changed.
+func TouchEnrollments(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, enrollments ...id.Enrollment) error {
+	return queueSteps(ctx, tx, now, `organization_id = $1 AND enrollment_id = ANY ($2)`, org, enrollments)
+}
+
+// queueSteps leaves out closed plans, except those with a test that the student may still finish or
+// that may be marked again.
+func queueSteps(ctx context.Context, tx *pg.Tx, now time.Time, which string, args ...any) error {
+	rows, err := tx.Query(ctx, `
 		SELECT id, organization_id FROM plans p WHERE `+which+` AND (status <> 'closed' OR EXISTS (
-			SELECT FROM plan_tests t WHERE t.plan_id = p.id AND t.state IN ('started', 'held', 'finished'))) ORDER BY id`, args...)
+			SELECT FROM plan_tests t WHERE t.plan_id = p.id AND t.state IN ('started', 'held', 'finished')))
+		ORDER BY id`, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[queuedResult])
+	type due struct {
+		Plan         id.Plan
+		Organization id.Organization
+	}
+	plans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[due])
+	for _, p := range plans {
+		if err == nil {
+			err = outbox.Add(ctx, tx, task.PlanStep, int64(p.Plan), p.Organization, now)
+		}
+	}
+	return err
 }
 
-func selectGoals(ctx context.Context, q pg.Querier, org id.Organization, enrollments []id.Enrollment) (map[id.Enrollment]Goal, error) {
+// Goals returns what the student prepares for in the enrollments' courses, where no plan runs.
+func Goals(ctx context.Context, q pg.Querier, org id.Organization, enrollments ...id.Enrollment) (map[id.Enrollment]Goal, error) {
 	rows, err := q.Query(ctx, `
 		SELECT enrollment_id, coalesce(target_score_e4, 0), target_score_e4 IS NOT NULL, exam_date FROM plan_goals
 		WHERE organization_id = $1 AND enrollment_id = ANY ($2)`, org, enrollments)
@@ -279,23 +554,46 @@ func selectGoals(ctx context.Context, q pg.Querier, org id.Organization, enrollm
 	return goals, err
 }
 
-func queueGoal(b *pg.Batch, org id.Organization, enrollment id.Enrollment, g Goal, now time.Time) {
+// SaveGoal queues what the student prepares for in a course.
+func SaveGoal(b *pg.Batch, org id.Organization, enrollment id.Enrollment, g Goal, now time.Time) {
 	var target *decimal.Number
 	if g.HasTarget {
 		target = &g.TargetScore
 	}
 	b.Queue(`
-		INSERT INTO plan_goals (enrollment_id, organization_id, target_score_e4, exam_date, updated_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (enrollment_id) DO UPDATE SET target_score_e4 = excluded.target_score_e4, exam_date = excluded.exam_date,
-			updated_at = excluded.updated_at`, enrollment, org, target, g.ExamDate, now)
+		INSERT INTO plan_goals (enrollment_id, organization_id, target_score_e4, exam_date, updated_at)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (enrollment_id) DO UPDATE SET
+			target_score_e4 = excluded.target_score_e4, exam_date = excluded.exam_date, updated_at = excluded.updated_at`,
+		enrollment, org, target, g.ExamDate, now)
 }
 
-func selectBrowser(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (on bool, err error) {
-	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM plan_browsers WHERE organization_id = $1 AND user_id = $2)`, org, user).Scan(&on)
+// SafeExamBrowser says whether the student's tests open only in the secure exam browser.
+func SafeExamBrowser(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (on bool, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT EXISTS (SELECT FROM plan_browsers WHERE organization_id = $1 AND user_id = $2)`, org, user).Scan(&on)
 	return on, err
 }
 
-func selectBrowsers(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) (map[Student]bool, error) {
+// SetSafeExamBrowser queues whether the student's tests open only in the secure exam browser. Tests
+// that were started keep the rule that they were started with.
+func SetSafeExamBrowser(b *pg.Batch, org id.Organization, user id.User, on bool, now time.Time) {
+	if on {
+		b.Queue(`
+			INSERT INTO plan_browsers (organization_id, user_id, since) VALUES ($1, $2, $3)
+			ON CONFLICT DO NOTHING`, org, user, now)
+		return
+	}
+	b.Queue(`DELETE FROM plan_browsers WHERE organization_id = $1 AND user_id = $2`, org, user)
+}
+
+// Browsers returns which of the plans' students have tests that open only in the secure exam
+// browser.
+func Browsers(ctx context.Context, q pg.Querier, plans ...Stored) (map[Student]bool, error) {
+	if len(plans) == 0 {
+		return nil, nil
+	}
+	orgs, users := pairs(plans)
 	rows, err := q.Query(ctx, `
 		SELECT b.organization_id, b.user_id FROM unnest($1::bigint[], $2::bigint[]) AS s(org, usr)
 		JOIN plan_browsers b ON b.organization_id = s.org AND b.user_id = s.usr`, orgs, users)
@@ -308,15 +606,19 @@ func selectBrowsers(ctx context.Context, q pg.Querier, orgs []id.Organization, u
 	return on, err
 }
 
-func queueBrowser(b *pg.Batch, org id.Organization, user id.User, on bool, now time.Time) {
-	if on {
-		b.Queue(`INSERT INTO plan_browsers (organization_id, user_id, since) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, org, user, now)
-		return
-	}
-	b.Queue(`DELETE FROM plan_browsers WHERE organization_id = $1 AND user_id = $2`, org, user)
+// Session is the session of an assigned test, by the ref of its result.
+type Session struct {
+	Ref    string
+	User   id.User
+	Begins bool // now: BrowserSessions decides whether it needs the secure exam browser
 }
 
-func settleSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
+// BrowserSessions returns, by ref, which sessions run only in the secure exam browser. It decides
+// that once, for the sessions that begin (reference: plans#settings), and keeps it afterwards.
+func BrowserSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
+	if len(sessions) == 0 {
+		return nil, nil //nolint:nilnil // of no sessions, none
+	}
 	refs, users, begin := make([]string, len(sessions)), make([]id.User, len(sessions)), make([]bool, len(sessions))
 	for i, s := range sessions {
 		refs[i], users[i], begin[i] = s.Ref, s.User, s.Begins
@@ -329,7 +631,8 @@ func settleSessions(ctx context.Context, tx *pg.Tx, org id.Organization, session
 			WHERE s.begins
 			ON CONFLICT DO NOTHING RETURNING ref
 		)
-		SELECT ref FROM begun UNION SELECT ref FROM plan_browser_sessions WHERE organization_id = $1 AND ref = ANY ($2)`, org, refs, users, begin)
+		SELECT ref FROM begun
+		UNION SELECT ref FROM plan_browser_sessions WHERE organization_id = $1 AND ref = ANY ($2)`, org, refs, users, begin)
 	if err != nil {
 		return nil, err
 	}
@@ -339,57 +642,73 @@ func settleSessions(ctx context.Context, tx *pg.Tx, org id.Organization, session
 	return only, err
 }
 
-func queueEntry(b *pg.Batch, plan id.Plan, e Entry) {
-	if e.Detail == nil {
-		e.Detail = map[string]any{}
-	}
-	b.Queue(`INSERT INTO plan_history (plan_id, at, actor, event, detail) VALUES ($1, $2, $3, $4, $5)`, plan, e.At, e.Actor, e.Event, e.Detail)
+// Record queues a line of the plan's history.
+func Record(b *pg.Batch, plan id.Plan, e Entry) {
+	b.Queue(`INSERT INTO plan_history (plan_id, at, actor, event, detail) VALUES ($1, $2, $3, $4, $5)`,
+		plan, e.At, e.Actor, e.Event, notNil(e.Detail))
 }
 
-func selectHistory(ctx context.Context, q pg.Querier, plan id.Plan, limit int) ([]Entry, error) {
-	rows, err := q.Query(ctx, `SELECT at, actor, event, detail FROM plan_history WHERE plan_id = $1 ORDER BY id DESC LIMIT $2`, plan, limit)
+// History returns the last lines of a plan's history, up to limit, the latest first.
+func History(ctx context.Context, q pg.Querier, plan id.Plan, limit int) ([]Entry, error) {
+	rows, err := q.Query(ctx, `
+		SELECT at, actor, event, detail FROM plan_history WHERE plan_id = $1 ORDER BY id DESC LIMIT $2`, plan, limit)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
 }
 
-// selectLines narrows an organization's plans down, the latest first.
-func selectLines(ctx context.Context, q pg.Querier, org id.Organization, user id.User, which string, below id.Plan, limit int) ([]Line, error) {
+// Lines returns up to limit plans of the organization, the latest first. The user 0 means
+// everybody; which is a status, ChooseAtRisk or "" for all; below is the id of the last plan of the
+// page before, or 0.
+func Lines(ctx context.Context, q pg.Querier, org id.Organization, user id.User, which string, below id.Plan, limit int) ([]Line, error) {
 	rows, err := q.Query(ctx, `
-		SELECT p.id, a.email, a.first_name, a.last_name, p.exam, p.status, p.at_risk, p.target_score_e4, p.exam_date,
-			coalesce(t.kind, ''), coalesce(t.section, ''), coalesce(t.state, ''), t.opens_on, t.due_on
+		SELECT
+			p.id,
+			a.email,
+			a.first_name,
+			a.last_name,
+			p.exam,
+			p.status,
+			p.at_risk,
+			p.target_score_e4 AS target,
+			p.exam_date,
+			coalesce(t.kind, '') AS last_kind,
+			coalesce(t.section, '') AS last_section,
+			coalesce(t.state, '') AS last_state,
+			t.opens_on AS last_opens_on,
+			t.due_on AS last_due_on
 		FROM plans p JOIN accounts a ON a.id = p.user_id
 		LEFT JOIN LATERAL (
-			SELECT kind, section, state, opens_on, due_on FROM plan_tests WHERE plan_id = p.id ORDER BY slot DESC LIMIT 1) t ON true
+			SELECT kind, section, state, opens_on, due_on FROM plan_tests
+			WHERE plan_id = p.id ORDER BY slot DESC LIMIT 1) t ON true
 		WHERE p.organization_id = $1 AND ($2 = 0 OR p.user_id = $2) AND ($4 = 0 OR p.id < $4)
-		  AND CASE $3 WHEN 'at_risk' THEN p.at_risk AND p.status = 'active' WHEN '' THEN true ELSE p.status = $3 END
+			AND CASE $3 WHEN 'at_risk' THEN p.at_risk AND p.status = 'active' WHEN '' THEN true ELSE p.status = $3 END
 		ORDER BY p.id DESC LIMIT $5`, org, user, which, below, limit)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Line, err error) {
-		err = row.Scan(&l.ID, &l.Email, &l.FirstName, &l.LastName, &l.Exam, &l.Status, &l.AtRisk, &l.Target, &l.ExamDate,
-			&l.Last.Kind, &l.Last.Section, &l.Last.State, &l.Last.OpensOn, &l.Last.DueOn)
-		return l, err
+	type lineRow struct {
+		Line
+		LastKind    Kind
+		LastSection string
+		LastState   State
+		LastOpensOn clock.Date
+		LastDueOn   clock.Date
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Line, error) {
+		r, err := pgx.RowToStructByName[lineRow](row)
+		r.Last = Test{Kind: r.LastKind, Section: r.LastSection, State: r.LastState, OpensOn: r.LastOpensOn, DueOn: r.LastDueOn}
+		return r.Line, err
 	})
 }
 
-func selectDrills(ctx context.Context, q pg.Querier, plan id.Plan) ([]Drilled, error) {
-	rows, err := q.Query(ctx, `
-		SELECT d.slot, d.section, coalesce(i.title, ''), d.due_on, coalesce(a.status, '')
-		FROM plan_drills d LEFT JOIN catalog_items i ON i.id = d.item_id LEFT JOIN assignments a ON a.id = d.assignment_id
-		WHERE d.plan_id = $1 ORDER BY d.slot, d.section`, plan)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Drilled])
-}
-
-func selectStaff(ctx context.Context, q pg.Querier, orgs []id.Organization) (map[id.Organization][]StaffMember, error) {
+// Staff returns the organizations' active owners, admins and examiners.
+func Staff(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization][]StaffMember, error) {
 	rows, err := q.Query(ctx, `
 		SELECT m.organization_id, a.email, m.role FROM members m JOIN accounts a ON a.id = m.user_id
-		WHERE m.organization_id = ANY ($1) AND m.status = 'active' AND m.role IN ('owner', 'admin', 'examiner') ORDER BY a.id`, orgs)
+		WHERE m.organization_id = ANY ($1) AND m.status = 'active' AND m.role IN ('owner', 'admin', 'examiner')
+		ORDER BY a.id`, orgs)
 	if err != nil {
 		return nil, err
 	}
@@ -403,12 +722,15 @@ func selectStaff(ctx context.Context, q pg.Querier, orgs []id.Organization) (map
 	return staff, err
 }
 
-// selectLate counts the plans of all organizations that had to be decided by now, and those that
-// were put off because they could not be, for at most 256 minutes.
-func selectLate(ctx context.Context, q pg.Querier, now time.Time) (l Lag, since time.Time, err error) {
+// Measure returns how far behind the plans of all organizations are. A plan that failed is put off
+// for at most 256 minutes, so those of the next five hours are counted.
+func Measure(ctx context.Context, q pg.Querier, now time.Time) (l Lag, err error) {
+	var since time.Time
 	err = q.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM plans WHERE next_run_at <= $1),
 			coalesce((SELECT min(next_run_at) FROM plans WHERE next_run_at <= $1), $1),
-			(SELECT count(*) FROM plans WHERE failures > 0 AND next_run_at <= $1 + interval '5 hours')`, now).Scan(&l.Due, &since, &l.Failing)
-	return l, since, err
+			(SELECT count(*) FROM plans WHERE failures > 0 AND next_run_at <= $1 + interval '5 hours')`, now).
+		Scan(&l.Due, &since, &l.Failing)
+	l.Oldest = now.Sub(since)
+	return l, err
 }

@@ -1,20 +1,15 @@
 package plan
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
-	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/outbox"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Stored is a plan as it is kept, with the access that its enrollment gives.
+// Stored is a plan's row, with the access that its enrollment gives.
 type Stored struct {
 	ID           id.Plan
 	Organization id.Organization
@@ -22,15 +17,15 @@ type Stored struct {
 	Enrollment   id.Enrollment
 	Exam         string
 	Status       Status
-	Goal         Goal
-	Settings     Settings
-	Level        Pace
-	AtRisk       bool
-	CountedTo    int
-	Official     *Official
-	StartedAt    time.Time
-	ClosedAt     time.Time // zero while it runs
-	Failures     int       // to decide it, in a row
+	Goal         // HasTarget is true
+	Settings
+	Level     Pace
+	AtRisk    bool
+	CountedTo int
+	Official  *Official `db:"-"`
+	StartedAt time.Time
+	ClosedAt  *time.Time // nil while it runs
+	Failures  int        // how often in a row it could not be decided
 
 	Course      id.Course
 	CourseName  string
@@ -47,7 +42,7 @@ type Official struct {
 	On       clock.Date
 }
 
-// access is what the enrollment gives on the day today of the platform's zone.
+// access is what the enrollment gives on today, a day of the platform's zone.
 func (s Stored) access(today clock.Date) Access {
 	switch {
 	case s.State == "suspended":
@@ -58,8 +53,8 @@ func (s Stored) access(today clock.Date) Access {
 	return Open
 }
 
-// Plan is what Decide sees of a stored plan; today is the platform's day. It fails only
-// when the time zone is not known any more.
+// Plan is what Decide needs of a stored plan. today is a day of the platform's zone. It fails only
+// when the plan's time zone does not exist any more.
 func (s Stored) Plan(scale Scale, today clock.Date) (Plan, error) {
 	zone, err := clock.Zone("timezone", s.Settings.TimeZone)
 	if err != nil {
@@ -71,7 +66,7 @@ func (s Stored) Plan(scale Scale, today clock.Date) (Plan, error) {
 		AtRisk: s.AtRisk, CountedTo: s.CountedTo}, nil
 }
 
-// Slot is a test as it is kept, with its result once there is one.
+// Slot is a test's row, with its result once there is one.
 type Slot struct {
 	Test
 	Assignment id.Assignment // 0 until it is opened
@@ -79,7 +74,7 @@ type Slot struct {
 	Sections   map[string]decimal.Number
 }
 
-// Tests and Results are what Decide sees of the slots.
+// Tests returns the tests and results that Decide needs of the slots.
 func Tests(slots []Slot) ([]Test, []Result) {
 	tests, results := make([]Test, len(slots)), []Result{}
 	for i, s := range slots {
@@ -91,18 +86,18 @@ func Tests(slots []Slot) ([]Test, []Result) {
 	return tests, results
 }
 
-// Work is what the test's assignment and session say now.
+// Work is what a student has done with a test, from its assignment and its session.
 type Work struct {
 	Begun       bool
 	Held        bool
-	CompletedAt time.Time
+	CompletedAt time.Time       `db:"-"`
 	Score       *decimal.Number // of a final result
 	Sections    map[string]decimal.Number
 	Ref         string // the result's id
 }
 
-// Observe takes over what the student did; changed says whether the slot is different
-// now. A test that was missed, skipped or withdrawn stays so.
+// Observe returns the slot with what the student did, and whether that changed it. A test that was
+// missed, skipped or withdrawn does not change.
 func (s Slot) Observe(w Work, zone *time.Location) (after Slot, changed bool) {
 	after = s
 	switch s.State {
@@ -152,168 +147,21 @@ const (
 	ActorSchedule = "schedule"
 )
 
-// Find reads a plan of the organization. NotFound otherwise.
-func Find(ctx context.Context, q pg.Querier, org id.Organization, plan id.Plan) (Stored, error) {
-	return one(selectPlans(ctx, q, `p.organization_id = $1 AND p.id = $2`, org, plan))
+// Lag is how far the daily pass over the plans of all organizations is behind.
+type Lag struct {
+	Due     int           // plans that have to be decided by now
+	Oldest  time.Duration // how long the first of them has waited; 0 where none does
+	Failing int           // plans that could not be decided, and are tried again later
 }
 
-// Lock reads a plan under its row lock. NotFound when there is none.
-func Lock(ctx context.Context, tx *pg.Tx, plan id.Plan) (Stored, error) {
-	return one(lockPlans(ctx, tx, `p.id = $1 FOR NO KEY UPDATE`, plan))
-}
-
-// LockDue reads, under row locks, up to limit plans that have to be decided by now; those
-// that others are deciding are left out.
-func LockDue(ctx context.Context, tx *pg.Tx, now time.Time, limit int) ([]Stored, error) {
-	return lockPlans(ctx, tx, `p.next_run_at <= $1 ORDER BY p.next_run_at, p.id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED`, now, limit)
-}
-
-// LockRunning reads, under row locks, the student's plans that are on.
-func LockRunning(ctx context.Context, tx *pg.Tx, org id.Organization, user id.User) ([]Stored, error) {
-	return lockPlans(ctx, tx, `p.organization_id = $1 AND p.user_id = $2 AND p.status <> 'closed' ORDER BY p.id FOR NO KEY UPDATE`, org, user)
-}
-
-// OfStudent lists the student's plans that are on, by id.
-func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Stored, error) {
-	return selectPlans(ctx, q, `p.organization_id = $1 AND p.user_id = $2 AND p.status <> 'closed' ORDER BY p.id`, org, user)
-}
-
-// List gives the organization's plans by id, closed ones too; user 0 is everyone.
-func List(ctx context.Context, q pg.Querier, org id.Organization, user id.User, after id.Plan, limit int) ([]Stored, error) {
-	return selectPlans(ctx, q, `p.organization_id = $1 AND ($2 = 0 OR p.user_id = $2) AND p.id > $3 ORDER BY p.id LIMIT $4`, org, user, after, limit)
-}
-
-func one(found []Stored, err error) (Stored, error) {
-	if err == nil && len(found) == 0 {
-		err = fault.New(fault.NotFound, "not_found", "the organization has no such plan")
-	}
-	if err != nil {
-		return Stored{}, err
-	}
-	return found[0], nil
-}
-
-// Slots reads the tests of plans, each plan's in the order of its slots.
-func Slots(ctx context.Context, q pg.Querier, plans ...id.Plan) (map[id.Plan][]Slot, error) {
-	return selectSlots(ctx, q, plans)
-}
-
-// Works reads what became of the tests of plans that are not over, or of all tests that
-// have a result too, by assignment.
-func Works(ctx context.Context, q pg.Querier, finished bool, plans ...id.Plan) (map[id.Assignment]Work, error) {
-	return selectWorks(ctx, q, plans, finished)
-}
-
-// Start keeps a new plan; what the row draws itself is in the answer. Conflict when the
-// student has a plan for the exam that is on.
-func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (id.Plan, error) {
-	plan, err := insertPlan(ctx, tx, s, now)
-	if pg.Violates(err, "plans_one_an_exam") {
-		return 0, fault.New(fault.Conflict, "second_plan", "the student has a plan for this exam already")
-	}
-	return plan, err
-}
-
-// Reschedule queues when plans that stay as they are have to be decided again; zero is never.
-func Reschedule(b *pg.Batch, plans []id.Plan, at []time.Time) { queueReschedule(b, plans, at) }
-
-// Save queues the plan's new values; lookAt zero is never.
-func Save(b *pg.Batch, s Stored, nextRuns, now time.Time) { queueSave(b, s, nextRuns, now) }
-
-// SaveSlot queues the insertion or the new values of a test.
-func SaveSlot(b *pg.Batch, plan id.Plan, s Slot) { queueSlot(b, plan, s) }
-
-// DropSlot queues the removal of a test that was never opened.
-func DropSlot(b *pg.Batch, plan id.Plan, slot int) { queueDropSlot(b, plan, slot) }
-
-// SaveDrill queues a drill that was given after the test of a slot.
-func SaveDrill(b *pg.Batch, plan id.Plan, slot int, drill Test, assignment id.Assignment) {
-	queueDrill(b, plan, slot, drill, assignment)
-}
-
-// Record queues a line of the plan's history.
-func Record(b *pg.Batch, plan id.Plan, e Entry) { queueEntry(b, plan, e) }
-
-// History reads the last lines of a plan's history, the latest first.
-func History(ctx context.Context, q pg.Querier, plan id.Plan, limit int) ([]Entry, error) {
-	return selectHistory(ctx, q, plan, limit)
-}
-
-// Postpone puts a plan off that could not be decided.
-func Postpone(ctx context.Context, q pg.Querier, plan id.Plan, until time.Time) error {
-	return postpone(ctx, q, plan, until)
-}
-
-// TouchTests owes a decision of the plans whose tests were given as the assignments,
-// because something was heard of them.
-func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, tests ...id.Assignment) error {
-	return owe(ctx, tx, now, `organization_id = $1 AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, org, tests)
-}
-
-// TouchEnrollments owes a decision of the plans on enrollments, whose access has changed.
-func TouchEnrollments(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, enrollments ...id.Enrollment) error {
-	return owe(ctx, tx, now, `organization_id = $1 AND enrollment_id = ANY ($2)`, org, enrollments)
-}
-
-func owe(ctx context.Context, tx *pg.Tx, now time.Time, which string, args ...any) error {
-	claimed, err := selectQueued(ctx, tx, which, args...)
-	for _, o := range claimed {
-		if err == nil {
-			err = outbox.Add(ctx, tx, task.PlanStep, int64(o.Plan), o.Organization, now)
-		}
-	}
-	return err
-}
-
-// Goals reads what the students prepare for in courses on which no plan is.
-func Goals(ctx context.Context, q pg.Querier, org id.Organization, enrollments ...id.Enrollment) (map[id.Enrollment]Goal, error) {
-	return selectGoals(ctx, q, org, enrollments)
-}
-
-// SaveGoal queues what the student prepares for in a course.
-func SaveGoal(b *pg.Batch, org id.Organization, enrollment id.Enrollment, g Goal, now time.Time) {
-	queueGoal(b, org, enrollment, g, now)
-}
-
-// SafeExamBrowser says whether the student's tests open only in the secure exam browser.
-func SafeExamBrowser(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (bool, error) {
-	return selectBrowser(ctx, q, org, user)
-}
-
-// SetSafeExamBrowser queues whether they do. Started tests are not looked at again.
-func SetSafeExamBrowser(b *pg.Batch, org id.Organization, user id.User, on bool, now time.Time) {
-	queueBrowser(b, org, user, on, now)
-}
-
-// Session is the session of an assigned test, by the ref of its result.
-type Session struct {
-	Ref    string
-	User   id.User
-	Begins bool // now: whether its browser is free is settled here
-}
-
-// BrowserSessions says which sessions run only in the secure exam browser, and settles it
-// for those that begin (reference: plans#settings); started tests are never changed.
-func BrowserSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
-	if len(sessions) == 0 {
-		return nil, nil //nolint:nilnil // of no sessions, none
-	}
-	return settleSessions(ctx, tx, org, sessions)
-}
-
-// StaffMember is somebody who may get results and alerts.
+// StaffMember is a person who may get results and alerts.
 type StaffMember struct {
 	Email string
 	Role  string // owner, admin or examiner
 }
 
-// Staff lists the organizations' active owners, admins and examiners.
-func Staff(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization][]StaffMember, error) {
-	return selectStaff(ctx, q, orgs)
-}
-
-// ActiveStaff are the recipients who are of the staff still, or the default where none is:
-// who has left is told of no student.
+// ActiveStaff returns the recipients who still belong to the staff, or DefaultStaff when none does.
+// Somebody who has left gets no more mail about students.
 func ActiveStaff(recipients []string, staff []StaffMember) []string {
 	active := slices.DeleteFunc(slices.Clone(recipients), func(address string) bool {
 		return !slices.ContainsFunc(staff, func(m StaffMember) bool { return m.Email == address })
@@ -324,8 +172,8 @@ func ActiveStaff(recipients []string, staff []StaffMember) []string {
 	return active
 }
 
-// DefaultStaff is who gets results where the call does not say: the owners, else all
-// admins.
+// DefaultStaff returns who gets results when a call names nobody: the owners, or all admins where
+// there is no owner.
 func DefaultStaff(staff []StaffMember) []string {
 	list := []string{}
 	for _, role := range []string{"owner", "admin"} {

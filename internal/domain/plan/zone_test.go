@@ -42,7 +42,7 @@ func TestDaysInZonesThatSkipMidnightOrADay(t *testing.T) {
 			s := newStory(t, ielts, "7", 0)
 			s.plan.Zone, s.plan.FirstDay, s.plan.LastDay = zone, c.d, c.d.AddDays(30)
 			if got := plan.NextRun(s.plan, opens.Add(-time.Second)); !got.Equal(opens) {
-				t.Errorf("next look at %v, want %v", got, opens)
+				t.Errorf("next run at %v, want %v", got, opens)
 			}
 			before := plan.Decide(s.plan, nil, nil, s.papers, opens.Add(-time.Second))
 			if len(before) != 1 || before[0].Do != plan.Schedule || before[0].Test.OpensOn != c.d {

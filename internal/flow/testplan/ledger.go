@@ -19,9 +19,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// ledger gathers what the plans of one step write, and holds what they share of the
-// reading. However many plans there are, it reads and writes in a fixed number of round
-// trips, but for one for each organization with webhook URLs.
+// ledger collects what the plans of one step write, and holds what was read for all of them. The
+// number of round trips does not depend on the number of plans, except for one for each organization
+// with endpoints.
 type ledger struct {
 	*Service
 	tx    *pg.Tx
@@ -35,15 +35,15 @@ type ledger struct {
 	handouts  []handout
 
 	organizations map[id.Organization]org.Organization
-	withEndpoints map[id.Organization]bool // who has webhook URLs
+	withEndpoints map[id.Organization]bool // has a switched-on endpoint
 	accounts      map[id.User]student.Account
 	browsers      map[plan.Student]bool
 	papers        plan.PaperPool
 	items         map[id.Item]catalog.Item
-	staff         map[id.Organization][]plan.StaffMember // where staff are told of something
+	staff         map[id.Organization][]plan.StaffMember // where staff get a mail
 }
 
-// handout is a paper that a student gets: as a test, or as a drill after one.
+// handout is a paper that a student gets, as a test or as a drill after one.
 type handout struct {
 	job   *job
 	test  plan.Test
@@ -51,7 +51,7 @@ type handout struct {
 	after int        // the slot that a drill is given after
 }
 
-// read loads what the jobs need that have something to do.
+// read loads what the jobs with actions or new results need.
 func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	var busy, wanting []plan.Stored
 	users := map[id.User]bool{}
@@ -85,7 +85,7 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	return err
 }
 
-// readItems loads the papers that are given now, and those of the results to be told of.
+// readItems loads the papers that are given now, and those of new results.
 func (l *ledger) readItems(ctx context.Context, jobs []*job) (err error) {
 	papers, orgs := map[id.Item]bool{}, map[id.Organization]bool{}
 	for _, j := range jobs {
@@ -104,7 +104,7 @@ func (l *ledger) readItems(ctx context.Context, jobs []*job) (err error) {
 	return err
 }
 
-// readStaff loads who may be told of students, where a job has something to tell.
+// readStaff loads the staff of organizations where a job mails staff.
 func (l *ledger) readStaff(ctx context.Context, jobs []*job) (err error) {
 	orgs := map[id.Organization]bool{}
 	for _, j := range jobs {
@@ -119,12 +119,12 @@ func (l *ledger) readStaff(ctx context.Context, jobs []*job) (err error) {
 	return err
 }
 
-// close writes what was gathered. What takes an organization's positions, and with them
-// the turn of everyone who assigns there, comes last.
+// close writes what was collected. Assigning comes last: it takes the organization's next positions,
+// and everybody else who assigns there waits until the commit.
 func (l *ledger) close(ctx context.Context) error {
-	fates := make([]email.Record, len(l.mails))
+	records := make([]email.Record, len(l.mails))
 	for i, m := range l.mails {
-		if err := l.Mail.Write(ctx, &l.batch, l.now, m, &fates[i]); err != nil {
+		if err := l.Mail.Write(ctx, &l.batch, l.now, m, &records[i]); err != nil {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func (l *ledger) close(ctx context.Context) error {
 	return l.assign(ctx)
 }
 
-// assign gives the students their papers until the end of the due days, and tells of them.
+// assign gives the students their papers until the end of the due days, and records the events.
 func (l *ledger) assign(ctx context.Context) error {
 	drafts := make([]assignment.Placed, len(l.handouts))
 	for i, g := range l.handouts {
@@ -175,11 +175,7 @@ func (l *ledger) assign(ctx context.Context) error {
 	return nil
 }
 
-func (l *ledger) snapshots(plan id.Plan, at time.Time) {
-	l.unchanged, l.nextRuns = append(l.unchanged, plan), append(l.nextRuns, at)
-}
-
-// takeBack ends an assignment that was not begun.
+// takeBack ends an assignment that the student has not begun.
 func (j *job) takeBack(ctx context.Context, given id.Assignment) error {
 	found, err := assignment.Lock(ctx, j.tx, j.plan.Organization, []id.Assignment{given})
 	if err != nil {

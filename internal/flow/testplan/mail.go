@@ -13,18 +13,12 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// The reasons of alerts.
-const (
-	atRisk   = email.AlertAtRisk
-	unfilled = email.AlertUnfilled
-)
-
 func preparation(s plan.Stored, organization string) email.Preparation {
 	scale, _ := catalog.ScaleOf(s.Exam)
 	return email.Preparation{Organization: organization, Exam: scale.Label, Course: s.CourseName, Target: s.Goal.TargetScore.String()}
 }
 
-// notice tells the student that a plan has begun.
+// notice mails the student that a plan has begun.
 func (s *setting) notice(ctx context.Context, tx *pg.Tx) error {
 	p := preparation(s.plan, s.Who.Organization.Name)
 	p.FirstName = s.Account.FirstName
@@ -34,7 +28,7 @@ func (s *setting) notice(ctx context.Context, tx *pg.Tx) error {
 	return err
 }
 
-// words say what a test is for.
+// words name the purpose of a test.
 func words(t plan.Test) string {
 	switch t.Kind {
 	case plan.Baseline:
@@ -48,7 +42,7 @@ func words(t plan.Test) string {
 	return "Mock exam"
 }
 
-// sectionName is reading_writing as Reading writing.
+// sectionName makes "Reading writing" of reading_writing.
 func sectionName(name string) string {
 	name = strings.ReplaceAll(name, "_", " ")
 	if name == "" {
@@ -62,14 +56,14 @@ func (j *job) mail(to string, c email.Content) {
 	j.mails = append(j.mails, email.Message{Organization: j.plan.Organization, User: j.plan.User, Recipient: to, Content: c})
 }
 
-// preparation is what every mail of the plan says, with the student's account.
+// preparation returns what every mail of the plan says, and the student's account.
 func (j *job) preparation() (email.Preparation, student.Account) {
 	return preparation(j.plan, j.organizations[j.plan.Organization].Name), j.accounts[j.plan.User]
 }
 
 func fullName(a student.Account) string { return strings.TrimSpace(a.FirstName + " " + a.LastName) }
 
-// mailOpen tells the student that a test is open, unless the call that opens it sends no mail.
+// mailOpen mails the student that a test is open, unless the step is quiet.
 func (j *job) mailOpen(t plan.Test) {
 	if j.quiet {
 		return
@@ -81,7 +75,7 @@ func (j *job) mailOpen(t plan.Test) {
 		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
 }
 
-// mailResult tells staff of a result, with its link, and the extra recipients without.
+// mailResult mails a result to staff, with its link, and to the extra recipients, without the link.
 func (j *job) mailResult(s plan.Slot) {
 	p, a := j.preparation()
 	item := j.items[id.Item(s.Paper)]
@@ -104,16 +98,16 @@ func (j *job) mailResult(s plan.Slot) {
 	}
 }
 
-// toStaff are the plan's recipients who are staff today.
+// toStaff returns the plan's recipients who are staff today.
 func (j *job) toStaff() []string {
 	return plan.ActiveStaff(j.plan.Settings.StaffRecipients, j.staff[j.plan.Organization])
 }
 
-// alert asks the staff to look at the plan.
+// alert mails staff that the plan needs attention.
 func (j *job) alert(reason string, t plan.Test) {
 	p, a := j.preparation()
 	mail := email.PlanAlert{Preparation: p, Student: fullName(a), Reason: reason}
-	if reason == unfilled {
+	if reason == email.AlertUnfilled {
 		mail.Test = words(t)
 	}
 	for _, to := range j.toStaff() {

@@ -17,7 +17,8 @@ type Listed struct {
 	Slots []plan.Slot
 }
 
-// List gives the organization's plans by id, closed ones too; user 0 is everyone.
+// List returns up to limit plans of the organization whose id is above after, by id, with the closed
+// ones. The user 0 means everybody.
 func (o *Service) List(ctx context.Context, org id.Organization, user id.User, after id.Plan, limit int) ([]Listed, error) {
 	plans, err := plan.List(ctx, o.DB, org, user, after, limit)
 	if err != nil {
@@ -34,7 +35,7 @@ func (o *Service) List(ctx context.Context, org id.Organization, user id.User, a
 	return all, nil
 }
 
-// Pause lets the plan open no further test. Conflict for one that is closed.
+// Pause stops the plan from opening tests. Conflict when it is closed.
 func (o *Service) Pause(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "paused", func(_ context.Context, _ *pg.Tx, s *steering) error {
 		s.plan.Status = plan.Paused
@@ -42,7 +43,7 @@ func (o *Service) Pause(ctx context.Context, which id.Plan) (Listed, error) {
 	})
 }
 
-// Resume lets it go on. Conflict for one that is closed.
+// Resume lets a paused plan open tests again. Conflict when it is closed.
 func (o *Service) Resume(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "resumed", func(_ context.Context, _ *pg.Tx, s *steering) error {
 		s.plan.Status = plan.Active
@@ -50,8 +51,8 @@ func (o *Service) Resume(ctx context.Context, which id.Plan) (Listed, error) {
 	})
 }
 
-// SkipTest leaves out the test that waits or is open; the next one is planned. Conflict
-// when there is none, or when it was started.
+// SkipTest skips the test that waits or is open, and the plan plans the next one. Conflict when there
+// is no such test, or when it was started.
 func (o *Service) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "test_skipped", func(ctx context.Context, tx *pg.Tx, s *steering) error {
 		if err := s.untouched(); err != nil {
@@ -68,8 +69,8 @@ func (o *Service) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
 	})
 }
 
-// OpenTest opens the waiting test today. Conflict when there is none, when it is open
-// already, while the plan is paused, or after the last test day.
+// OpenTest opens the waiting test today. Conflict when no test waits, when it is open already, while
+// the plan is paused, or after the last test day.
 func (o *Service) OpenTest(ctx context.Context, which id.Plan) (Listed, error) {
 	return o.steer(ctx, which, "test_opened_today", func(_ context.Context, _ *pg.Tx, s *steering) error {
 		if err := s.untouched(); err != nil {
@@ -94,11 +95,11 @@ func (o *Service) OpenTest(ctx context.Context, which id.Plan) (Listed, error) {
 	})
 }
 
-// officialResult is the one event that a closed plan takes.
+// officialResult is the only command that a closed plan accepts.
 const officialResult = "official_result"
 
-// RecordOfficial keeps the result of the real exam. It counts for no estimate, and the
-// plan goes on. Invalid when the score is off the exam's scale.
+// RecordOfficial stores the result of the real exam. The result does not count for the estimate, and
+// the plan goes on. Invalid when a score is not on the exam's scale.
 func (o *Service) RecordOfficial(ctx context.Context, which id.Plan, result plan.Official) (Listed, error) {
 	return o.steer(ctx, which, officialResult, func(_ context.Context, _ *pg.Tx, s *steering) error {
 		if err := plan.CheckOfficial(scaleOf(s.plan.Exam), result); err != nil {
@@ -110,7 +111,7 @@ func (o *Service) RecordOfficial(ctx context.Context, which id.Plan, result plan
 	})
 }
 
-// steering is a plan that staff change, under its lock.
+// steering is a plan that staff change, with its row locked.
 type steering struct {
 	plan   plan.Stored
 	slots  []plan.Slot
@@ -122,7 +123,7 @@ type steering struct {
 
 func (s *steering) last() *plan.Slot { return &s.slots[len(s.slots)-1] }
 
-// untouched refuses where no test waits or is open.
+// untouched returns the Conflict when no test waits or is open.
 func (s *steering) untouched() error {
 	switch {
 	case len(s.slots) == 0 || !s.last().Unfinished():
@@ -133,7 +134,7 @@ func (s *steering) untouched() error {
 	return nil
 }
 
-// steer changes a plan, records that the platform did, and lets the plan act on it.
+// steer changes a plan, records the change in its history, and decides the plan.
 func (o *Service) steer(ctx context.Context, which id.Plan, event string, change func(context.Context, *pg.Tx, *steering) error) (done Listed, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		s, err := o.take(ctx, tx, which)

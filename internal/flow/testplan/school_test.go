@@ -156,7 +156,7 @@ func (s *school) given() []id.Assignment {
 	return all
 }
 
-// touch owes a step and lets a worker do it.
+// touch queues a step and lets a worker do it.
 func (s *school) touch() {
 	s.t.Helper()
 	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(s.t.Context(), tx, 1, s.now, s.given()...) })

@@ -70,8 +70,8 @@ func touchMoved(ctx context.Context, tx *pg.Tx, c Call) error {
 	return plan.TouchEnrollments(ctx, tx, c.Who.Organization.ID, c.Now, moved...)
 }
 
-// chosen is the enrollment that the settings are for: of the course that they name, else
-// of the call's only one.
+// chosen returns the enrollment that the settings are for: in the course that they name, or in the
+// call's only course.
 func chosen(moves []course.Move, name string) (course.Enrollment, error) {
 	const field = plan.Block + ".course"
 	switch {
@@ -147,8 +147,8 @@ func (r *request) addresses(field string, list []string) []string {
 	return read
 }
 
-// judge finds the course, reads what the student has and decides. Without the course, the
-// settings are judged as far as they do not depend on it.
+// judge finds the course, reads what the student has and decides. When the course is unknown, it checks
+// what does not depend on it.
 func (s *setting) judge(ctx context.Context, tx *pg.Tx, doubts plan.Doubts) (err error) {
 	if !doubts.Courses && !slices.Contains(doubts.Unread, "course") {
 		s.enrollment, err = chosen(s.Moves, s.request.Course)
@@ -210,7 +210,7 @@ func (s *setting) decide() (err error) {
 	return faults.Err()
 }
 
-// write keeps what the call sets, and lets the plan act on it at once.
+// write stores what the call sets, and decides the plan at once.
 func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
 	c, o := s.change, s.Who.Organization.ID
 	var b pg.Batch
@@ -255,7 +255,7 @@ func (s *setting) start(ctx context.Context, tx *pg.Tx) (err error) {
 func (s *setting) startLevel() plan.Pace {
 	zone, err := clock.Zone("timezone", s.plan.Settings.TimeZone)
 	if err != nil {
-		return plan.Standard // it was found a moment ago
+		return plan.Standard // does not happen: plan.Set has checked the zone
 	}
 	return plan.StartLevel(clock.DateIn(s.Now, zone), plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate))
 }
@@ -267,7 +267,7 @@ func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 	s.plan.GraceEnd, s.plan.State = s.enrollment.GracePeriodEnd, string(s.enrollment.State)
 	event := "updated"
 	if s.change.Action == plan.Ended {
-		event, s.plan.Status, s.plan.ClosedAt, s.plan.AtRisk = "closed", plan.Closed, s.Now, false
+		event, s.plan.Status, s.plan.ClosedAt, s.plan.AtRisk = "closed", plan.Closed, &s.Now, false
 		return s.act(ctx, tx, event)
 	}
 	s.plan.Settings = after.Settings
@@ -277,7 +277,7 @@ func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 	return s.act(ctx, tx, event)
 }
 
-// act records the change as made by the API key, and does what it leads to.
+// act records the change in the API key's name, and decides the plan.
 func (s *setting) act(ctx context.Context, tx *pg.Tx, event string) error {
 	entry := plan.Entry{At: s.Now, Actor: s.Who.Key.Name, Event: event, Detail: map[string]any{"changes": s.change.Names}}
 	done, err := s.step(ctx, tx, s.Now, false, work{plan: s.plan, changed: true, quiet: s.Quiet, entries: []plan.Entry{entry}})

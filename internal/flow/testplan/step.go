@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -15,16 +16,16 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// work is a plan that is to be decided, under its row lock.
+// work is a plan to be decided, with its row locked.
 type work struct {
 	plan    plan.Stored
-	quiet   bool         // the student is sent no mail of what this step does
-	changed bool         // it has new settings, to be saved with what follows from them
-	entries []plan.Entry // of its history, likewise
+	quiet   bool         // send the student no mail about this step
+	changed bool         // the plan has new settings, which have to be saved
+	entries []plan.Entry // to be added to its history
 }
 
-// Step decides the plan that an owed task is about. One that cannot be decided is tried
-// again later, and later each time.
+// Step decides the plan of a task. A plan that cannot be decided is tried again later, after a longer
+// time with each failure.
 func (o *Service) Step(ctx context.Context, ref task.Outbox) error {
 	err := o.stepTask(ctx, ref)
 	if err == nil || errors.Is(err, outbox.ErrLost) || ctx.Err() != nil || pg.Away(err) {
@@ -50,10 +51,10 @@ func (o *Service) stepTask(ctx context.Context, ref task.Outbox) error {
 	})
 }
 
-// step observes what the students did, decides the plans and carries it out. remarks
-// snapshots at results again that were taken in before.
+// step takes over what the students did, decides the plans and carries the decisions out. remarks
+// reads again the results that were taken over before, which may have been marked again.
 func (o *Service) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks bool, works ...work) ([]work, error) {
-	// One order for everybody: assigning locks an organization's position until the commit.
+	// Assigning locks an organization's positions until the commit, so all transactions need one order.
 	slices.SortFunc(works, func(a, b work) int {
 		return cmp.Or(cmp.Compare(a.plan.Organization, b.plan.Organization), cmp.Compare(a.plan.ID, b.plan.ID))
 	})
@@ -106,16 +107,15 @@ type job struct {
 	slots []plan.Slot
 	done  map[id.Assignment]plan.Work
 
-	seen     plan.Plan // as Decide sees it
+	seen     plan.Plan // for Decide
 	tests    []plan.Test
 	results  []plan.Result
-	finished []plan.Slot // tests that have a result now and had none
+	finished []plan.Slot // tests whose result is new
 	actions  []plan.Action
-	wants    bool // a paper
+	wants    bool // whether the decision depends on the papers that are left
 }
 
-// preview takes over what the student did, and decides as far as it can be done without
-// knowing which papers are left.
+// preview takes over what the student did, and decides as if there were papers of every kind.
 func (j *job) preview() (err error) {
 	if j.seen, err = j.plan.Plan(scaleOf(j.plan.Exam), j.today); err != nil {
 		return err
@@ -139,17 +139,16 @@ func (j *job) run(ctx context.Context) error {
 		plan.Record(&j.batch, j.plan.ID, e)
 	}
 	after, tests := plan.Apply(j.seen, j.tests, j.actions)
-	snapshot := plan.NextWork(after, tests, j.results, j.now)
+	next := plan.NextWork(after, tests, j.results, j.now)
 	if !j.changed && len(j.actions) == 0 {
-		j.snapshots(j.plan.ID, snapshot)
+		j.unchanged, j.nextRuns = append(j.unchanged, j.plan.ID), append(j.nextRuns, next)
 		return nil
 	}
-	plan.Save(&j.batch, j.plan, snapshot, j.now)
+	plan.Save(&j.batch, j.plan, next, j.now)
 	return nil
 }
 
-// observe takes over what the student did, and gives the tests that have a result now
-// and had none.
+// observe takes over what the student did, and returns the tests whose result is new.
 func (j *job) observe(zone *time.Location) (finished []plan.Slot) {
 	for i, slot := range j.slots {
 		w, ok := j.done[slot.Assignment]
@@ -172,7 +171,7 @@ func (j *job) observe(zone *time.Location) (finished []plan.Slot) {
 	return finished
 }
 
-// note adds a line of what the schedule saw or did to the plan's history.
+// note adds a line about what the schedule found or did to the plan's history.
 func (j *job) note(event string, detail map[string]any) {
 	j.entries = append(j.entries, plan.Entry{At: j.now, Actor: plan.ActorSchedule, Event: event, Detail: detail})
 }
@@ -193,7 +192,7 @@ func (j *job) slot(n int) *plan.Slot {
 	return &j.slots[i]
 }
 
-// carry does one action.
+// carry carries one action out.
 func (j *job) carry(ctx context.Context, a plan.Action) error {
 	switch a.Do {
 	case plan.Schedule:
@@ -213,7 +212,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		j.mailOpen(a.Test)
 	case plan.Unfill:
 		j.keep(a, "test_unfilled")
-		j.alert(unfilled, a.Test)
+		j.alert(email.AlertUnfilled, a.Test)
 	case plan.Shorten:
 		j.keep(a, "test_due_earlier")
 		return j.redate(ctx, j.slot(a.Slot).Assignment, plan.DueAt(a.Test.DueOn, j.seen.Zone))
@@ -234,17 +233,17 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		j.plan.AtRisk = a.AtRisk
 		j.note("at_risk", map[string]any{"at_risk": a.AtRisk})
 		if a.AtRisk {
-			j.alert(atRisk, plan.Test{})
+			j.alert(email.AlertAtRisk, plan.Test{})
 		}
 	case plan.Close:
-		j.plan.Status, j.plan.AtRisk, j.plan.ClosedAt = plan.Closed, false, j.now
+		j.plan.Status, j.plan.AtRisk, j.plan.ClosedAt = plan.Closed, false, &j.now
 		plan.SaveGoal(&j.batch, j.plan.Organization, j.plan.Enrollment, j.plan.Goal, j.now)
 		j.note("closed", map[string]any{"reason": "access is over"})
 	}
 	return nil
 }
 
-// keep stores the test as the action leaves it.
+// keep stores the test as it is after the action.
 func (j *job) keep(a plan.Action, event string) {
 	s := j.slot(a.Slot)
 	s.Test = a.Test

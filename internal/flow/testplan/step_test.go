@@ -71,7 +71,7 @@ func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
 	s.touch() // and once more, as nothing has changed
 	s.want("baseline finished 03-01")
 	if n := s.Count("plans WHERE status = 'closed' AND next_run_at IS NULL"); n != 1 {
-		t.Error("the closed plan is looked at again")
+		t.Error("the closed plan is decided again")
 	}
 	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
 		t.Errorf("the pass decided %d plans: %v", n, err)
@@ -126,7 +126,7 @@ func TestPapersThatTheStudentHasSeenAreNotGiven(t *testing.T) {
 	}
 }
 
-// Who has left the staff is told of no student; where nobody is left, the default is.
+// Somebody who has left the staff gets no mail about students. If no recipient is left, the default gets it.
 // Reference: plans#plan-mails.
 func TestResultsGoToWhoIsStaffStill(t *testing.T) {
 	t.Parallel()

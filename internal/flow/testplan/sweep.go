@@ -13,23 +13,23 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// How many plans one transaction of the daily pass decides, and how many of these are under
-// way at once: one works on its plans while another waits for the database.
+// How many plans one transaction of the daily pass decides, and how many transactions run at once: one
+// computes while another waits for the database.
 const (
 	sweepBatch = 200
 	sweepers   = 3
 )
 
-// Sweep decides every plan whose time has come, many in a transaction. Several may sweep
-// at once: a plan is decided by one of them. A plan that cannot be decided is put off, and
-// the others go on.
+// Sweep decides every plan whose time has come, many in a transaction, and returns how many. Several
+// may sweep at once: each plan is decided by one of them. A plan that cannot be decided is put off and
+// does not stop the others.
 func (o *Service) Sweep(ctx context.Context) (decided int, err error) {
 	first, err := o.sweepOn(ctx, 1)
 	if err != nil || first < sweepBatch {
-		return first, err // as most of the time: little is due
+		return first, err // the usual case: little is due
 	}
 	var all atomic.Int64
-	group, within := errgroup.WithContext(ctx) // which ends with Wait
+	group, within := errgroup.WithContext(ctx)
 	for range sweepers {
 		group.Go(func() error {
 			n, err := o.sweepOn(within, math.MaxInt)
@@ -41,11 +41,11 @@ func (o *Service) Sweep(ctx context.Context) (decided int, err error) {
 	return first + int(all.Load()), err
 }
 
-// sweepOn decides up to so many batches of plans, until no more are due.
+// sweepOn decides up to that many batches of plans, until no more are due.
 func (o *Service) sweepOn(ctx context.Context, batches int) (decided int, err error) {
 	for range batches {
 		ids, err := o.sweepSome(ctx)
-		if err != nil && len(ids) > 0 && ctx.Err() == nil && !pg.Away(err) { // and not before any were found
+		if err != nil && len(ids) > 0 && ctx.Err() == nil && !pg.Away(err) { // with no ids, the search itself failed
 			err = o.oneByOne(ctx, ids)
 		}
 		decided += len(ids)
@@ -75,7 +75,7 @@ func (o *Service) sweepSome(ctx context.Context) (ids []id.Plan, err error) {
 	return ids, err
 }
 
-// oneByOne keeps a plan that fails from holding up those beside it.
+// oneByOne decides each plan in its own transaction, so that one that fails does not stop the others.
 func (o *Service) oneByOne(ctx context.Context, ids []id.Plan) error {
 	for _, one := range ids {
 		failures := 0
@@ -102,5 +102,5 @@ func (o *Service) oneByOne(ctx context.Context, ids []id.Plan) error {
 	return nil
 }
 
-// backoff is a minute, doubled with each failure, up to some hours.
+// backoff is one minute, doubled with each failure, up to 256 minutes.
 func backoff(failures int) time.Duration { return time.Minute << min(failures, 8) }

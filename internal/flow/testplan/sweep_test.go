@@ -18,7 +18,7 @@ func TestAPlanIsLeftAloneUntilSomethingIsToBeDone(t *testing.T) {
 		s.now = time.Date(2027, 3, day, 12, 0, 0, 0, time.UTC)
 		n, err := s.Sweep(t.Context())
 		if err != nil || (n == 1) != (day == 8) {
-			t.Errorf("day %d: %d plans were looked at, %v", day, n, err)
+			t.Errorf("day %d: %d plans were decided, %v", day, n, err)
 		}
 	}
 	s.want("baseline finished 03-01, mock opened 03-08")
@@ -98,7 +98,7 @@ func TestABrokenPlanDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// What keeps the pass from finding plans at all is told, and not taken for none being due.
+// When the pass cannot search for plans, it fails and does not report that none is due.
 func TestAPassThatFindsNoPlansSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

@@ -1,6 +1,6 @@
-// Package testplan runs students' test plans: it keeps what a provisioning call sets,
-// carries out what plan.Decide decides — assignments, events, mails, history — and lets
-// staff steer a plan. Everything about one plan happens under its row lock.
+// Package testplan runs students' test plans. It stores the settings of provisioning calls, carries
+// out the decisions of plan.Decide (assignments, events, mails and history) and has the commands with
+// which staff change a plan. Everything that happens to a plan happens under its row lock.
 package testplan
 
 import (
@@ -19,19 +19,19 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service is where plans are kept and carried out.
+// Service stores and runs plans.
 type Service struct {
 	DB               *pg.DB
 	Mail             email.Service
 	Clock            clock.Clock
 	Log              *slog.Logger
-	Zone             *time.Location // the platform's: decides whether a course gives access today
+	Zone             *time.Location // the platform's; decides whether a course gives access today
 	PublicURL        string         // the base of every link, without a slash at its end
-	BrowserAvailable bool           // the site's option: the secure exam browser
+	BrowserAvailable bool           // whether the site has the secure exam browser
 }
 
-// scaleOf is what plans need of an exam's scale. A step is checked on the exams that have
-// plans alone (reference: plans#settings).
+// scaleOf returns an exam's scale as plans need it. The step of a target score is checked only for
+// exams that have plans (reference: plans#settings).
 func scaleOf(exam string) plan.Scale {
 	found, _ := catalog.ScaleOf(exam)
 	s := plan.Scale{Exam: exam, Display: found.Label, Min: found.Overall.Min, Max: found.Overall.Max}
@@ -44,7 +44,8 @@ func scaleOf(exam string) plan.Scale {
 	return s
 }
 
-// Blocks shows what the student has set in each of the enrollments, in UTC (reference: plans#plan-block).
+// Blocks returns the student's target_score_plan of each of the enrollments, in UTC
+// (reference: plans#plan-block).
 func (o *Service) Blocks(ctx context.Context, q pg.Querier, org id.Organization, user id.User, held []course.Enrollment) ([]wire.PlanBlock, error) {
 	ids := make([]id.Enrollment, len(held))
 	for i, e := range held {
@@ -95,7 +96,7 @@ func newBlock(e course.Enrollment, g plan.Goal, browser bool) wire.PlanBlock {
 	return b
 }
 
-// withPlan shows the plan that is on: target and exam date live on it.
+// withPlan adds the plan that runs. Target score and exam date are then the plan's.
 func withPlan(b wire.PlanBlock, s plan.Stored, slots []plan.Slot) wire.PlanBlock {
 	target := s.Goal.TargetScore
 	b.TargetScore, b.ExamDate = &target, s.Goal.ExamDate
@@ -103,7 +104,7 @@ func withPlan(b wire.PlanBlock, s plan.Stored, slots []plan.Slot) wire.PlanBlock
 	return b
 }
 
-// ShowPlan is the test plan object (reference: plans#test-plan-object), in UTC.
+// ShowPlan returns the test plan object of the APIs, in UTC (reference: plans#test-plan-object).
 func ShowPlan(s plan.Stored, slots []plan.Slot) *wire.TestPlan {
 	set := s.Settings
 	p := &wire.TestPlan{Status: s.Status, Exam: s.Exam, Pace: set.Pace, CurrentPace: set.Pace, TimeZone: set.TimeZone,

@@ -117,6 +117,6 @@ func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
 		t.Fatal(tried, err)
 	}
 	if n := s.Count("outbox_tasks WHERE kind = 'plan.step'"); n != 0 {
-		t.Errorf("%d steps are owed still", n)
+		t.Errorf("%d steps are still pending", n)
 	}
 }

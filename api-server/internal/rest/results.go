@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -12,7 +13,10 @@ import (
 // listResults answers GET /results/.
 func (s *Server) listResults(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	f := result.Filter{Kinds: kindNames(q.kinds()), Type: q.testType(), Course: q.course(), Since: q.since("since"), Until: q.until("until"), Today: s.today()}
+	f := result.Filter{
+		Types: catalog.TypesOf(q.kinds(), q.testType()), Course: q.course(),
+		Since: q.since("since"), Until: q.until("until"), Today: s.today(),
+	}
 	ctx, who := r.Context(), q.student()
 	return edge.List[*result.Listed]{
 		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "results", Array: "results", Limit: q.Limit(maxLimit, usualLimit),

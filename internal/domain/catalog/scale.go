@@ -163,6 +163,26 @@ func TestTypes() []string {
 	return names
 }
 
+// TypesOf lists the types that a filter by kinds and by a type of tests chooses, all of them
+// when it is nil. No kinds and "" stand for any.
+func TypesOf(kinds []Kind, testType string) []string {
+	switch {
+	case testType != "" && kinds != nil && !slices.Contains(kinds, Test):
+		return []string{}
+	case testType != "":
+		return []string{testType}
+	}
+	var types []string
+	for _, k := range kinds {
+		if k == Test {
+			types = append(types, TestTypes()...)
+		} else {
+			types = append(types, string(k)) // quizzes and assessments have no other type
+		}
+	}
+	return types
+}
+
 // section finds a section by its name.
 func (s Scale) section(name string) (Section, bool) {
 	i := slices.IndexFunc(s.Sections, func(x Section) bool { return x.Name == name })

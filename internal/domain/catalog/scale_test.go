@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
@@ -152,3 +153,25 @@ func TestScoresOffTheScale(t *testing.T) {
 }
 
 const one = decimal.One
+
+func TestTypesOf(t *testing.T) {
+	t.Parallel()
+	quizzes := []catalog.Kind{catalog.Quiz}
+	for _, c := range []struct {
+		name     string
+		kinds    []catalog.Kind
+		testType string
+		want     []string
+	}{
+		{"anything", nil, "", nil},
+		{"a type", nil, "sat", []string{"sat"}},
+		{"a type of tests", []catalog.Kind{catalog.Quiz, catalog.Test}, "sat", []string{"sat"}},
+		{"a type without tests", quizzes, "sat", []string{}},
+		{"quizzes", quizzes, "", []string{"quiz"}},
+		{"tests and assessments", []catalog.Kind{catalog.Test, catalog.Assessment}, "", append(catalog.TestTypes(), "assessment")},
+	} {
+		if got := catalog.TypesOf(c.kinds, c.testType); !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
+			t.Errorf("%s: got %#v, want %#v", c.name, got, c.want)
+		}
+	}
+}

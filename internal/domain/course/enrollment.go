@@ -3,20 +3,21 @@ package course
 import (
 	"context"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // State is what a person decided about an enrollment; it is stored.
-type State string
+type State = scope.State
 
 // The states.
 const (
-	Running   State = "running"
-	Suspended State = "suspended"
-	Dropped   State = "dropped"
-	Completed State = "completed"
+	Running   = scope.Running
+	Suspended = scope.Suspended
+	Dropped   = scope.Dropped
+	Completed = scope.Completed
 )
 
 // EnrollmentStatus is derived from the state, the dates

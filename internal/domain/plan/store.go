@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -29,7 +30,7 @@ type Stored struct {
 
 	Course      id.Course
 	CourseName  string
-	State       string // of the enrollment: running, suspended, dropped or completed
+	State       scope.State // of the enrollment
 	AccessStart clock.Date
 	AccessEnd   clock.Date
 	GraceEnd    clock.Date
@@ -45,9 +46,9 @@ type Official struct {
 // access is what the enrollment gives on today, a day of the platform's zone.
 func (s Stored) access(today clock.Date) Access {
 	switch {
-	case s.State == "suspended":
+	case s.State == scope.Suspended:
 		return Idle
-	case s.State != "running", today.After(s.GraceEnd):
+	case s.State != scope.Running, today.After(s.GraceEnd):
 		return Over
 	}
 	return Open

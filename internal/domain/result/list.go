@@ -11,8 +11,7 @@ import (
 
 // Filter chooses final results.
 type Filter struct {
-	Kinds  []string // nil: all
-	Type   string   // of tests; "": any
+	Types  []string // of items, such as ielts or quiz (catalog.TypesOf); nil: all
 	User   id.User  // 0: everybody's
 	Course id.Course
 	Few    []id.User // the people of Course, where they are few (course.Few); nil: they are not

@@ -60,16 +60,17 @@ func TestEveryFilterReadsAlongAnIndex(t *testing.T) {
 	today := clock.DateOf(2026, 11, 21)
 	day := func(month time.Month, d int) time.Time { return time.Date(2026, month, d, 0, 0, 0, 0, time.UTC) }
 	const limit = 51
+	tests := []string{"ielts", "ielts_general", "toefl", "gre", "gmat", "sat", "custom"}
 	for name, c := range map[string]struct {
 		filter Filter
 		most   int // rows of results that may be read
 	}{
 		"nothing":       {Filter{}, 2 * limit},
-		"kind":          {Filter{Kinds: []string{"test"}}, 5 * limit},
-		"two kinds":     {Filter{Kinds: []string{"test", "quiz"}}, 5 * limit},
-		"no such kind":  {Filter{Kinds: []string{"assessment"}}, 0},
-		"a common type": {Filter{Type: "ielts"}, 2 * limit},
-		"a rare type":   {Filter{Type: "sat"}, 2 * limit},
+		"kind":          {Filter{Types: tests}, 5 * limit},
+		"two kinds":     {Filter{Types: append(tests, "quiz")}, 5 * limit},
+		"no such kind":  {Filter{Types: []string{"assessment"}}, 0},
+		"a common type": {Filter{Types: []string{"ielts"}}, 2 * limit},
+		"a rare type":   {Filter{Types: []string{"sat"}}, 2 * limit},
 		"a user":        {Filter{User: 2}, 2 * limit},
 		"large course":  {Filter{Course: 2}, 2 * limit},
 		"small course":  {Filter{Course: 4}, 12 * limit},

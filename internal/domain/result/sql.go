@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -271,13 +270,13 @@ func (p *page) source() string {
 	switch {
 	case p.User != 0:
 		p.and(`r.user_id = ` + p.arg(p.User))
-		p.ofKinds()
+		p.ofTypes()
 		p.ofCourse()
 	case p.byPerson:
-		p.ofKinds()
+		p.ofTypes()
 		return p.ofPeople()
 	case p.stretches != nil:
-		p.ofKinds()
+		p.ofTypes()
 		p.ofCourse()
 		if len(p.stretches) == 1 { // bounds that the planner knows let it read in order
 			s := p.stretches[0]
@@ -286,9 +285,9 @@ func (p *page) source() string {
 		low, high := bounds(p.stretches)
 		return `SELECT r.* FROM unnest(` + p.arg(low) + `::bigint[], ` + p.arg(high) + `::bigint[]) AS w(low, high) CROSS JOIN LATERAL (
 			SELECT r.* FROM results r WHERE r.position >= w.low AND r.position < w.high AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
-	case p.Type != "" || p.Kinds != nil:
+	case p.Types != nil:
 		p.ofCourse()
-		return p.ofTypes()
+		return p.alongTypes()
 	default:
 		p.ofCourse()
 	}
@@ -297,12 +296,9 @@ func (p *page) source() string {
 
 func (p *page) conditions() string { return strings.Join(p.where, ` AND `) }
 
-func (p *page) ofKinds() {
-	if p.Kinds != nil {
-		p.and(`r.kind = ANY (` + p.arg(p.Kinds) + `)`)
-	}
-	if p.Type != "" {
-		p.and(`r.type = ` + p.arg(p.Type))
+func (p *page) ofTypes() {
+	if p.Types != nil {
+		p.and(`r.type = ANY (` + p.arg(p.Types) + `)`)
 	}
 }
 
@@ -328,32 +324,10 @@ func (p *page) ofPeople() string {
 		CROSS JOIN LATERAL (SELECT * FROM results WHERE organization_id = $1 AND position = w.position LIMIT 1) AS r`
 }
 
-// ofTypes takes a page of each type that is asked for, along its index.
-func (p *page) ofTypes() string {
-	types := []string{p.Type}
-	if p.Type == "" {
-		types = typesOf(p.Kinds)
-	} else if p.Kinds != nil && !slices.Contains(p.Kinds, "test") {
-		types = nil
-	}
-	return `SELECT r.* FROM unnest(` + p.arg(types) + `::text[]) AS t(name) CROSS JOIN LATERAL (
+// alongTypes takes a page of each type that is asked for, along its index.
+func (p *page) alongTypes() string {
+	return `SELECT r.* FROM unnest(` + p.arg(p.Types) + `::text[]) AS t(name) CROSS JOIN LATERAL (
 		SELECT r.* FROM results r WHERE r.type = t.name AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
-}
-
-// TestTypes are the types of tests, as the catalog has them; quizzes and assessments have
-// their kind's name.
-var TestTypes = []string{"ielts", "ielts_general", "toefl", "pte_academic", "pte_core", "oet", "gre", "gmat", "sat", "duolingo", "celpip",
-	"adaptive_language", "dmat", "custom"}
-
-func typesOf(kinds []string) (types []string) {
-	for _, k := range kinds {
-		if k == "test" {
-			types = append(types, TestTypes...)
-		} else {
-			types = append(types, k)
-		}
-	}
-	return types
 }
 
 // statement is built once: it adds to the arguments.

@@ -49,7 +49,7 @@ type Entry struct {
 	Action               course.Action `json:"action"`
 	AlreadyEnrolled      bool          `json:"already_enrolled"`
 	StarterTestsAssigned *int          `json:"starter_tests_assigned"` // null when nothing was granted
-	SkippedReason        string        `json:"skipped_reason,omitempty"`
+	SkippedReason        course.State  `json:"skipped_reason,omitempty"`
 	Note                 string        `json:"note,omitempty"`
 }
 
@@ -150,7 +150,7 @@ func (c *call) entries() []Entry {
 			entries[i].StarterTestsAssigned = &c.starters[i]
 		}
 		if m.Action == course.Skipped {
-			entries[i].SkippedReason = "suspended"
+			entries[i].SkippedReason = course.Suspended
 		}
 	}
 	return entries

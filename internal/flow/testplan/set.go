@@ -239,7 +239,7 @@ func (s *setting) start(ctx context.Context, tx *pg.Tx) (err error) {
 	e := s.enrollment
 	s.plan = plan.Stored{Organization: s.Who.Organization.ID, User: s.Account.ID, Enrollment: e.ID, Exam: e.Course.Type,
 		Status: plan.Active, Goal: s.change.After.Goal, Settings: s.change.After.Settings, StartedAt: s.Now,
-		Course: e.Course.ID, CourseName: e.Course.Name, State: string(e.State), AccessStart: e.StartDate, AccessEnd: e.EndDate, GraceEnd: e.GracePeriodEnd}
+		Course: e.Course.ID, CourseName: e.Course.Name, State: e.State, AccessStart: e.StartDate, AccessEnd: e.EndDate, GraceEnd: e.GracePeriodEnd}
 	s.plan.Level = s.startLevel()
 	if s.plan.ID, err = plan.Start(ctx, tx, s.plan, s.Now); err != nil {
 		return err
@@ -264,7 +264,7 @@ func (s *setting) startLevel() plan.Pace {
 func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 	after := s.change.After
 	s.plan.Goal, s.plan.AccessEnd, s.plan.AccessStart = after.Goal, s.enrollment.EndDate, s.enrollment.StartDate
-	s.plan.GraceEnd, s.plan.State = s.enrollment.GracePeriodEnd, string(s.enrollment.State)
+	s.plan.GraceEnd, s.plan.State = s.enrollment.GracePeriodEnd, s.enrollment.State
 	event := "updated"
 	if s.change.Action == plan.Ended {
 		event, s.plan.Status, s.plan.ClosedAt, s.plan.AtRisk = "closed", plan.Closed, &s.Now, false

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -19,13 +18,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
-
-// The list of results walks an index by type, so that it would leave out a type it does not know.
-func TestResultsKnowTheCatalogsTypesOfTests(t *testing.T) {
-	if known, all := result.TestTypes, catalog.TestTypes(); !slices.Equal(known, all) {
-		t.Errorf("results know %v, the catalog has %v", known, all)
-	}
-}
 
 // school makes an organization with students, one IELTS test and a receiver URL.
 func school(t testing.TB, db *pg.DB, students int) (org id.Organization, users []id.User, item id.Item) {

@@ -3,10 +3,8 @@ package edge
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
-	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
 // Number reads a number with at most four decimals; "6.5" is taken for 6.5.
@@ -72,14 +70,4 @@ func (b *Body) Numbers(field string) map[string]decimal.Number {
 		}
 	}
 	return numbers
-}
-
-// ParseTimestamp reads an instant in RFC 3339; its year has to be one that can be stored
-// and written again.
-func ParseTimestamp(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, s)
-	if err == nil && (t.UTC().Year() < 1 || t.UTC().Year() > 9998) {
-		err = fault.New(fault.Invalid, "not_a_timestamp", "the year of %s is out of range", s)
-	}
-	return t, err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -56,14 +57,14 @@ func (b *Body) FirstFault() *fault.Error {
 	return f
 }
 
-// Timestamp reads a time of day on a date, with its offset from UTC; see ParseTimestamp.
+// Timestamp reads a point in time with its offset from UTC; see clock.ParseInstant.
 func (b *Body) Timestamp(field string) *time.Time {
 	raw := b.raw(field)
 	if raw == nil {
 		return nil
 	}
 	if raw[0] == '"' {
-		if t, err := ParseTimestamp(strings.TrimSpace(text(raw))); err == nil {
+		if t, err := clock.ParseInstant(strings.TrimSpace(text(raw)), nil); err == nil {
 			return &t
 		}
 	}

@@ -226,6 +226,10 @@ func TestAssignmentList(t *testing.T) {
 		"?since=2026-11-22":                       nil,
 		"?since=2026-11-21T12:00:00Z":             {three, four},
 		"?since=2026-11-21T17:31:00 05:30":        {four},
+		"?since=2026-11-21T12:00Z":                {three, four},
+		"?since=2026-11-21T12:00:00+0000":         {three, four},
+		"?since=2026-11-21T12:00:00+00":           {three, four},
+		"?since=2026-11-21T17:30&tz=Asia/Kolkata": {three, four},
 		"?since=2026-11-21&tz=Pacific/Kiritimati": {one, two, three, four},
 		"?since=2026-11-22&tz=Pacific/Kiritimati": {one, two, three, four},
 		fmt.Sprintf("?user_id=%d", left):          nil,
@@ -236,7 +240,7 @@ func TestAssignmentList(t *testing.T) {
 		}
 	}
 	for filter, field := range map[string]string{"status=done": "status", "kind=x": "kind", "email=": "email", "user_id=0": "user_id", "since=yesterday": "since",
-		"limit=0": "limit", "cursor=AQ": "cursor", "course_id=-1": "course_id", "since=2026-11-21T12:00:00": "since"} {
+		"limit=0": "limit", "cursor=AQ": "cursor", "course_id=-1": "course_id", "since=2026-11-21T12:00:00": "since", "tz=localtime": "tz", "tz=right/UTC": "tz"} {
 		if f := north.Full.Get(t, "assignments/?"+filter).Want(t, 400).Object(t); f["field"] != field {
 			t.Errorf("%s: %v", filter, f)
 		}

@@ -95,10 +95,14 @@ func (q *query) instant(name string, days int) time.Time {
 	if d, err := clock.ParseDate(text); err == nil && d.Year >= 1 && d.Year <= 9998 {
 		return clock.DayStart(d.AddDays(days), q.zone)
 	}
+	zone := q.zone
+	if q.Text("tz") == "" {
+		zone = nil
+	}
 	// The + of an offset arrives as a blank where it was not percent-encoded.
-	t, err := edge.ParseTimestamp(strings.Replace(text, " ", "+", 1))
+	t, err := clock.ParseInstant(strings.Replace(text, " ", "+", 1), zone)
 	if err != nil {
-		q.Fault(name, "not_a_date", "send a date such as 2026-11-21, or a timestamp with an offset such as 2026-11-21T10:00:00+00:00")
+		q.Fault(name, "not_a_date", "send a date such as 2026-11-21, or a timestamp such as 2026-11-21T10:00:00+00:00; its offset may be left out where tz is sent")
 		return time.Time{}
 	}
 	return t

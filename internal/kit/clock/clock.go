@@ -7,6 +7,7 @@ package clock
 import (
 	"fmt"
 	"log/slog"
+	"regexp"
 	"time"
 	_ "time/tzdata" // a scratch image has no zoneinfo
 
@@ -76,10 +77,46 @@ func (t *Timestamp) In(loc *time.Location) *Timestamp {
 	return Stamp(time.Time(*t), loc)
 }
 
-// Zone finds an IANA zone by name. "" and "Local" are refused, the one because it
-// means UTC to Go alone, the other because it means the server's zone.
+// instants are the forms of ISO 8601 in which a point in time may be sent, without their offset.
+// A fraction of a second is read after any of them that has seconds.
+var instants = []string{"2006-01-02T15:04:05", "2006-01-02T15:04"}
+
+// offsets are the forms of an offset from UTC: Z, +05:30, +0530 and +05.
+var offsets = []string{"Z07:00", "Z0700", "Z07"}
+
+// ParseInstant reads a point in time in RFC 3339 or ISO 8601. One without an offset is meant in
+// zone, and an error where zone is nil. So is a year that cannot be stored and written again in
+// every zone (reference: conventions#dates-and-times).
+func ParseInstant(s string, zone *time.Location) (time.Time, error) {
+	for _, form := range instants {
+		if zone != nil {
+			if t, err := time.ParseInLocation(form, s, zone); err == nil {
+				return checkYear(t)
+			}
+		}
+		for _, offset := range offsets {
+			if t, err := time.Parse(form+offset, s); err == nil {
+				return checkYear(t)
+			}
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no point in time in ISO 8601", s)
+}
+
+func checkYear(t time.Time) (time.Time, error) {
+	if year := t.UTC().Year(); year < 1 || year > 9998 {
+		return t, fmt.Errorf("the year %d is out of range", year)
+	}
+	return t, nil
+}
+
+// notInIANA are names that time.LoadLocation finds in a machine's folder of zones, where the IANA
+// database has none: the machine's own zone, and copies of the database in other scales.
+var notInIANA = regexp.MustCompile(`^(Local|localtime|posixrules|Factory|(posix|right)/.*)?$`)
+
+// Zone finds a zone by its name in the IANA database. "" is refused: it means UTC to Go alone.
 func Zone(field, name string) (*time.Location, error) {
-	if name != "" && name != "Local" {
+	if !notInIANA.MatchString(name) {
 		if loc, err := time.LoadLocation(name); err == nil {
 			return loc, nil
 		}

@@ -98,9 +98,52 @@ func TestTimestampNeverPrintsZ(t *testing.T) {
 
 // Reference: conventions#dates-and-times.
 func TestZoneRefusesWhatIsNoName(t *testing.T) {
-	for _, name := range []string{"", "Local", "Mars/Olympus", "../etc/passwd", "+05:30"} {
+	for _, name := range []string{"", "Local", "localtime", "posixrules", "Factory", "right/UTC", "posix/Asia/Kolkata", "Mars/Olympus", "../etc/passwd", "+05:30"} {
 		if _, err := clock.Zone("tz", name); err == nil {
 			t.Errorf("zone %q is accepted", name)
+		}
+	}
+}
+
+// Reference: conventions#dates-and-times.
+func TestInstantsInISO8601(t *testing.T) {
+	kolkata, err := clock.Zone("tz", "Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{ // as read in Kolkata; "": refused
+		"2026-11-21T10:00:00Z":           "2026-11-21T10:00:00Z",
+		"2026-11-21T10:00:00.25Z":        "2026-11-21T10:00:00.25Z",
+		"2026-11-21T10:00Z":              "2026-11-21T10:00:00Z",
+		"2026-11-21T10:00:00+00":         "2026-11-21T10:00:00Z",
+		"2026-11-21T10:00:00+0000":       "2026-11-21T10:00:00Z",
+		"2026-11-21T10:00:00+00:00":      "2026-11-21T10:00:00Z",
+		"2026-11-21T15:30+0530":          "2026-11-21T10:00:00Z",
+		"2026-11-21T05:00-05":            "2026-11-21T10:00:00Z",
+		"2026-11-21T15:30:00":            "2026-11-21T10:00:00Z",
+		"2026-11-21T15:30":               "2026-11-21T10:00:00Z",
+		"2026-11-21 10:00:00Z":           "",
+		"2026-11-21T10Z":                 "",
+		"2026-11-21T24:00:00Z":           "",
+		"2026-02-29T10:00:00Z":           "",
+		"2026-11-21T10:00:00+05:30:00":   "",
+		"2026-11-21T10:00:00 Asia/Tokyo": "",
+		"9999-12-31T23:59:59Z":           "",
+		"0001-01-01T00:00:00+14:00":      "",
+		"2026-11-21":                     "",
+		"":                               "",
+	} {
+		got := ""
+		if at, err := clock.ParseInstant(text, kolkata); err == nil {
+			got = at.UTC().Format(time.RFC3339Nano)
+		}
+		if got != want {
+			t.Errorf("%q is read as %q, want %q", text, got, want)
+		}
+	}
+	for _, text := range []string{"2026-11-21T15:30:00", "2026-11-21T15:30"} {
+		if at, err := clock.ParseInstant(text, nil); err == nil {
+			t.Errorf("%q has no offset and no zone, and is read as %v", text, at)
 		}
 	}
 }

@@ -185,7 +185,7 @@ func makePartitions(ctx context.Context, tx *pg.Tx, first clock.Date, days int) 
 	if err := pg.GiveWay(ctx, tx); err != nil { // to compilations, behind which reports of events would wait
 		return err
 	}
-	_, err := tx.Exec(ctx, `SELECT activity_make_partitions($1, $2)`, first, days)
+	_, err := tx.Exec(ctx, `SELECT make_partitions('activity_events', $1, $2, $3, move_rows => false)`, Zone.String(), first, days)
 	return err
 }
 

@@ -441,7 +441,7 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
 // reader of two tables could otherwise wait for it while it waits for the reader.
 func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) error {
 	for _, parent := range []string{"webhook_events", "webhook_deliveries", "webhook_attempts"} {
-		if _, err := db.Exec(ctx, `SELECT webhook_make_partitions($1, $2, $3)`, parent, first, days); err != nil {
+		if _, err := db.Exec(ctx, `SELECT make_partitions($1, 'UTC', $2, $3, move_rows => true)`, parent, first, days); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,15 @@ import (
 //go:embed migrations/*.sql
 var embedded embed.FS
 
+// migrations are the files of the schema, named by their versions.
+var migrations = func() fs.FS {
+	files, err := fs.Sub(embedded, "migrations")
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	return files
+}()
+
 const (
 	// lockPatience is how long a migration, or whoever gives way, waits for a lock: as long as it
 	// waits, PostgreSQL lets nobody else at the table either.
@@ -36,12 +45,16 @@ const (
 // previous program version is serving, which waits no longer than lockPatience for one. A
 // migration without a transaction that was broken off is done again.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
+	return migrate(ctx, url, migrations, log)
+}
+
+func migrate(ctx context.Context, url string, files fs.FS, log *slog.Logger) error {
 	cfg, err := parse(url) // the programs' address may hold settings of their pools
 	if err != nil {
 		return err
 	}
 	cfg.ConnConfig.RuntimeParams["idle_session_timeout"] = "0" // who holds the lock says nothing for long
-	m := &migrator{db: stdlib.OpenDB(*cfg.ConnConfig), log: log}
+	m := &migrator{db: stdlib.OpenDB(*cfg.ConnConfig), files: files, log: log}
 	defer func() { _ = m.db.Close() }()
 	hasty := cfg.ConnConfig.Copy()
 	if _, given := hasty.RuntimeParams[lockTimeout]; !given {
@@ -49,10 +62,10 @@ func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	}
 	hastyDB := stdlib.OpenDB(*hasty)
 	defer func() { _ = hastyDB.Close() }()
-	if m.patient, err = newProvider(m.db); err != nil {
+	if m.patient, err = newProvider(m.db, files); err != nil {
 		return err
 	}
-	if m.hasty, err = newProvider(hastyDB); err != nil {
+	if m.hasty, err = newProvider(hastyDB, files); err != nil {
 		return err
 	}
 	applied, err := m.alone(ctx)
@@ -63,11 +76,7 @@ func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	return nil
 }
 
-func newProvider(db *sql.DB) (*goose.Provider, error) {
-	files, err := fs.Sub(embedded, "migrations")
-	if err != nil {
-		return nil, err
-	}
+func newProvider(db *sql.DB, files fs.FS) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectPostgres, db, files, goose.WithDisableGlobalRegistry(true))
 }
 
@@ -76,6 +85,7 @@ func newProvider(db *sql.DB) (*goose.Provider, error) {
 type migrator struct {
 	db             *sql.DB
 	hasty, patient *goose.Provider
+	files          fs.FS
 	log            *slog.Logger
 }
 
@@ -94,7 +104,7 @@ func (m *migrator) alone(ctx context.Context) (applied int, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, locker.SessionUnlock(context.WithoutCancel(ctx), conn)) }()
-	// Areas number their migrations in ranges of their own, so any may be pending.
+	// Any may be pending, not only the last ones: branches number their migrations apart.
 	all, err := m.patient.Status(ctx)
 	if err != nil {
 		return 0, err
@@ -112,7 +122,7 @@ func (m *migrator) alone(ctx context.Context) (applied int, err error) {
 }
 
 func (m *migrator) apply(ctx context.Context, conn *sql.Conn, source *goose.Source) error {
-	text, err := embedded.ReadFile("migrations/" + source.Path)
+	text, err := fs.ReadFile(m.files, source.Path)
 	if err != nil {
 		return err
 	}
@@ -197,7 +207,7 @@ func dropInvalid(ctx context.Context, conn *sql.Conn, migration string) error {
 // RequiredVersion is the schema version that this program was built for: the highest
 // embedded migration.
 func RequiredVersion() int64 {
-	entries, err := embedded.ReadDir("migrations")
+	entries, err := fs.ReadDir(migrations, ".")
 	if err != nil || len(entries) == 0 {
 		panic("pg: no embedded migrations") // a build without them cannot work
 	}
@@ -212,12 +222,12 @@ func RequiredVersion() int64 {
 // is valid for.
 func MigrationText() []byte {
 	var text []byte
-	entries, err := embedded.ReadDir("migrations")
+	entries, err := fs.ReadDir(migrations, ".")
 	if err != nil {
 		panic(err) // embedded at build time
 	}
 	for _, e := range entries {
-		b, err := embedded.ReadFile("migrations/" + e.Name())
+		b, err := fs.ReadFile(migrations, e.Name())
 		if err != nil {
 			panic(err)
 		}

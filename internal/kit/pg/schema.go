@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"time"
 
@@ -100,7 +101,7 @@ func PendingMigrations(ctx context.Context, q Querier) (int, error) {
 	for _, version := range applied {
 		have[version] = true
 	}
-	entries, err := embedded.ReadDir("migrations")
+	entries, err := fs.ReadDir(migrations, ".")
 	if err != nil {
 		return 0, err
 	}

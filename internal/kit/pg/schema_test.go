@@ -84,7 +84,7 @@ registrar_schema_pending_migrations `+n+"\n"))
 		}
 	}
 	want("0")
-	// One in the middle: areas number their migrations apart, so the highest says nothing.
+	// One in the middle, so the highest says nothing.
 	if _, err := db.Exec(t.Context(), `DELETE FROM goose_db_version WHERE version_id = 2`); err != nil {
 		t.Fatal(err)
 	}

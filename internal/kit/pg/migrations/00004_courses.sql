@@ -34,7 +34,7 @@ CREATE TABLE courses (
     course_type           text NOT NULL REFERENCES course_types,
     is_default            boolean NOT NULL DEFAULT false,
     status                text NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'completed', 'cancelled')),
-    open_for_enrollment    boolean NOT NULL DEFAULT true,
+    open_for_enrollment   boolean NOT NULL DEFAULT true,
     is_perpetual          boolean NOT NULL DEFAULT false,
     start_date            date NOT NULL,
     end_date              date,
@@ -45,5 +45,49 @@ CREATE TABLE courses (
     CONSTRAINT courses_ends_after_start CHECK (end_date IS NULL OR end_date >= start_date),
     CONSTRAINT courses_in_organization UNIQUE (organization_id, id)
 );
--- The default course of a type is created by whichever call grants the type first.
+-- The first call that grants a course type makes its default course.
 CREATE UNIQUE INDEX courses_one_default ON courses (organization_id, course_type) WHERE is_default;
+
+CREATE TABLE enrollments (
+    id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    organization_id    bigint NOT NULL,
+    user_id            bigint NOT NULL REFERENCES accounts ON DELETE CASCADE,
+    course_id          bigint NOT NULL,
+    -- What a person decided. The status that is shown follows from it and from the dates.
+    state              text NOT NULL DEFAULT 'running'
+                       CHECK (state IN ('running', 'suspended', 'dropped', 'completed')),
+    start_date         date NOT NULL,
+    end_date           date NOT NULL,
+    grace_period_end   date NOT NULL,
+    -- The status that webhooks last reported, so that a change by the calendar is reported once.
+    -- NULL: none was reported, and none is reported later for what has passed.
+    notified_status    text CHECK (notified_status IN
+                       ('active', 'grace_period', 'pending', 'expired', 'suspended', 'dropped', 'completed')),
+    -- The end dates whose approach was reported.
+    notified_end_dates date[] NOT NULL DEFAULT '{}',
+    -- The next day on which the calendar changes something; NULL: never. A row that is inserted
+    -- without a day is examined by the next sweep.
+    next_day           date DEFAULT '1970-01-01',
+    created_at         timestamptz NOT NULL,
+    updated_at         timestamptz NOT NULL,
+    CONSTRAINT enrollments_one_a_course UNIQUE (user_id, course_id),
+    CONSTRAINT enrollments_dates CHECK (end_date >= start_date AND grace_period_end >= end_date),
+    FOREIGN KEY (organization_id, course_id) REFERENCES courses (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX enrollments_organization_user ON enrollments (organization_id, user_id);
+CREATE INDEX enrollments_course ON enrollments (course_id, grace_period_end) WHERE state = 'running';
+-- For lists of one course, which begin with its people.
+CREATE INDEX enrollments_course_user ON enrollments (course_id, user_id);
+-- Counts the people who have access from the index alone.
+CREATE INDEX enrollments_access ON enrollments (organization_id, grace_period_end, course_id, user_id)
+    WHERE state = 'running';
+CREATE INDEX enrollments_next_day ON enrollments (next_day) WHERE next_day IS NOT NULL;
+
+-- The references of extensions and grants that were made. A repeat with the same reference
+-- changes nothing.
+CREATE TABLE enrollment_refs (
+    enrollment_id bigint NOT NULL REFERENCES enrollments ON DELETE CASCADE,
+    ref           text NOT NULL,
+    created_at    timestamptz NOT NULL,
+    PRIMARY KEY (enrollment_id, ref)
+);

@@ -1,25 +1,5 @@
 -- +goose Up
 
--- Version 7 UUIDs from the server's clock: their time prefix is what daily partitions
--- are bounded by.
--- +goose StatementBegin
-CREATE FUNCTION uuid7() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
-    SELECT encode(
-        set_bit(set_bit(
-            overlay(uuid_send(gen_random_uuid())
-                    PLACING substring(int8send((extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM 3)
-                    FROM 1 FOR 6),
-            52, 1), 53, 1), 'hex')::uuid
-$$;
--- +goose StatementEnd
-
--- The smallest version 7 UUID of an instant.
--- +goose StatementBegin
-CREATE FUNCTION uuid7_floor(at timestamptz) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT (lpad(to_hex((extract(epoch FROM at) * 1000)::bigint), 12, '0') || repeat('0', 20))::uuid
-$$;
--- +goose StatementEnd
-
 CREATE TABLE organizations (
     id                           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     slug                         text NOT NULL CONSTRAINT organizations_slug UNIQUE,
@@ -35,6 +15,7 @@ CREATE TABLE organizations (
     updated_at                   timestamptz NOT NULL
 );
 
+-- Keys of the partner API. The key itself is shown once and stored only as its hash.
 CREATE TABLE api_keys (
     id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     organization_id bigint NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -46,3 +27,30 @@ CREATE TABLE api_keys (
     revoked_at      timestamptz
 );
 CREATE INDEX api_keys_organization ON api_keys (organization_id, id);
+
+-- The keys that cursors are signed with, encrypted. The first process that needs one makes it.
+CREATE TABLE page_keys (
+    version integer PRIMARY KEY,
+    sealed  bytea NOT NULL
+);
+
+-- The consumer key and secret with which an organization's learning management system signs its
+-- LTI launches.
+CREATE TABLE lti_consumers (
+    organization_id bigint PRIMARY KEY REFERENCES organizations ON DELETE CASCADE,
+    consumer_key    text NOT NULL CONSTRAINT lti_consumers_key UNIQUE,
+    version         integer NOT NULL DEFAULT 1, -- of the secret
+    sealed          bytea NOT NULL,             -- the secret, encrypted
+    created_at      timestamptz NOT NULL,
+    rotated_at      timestamptz NOT NULL
+);
+
+-- The nonces of launches, each of which is accepted once. A row is kept for as long as a launch
+-- with its timestamp would be accepted.
+CREATE TABLE lti_nonces (
+    organization_id bigint NOT NULL REFERENCES organizations ON DELETE CASCADE,
+    nonce           text NOT NULL,
+    used_at         timestamptz NOT NULL,
+    PRIMARY KEY (organization_id, nonce)
+);
+CREATE INDEX lti_nonces_used_at ON lti_nonces (used_at);

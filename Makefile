@@ -5,7 +5,7 @@ SHELL := /bin/sh
 LINT := bin/golangci-lint
 
 # A developer's program is built in its own module and runs here.
-tool = go build -C hack -o ../bin/ ./$(1) && exec bin/$(1)
+tool = { [ "$$(uname -s)" = Linux ] || { echo "make $@ needs Linux, best Debian or Ubuntu" >&2; exit 1; }; } && go build -C hack -o ../bin/ ./$(1) && exec bin/$(1)
 
 .PHONY: help
 help: ## Show this list

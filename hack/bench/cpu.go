@@ -15,14 +15,14 @@ import (
 // machine that does other things as well.
 type cpuTimes map[string]time.Duration
 
-// cpu reads /proc; elsewhere it knows nothing.
+// cpu reads the times of all parts in /proc.
 func (h *house) cpu() cpuTimes {
 	times := cpuTimes{"bench": procTime(os.Getpid())}
 	for name, p := range map[string]*stack.Program{"api-server": h.api, "worker": h.worker, "sender": h.sender} {
 		times[name] = procTime(p.Identity().PID)
 	}
 	times["postgres"] = familyTime(h.Postgres.Identity().PID)
-	times["redis"] = familyTime(h.Redis.PID())
+	times["redis"] = familyTime(h.Redis.Identity().PID)
 	return times
 }
 

@@ -253,7 +253,7 @@ func (h *house) notePeaks() {
 		}
 	}
 	if h.Redis != nil {
-		h.r.peak("Redis", peakRSS(h.Redis.PID()))
+		h.r.peak("Redis", peakRSS(h.Redis.Identity().PID))
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // An Identity names one process for good: its number, which the system gives out again later,
@@ -39,7 +42,39 @@ func (i Identity) Alive() bool {
 }
 
 // Gone waits until the process, which need not be a child, has ended; false: it still runs.
-func (i Identity) Gone(within time.Duration) bool { return waitGone(i, within) }
+func (i Identity) Gone(within time.Duration) bool {
+	fd, err := unix.PidfdOpen(i.PID, 0)
+	if err != nil {
+		return !i.Alive()
+	}
+	defer func() { _ = unix.Close(fd) }()
+	deadline := time.Now().Add(within)
+	for i.Alive() {
+		left := time.Until(deadline)
+		if left <= 0 {
+			return false
+		}
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(left.Milliseconds())+1)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return false
+		}
+	}
+	return true
+}
+
+// startTime reads when a process was started, in ticks since boot. A zombie
+// counts as gone.
+func startTime(pid int) (string, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return "", err
+	}
+	stat, err := p.Stat()
+	if err != nil || stat.State == "Z" {
+		return "", errors.Join(err, os.ErrProcessDone)
+	}
+	return strconv.FormatUint(stat.Starttime, 10), nil
+}
 
 // Signal sends a signal to the process alone, if it is still that process.
 func (i Identity) Signal(s syscall.Signal) error {
@@ -56,11 +91,11 @@ func (i Identity) End(within time.Duration) error {
 		return nil
 	}
 	signalGroup(i.PID, syscall.SIGTERM)
-	if waitGone(i, within) {
+	if i.Gone(within) {
 		return nil
 	}
 	signalGroup(i.PID, syscall.SIGKILL)
-	if waitGone(i, 10*time.Second) {
+	if i.Gone(10 * time.Second) {
 		return nil
 	}
 	return fmt.Errorf("%s (process %d) cannot be ended", i.Name, i.PID)

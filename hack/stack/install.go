@@ -17,72 +17,87 @@ import (
 // Tools are the servers and programs of other projects that this machine has.
 type Tools struct {
 	PostgresBin string // the folder of initdb and postgres
-	RedisServer string // "": Redis runs inside the process that needs it
+	RedisServer string
 	Chromium    string // "": none; what needs a browser says so
 	Prometheus  string // "": none; promtool is beside it
 	PHP         string // "": none; runs the documented program of its own
 }
 
-// A need is one of the Tools, and how Debian calls its package.
+// A need is something of another project, with the name of its Debian package. find says where it
+// is; "" when it is missing.
 type need struct {
 	name, debian string
-	found        func(Tools) bool
+	find         func() string
 }
 
 var (
-	needPostgres   = need{"PostgreSQL (initdb and postgres)", "postgresql", func(t Tools) bool { return t.PostgresBin != "" }}
-	needRedis      = need{"Redis (redis-server)", "redis-server", func(t Tools) bool { return t.RedisServer != "" }}
-	needPrometheus = need{"Prometheus", "prometheus", func(t Tools) bool { return t.Prometheus != "" }}
-	needPHP        = need{"PHP", "php-cli", func(t Tools) bool { return t.PHP != "" }}
-	needChromium   = need{"Chromium", "chromium", func(t Tools) bool { return t.Chromium != "" }}
+	needPostgres   = need{"PostgreSQL (initdb and postgres)", "postgresql", findPostgres}
+	needRedis      = need{"Redis (redis-server)", "redis-server", onPath("redis-server", "valkey-server")}
+	needPrometheus = need{"Prometheus", "prometheus", onPath("prometheus")}
+	needPHP        = need{"PHP", "php-cli", onPath("php")}
+	needChromium   = need{"Chromium", "chromium", onPath("chromium", "chromium-browser", "google-chrome")}
 )
 
 // EnsureServers finds PostgreSQL and Redis. What is missing is installed where this process is root
-// and there is apt-get; elsewhere PostgreSQL is fetched as an archive, and Redis runs in-process.
-// The error names what to install.
+// and there is apt-get; elsewhere the error names what to install.
 func EnsureServers(ctx context.Context, out io.Writer) (Tools, error) {
-	return ensure(ctx, out, needPostgres, needRedis)
+	err := ensure(ctx, out, needPostgres, needRedis)
+	return Tools{PostgresBin: needPostgres.find(), RedisServer: needRedis.find()}, err
 }
 
 // EnsureAll also finds a browser, Prometheus and PHP. Without one its field is empty, which is not an error.
 func EnsureAll(ctx context.Context, out io.Writer) (Tools, error) {
-	return ensure(ctx, out, needPostgres, needRedis, needChromium, needPrometheus, needPHP)
+	tools, err := EnsureServers(ctx, out)
+	if err != nil {
+		return tools, err
+	}
+	if err := ensure(ctx, out, needChromium, needPrometheus, needPHP); err != nil {
+		fmt.Fprintln(out, "Tests that need what is missing will say so:", err)
+	}
+	tools.Chromium, tools.Prometheus, tools.PHP = needChromium.find(), needPrometheus.find(), needPHP.find()
+	return tools, nil
 }
 
-func ensure(ctx context.Context, out io.Writer, needs ...need) (Tools, error) {
-	tools := look()
-	missing := slices.DeleteFunc(needs, func(n need) bool { return n.found(tools) })
+func ensure(ctx context.Context, out io.Writer, needs ...need) error {
+	found := func(n need) bool { return n.find() != "" }
+	missing := slices.DeleteFunc(needs, found)
 	if len(missing) == 0 {
-		return tools, nil
+		return nil
 	}
 	if _, err := exec.LookPath("apt-get"); err == nil && os.Geteuid() == 0 {
 		if err := aptInstall(ctx, out, missing); err != nil {
-			return tools, err
+			return err
 		}
-		tools = look()
-		missing = slices.DeleteFunc(missing, func(n need) bool { return n.found(tools) })
+		missing = slices.DeleteFunc(missing, found)
 	}
-	return fallBack(ctx, out, tools, missing)
+	if len(missing) == 0 {
+		return nil
+	}
+	var names []string
+	for _, n := range missing {
+		names = append(names, n.name)
+	}
+	return fmt.Errorf("missing: %s; on Debian and Ubuntu: sudo apt-get install -y %s", strings.Join(names, ", "), strings.Join(packages(missing), " "))
 }
 
-// look finds what is there: on PATH, and where Debian keeps the servers of each PostgreSQL version.
-func look() Tools {
-	return Tools{
-		PostgresBin: findPostgres(),
-		RedisServer: firstOnPath("redis-server", "valkey-server"),
-		Chromium:    firstOnPath("chromium", "chromium-browser", "google-chrome"),
-		Prometheus:  firstOnPath("prometheus"),
-		PHP:         firstOnPath("php"),
+// packages are the Debian packages of what is missing.
+func packages(missing []need) []string {
+	all := make([]string, len(missing))
+	for i, n := range missing {
+		all[i] = n.debian
 	}
+	return all
 }
 
-func firstOnPath(names ...string) string {
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
+func onPath(names ...string) func() string {
+	return func() string {
+		for _, name := range names {
+			if path, err := exec.LookPath(name); err == nil {
+				return path
+			}
 		}
+		return ""
 	}
-	return ""
 }
 
 func findPostgres() string {
@@ -123,11 +138,8 @@ func majorOf(bin string) int {
 // aptInstall installs Debian packages without letting their services start: the stack runs servers
 // of its own, and a machine's ports are not ours to take.
 func aptInstall(ctx context.Context, out io.Writer, missing []need) error {
-	packages := make([]string, len(missing))
-	for i, n := range missing {
-		packages[i] = n.debian
-	}
-	fmt.Fprintf(out, "Installing %s with apt-get; this is done once.\n", strings.Join(packages, ", "))
+	names := packages(missing)
+	fmt.Fprintf(out, "Installing %s with apt-get; this is done once.\n", strings.Join(names, ", "))
 	release, err := forbidServiceStart()
 	if err != nil {
 		return err
@@ -136,7 +148,7 @@ func aptInstall(ctx context.Context, out io.Writer, missing []need) error {
 	if err := aptGet(ctx, "update"); err != nil {
 		return err
 	}
-	return aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, packages...)...)
+	return aptGet(ctx, append([]string{"install", "-y", "--no-install-recommends"}, names...)...)
 }
 
 func aptGet(ctx context.Context, args ...string) error {
@@ -166,38 +178,6 @@ func forbidServiceStart() (release func(), err error) {
 		return nil, errors.Join(err, os.Remove(policy))
 	}
 	return func() { _ = os.Remove(policy) }, nil
-}
-
-// fallBack does without a package manager what can be done without one.
-func fallBack(ctx context.Context, out io.Writer, tools Tools, missing []need) (Tools, error) {
-	for _, n := range missing {
-		switch n.debian {
-		case needPostgres.debian:
-			bin, err := fetchPostgres(ctx, out)
-			if err != nil {
-				return tools, fmt.Errorf("%w\n%s", err, howToInstall(missing))
-			}
-			tools.PostgresBin = bin
-		case needRedis.debian:
-			fmt.Fprintln(out, "No redis-server on PATH: a small Redis runs in-process instead. Good for a look, not for load.")
-		case needChromium.debian:
-			fmt.Fprintln(out, "No Chromium on PATH: tests that need a browser will say so.")
-		case needPrometheus.debian:
-			fmt.Fprintln(out, "No Prometheus on PATH: tests that need it will say so.")
-		case needPHP.debian:
-			fmt.Fprintln(out, "No PHP on PATH: the test that needs it will say so.")
-		}
-	}
-	return tools, nil
-}
-
-func howToInstall(missing []need) string {
-	names, packages := make([]string, len(missing)), make([]string, len(missing))
-	for i, n := range missing {
-		names[i], packages[i] = n.name, n.debian
-	}
-	return fmt.Sprintf("Missing: %s. Install and put on PATH; on Debian and Ubuntu: sudo apt-get install -y %s",
-		strings.Join(names, ", "), strings.Join(packages, " "))
 }
 
 func lastLines(text string, n int) string {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -26,11 +25,11 @@ const (
 )
 
 var (
-	needContainerd = need{"containerd", "containerd", func(Tools) bool { return firstOnPath("containerd") != "" }}
-	needRunc       = need{"runc", "runc", func(Tools) bool { return firstOnPath("runc") != "" }}
-	needNFTables   = need{"nftables", "nftables", func(Tools) bool { return firstOnPath("nft") != "" }}
-	needIP         = need{"ip (iproute2)", "iproute2", func(Tools) bool { return firstOnPath("ip") != "" }}
-	needCNI        = need{"CNI plug-ins", "containernetworking-plugins", func(Tools) bool { return cniPlugins() != "" }}
+	needContainerd = need{"containerd", "containerd", onPath("containerd")}
+	needRunc       = need{"runc", "runc", onPath("runc")}
+	needNFTables   = need{"nftables", "nftables", onPath("nft")}
+	needIP         = need{"ip (iproute2)", "iproute2", onPath("ip")}
+	needCNI        = need{"CNI plug-ins", "containernetworking-plugins", cniPlugins}
 )
 
 func cniPlugins() string {
@@ -48,17 +47,10 @@ func EnsureNode(ctx context.Context, out io.Writer) (Tools, error) {
 	if err := CanIsolate(ctx); err != nil {
 		return Tools{}, err
 	}
-	needs := []need{needPostgres, needRedis, needContainerd, needRunc, needNFTables, needIP, needCNI}
-	tools, err := ensure(ctx, out, slices.Clone(needs)...) // which forgets what it has found
-	if err != nil {
-		return tools, err
+	if err := ensure(ctx, out, needContainerd, needRunc, needNFTables, needIP, needCNI); err != nil {
+		return Tools{}, err
 	}
-	for _, n := range needs {
-		if !n.found(tools) {
-			return tools, fmt.Errorf("no %s; on Debian: apt-get install %s", n.name, n.debian)
-		}
-	}
-	return tools, nil
+	return EnsureServers(ctx, out)
 }
 
 // NodeOptions say which Kubernetes to run and where it keeps its data.
@@ -233,7 +225,7 @@ const corefile = `.:53 {
 `
 
 func (m machine) startRuntime(ctx context.Context) error {
-	p := NewProgram(Command{Name: "containerd", Path: firstOnPath("containerd"), Args: []string{"-c", m.path("containerd.toml")},
+	p := NewProgram(Command{Name: "containerd", Path: needContainerd.find(), Args: []string{"-c", m.path("containerd.toml")},
 		LogFile: filepath.Join(m.options.Dir, "log", m.name+"-containerd.log")})
 	if err := p.Start(); err != nil {
 		return err

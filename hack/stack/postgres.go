@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -94,12 +93,7 @@ func initPostgres(ctx context.Context, o PostgresOptions) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	args := []string{"-D", o.Dir, "--username=postgres", "--encoding=UTF8", "--no-instructions"}
-	if runtime.GOOS == "linux" {
-		args = append(args, "--locale=C.UTF-8")
-	} else {
-		args = append(args, "--no-locale")
-	}
+	args := []string{"-D", o.Dir, "--username=postgres", "--encoding=UTF8", "--locale=C.UTF-8", "--no-instructions"}
 	if !o.Durable {
 		args = append(args, "--no-sync")
 	}

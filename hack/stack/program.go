@@ -120,6 +120,12 @@ func (r *run) start(name string) error {
 	return <-started
 }
 
+// childAttributes puts a child into its own process group and has the kernel send it onDeath when
+// the thread that started it dies.
+func childAttributes(onDeath syscall.Signal, u *User) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: onDeath, Credential: u.credential()}
+}
+
 func openLog(name string) (*os.File, int64, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return nil, 0, err

@@ -115,39 +115,34 @@ func TestRedisForgetsAndComesBackOnItsPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, server := range map[string]string{"process": tools.RedisServer, "inside": ""} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := stack.RedisOptions{Server: server, Port: freePort(t), LogFile: filepath.Join(t.TempDir(), "log")}
-			r, err := stack.StartRedis(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = r.Stop() })
-			options, err := redis.ParseURL(r.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			client := redis.NewClient(options)
-			defer client.Close()
-			for _, end := range []func() error{r.Stop, r.Kill} {
-				if err := client.Set(t.Context(), "key", "value", 0).Err(); err != nil {
-					t.Fatal(err)
-				}
-				if err := end(); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := client.Ping(t.Context()).Result(); err == nil {
-					t.Fatal("it answers after its end")
-				}
-				if err := r.Start(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if n, err := client.Exists(t.Context(), "key").Result(); err != nil || n != 0 {
-					t.Errorf("after a new start: %d keys, %v", n, err)
-				}
-			}
-		})
+	o := stack.RedisOptions{Server: tools.RedisServer, Port: freePort(t), LogFile: filepath.Join(t.TempDir(), "log")}
+	r, err := stack.StartRedis(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Stop() })
+	options, err := redis.ParseURL(r.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	for _, end := range []func() error{r.Stop, r.Kill} {
+		if err := client.Set(t.Context(), "key", "value", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Ping(t.Context()).Result(); err == nil {
+			t.Fatal("it answers after its end")
+		}
+		if err := r.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := client.Exists(t.Context(), "key").Result(); err != nil || n != 0 {
+			t.Errorf("after a new start: %d keys, %v", n, err)
+		}
 	}
 }
 

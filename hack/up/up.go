@@ -200,11 +200,7 @@ func (v *registrar) startRedis(ctx, keep context.Context) (string, error) {
 		return "", err
 	}
 	v.settings.RedisURL = v.redis.URL()
-	if process := v.redis.Program(); process != nil {
-		v.keep(keep, process, v.redis.Start)
-	} else {
-		v.stops = append(v.stops, v.redis.Stop)
-	}
+	v.keep(keep, v.redis.Program, v.redis.Start)
 	return fmt.Sprintf("port %d", v.state.Ports[portRedis]), nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Status is what the organization made of a course.
+// Status says whether a course is offered. It does not change with the dates.
 type Status string
 
 // The statuses of a course. Cancelled ones are in no list.
@@ -56,11 +56,6 @@ type Listed struct {
 	StudentsWithAccess int
 }
 
-// List gives the organization's courses by id, without cancelled ones.
-func List(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) ([]Listed, error) {
-	return selectListed(ctx, q, org, today)
-}
-
 // Find reads one course of the organization, whatever its status. NotFound otherwise.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) (Course, error) {
 	c, err := selectCourse(ctx, q, org, course)
@@ -70,12 +65,12 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization, course id.Cour
 	return c, err
 }
 
-// MaxFew is the largest course whose people's rows of a list are better looked up person by
-// person; those of a larger one are common enough to be met on a walk through the list.
+// MaxFew is the largest number of people in a course for which a list looks up each person's
+// rows. In a larger course it reads on through the list instead, as it soon meets their rows.
 const MaxFew = 500
 
-// Few are the people who are or were enrolled in the course, when they are few; nil when
-// they are more than MaxFew.
+// Few lists the people who are or were enrolled in the course; nil when they are more than
+// MaxFew.
 func Few(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) ([]id.User, error) {
 	users, err := selectEnrolled(ctx, q, org, course, MaxFew+1)
 	if err != nil || len(users) > MaxFew {
@@ -84,18 +79,13 @@ func Few(ctx context.Context, q pg.Querier, org id.Organization, course id.Cours
 	return users, nil
 }
 
-// Counts are the figures of `GET /organization/`.
+// Counts are the numbers that `GET /organization/` shows.
 type Counts struct {
 	Courses            int // cancelled ones left out
 	StudentsWithAccess int // distinct, staff left out
 }
 
-// Count counts the organization's courses and students with access.
-func Count(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) (Counts, error) {
-	return selectCounts(ctx, q, org, today)
-}
-
-// Draft is a course to be made.
+// Draft has the settings of a new course.
 type Draft struct {
 	Name                string
 	Type                string
@@ -108,7 +98,7 @@ type Draft struct {
 	DefaultAccessWeeks  int        // 1 to 520; 0: in months
 }
 
-// Create makes a course that is not the type's default. Invalid names every field at fault.
+// Create adds a course, which is not the type's default. Invalid names each wrong field.
 func Create(ctx context.Context, q pg.Querier, org id.Organization, d Draft, now time.Time) (Course, error) {
 	d.Name = strings.TrimSpace(d.Name)
 	if d.Status == "" {
@@ -174,8 +164,8 @@ type Patch struct {
 	DefaultAccessWeeks  *int        // 0 removes it
 }
 
-// Update applies p under the course's row lock. Access that was granted stays as it is.
-// NotFound outside the organization; Invalid as for Create.
+// Update changes a course. Enrollments keep their dates. NotFound for a course of another
+// organization; Invalid as for Create.
 func Update(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Course, p Patch, now time.Time) (Course, error) {
 	c, err := lockCourse(ctx, tx, org, course)
 	if pg.None(err) {
@@ -192,7 +182,7 @@ func Update(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Cours
 	return updateCourse(ctx, tx, org, course, d, now)
 }
 
-// On gives the draft with the patch's settings in it.
+// On returns the draft with the patch's settings.
 func (p Patch) On(d Draft) Draft {
 	if p.Name != nil {
 		d.Name = strings.TrimSpace(*p.Name)

@@ -12,8 +12,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// LoadOffer queues the reading of what r names; offer is filled when b is sent. Complete
-// is to be called then.
+// LoadOffer queues the reading of the types and courses that r names. Sending b fills offer;
+// then the caller calls Complete.
 func LoadOffer(b *pg.Batch, org id.Organization, r Request, offer *Offer) {
 	if len(r.Types) > 0 {
 		queueNamedTypes(b, org, r.Types, offer)
@@ -23,34 +23,34 @@ func LoadOffer(b *pg.Batch, org id.Organization, r Request, offer *Offer) {
 	}
 }
 
-// Complete reads all types where r names one that cannot be had, so that the fault can
-// list what can.
+// Complete reads all types when r names an unknown or inactive one, so that the fault can list
+// the valid ones.
 func (o *Offer) Complete(ctx context.Context, q pg.Querier, r Request) (err error) {
 	for _, text := range r.Types {
 		if _, unknown := ResolveType(o.Types, "courses", text); unknown != nil {
-			o.Types, err = selectTypes(ctx, q)
+			o.Types, err = Types(ctx, q)
 			return err
 		}
 	}
 	return nil
 }
 
-// Unknown finds what r names and the offer has not, for a call whose student is not known:
-// Invalid lists all of it.
+// Unknown checks the names in r without a student. Invalid lists every type and course that
+// the organization does not have.
 func Unknown(r Request, o Offer) error {
 	p := planner{Request: r, offer: o}
 	p.targets()
 	return p.faults.Err()
 }
 
-// LoadHeld queues the reading of the student's enrollments in the organization; held is
-// filled when b is sent. ref is the external_ref to look for. Whoever changes enrollments
-// holds the lock of the student's address, so the rows need no locks of their own.
+// LoadHeld queues the reading of the student's enrollments in the organization, and of those
+// for which the external_ref ref was used; "" for none. Sending b fills held. Whoever changes
+// enrollments holds the lock of the student's address, so the rows need no locks.
 func LoadHeld(b *pg.Batch, org id.Organization, user id.User, ref string, held *Held) {
 	loadHeld(b, org, byID, user, ref, held)
 }
 
-// LoadHeldBy is LoadHeld for who has the address; nobody holds nothing.
+// LoadHeldBy is LoadHeld for the person with the address, who need not exist.
 func LoadHeldBy(b *pg.Batch, org id.Organization, address, ref string, held *Held) {
 	loadHeld(b, org, byAddress, address, ref, held)
 }
@@ -62,15 +62,15 @@ func loadHeld(b *pg.Batch, org id.Organization, by string, who any, ref string, 
 	}
 }
 
-// LoadEnrollments queues the reading of the student's enrollments in the organization by
-// id; into is filled when b is sent.
+// LoadEnrollments queues the reading of the student's enrollments in the organization by id.
+// Sending b fills into.
 func LoadEnrollments(b *pg.Batch, org id.Organization, user id.User, into *[]Enrollment) {
 	queueHeld(b, org, byID, user, into)
 }
 
-// EnsureDefaults makes the default courses that the moves lead to and that do not exist
-// yet, and puts their ids into the moves. Whoever else makes the same course at the same
-// time is waited for, and its course is used. It costs no round trip when all exist.
+// EnsureDefaults creates the default courses that the moves need and that do not exist yet, and
+// puts their ids into the moves. When another transaction creates the same course, it waits
+// and uses that one. It costs no round trip when all exist.
 func EnsureDefaults(ctx context.Context, tx *pg.Tx, org id.Organization, moves []Move, now time.Time) error {
 	var missing []*Course
 	for i := range moves {
@@ -81,7 +81,7 @@ func EnsureDefaults(ctx context.Context, tx *pg.Tx, org id.Organization, moves [
 	if len(missing) == 0 {
 		return nil
 	}
-	// One order for everybody: two calls that make several courses never wait for each other.
+	// All calls create courses in this order, so that two of them never block each other.
 	slices.SortFunc(missing, func(a, b *Course) int { return strings.Compare(a.Type, b.Type) })
 	var b pg.Batch
 	for _, c := range missing {
@@ -93,9 +93,8 @@ func EnsureDefaults(ctx context.Context, tx *pg.Tx, org id.Organization, moves [
 	return nil
 }
 
-// Enroll queues the writes of the moves for user, as of the day today. New enrollments whose
-// ids are not drawn yet have them when b is sent, which must be in a transaction that holds
-// the student's lock.
+// Enroll queues the writes of the moves for user, as of the day today. Sending b, in a
+// transaction that holds the student's lock, gives new enrollments their ids.
 func Enroll(b *pg.Batch, org id.Organization, user id.User, moves []Move, today clock.Date, now time.Time) {
 	var remember []id.Course
 	var ref string
@@ -106,7 +105,7 @@ func Enroll(b *pg.Batch, org id.Organization, user id.User, moves []Move, today 
 		case Created:
 			queueInsertEnrollment(b, org, &m.After, today, now)
 		case Extended, Reactivated:
-			queueUpdateEnrollment(b, org, m.After, today, now)
+			Save(b, org, m.After, today, now)
 		case Unchanged, Skipped:
 		}
 		if m.ref != "" {

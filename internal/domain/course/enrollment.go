@@ -9,7 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// State is what a person decided about an enrollment; it is stored.
+// State is what somebody decided about an enrollment. Status adds what the dates say.
 type State = scope.State
 
 // The states.
@@ -20,11 +20,11 @@ const (
 	Completed = scope.Completed
 )
 
-// EnrollmentStatus is derived from the state, the dates
-// and today, and never stored.
+// EnrollmentStatus follows from the state, the dates and today. It is not stored, but for what
+// receivers of events were last sent (Notified).
 type EnrollmentStatus string
 
-// The standings (reference: courses#enrollment-status).
+// The statuses of an enrollment (reference: courses#enrollment-status).
 const (
 	EnrollmentActive      EnrollmentStatus = "active"
 	EnrollmentGracePeriod EnrollmentStatus = "grace_period"
@@ -35,15 +35,15 @@ const (
 	EnrollmentCompleted   EnrollmentStatus = "completed"
 )
 
-// Window is the days of access, all of them inclusive.
+// Window is the days of an enrollment; the first and the last belong to it.
 type Window struct {
 	StartDate      clock.Date
 	EndDate        clock.Date
 	GracePeriodEnd clock.Date // EndDate and the organization's grace days
 }
 
-// Enrollment is a student's place in a course. There is one for a student and a course,
-// and its id stays the same across renewals.
+// Enrollment is a student's place in a course. A student has at most one in each course,
+// which keeps its id when it is renewed.
 type Enrollment struct {
 	ID     id.Enrollment
 	User   id.User
@@ -53,12 +53,7 @@ type Enrollment struct {
 	Notified Notified
 }
 
-// OfStudent lists the user's enrollments in the organization by id.
-func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrollment, error) {
-	return selectOfStudent(ctx, q, org, user)
-}
-
-// OfStudents reads the enrollments of several people in the organization, each one's by id.
+// OfStudents reads the enrollments of several people in the organization, each list by id.
 func OfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User][]Enrollment, error) {
 	all, err := selectOfStudents(ctx, q, org, users)
 	of := make(map[id.User][]Enrollment, len(users))
@@ -68,7 +63,7 @@ func OfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []
 	return of, err
 }
 
-// EnrollmentStatus is the status on the day today.
+// Status is the enrollment's status on the day today.
 func (e Enrollment) Status(today clock.Date) EnrollmentStatus {
 	switch {
 	case e.State != Running:
@@ -83,31 +78,31 @@ func (e Enrollment) Status(today clock.Date) EnrollmentStatus {
 	return EnrollmentExpired
 }
 
-// Access says whether the standing lets the student use the course.
+// Access says whether the student can use the course.
 func (s EnrollmentStatus) Access() bool { return s == EnrollmentActive || s == EnrollmentGracePeriod }
 
-// Current says whether the standing makes its holder a student with access, now or later.
+// Current says whether the student has access now or will have it without a renewal.
 func (s EnrollmentStatus) Current() bool { return s.Access() || s == EnrollmentPending }
 
-// Over says whether a move into the standing ends the enrollment (reference: webhooks#events).
+// Over says whether a change to the status is sent as enrollment.ended (reference:
+// webhooks#events).
 func (s EnrollmentStatus) Over() bool { return !s.Current() }
 
 // HasAccess says whether the student can use the course on the day today: from the start
 // to the last grace day, unless the enrollment is suspended, dropped or completed.
 func (e Enrollment) HasAccess(today clock.Date) bool { return e.Status(today).Access() }
 
-// Current says whether the enrollment is active, in its grace period or scheduled: what
-// makes its holder a student with access.
+// Current says whether the enrollment is active, in its grace period or pending.
 func (e Enrollment) Current(today clock.Date) bool { return e.Status(today).Current() }
 
-// ended says whether the paid days are over. The grace period counts as over.
+// ended says whether the end date is over. The grace period may still go on.
 func (e Enrollment) ended(today clock.Date) bool { return today.After(e.EndDate) }
 
 // Length is how long access lasts: whole months or whole weeks.
 type Length struct{ Months, Weeks int }
 
-// After is the day on which access that begins or goes on at d ends. A month later is the
-// same day of that month, or its last day where it has no such day.
+// After is the end date of access that begins on d, or that ended on d and is extended. A
+// month later is the same day of that month, or its last day if it has no such day.
 func (l Length) After(d clock.Date) clock.Date {
 	if l.Weeks > 0 {
 		return d.AddDays(7 * l.Weeks)
@@ -117,12 +112,12 @@ func (l Length) After(d clock.Date) clock.Date {
 
 // Terms are the organization's defaults for access.
 type Terms struct {
-	AccessMonths int // where neither the call nor the course nor the type says
+	AccessMonths int // unless the call, the course or the type has a length
 	GraceDays    int
 }
 
-// length is the call's months, else the course's weeks, else its months, else the type's,
-// else the organization's.
+// length is the call's months, or else the course's weeks, its months, the type's months or
+// the organization's, in this order.
 func (c Course) length(tenureMonths int, t Terms) Length {
 	switch {
 	case tenureMonths > 0:

@@ -25,7 +25,7 @@ const (
 // NoteAlreadyExtended is the note of an extension whose external_ref was used before.
 const NoteAlreadyExtended = "already_extended_for_external_ref"
 
-// Request is what a call asks about courses.
+// Request is what a provisioning call says about courses.
 type Request struct {
 	Types        []string    // names or display names, in the caller's order; may repeat
 	Courses      []id.Course // in the caller's order; may repeat
@@ -34,35 +34,35 @@ type Request struct {
 	Ref          string      // external_ref; "": not sent
 }
 
-// Offer is what the organization has of what a Request names.
+// Offer has the organization's types and courses that a Request names.
 type Offer struct {
-	Types   []Type   // the named ones; all of them when one that was named cannot be had
+	Types   []Type   // the named ones; all of them when a named one is unknown or inactive
 	Courses []Course // those named by id, and the default courses of the named types
 
-	drawn []id.Enrollment // for enrollments that are made
+	drawn []id.Enrollment // ids for new enrollments
 }
 
-// Held is what the student has in the organization, and which of it the Request's
-// external_ref was already used for.
+// Held has the student's enrollments in the organization, and those for which the Request's
+// external_ref was already used.
 type Held struct {
 	Enrollments []Enrollment
 	RefUsed     map[id.Enrollment]bool
 }
 
-// Move is one entry of the answer: an enrollment before and after.
+// Move is what the call does to one enrollment.
 type Move struct {
 	Action Action
 	Before Enrollment // the zero Enrollment when there was none
-	After  Enrollment // of what is yet to be made, the course has no id, and the enrollment may have none
+	After  Enrollment // a course that does not exist yet has no id, and a new enrollment may have none
 	Note   string
-	ref    string // to remember for the enrollment; "" for nothing
+	ref    string // external_ref to store with the enrollment; "" for none
 }
 
-// Granted says whether the move gives or prolongs access.
+// Granted says whether the move gives or extends access.
 func (m Move) Granted() bool { return m.Action != Unchanged && m.Action != Skipped }
 
-// Plan decides the moves, one for each course in first-named order, and the warnings. It
-// does no I/O. Invalid lists every type, course and date that is refused.
+// Plan decides the moves, one for each course in the order in which the call names them, and
+// the warnings. It does no I/O. Invalid lists every type, course and date that is refused.
 func Plan(r Request, o Offer, h Held, t Terms, today clock.Date) ([]Move, []string, error) {
 	p := planner{Request: r, offer: o, held: h, terms: t, today: today}
 	targets := p.targets()
@@ -137,8 +137,9 @@ func (p *planner) byID(want id.Course) (target, bool) {
 	return target{}, false
 }
 
-// byType finds where a type leads: to a running enrollment of the type, else a suspended
-// one, else the one in the default course, else an ended batch, else the default course.
+// byType finds the course that a type stands for: that of a running enrollment of the type, or
+// else of a suspended one, of the one in the default course, of an ended one, or else the
+// default course.
 func (p *planner) byType(typ Type) target {
 	if e, ok := p.best(typ.Name); ok {
 		return target{course: e.Course, held: e}
@@ -229,7 +230,7 @@ func (p *planner) move(g target) Move {
 	return Move{Action: Unchanged, Before: e, After: e}
 }
 
-// grant opens a fresh window, from today or from the course's later start.
+// grant gives access from today, or from the course's start if that is later.
 func (p *planner) grant(g target, action Action) Move {
 	if !g.course.OpenOn(p.today) {
 		_ = p.faults.Add(fault.Field(g.field(), "course_closed",
@@ -244,7 +245,7 @@ func (p *planner) grant(g target, action Action) Move {
 	return p.changed(g, action, p.terms.window(start, end))
 }
 
-// extend counts from the end date, so that a call made early loses no day.
+// extend counts from the end date, so that an early call loses no day.
 func (p *planner) extend(g target) Move {
 	if p.held.RefUsed[g.held.ID] {
 		return Move{Action: Unchanged, Before: g.held, After: g.held, Note: NoteAlreadyExtended}
@@ -276,7 +277,7 @@ func (p *planner) warn(format string, args ...any) {
 	p.warnings = append(p.warnings, fmt.Sprintf(format, args...))
 }
 
-// defaultCourse is the course that the first grant of the type makes.
+// defaultCourse is the course that the first enrollment of the type creates.
 func (t Type) defaultCourse(today clock.Date) Course {
 	return Course{Name: t.DisplayName, Type: t.Name, TypeDisplay: t.DisplayName, IsDefault: true, Status: StatusActive,
 		OpenForEnrollment: true, IsPerpetual: true, StartDate: today, TypeAccessMonths: t.DefaultAccessMonths}

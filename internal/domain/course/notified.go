@@ -3,7 +3,6 @@ package course
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -11,18 +10,19 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Notified is what the receivers of events were told of an enrollment last. Whoever changes an
-// enrollment, or finds that the calendar did, tells what differs from it and remembers.
+// Notified is what the events so far say of an enrollment. A flow that changes an enrollment,
+// or finds that its dates changed its status, sends what differs and saves the new Notified.
 type Notified struct {
-	Status   EnrollmentStatus // "": nothing is known to have been told
-	EndDates []clock.Date     // the end dates whose approach was told
+	Status   EnrollmentStatus // "": not known
+	EndDates []clock.Date     // for which enrollment.expiring was sent
 }
 
-// warnDays is how many days before the end date its approach is told (reference: webhooks#events).
+// warnDays is how many days before the end date enrollment.expiring is sent (reference:
+// webhooks#events).
 const warnDays = 7
 
-// DaysLeft is how many days before the end date the day today is, when the approach of
-// the end is to be told: 1 to 7. 0: it is not, or was told.
+// DaysLeft is the number of days until the end date, 1 to 7, when enrollment.expiring is due;
+// 0 when it is not, or was already sent for this end date.
 func (e Enrollment) DaysLeft(today clock.Date) int {
 	left := today.DaysUntil(e.EndDate)
 	if e.Status(today) != EnrollmentActive || left < 1 || left > warnDays || slices.Contains(e.Notified.EndDates, e.EndDate) {
@@ -31,19 +31,19 @@ func (e Enrollment) DaysLeft(today clock.Date) int {
 	return left
 }
 
-// MarkNotified is e after its standing on the day today was told.
+// MarkNotified returns e with its status of the day today as notified.
 func (e Enrollment) MarkNotified(today clock.Date) Enrollment {
 	e.Notified.Status = e.Status(today)
 	return e
 }
 
-// MarkExpiring is e after the approach of its end was told.
+// MarkExpiring returns e with its end date as notified.
 func (e Enrollment) MarkExpiring() Enrollment {
 	e.Notified.EndDates = append(slices.Clone(e.Notified.EndDates), e.EndDate)
 	return e
 }
 
-// NotifiedStatus is the standing that receivers believe in.
+// NotifiedStatus is the status that receivers know; today's when none is known.
 func (e Enrollment) NotifiedStatus(today clock.Date) EnrollmentStatus {
 	if e.Notified.Status == "" {
 		return e.Status(today)
@@ -51,14 +51,14 @@ func (e Enrollment) NotifiedStatus(today clock.Date) EnrollmentStatus {
 	return e.Notified.Status
 }
 
-// Differs says whether anything of the two is not the same.
+// Differs says whether the two have another id, state, window or Notified.
 func (e Enrollment) Differs(o Enrollment) bool {
 	return e.ID != o.ID || e.State != o.State || e.Window != o.Window || e.Notified.Status != o.Notified.Status ||
 		!slices.Equal(e.Notified.EndDates, o.Notified.EndDates)
 }
 
-// nextDay is the first day, today included, on which the calendar makes something of e
-// that is to be told; zero for never.
+// nextDay is the first day, from today on, on which the dates alone make an event due; zero
+// for never.
 func (e Enrollment) nextDay(today clock.Date) clock.Date {
 	switch e.Status(today) {
 	case EnrollmentPending:
@@ -79,14 +79,15 @@ func (e Enrollment) nextDay(today clock.Date) clock.Date {
 	return clock.Date{}
 }
 
-// Change is what an administrator changes of an enrollment; nil stays.
+// Change is an administrator's change of an enrollment; what is nil stays as it is.
 type Change struct {
 	State     *State
 	StartDate *clock.Date
 	EndDate   *clock.Date // moves the grace period with it
 }
 
-// Apply is e after the change. Invalid for dates in the wrong order.
+// Apply returns e with the change. Invalid when the end date is before the start date or too
+// far away.
 func (c Change) Apply(e Enrollment, t Terms) (Enrollment, error) {
 	set(&e.State, c.State)
 	set(&e.StartDate, c.StartDate)
@@ -102,13 +103,7 @@ func (c Change) Apply(e Enrollment, t Terms) (Enrollment, error) {
 	return e, nil
 }
 
-// Save queues the writing of an enrollment's state, dates and what was told of it, as of
-// the day today. The caller holds the student's lock.
-func Save(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now time.Time) {
-	queueUpdateEnrollment(b, org, e, today, now)
-}
-
-// Holder reads whose enrollment it is. NotFound outside the organization.
+// Holder reads whose enrollment it is. NotFound for one of another organization.
 func Holder(ctx context.Context, q pg.Querier, org id.Organization, enrollment id.Enrollment) (id.User, error) {
 	user, err := selectHolder(ctx, q, org, enrollment)
 	if pg.None(err) {
@@ -117,15 +112,9 @@ func Holder(ctx context.Context, q pg.Querier, org id.Organization, enrollment i
 	return user, err
 }
 
-// Due is a student of whom the calendar has something to tell.
+// Due is a student with an enrollment of which the dates alone make an event due.
 type Due struct {
 	Organization id.Organization
 	User         id.User
 	Email        string // names the student's lock
-}
-
-// DueOn lists up to limit students in organizations with enrollments whose next day has
-// come, in the order in which they came due. Those in skip are left out.
-func DueOn(ctx context.Context, q pg.Querier, today clock.Date, skip []id.User, limit int) ([]Due, error) {
-	return selectDue(ctx, q, today, skip, limit)
 }

@@ -2,6 +2,7 @@ package course
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,30 +15,36 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const typeColumns = `name, display_name, active, coalesce(default_access_months, 0) AS default_access_months,
-	test_plan_available, target_score_min::float8 AS target_score_min, target_score_max::float8 AS target_score_max`
+const typeColumns = `
+	name,
+	display_name,
+	active,
+	coalesce(default_access_months, 0) AS default_access_months,
+	test_plan_available,
+	target_score_min::float8 AS target_score_min,
+	target_score_max::float8 AS target_score_max`
 
-const typesInOrder = `SELECT ` + typeColumns + ` FROM course_types ORDER BY position`
-
-func selectTypes(ctx context.Context, q pg.Querier) ([]Type, error) {
-	rows, err := q.Query(ctx, typesInOrder)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Type])
+// Types lists every type, active or not, in the order of the list of courses.
+func Types(ctx context.Context, q pg.Querier) ([]Type, error) {
+	return pg.List[Type](ctx, q, `SELECT `+typeColumns+` FROM course_types ORDER BY position`)
 }
 
 func updateTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
-	rows, err := q.Query(ctx, `UPDATE course_types SET active = $2 WHERE name = $1 RETURNING `+typeColumns, name, active)
-	if err != nil {
-		return Type{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Type])
+	return pg.One[Type](ctx, q, `UPDATE course_types SET active = $2 WHERE name = $1 RETURNING `+typeColumns, name, active)
 }
 
 // courseColumns are those of c (courses) and t (course_types).
-const courseColumns = `c.id, c.name, c.course_type AS type, t.display_name AS type_display, c.is_default, c.status,
-	c.open_for_enrollment, c.is_perpetual, c.start_date, c.end_date,
+const courseColumns = `
+	c.id,
+	c.name,
+	c.course_type AS type,
+	t.display_name AS type_display,
+	c.is_default,
+	c.status,
+	c.open_for_enrollment,
+	c.is_perpetual,
+	c.start_date,
+	c.end_date,
 	coalesce(c.default_access_months, 0) AS default_access_months,
 	coalesce(c.default_access_weeks, 0) AS default_access_weeks,
 	coalesce(t.default_access_months, 0) AS type_access_months`
@@ -46,86 +53,113 @@ const courseColumns = `c.id, c.name, c.course_type AS type, t.display_name AS ty
 // one of a person who is not on the staff, with $2 for today.
 var withAccess = `e.state = 'running' AND e.grace_period_end >= $2 AND ` + scope.NotStaff("e.organization_id", "e.user_id")
 
-func selectListed(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) ([]Listed, error) {
-	rows, err := q.Query(ctx, `
+// List gives the organization's courses by id, without cancelled ones.
+func List(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) ([]Listed, error) {
+	return pg.List[Listed](ctx, q, `
 		SELECT `+courseColumns+`, coalesce(n.students, 0) AS students_with_access
 		FROM courses c JOIN course_types t ON t.name = c.course_type
 		LEFT JOIN (
 			SELECT e.course_id, count(*) AS students FROM enrollments e
 			WHERE e.organization_id = $1 AND `+withAccess+` GROUP BY e.course_id) n ON n.course_id = c.id
 		WHERE c.organization_id = $1 AND c.status <> 'cancelled' ORDER BY c.id`, org, today)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
 
-func selectCounts(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) (Counts, error) {
-	rows, err := q.Query(ctx, `
+// Count counts the organization's courses and students with access.
+func Count(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) (Counts, error) {
+	return pg.One[Counts](ctx, q, `
 		SELECT (SELECT count(*) FROM courses WHERE organization_id = $1 AND status <> 'cancelled') AS courses,
 		       (SELECT count(DISTINCT e.user_id) FROM enrollments e
 		        WHERE e.organization_id = $1 AND `+withAccess+`) AS students_with_access`, org, today)
-	if err != nil {
-		return Counts{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Counts])
 }
 
 func selectCourse(ctx context.Context, q pg.Querier, org id.Organization, course id.Course) (Course, error) {
-	return oneCourse(q.Query(ctx, `
+	return pg.One[Course](ctx, q, `
 		SELECT `+courseColumns+` FROM courses c JOIN course_types t ON t.name = c.course_type
-		WHERE c.organization_id = $1 AND c.id = $2`, org, course))
+		WHERE c.organization_id = $1 AND c.id = $2`, org, course)
 }
 
-// selectEnrolled gives an empty slice, which is not nil, where there is nobody.
+// selectEnrolled gives an empty slice, which is not nil, when nobody is enrolled.
 func selectEnrolled(ctx context.Context, q pg.Querier, org id.Organization, course id.Course, limit int) ([]id.User, error) {
-	rows, err := q.Query(ctx, `
-		SELECT user_id FROM enrollments WHERE organization_id = $1 AND course_id = $2 ORDER BY user_id LIMIT $3`, org, course, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.AppendRows([]id.User{}, rows, pgx.RowTo[id.User])
+	return pg.Column[id.User](ctx, q, `
+		SELECT user_id FROM enrollments WHERE organization_id = $1 AND course_id = $2 ORDER BY user_id LIMIT $3`,
+		org, course, limit)
 }
 
 func lockCourse(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Course) (Course, error) {
-	return oneCourse(tx.Query(ctx, `
+	return pg.One[Course](ctx, tx, `
 		SELECT `+courseColumns+` FROM courses c JOIN course_types t ON t.name = c.course_type
-		WHERE c.organization_id = $1 AND c.id = $2 FOR UPDATE OF c`, org, course))
+		WHERE c.organization_id = $1 AND c.id = $2 FOR UPDATE OF c`, org, course)
 }
 
 func insertCourse(ctx context.Context, q pg.Querier, org id.Organization, d Draft, now time.Time) (Course, error) {
-	return oneCourse(q.Query(ctx, `
+	return pg.One[Course](ctx, q, `
 		WITH c AS (
-			INSERT INTO courses (organization_id, name, course_type, status, open_for_enrollment, is_perpetual, start_date,
-				end_date, default_access_months, default_access_weeks, created_at, updated_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9::integer, 0), nullif($10::integer, 0), $11, $11)
-			RETURNING *)
+			INSERT INTO courses (
+				organization_id,
+				name,
+				course_type,
+				status,
+				open_for_enrollment,
+				is_perpetual,
+				start_date,
+				end_date,
+				default_access_months,
+				default_access_weeks,
+				created_at,
+				updated_at
+			) VALUES (
+				@org,
+				@name,
+				@type,
+				@status,
+				@open,
+				@perpetual,
+				@start,
+				@end,
+				nullif(@months::integer, 0),
+				nullif(@weeks::integer, 0),
+				@now,
+				@now
+			) RETURNING *)
 		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
-		org, d.Name, d.Type, d.Status, d.OpenForEnrollment, d.IsPerpetual, d.StartDate, d.EndDate,
-		d.DefaultAccessMonths, d.DefaultAccessWeeks, now))
+		d.args(pgx.StrictNamedArgs{"org": org, "type": d.Type, "now": now}))
 }
 
 func updateCourse(ctx context.Context, q pg.Querier, org id.Organization, course id.Course, d Draft, now time.Time) (Course, error) {
-	return oneCourse(q.Query(ctx, `
+	return pg.One[Course](ctx, q, `
 		WITH c AS (
-			UPDATE courses SET name = $3, status = $4, open_for_enrollment = $5, is_perpetual = $6, start_date = $7,
-				end_date = $8, default_access_months = nullif($9::integer, 0),
-				default_access_weeks = nullif($10::integer, 0), updated_at = $11
-			WHERE organization_id = $1 AND id = $2 RETURNING *)
+			UPDATE courses SET
+				name = @name,
+				status = @status,
+				open_for_enrollment = @open,
+				is_perpetual = @perpetual,
+				start_date = @start,
+				end_date = @end,
+				default_access_months = nullif(@months::integer, 0),
+				default_access_weeks = nullif(@weeks::integer, 0),
+				updated_at = @now
+			WHERE organization_id = @org AND id = @course RETURNING *)
 		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
-		org, course, d.Name, d.Status, d.OpenForEnrollment, d.IsPerpetual, d.StartDate, d.EndDate,
-		d.DefaultAccessMonths, d.DefaultAccessWeeks, now))
+		d.args(pgx.StrictNamedArgs{"org": org, "course": course, "now": now}))
 }
 
-func oneCourse(rows pgx.Rows, err error) (Course, error) {
-	if err != nil {
-		return Course{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Course])
+// args adds what a course can be given and a change can set.
+func (d Draft) args(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
+	maps.Copy(args, pgx.StrictNamedArgs{
+		"name":      d.Name,
+		"status":    d.Status,
+		"open":      d.OpenForEnrollment,
+		"perpetual": d.IsPerpetual,
+		"start":     d.StartDate,
+		"end":       d.EndDate,
+		"months":    d.DefaultAccessMonths,
+		"weeks":     d.DefaultAccessWeeks,
+	})
+	return args
 }
 
-// namedCourse comes with the id that an enrollment in it would get, so that what tells of
-// the enrollment can be written with it, in one round trip. What is drawn in vain is lost.
+// namedCourse comes with the id that an enrollment in it would get, so that the events of the
+// enrollment can be written with it, in one round trip. An id that is not used is lost.
 type namedCourse struct {
 	Course
 	Enrollment id.Enrollment
@@ -144,13 +178,13 @@ func queueNamedCourses(b *pg.Batch, org id.Organization, courses []id.Course, in
 	})
 }
 
-// maxNamed is more than there are names and display names of types: who names more names
-// some that do not exist.
+// maxNamed is more than there are names and display names of types: a call with more names
+// has some that do not exist.
 const maxNamed = 32
 
 // queueNamedTypes reads the types together with their default courses, which may not exist
-// yet: a statement a name, as nearly all calls have one. For an array, whose length matters,
-// PostgreSQL would plan anew with each call, which costs more than the statement.
+// yet, in a statement for each name, as nearly all calls have one. PostgreSQL would plan a
+// statement for an array again with each call, which costs more.
 func queueNamedTypes(b *pg.Batch, org id.Organization, types []string, into *Offer) {
 	var names []string
 	for _, t := range types {
@@ -163,27 +197,68 @@ func queueNamedTypes(b *pg.Batch, org id.Organization, types []string, into *Off
 
 func queueNamedType(b *pg.Batch, org id.Organization, name string, into *Offer) {
 	b.Queue(`
-		SELECT t.name, t.display_name, t.active, coalesce(t.default_access_months, 0), t.test_plan_available,
-			t.target_score_min::float8, t.target_score_max::float8,
-			coalesce(c.id, 0), coalesce(c.name, ''), coalesce(c.status, ''), coalesce(c.open_for_enrollment, false),
-			coalesce(c.is_perpetual, false), c.start_date, c.end_date, coalesce(c.default_access_months, 0), coalesce(c.default_access_weeks, 0),
-			nextval('enrollments_id_seq')
+		SELECT
+			t.name,
+			t.display_name,
+			t.active,
+			coalesce(t.default_access_months, 0) AS default_access_months,
+			t.test_plan_available,
+			t.target_score_min::float8 AS target_score_min,
+			t.target_score_max::float8 AS target_score_max,
+			coalesce(c.id, 0) AS course,
+			coalesce(c.name, '') AS course_name,
+			coalesce(c.status, '') AS course_status,
+			coalesce(c.open_for_enrollment, false) AS open_for_enrollment,
+			coalesce(c.is_perpetual, false) AS is_perpetual,
+			c.start_date,
+			c.end_date,
+			coalesce(c.default_access_months, 0) AS course_access_months,
+			coalesce(c.default_access_weeks, 0) AS course_access_weeks,
+			nextval('enrollments_id_seq') AS enrollment
 		FROM course_types t LEFT JOIN courses c ON c.organization_id = $1 AND c.course_type = t.name AND c.is_default
 		WHERE t.name = $2 OR lower(t.display_name) = $2`, org, name).Query(func(rows pgx.Rows) error {
-		var t Type
-		var c namedCourse
-		_, err := pgx.ForEachRow(rows, []any{&t.Name, &t.DisplayName, &t.Active, &t.DefaultAccessMonths, &t.TestPlanAvailable,
-			&t.TargetScoreMin, &t.TargetScoreMax, &c.ID, &c.Name, &c.Status, &c.OpenForEnrollment, &c.IsPerpetual, &c.StartDate, &c.EndDate,
-			&c.DefaultAccessMonths, &c.DefaultAccessWeeks, &c.Enrollment}, func() error {
-			into.Types, into.drawn = append(into.Types, t), append(into.drawn, c.Enrollment)
-			if c.ID != 0 {
-				c.Type, c.TypeDisplay, c.TypeAccessMonths, c.IsDefault = t.Name, t.DisplayName, t.DefaultAccessMonths, true
-				into.Courses = append(into.Courses, c.Course)
+		found, err := pgx.CollectRows(rows, pgx.RowToStructByName[namedType])
+		for _, n := range found {
+			into.Types, into.drawn = append(into.Types, n.Type), append(into.drawn, n.Enrollment)
+			if n.Course != 0 {
+				into.Courses = append(into.Courses, n.course())
 			}
-			return nil
-		})
+		}
 		return err
 	})
+}
+
+// namedType is a type beside its default course, which has the id 0 when it does not exist.
+type namedType struct {
+	Type
+	Course             id.Course
+	CourseName         string
+	CourseStatus       Status
+	OpenForEnrollment  bool
+	IsPerpetual        bool
+	StartDate          clock.Date
+	EndDate            clock.Date
+	CourseAccessMonths int
+	CourseAccessWeeks  int
+	Enrollment         id.Enrollment
+}
+
+func (n namedType) course() Course {
+	return Course{
+		ID:                  n.Course,
+		Name:                n.CourseName,
+		Type:                n.Name,
+		TypeDisplay:         n.DisplayName,
+		IsDefault:           true,
+		Status:              n.CourseStatus,
+		OpenForEnrollment:   n.OpenForEnrollment,
+		IsPerpetual:         n.IsPerpetual,
+		StartDate:           n.StartDate,
+		EndDate:             n.EndDate,
+		DefaultAccessMonths: n.CourseAccessMonths,
+		DefaultAccessWeeks:  n.CourseAccessWeeks,
+		TypeAccessMonths:    n.DefaultAccessMonths,
+	}
 }
 
 // enrollmentRow is an enrollment beside its course, as courseColumns and enrollmentColumns
@@ -200,8 +275,15 @@ type enrollmentRow struct {
 	Course
 }
 
-const enrollmentColumns = `e.id AS enrollment_id, e.user_id AS enrolled_user, e.state, e.start_date AS access_start,
-	e.end_date AS access_end, e.grace_period_end AS grace_end, coalesce(e.notified_status, '') AS notified_status, e.notified_end_dates`
+const enrollmentColumns = `
+	e.id AS enrollment_id,
+	e.user_id AS enrolled_user,
+	e.state,
+	e.start_date AS access_start,
+	e.end_date AS access_end,
+	e.grace_period_end AS grace_end,
+	coalesce(e.notified_status, '') AS notified_status,
+	e.notified_end_dates`
 
 func (r enrollmentRow) enrollment() Enrollment {
 	return Enrollment{ID: r.EnrollmentID, User: r.EnrolledUser, Course: r.Course, State: r.State,
@@ -214,13 +296,13 @@ func collectEnrollment(row pgx.CollectableRow) (Enrollment, error) {
 	return r.enrollment(), err
 }
 
-// Whom $2 names.
+// What $2 is: a user's id or an address.
 const (
 	byID      = `$2`
 	byAddress = `(SELECT id FROM accounts WHERE email = $2)`
 )
 
-// heldBy reads the enrollments in the organization $1 of whom what follows names.
+// heldBy reads the enrollments in the organization $1; an expression for the user follows.
 const heldBy = `
 	SELECT ` + enrollmentColumns + `, ` + courseColumns + `
 	FROM enrollments e JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type
@@ -233,7 +315,8 @@ func queueHeld(b *pg.Batch, org id.Organization, by string, who any, into *[]Enr
 	})
 }
 
-func selectOfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrollment, error) {
+// OfStudent lists the user's enrollments in the organization by id.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Enrollment, error) {
 	rows, err := q.Query(ctx, heldBy+byID+` ORDER BY e.id`, org, user)
 	if err != nil {
 		return nil, err
@@ -266,46 +349,113 @@ func queueRefUse(b *pg.Batch, org id.Organization, by string, who any, ref strin
 	})
 }
 
-// queueDefault makes the default course c, or reads the one that is there; the update
-// that changes nothing makes the row, which another transaction may have just committed,
-// come back from the statement.
+// queueDefault makes the default course c, or reads the one that exists. The update changes
+// nothing, but makes the statement return a row that another transaction has just committed.
 func queueDefault(b *pg.Batch, org id.Organization, c *Course, now time.Time) {
 	b.Queue(`
 		WITH c AS (
-			INSERT INTO courses (organization_id, name, course_type, is_default, status, open_for_enrollment, is_perpetual,
-				start_date, created_at, updated_at)
-			VALUES ($1, $2, $3, true, $4, true, true, $5, $6, $6)
+			INSERT INTO courses (
+				organization_id,
+				name,
+				course_type,
+				is_default,
+				status,
+				open_for_enrollment,
+				is_perpetual,
+				start_date,
+				created_at,
+				updated_at
+			) VALUES (@org, @name, @type, true, @status, true, true, @start, @now, @now)
 			ON CONFLICT (organization_id, course_type) WHERE is_default DO UPDATE SET updated_at = courses.updated_at
 			RETURNING *)
 		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
-		org, c.Name, c.Type, c.Status, c.StartDate, now).Query(func(rows pgx.Rows) (err error) {
-		*c, err = oneCourse(rows, nil)
+		pgx.StrictNamedArgs{
+			"org":    org,
+			"name":   c.Name,
+			"type":   c.Type,
+			"status": c.Status,
+			"start":  c.StartDate,
+			"now":    now,
+		}).Query(func(rows pgx.Rows) (err error) {
+		*c, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Course])
 		return err
 	})
 }
 
 func queueInsertEnrollment(b *pg.Batch, org id.Organization, e *Enrollment, today clock.Date, now time.Time) {
 	b.Queue(`
-		INSERT INTO enrollments (id, organization_id, user_id, course_id, state, start_date, end_date, grace_period_end,
-			notified_status, next_day, created_at, updated_at)
-		OVERRIDING SYSTEM VALUE
-		VALUES (coalesce(nullif($11::bigint, 0), nextval('enrollments_id_seq')), $1, $2, $3, $4, $5, $6, $7, nullif($8, ''), $9, $10, $10)
-		RETURNING id`,
-		org, e.User, e.Course.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, e.Notified.Status, e.nextDay(today), now, e.ID).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&e.ID)
-	})
+		INSERT INTO enrollments (
+			id,
+			organization_id,
+			user_id,
+			course_id,
+			state,
+			start_date,
+			end_date,
+			grace_period_end,
+			notified_status,
+			next_day,
+			created_at,
+			updated_at
+		) OVERRIDING SYSTEM VALUE VALUES (
+			coalesce(nullif(@id::bigint, 0), nextval('enrollments_id_seq')),
+			@org,
+			@user,
+			@course,
+			@state,
+			@start,
+			@end,
+			@grace,
+			nullif(@notified, ''),
+			@next,
+			@now,
+			@now
+		) RETURNING id`,
+		pgx.StrictNamedArgs{
+			"id":       e.ID,
+			"org":      org,
+			"user":     e.User,
+			"course":   e.Course.ID,
+			"state":    e.State,
+			"start":    e.StartDate,
+			"end":      e.EndDate,
+			"grace":    e.GracePeriodEnd,
+			"notified": e.Notified.Status,
+			"next":     e.nextDay(today),
+			"now":      now,
+		}).QueryRow(func(row pgx.Row) error { return row.Scan(&e.ID) })
 }
 
-func queueUpdateEnrollment(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now time.Time) {
+// Save queues the writing of an enrollment's state and dates, and of what is notified, as of
+// the day today. The caller holds the student's lock.
+func Save(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now time.Time) {
 	ends := e.Notified.EndDates
 	if ends == nil {
 		ends = []clock.Date{}
 	}
 	b.Queue(`
-		UPDATE enrollments SET state = $3, start_date = $4, end_date = $5, grace_period_end = $6,
-			notified_status = nullif($7, ''), notified_end_dates = $8, next_day = $9, updated_at = $10
-		WHERE organization_id = $1 AND id = $2`,
-		org, e.ID, e.State, e.StartDate, e.EndDate, e.GracePeriodEnd, e.Notified.Status, ends, e.nextDay(today), now)
+		UPDATE enrollments SET
+			state = @state,
+			start_date = @start,
+			end_date = @end,
+			grace_period_end = @grace,
+			notified_status = nullif(@notified, ''),
+			notified_end_dates = @ends,
+			next_day = @next,
+			updated_at = @now
+		WHERE organization_id = @org AND id = @id`,
+		pgx.StrictNamedArgs{
+			"org":      org,
+			"id":       e.ID,
+			"state":    e.State,
+			"start":    e.StartDate,
+			"end":      e.EndDate,
+			"grace":    e.GracePeriodEnd,
+			"notified": e.Notified.Status,
+			"ends":     ends,
+			"next":     e.nextDay(today),
+			"now":      now,
+		})
 }
 
 func selectHolder(ctx context.Context, q pg.Querier, org id.Organization, enrollment id.Enrollment) (user id.User, err error) {
@@ -313,18 +463,16 @@ func selectHolder(ctx context.Context, q pg.Querier, org id.Organization, enroll
 	return user, err
 }
 
-// selectDue looks at limit enrollments, of which one student may have several.
-func selectDue(ctx context.Context, q pg.Querier, today clock.Date, skip []id.User, limit int) ([]Due, error) {
-	rows, err := q.Query(ctx, `
-		SELECT d.organization_id, d.user_id, a.email
+// DueOn lists students with enrollments whose next day has come, in the order in which they
+// became due. It reads up to limit enrollments, of which one student may have several, and
+// leaves out the users in skip.
+func DueOn(ctx context.Context, q pg.Querier, today clock.Date, skip []id.User, limit int) ([]Due, error) {
+	return pg.List[Due](ctx, q, `
+		SELECT d.organization_id AS organization, d.user_id AS "user", a.email
 		FROM (SELECT e.organization_id, e.user_id, e.next_day, e.id FROM enrollments e
 		      WHERE e.next_day <= $1 AND e.user_id <> ALL (coalesce($2::bigint[], '{}')) ORDER BY e.next_day LIMIT $3) d
 		JOIN accounts a ON a.id = d.user_id
 		GROUP BY d.organization_id, d.user_id, a.email ORDER BY min(d.next_day), min(d.id)`, today, skip, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Due])
 }
 
 func queueRememberRef(b *pg.Batch, org id.Organization, user id.User, courses []id.Course, ref string, now time.Time) {

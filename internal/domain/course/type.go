@@ -20,9 +20,6 @@ type Type struct {
 	TargetScoreMax      float64
 }
 
-// Types lists every type, active or not, in the order of the list of courses.
-func Types(ctx context.Context, q pg.Querier) ([]Type, error) { return selectTypes(ctx, q) }
-
 // SetTypeActive opens or closes a type for new requests and returns it. Enrollments in
 // its courses are not touched. NotFound when there is no such type.
 func SetTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/internal/chart"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -71,7 +72,7 @@ func (s *scene) addOrganization(ctx context.Context, slug, path string, urls int
 	}
 	for i := range urls {
 		url := fmt.Sprintf("%s%s%s/%d", s.sink.base, path, slug, i)
-		if _, _, err := s.webhooks.Add(ctx, id.Organization(made), webhook.Settings{URL: &url}, time.Now()); err != nil {
+		if _, _, err := s.webhooks.Add(ctx, audit.Platform, id.Organization(made), webhook.Settings{URL: &url}, time.Now()); err != nil {
 			return 0, err
 		}
 	}

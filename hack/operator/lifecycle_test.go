@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -108,21 +109,21 @@ func TestAChangeMadeElsewhereIsUndone(t *testing.T) {
 	w.create(t, e)
 	w.awaitReady(t, e)
 	stored, zone := w.stored(t, e), "Europe/Berlin"
-	if _, err := w.webhooks.Change(t.Context(), o.ID, stored.ID, webhook.Settings{TimeZone: &zone}, time.Now()); err != nil {
+	if _, err := w.webhooks.Change(t.Context(), audit.Platform, o.ID, stored.ID, webhook.Settings{TimeZone: &zone}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "Changed")
 	if got := w.stored(t, e); got.TimeZone != "UTC" {
 		t.Errorf("the zone is still %s", got.TimeZone)
 	}
-	if _, _, err := w.webhooks.Rotate(t.Context(), o.ID, stored.ID, "", time.Now()); err != nil {
+	if _, _, err := w.webhooks.Rotate(t.Context(), audit.Platform, o.ID, stored.ID, "", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitVersion(t, e, 3)
 	if !w.signs(t, e, w.secret(t, "drift", "results-signing-secret", "secret")) {
 		t.Error("the Secret does not sign any more")
 	}
-	if err := w.webhooks.Remove(t.Context(), o.ID, stored.ID, time.Now()); err != nil {
+	if err := w.webhooks.Remove(t.Context(), audit.Platform, o.ID, stored.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitEndpoint(t, e, "registered again", func(e *v1alpha1.WebhookEndpoint) bool {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
@@ -101,7 +102,7 @@ func TestAURLIsRegisteredOnce(t *testing.T) {
 	w := theWorld(t)
 	o := w.tenant(t, "taken")
 	url := "https://hooks.example.com/taken"
-	byHand, _, err := w.webhooks.Add(t.Context(), o.ID, webhook.Settings{URL: &url}, o.CreatedAt)
+	byHand, _, err := w.webhooks.Add(t.Context(), audit.Platform, o.ID, webhook.Settings{URL: &url}, o.CreatedAt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestAURLIsRegisteredOnce(t *testing.T) {
 	e.Spec.URL = url
 	w.create(t, e)
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
-	if err := w.webhooks.Remove(t.Context(), o.ID, byHand.ID, o.CreatedAt); err != nil {
+	if err := w.webhooks.Remove(t.Context(), audit.Platform, o.ID, byHand.ID, o.CreatedAt); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitReady(t, e)

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -108,15 +107,12 @@ func (s *Server) resend(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = journal.Resend(r.Context(), s.DB, p.Here.Organization, p.Endpoint.ID, p.Delivery.ID, s.Clock())
+	err = journal.Resend(r.Context(), s.DB, p.Person.Actor(), p.Here.Organization, p.Endpoint.ID, p.Delivery.ID, s.Clock())
 	if text, mine := typed(err); mine {
 		p.Fault = text
 		return show(w, http.StatusConflict, "delivery.html", p)
 	}
 	if err != nil {
-		return err
-	}
-	if err := s.audit(r, p.frame, "resent event", string(p.Delivery.Type)+" "+p.Delivery.Event.String()); err != nil {
 		return err
 	}
 	return s.back(w, r, p.frame, edgePath(p.Endpoint)+"deliveries/"+p.Delivery.ID.String()+"/",
@@ -135,7 +131,8 @@ func (s *Server) recoverEvents(w http.ResponseWriter, r *http.Request) error {
 	p := deliveriesPage{frame: f, Endpoint: e, Since: r.PostFormValue("since"), Until: r.PostFormValue("until")}
 	since, until, text := readSpan(p.Since, p.Until, r.PostFormValue("zone"), s.Clock())
 	if text == "" {
-		_, err = journal.Recover(r.Context(), s.DB, f.Here.Organization, e.ID, since, until, s.Clock())
+		asked := journal.Recovery{Organization: f.Here.Organization, Endpoint: e.ID, Since: since, Until: until}
+		_, err = journal.Recover(r.Context(), s.DB, f.Person.Actor(), asked, s.Clock())
 		text, _ = typed(err)
 	}
 	if text != "" {
@@ -143,10 +140,6 @@ func (s *Server) recoverEvents(w http.ResponseWriter, r *http.Request) error {
 		return s.listDeliveries(w, r, http.StatusBadRequest, p)
 	}
 	if err != nil {
-		return err
-	}
-	span := fmt.Sprintf("%s, %s UTC to %s UTC", e.URL, since.Format("2006-01-02 15:04"), until.Format("2006-01-02 15:04"))
-	if err := s.audit(r, f, "recovered events", span); err != nil {
 		return err
 	}
 	return s.back(w, r, f, edgePath(e)+"deliveries/", "The recovery has begun: undelivered events leave again in their order.")

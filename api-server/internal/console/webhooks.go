@@ -82,16 +82,13 @@ func (s *Server) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	form := readForm(w, r)
-	e, secret, err := s.Webhooks.Add(r.Context(), f.Here.Organization, form.settings(), s.Clock())
+	e, secret, err := s.Webhooks.Add(r.Context(), f.Person.Actor(), f.Here.Organization, form.settings(), s.Clock())
 	if text, mine := typed(err); mine {
 		p := endpointsPage{frame: f, Form: form}
 		p.Fault = text
 		return s.listEndpoints(w, r, http.StatusBadRequest, p)
 	}
 	if err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "added webhook URL", e.URL); err != nil {
 		return err
 	}
 	f.Note = "The URL is added and switched on."
@@ -167,15 +164,12 @@ func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
 		return errManaged(e)
 	}
 	form := readForm(w, r)
-	changed, err := s.Webhooks.Change(r.Context(), f.Here.Organization, e.ID, form.settings(), s.Clock())
+	_, err = s.Webhooks.Change(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, form.settings(), s.Clock())
 	if text, mine := typed(err); mine {
 		f.Title, f.Fault = e.URL, text
 		return show(w, http.StatusBadRequest, "webhook.html", endpointPage{frame: f, Endpoint: e, Form: form})
 	}
 	if err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "changed webhook URL", changed.URL); err != nil {
 		return err
 	}
 	return s.back(w, r, f, edgePath(e), "The settings are saved; they hold from the next attempt on.")
@@ -189,11 +183,8 @@ func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
 	if e.ManagedBy != "" {
 		return errManaged(e)
 	}
-	e, secret, err := s.Webhooks.Rotate(r.Context(), f.Here.Organization, e.ID, "", s.Clock())
+	e, secret, err := s.Webhooks.Rotate(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, "", s.Clock())
 	if err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "replaced signing secret", e.URL); err != nil {
 		return err
 	}
 	f.Note = "The new secret signs from the very next attempt on. The old one is worth nothing any more."
@@ -205,10 +196,7 @@ func (s *Server) sendTest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Webhooks.SendTest(r.Context(), f.Here.Organization, e.ID, s.Clock()); err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "sent test event", e.URL); err != nil {
+	if _, err := s.Webhooks.SendTest(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, s.Clock()); err != nil {
 		return err
 	}
 	return s.back(w, r, f, edgePath(e), "A ping is on its way. The last success or failure below tells how it went.")
@@ -219,10 +207,7 @@ func (s *Server) turnOn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Webhooks.TurnOn(r.Context(), f.Here.Organization, e.ID, s.Clock()); err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "turned on webhook URL", e.URL); err != nil {
+	if _, err := s.Webhooks.TurnOn(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, s.Clock()); err != nil {
 		return err
 	}
 	return s.back(w, r, f, edgePath(e), "The URL is on: what happens from now on is delivered.")
@@ -236,10 +221,7 @@ func (s *Server) deleteEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if e.ManagedBy != "" {
 		return errManaged(e)
 	}
-	if err := s.Webhooks.Remove(r.Context(), f.Here.Organization, e.ID, s.Clock()); err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "deleted webhook URL", e.URL); err != nil {
+	if err := s.Webhooks.Remove(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, s.Clock()); err != nil {
 		return err
 	}
 	return s.back(w, r, f, "/webhooks/", "The URL "+e.URL+" is deleted.")

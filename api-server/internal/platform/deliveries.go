@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -144,7 +145,7 @@ func (s *Server) resendDelivery(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := journal.Resend(r.Context(), s.DB, org, which, delivery, s.Clock()); err != nil {
+	if err := journal.Resend(r.Context(), s.DB, audit.Platform, org, which, delivery, s.Clock()); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusAccepted, sentBody{"ok", delivery})
@@ -186,7 +187,7 @@ func (s *Server) recoverDeliveries(w http.ResponseWriter, r *http.Request) error
 	if until == nil {
 		until = &now
 	}
-	run, err := journal.Recover(r.Context(), s.DB, org, which, *since, *until, now)
+	run, err := journal.Recover(r.Context(), s.DB, audit.Platform, journal.Recovery{Organization: org, Endpoint: which, Since: *since, Until: *until}, now)
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (s *Server) eraseWebhookData(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	n, err := journal.Erase(r.Context(), s.DB, user, s.Clock())
+	n, err := journal.Erase(r.Context(), s.DB, audit.Platform, user, s.Clock())
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -82,7 +83,7 @@ func (s *Server) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, secret, err := s.Webhooks.Add(r.Context(), o.ID, settings, s.Clock())
+	e, secret, err := s.Webhooks.Add(r.Context(), audit.Platform, o.ID, settings, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.Webhooks.Change(r.Context(), org, which, settings, s.Clock())
+	e, err := s.Webhooks.Change(r.Context(), audit.Platform, org, which, settings, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (s *Server) removeEndpoint(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Webhooks.Remove(r.Context(), org, which, s.Clock()); err != nil {
+	if err := s.Webhooks.Remove(r.Context(), audit.Platform, org, which, s.Clock()); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {
@@ -195,7 +196,7 @@ func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, secret, err := s.Webhooks.Rotate(r.Context(), org, which, "", s.Clock())
+	e, secret, err := s.Webhooks.Rotate(r.Context(), audit.Platform, org, which, "", s.Clock())
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (s *Server) turnOn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.Webhooks.TurnOn(r.Context(), org, which, s.Clock())
+	e, err := s.Webhooks.TurnOn(r.Context(), audit.Platform, org, which, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (s *Server) sendTest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	delivery, err := s.Webhooks.SendTest(r.Context(), org, which, s.Clock())
+	delivery, err := s.Webhooks.SendTest(r.Context(), audit.Platform, org, which, s.Clock())
 	if err != nil {
 		return err
 	}

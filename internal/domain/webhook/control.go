@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -53,34 +54,51 @@ func newSecret(given string) (string, error) {
 // Rotate replaces the signing secret by the given one, or by a generated one for "", and
 // returns it. The next attempt already uses it. Giving the current secret changes nothing,
 // so the call can be repeated. Faults: NotFound; Invalid on signing_secret.
-func (s Service) Rotate(ctx context.Context, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
+func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
 	secret, err := newSecret(secret)
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
+	entry := audit.Entry{Organization: org, Actor: by, Action: "replaced signing secret", At: now}
+	e, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
 		current, err := lockSecret(ctx, tx, org, endpoint)
-		if pg.None(err) {
-			return errNoEndpoint(endpoint)
-		} else if err != nil {
-			return err
-		}
-		if s.same(ctx, endpoint, current, secret) {
-			return nil
+		if err != nil || s.same(ctx, endpoint, current, secret) {
+			return false, err
 		}
 		version := current.Version + 1
 		sealed, err := s.Box.Seal(ctx, []byte(secret), SecretContext(endpoint, version))
 		if err != nil {
-			return err
+			return false, err
 		}
-		wakeEndpoint(tx, endpoint)
-		return replaceSecret(ctx, tx, endpoint, version, sealed, now)
+		return true, replaceSecret(ctx, tx, endpoint, version, sealed, now)
 	})
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	e, err := s.Find(ctx, org, endpoint)
-	return e, secret, err
+	return e, secret, nil
+}
+
+// alter runs do in a transaction and returns the endpoint as it is afterwards. When do has
+// changed it, alter writes the audit entry, with the URL as its target, and wakes those who
+// listen for changes. Faults: NotFound.
+func (s Service) alter(ctx context.Context, endpoint id.Endpoint, entry audit.Entry,
+	do func(*pg.Tx) (changed bool, err error)) (e Endpoint, err error) {
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		changed, err := do(tx)
+		if err != nil {
+			return err
+		}
+		if e, err = selectEndpoint(ctx, tx, entry.Organization, endpoint); err != nil || !changed {
+			return err
+		}
+		wakeEndpoint(tx, endpoint)
+		entry.Target = e.URL
+		return audit.Write(ctx, tx, entry)
+	})
+	if pg.None(err) {
+		err = errNoEndpoint(endpoint)
+	}
+	return e, err
 }
 
 // Signs says whether secret is the endpoint's current signing secret. It is false also when
@@ -102,15 +120,17 @@ func (s Service) same(ctx context.Context, endpoint id.Endpoint, sealed sealedSe
 // TurnOn switches a URL on and resets its failures: events are delivered from now on.
 // Deliveries that were skipped stay skipped until they are recovered. A URL that is on does
 // not change. Faults: NotFound.
-func (s Service) TurnOn(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (Endpoint, error) {
-	return s.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) { return updateOn(ctx, tx, org, endpoint, now) })
+func (s Service) TurnOn(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, now time.Time) (Endpoint, error) {
+	entry := audit.Entry{Organization: org, Actor: by, Action: "turned on webhook URL", At: now}
+	return s.turn(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) { return updateOn(ctx, tx, org, endpoint, now) })
 }
 
 // SwitchOff switches a URL off by hand; reason is a sentence for people. Pending deliveries
 // are skipped, and so are new ones. A URL that is off already keeps its time and takes the
 // new reason. Faults: NotFound.
-func (s Service) SwitchOff(ctx context.Context, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (Endpoint, error) {
-	return s.turn(ctx, org, endpoint, func(tx *pg.Tx) (bool, error) {
+func (s Service) SwitchOff(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (Endpoint, error) {
+	entry := audit.Entry{Organization: org, Actor: by, Action: "switched off webhook URL", At: now}
+	return s.turn(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
 		changed, err := updateOffByHand(ctx, tx, org, endpoint, reason, now)
 		if err != nil || !changed {
 			return changed, err
@@ -119,23 +139,18 @@ func (s Service) SwitchOff(ctx context.Context, org id.Organization, endpoint id
 	})
 }
 
-func (s Service) turn(ctx context.Context, org id.Organization, endpoint id.Endpoint, change func(*pg.Tx) (bool, error)) (Endpoint, error) {
-	err := s.DB.InTx(ctx, func(tx *pg.Tx) error {
+func (s Service) turn(ctx context.Context, endpoint id.Endpoint, entry audit.Entry, change func(*pg.Tx) (bool, error)) (Endpoint, error) {
+	return s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
 		// Settle locks in this order too: health, then the endpoint.
 		if err := lockOneHealth(ctx, tx, endpoint); err != nil {
-			return err
+			return false, err
 		}
 		changed, err := change(tx)
 		if changed {
-			wakeEndpoint(tx, endpoint)
-			Wake(tx, org)
+			Wake(tx, entry.Organization)
 		}
-		return err
+		return changed, err
 	})
-	if err != nil {
-		return Endpoint{}, err
-	}
-	return s.Find(ctx, org, endpoint)
 }
 
 // PingData is the data of the event ping.
@@ -150,7 +165,7 @@ type PingData struct {
 // SendTest sends a ping to the URL, also when it is switched off, so that a receiver can be
 // tried before it is turned on. The ping overtakes the backlog, is attempted once, and does not
 // count when it fails. Faults: NotFound.
-func (s Service) SendTest(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) (id.Delivery, error) {
+func (s Service) SendTest(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, now time.Time) (id.Delivery, error) {
 	e, err := s.Find(ctx, org, endpoint)
 	if err != nil {
 		return id.Delivery{}, err
@@ -164,7 +179,10 @@ func (s Service) SendTest(ctx context.Context, org id.Organization, endpoint id.
 	delivery := id.NewDelivery()
 	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
 		Wake(tx, org)
-		return insertPing(ctx, tx, org, endpoint, delivery, eventRow{id: id.NewEvent(), kind: Ping, data: data}, now)
+		if err := insertPing(ctx, tx, org, endpoint, delivery, eventRow{id: id.NewEvent(), kind: Ping, data: data}, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "sent test event", Target: e.URL, At: now})
 	})
 	return delivery, err
 }

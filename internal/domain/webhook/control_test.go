@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -35,13 +36,13 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	before := secretInForce(t, k, e)
-	rotated, secret, err := k.Rotate(t.Context(), org, e.ID, "", now)
+	rotated, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", now)
 	if err != nil || rotated.SecretVersion != 2 || secret == before || secretInForce(t, k, e) != secret {
 		t.Fatalf("rotated to version %d: %v", rotated.SecretVersion, err)
 	}
 	chosen := "whsec_chosen-by-somebody-else"
 	for range 2 { // the second time changes nothing
-		if rotated, _, err = k.Rotate(t.Context(), org, e.ID, chosen, now); err != nil || rotated.SecretVersion != 3 || secretInForce(t, k, e) != chosen {
+		if rotated, _, err = k.Rotate(t.Context(), audit.Platform, org, e.ID, chosen, now); err != nil || rotated.SecretVersion != 3 || secretInForce(t, k, e) != chosen {
 			t.Fatalf("version %d: %v", rotated.SecretVersion, err)
 		}
 	}
@@ -50,10 +51,10 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 		t.Errorf("%d secrets are kept, want the one in force (%v)", kept, err)
 	}
 	var f *fault.Error
-	if _, _, err := k.Rotate(t.Context(), org, e.ID, "short", now); !errors.As(err, &f) || f.Field != "signing_secret" {
+	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", now); !errors.As(err, &f) || f.Field != "signing_secret" {
 		t.Errorf("a short secret: %v", err)
 	}
-	if _, _, err := k.Rotate(t.Context(), newOrganization(t, k.DB, "other"), e.ID, "", now); fault.KindOf(err) != fault.NotFound {
+	if _, _, err := k.Rotate(t.Context(), audit.Platform, newOrganization(t, k.DB, "other"), e.ID, "", now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's URL: %v", err)
 	}
 }
@@ -64,11 +65,11 @@ func TestATestReachesAURLThatIsOff(t *testing.T) {
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	record(t, k.DB, org, webhook.StudentJoined)
-	off, err := k.SwitchOff(t.Context(), org, e.ID, "Suspended by its resource.", now)
+	off, err := k.SwitchOff(t.Context(), audit.Platform, org, e.ID, "Suspended by its resource.", now)
 	if err != nil || off.SwitchedOn || off.SwitchedOffReason != "Suspended by its resource." || !off.SwitchedOffAt.Equal(now) {
 		t.Fatalf("%+v, %v", off, err)
 	}
-	if _, err := k.SendTest(t.Context(), org, e.ID, now); err != nil {
+	if _, err := k.SendTest(t.Context(), audit.Platform, org, e.ID, now); err != nil {
 		t.Fatal(err)
 	}
 	if err := webhook.Skip(t.Context(), k.DB, e.ID, now); err != nil {
@@ -105,7 +106,7 @@ func TestTurningOnForgetsTheFailures(t *testing.T) {
 		t.Fatalf("after %d failures: %+v, %v", webhook.SwitchOffAfter, off, err)
 	}
 	for range 2 {
-		on, err := k.TurnOn(t.Context(), org, e.ID, at)
+		on, err := k.TurnOn(t.Context(), audit.Platform, org, e.ID, at)
 		if err != nil || !on.SwitchedOn || on.ConsecutiveFailures != 0 || on.SwitchedOffReason != "" || on.SwitchedOffAt != nil {
 			t.Fatalf("turned on: %+v, %v", on, err)
 		}
@@ -114,7 +115,7 @@ func TestTurningOnForgetsTheFailures(t *testing.T) {
 	if got := lease(t, k.DB, at); len(got) != 1 {
 		t.Errorf("%d leases after turning on, want 1", len(got))
 	}
-	if _, err := k.TurnOn(t.Context(), org, e.ID+1, at); fault.KindOf(err) != fault.NotFound {
+	if _, err := k.TurnOn(t.Context(), audit.Platform, org, e.ID+1, at); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("turning on nothing: %v", err)
 	}
 }
@@ -124,7 +125,7 @@ func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
 	k := newService(t)
 	org := newOrganization(t, k.DB, "one")
 	url, secret := "https://a.example.org/", "whsec_0123456789abcdef01234567"
-	made, shown, err := k.Add(t.Context(), org, webhook.Settings{URL: &url, Secret: secret, ManagedBy: "cluster/ns/name"}, now)
+	made, shown, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &url, Secret: secret, ManagedBy: "cluster/ns/name"}, now)
 	if err != nil || shown != secret {
 		t.Fatalf("secret %q, %v", shown, err)
 	}
@@ -133,7 +134,7 @@ func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
 	}
 	other := "https://a.example.org/2"
 	var f *fault.Error
-	if _, _, err := k.Add(t.Context(), org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); !errors.As(err, &f) || f.Code != "managed_already" {
+	if _, _, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); !errors.As(err, &f) || f.Code != "managed_already" {
 		t.Errorf("a second one of the same manager: %v", err)
 	}
 	if _, err := k.FindManaged(t.Context(), "cluster/ns/other"); fault.KindOf(err) != fault.NotFound {
@@ -184,11 +185,11 @@ func TestChangesToAnEndpointAreNotified(t *testing.T) {
 	}
 	await("listening")
 	for what, change := range map[string]func() error{
-		"suspended": func() error { _, err := k.SwitchOff(ctx, org, e.ID, "why", now); return err },
-		"rotated":   func() error { _, _, err := k.Rotate(ctx, org, e.ID, "", now); return err },
+		"suspended": func() error { _, err := k.SwitchOff(ctx, audit.Platform, org, e.ID, "why", now); return err },
+		"rotated":   func() error { _, _, err := k.Rotate(ctx, audit.Platform, org, e.ID, "", now); return err },
 		"rezoned": func() error {
 			zone := "Asia/Kolkata"
-			_, err := k.Change(ctx, org, e.ID, webhook.Settings{TimeZone: &zone}, now)
+			_, err := k.Change(ctx, audit.Platform, org, e.ID, webhook.Settings{TimeZone: &zone}, now)
 			return err
 		},
 	} {

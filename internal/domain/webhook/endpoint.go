@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -111,7 +112,7 @@ type Service struct {
 // cannot be read later. Faults: Invalid on a setting; Conflict "url_limit" for the eleventh
 // URL, "url_exists" when the organization has the URL already, "managed_already" when the
 // managing resource has a URL already.
-func (s Service) Add(ctx context.Context, org id.Organization, settings Settings, now time.Time) (Endpoint, string, error) {
+func (s Service) Add(ctx context.Context, by audit.Actor, org id.Organization, settings Settings, now time.Time) (Endpoint, string, error) {
 	if settings.URL == nil {
 		return Endpoint{}, "", fault.Field("url", "missing", "url is required: the https:// address that receives the events")
 	}
@@ -133,7 +134,10 @@ func (s Service) Add(ctx context.Context, org id.Organization, settings Settings
 			return err
 		}
 		wakeEndpoint(tx, made.ID)
-		return insertSecret(ctx, tx, made.ID, made.SecretVersion, sealed, now)
+		if err := insertSecret(ctx, tx, made.ID, made.SecretVersion, sealed, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "added webhook URL", Target: made.URL, At: now})
 	})
 	if err != nil {
 		return Endpoint{}, "", uniqueness(err, settings.ManagedBy)
@@ -177,36 +181,33 @@ func (s Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, e
 
 // Change applies the given settings. Pending deliveries keep their events and go to the new
 // URL from their next attempt on. Faults: as Add's, and NotFound.
-func (s Service) Change(ctx context.Context, org id.Organization, endpoint id.Endpoint, settings Settings, now time.Time) (Endpoint, error) {
+func (s Service) Change(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, settings Settings, now time.Time) (Endpoint, error) {
 	settings, err := settings.check(s.Policy)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
-		wakeEndpoint(tx, endpoint)
-		return updateEndpoint(ctx, tx, org, endpoint, settings, now)
+	entry := audit.Entry{Organization: org, Actor: by, Action: "changed webhook URL", At: now}
+	e, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
+		return true, updateEndpoint(ctx, tx, org, endpoint, settings, now)
 	})
-	switch {
-	case pg.None(err):
-		return Endpoint{}, errNoEndpoint(endpoint)
-	case err != nil:
-		return Endpoint{}, uniqueness(err, "")
-	}
-	return s.Find(ctx, org, endpoint)
+	return e, uniqueness(err, "")
 }
 
 // Remove deletes an endpoint; another one can be added at once. A task cancels the pending
 // deliveries afterwards. Faults: NotFound.
-func (s Service) Remove(ctx context.Context, org id.Organization, endpoint id.Endpoint, now time.Time) error {
+func (s Service) Remove(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, now time.Time) error {
 	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
-		found, err := deleteEndpoint(ctx, tx, org, endpoint)
-		if err != nil {
+		url, err := deleteEndpoint(ctx, tx, org, endpoint)
+		if pg.None(err) {
+			return errNoEndpoint(endpoint)
+		} else if err != nil {
 			return err
 		}
-		if !found {
-			return errNoEndpoint(endpoint)
-		}
 		wakeEndpoint(tx, endpoint)
+		entry := audit.Entry{Organization: org, Actor: by, Action: "deleted webhook URL", Target: url, At: now}
+		if err := audit.Write(ctx, tx, entry); err != nil {
+			return err
+		}
 		return outbox.Add(ctx, tx, task.WebhookCancel, int64(endpoint), org, now)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -13,7 +14,7 @@ func TestManagedEndpointsAreFoundByTheirManager(t *testing.T) {
 	one, other := newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")
 	urls := []string{"https://a.example.org/", "https://b.example.org/", "https://c.example.org/"}
 	for i, service := range []string{"kubernetes/a/x", "kubernetes/b/x", ""} {
-		if _, _, err := k.Add(t.Context(), one, webhook.Settings{URL: &urls[i], ManagedBy: service, Secret: "whsec_of-one-that-is-long-enough"}, now); err != nil {
+		if _, _, err := k.Add(t.Context(), audit.Platform, one, webhook.Settings{URL: &urls[i], ManagedBy: service, Secret: "whsec_of-one-that-is-long-enough"}, now); err != nil {
 			t.Fatal(err)
 		}
 	}

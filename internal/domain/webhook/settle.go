@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -103,10 +104,16 @@ func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 
 // switchOff switches the URL off and adds the task that skips its pending deliveries.
 func switchOff(ctx context.Context, tx *pg.Tx, o off) error {
-	changed, err := updateOff(ctx, tx, o)
-	if err != nil || !changed {
+	url, err := updateOff(ctx, tx, o)
+	if pg.None(err) {
+		return nil // it is off already
+	} else if err != nil {
 		return err
 	}
 	wakeEndpoint(tx, o.endpoint)
+	entry := audit.Entry{Organization: o.organization, Actor: audit.Scheduled, Action: "switched off webhook URL", Target: url, At: o.at}
+	if err := audit.Write(ctx, tx, entry); err != nil {
+		return err
+	}
 	return outbox.Add(ctx, tx, task.WebhookSkip, int64(o.endpoint), o.organization, o.at)
 }

@@ -210,9 +210,10 @@ func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 		}).Scan(&changed)
 }
 
-func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (bool, error) {
-	tag, err := tx.Exec(ctx, `DELETE FROM webhook_endpoints WHERE organization_id = $1 AND id = $2`, org, endpoint)
-	return tag.RowsAffected() == 1, err
+// deleteEndpoint deletes an endpoint and returns its URL.
+func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (url string, err error) {
+	err = tx.QueryRow(ctx, `DELETE FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 RETURNING url`, org, endpoint).Scan(&url)
+	return url, err
 }
 
 // Cancel ends the pending deliveries of a removed endpoint. It can be repeated.
@@ -429,11 +430,12 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 		})
 }
 
-func updateOff(ctx context.Context, tx *pg.Tx, o off) (bool, error) {
-	tag, err := tx.Exec(ctx, `
+// updateOff switches a URL off and returns it; no row when it is off already.
+func updateOff(ctx context.Context, tx *pg.Tx, o off) (url string, err error) {
+	err = tx.QueryRow(ctx, `
 		UPDATE webhook_endpoints SET switched_on = false, switched_off_at = $2, switched_off_reason = $3, updated_at = $2
-		WHERE id = $1 AND switched_on`, o.endpoint, o.at, o.reason)
-	return tag.RowsAffected() == 1, err
+		WHERE id = $1 AND switched_on RETURNING url`, o.endpoint, o.at, o.reason).Scan(&url)
+	return url, err
 }
 
 // MakePartitions makes the partitions that are missing for the given number of days, in UTC,

@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -37,7 +38,7 @@ func newOrganization(t *testing.T, db *pg.DB, slug string) id.Organization {
 
 func add(t *testing.T, k webhook.Service, org id.Organization, url string, events ...webhook.Type) webhook.Endpoint {
 	t.Helper()
-	e, secret, err := k.Add(t.Context(), org, webhook.Settings{URL: &url, Events: &events}, now)
+	e, secret, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &url, Events: &events}, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			url := fmt.Sprintf("https://hooks.example.org/%d", i)
-			_, _, err := k.Add(context.WithoutCancel(t.Context()), org, webhook.Settings{URL: &url}, now)
+			_, _, err := k.Add(context.WithoutCancel(t.Context()), audit.Platform, org, webhook.Settings{URL: &url}, now)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -165,7 +166,7 @@ func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 	if err != nil || len(urls) != webhook.MaxEndpoints {
 		t.Fatalf("%d URLs, %v", len(urls), err)
 	}
-	if err := k.Remove(t.Context(), org, urls[3].ID, now); err != nil {
+	if err := k.Remove(t.Context(), audit.Platform, org, urls[3].ID, now); err != nil {
 		t.Fatal(err)
 	}
 	add(t, k, org, "https://hooks.example.org/again") // its place is free again
@@ -187,26 +188,26 @@ func TestSettingsAreChecked(t *testing.T) {
 		"ping":            {webhook.Settings{URL: text("https://hooks.example.org/"), Events: &[]webhook.Type{webhook.Ping}}, "unknown_event"},
 		"unknown zone":    {webhook.Settings{URL: text("https://hooks.example.org/"), TimeZone: text("Mars/Olympus")}, "unknown_time_zone"},
 	} {
-		if _, _, err := k.Add(t.Context(), org, c.settings, now); !fault.Has(err, c.code) {
+		if _, _, err := k.Add(t.Context(), audit.Platform, org, c.settings, now); !fault.Has(err, c.code) {
 			t.Errorf("%s: %v, want %s", name, err, c.code)
 		}
 	}
 	e := add(t, k, org, "https://hooks.example.org/")
 	url := e.URL
-	if _, _, err := k.Add(t.Context(), org, webhook.Settings{URL: &url}, now); !fault.Has(err, "url_exists") {
+	if _, _, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &url}, now); !fault.Has(err, "url_exists") {
 		t.Errorf("the same URL twice: %v", err)
 	}
 	other := newOrganization(t, k.DB, "other")
 	if _, err := k.Find(t.Context(), other, e.ID); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization finds it: %v", err)
 	}
-	if err := k.Remove(t.Context(), other, e.ID, now); fault.KindOf(err) != fault.NotFound {
+	if err := k.Remove(t.Context(), audit.Platform, other, e.ID, now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization removes it: %v", err)
 	}
-	if _, err := k.Change(t.Context(), other, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now); fault.KindOf(err) != fault.NotFound {
+	if _, err := k.Change(t.Context(), audit.Platform, other, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization changes it: %v", err)
 	}
-	changed, err := k.Change(t.Context(), org, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now)
+	changed, err := k.Change(t.Context(), audit.Platform, org, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now)
 	if err != nil || changed.TimeZone != "Asia/Kolkata" || changed.URL != e.URL {
 		t.Errorf("changed = %+v, %v", changed, err)
 	}
@@ -368,7 +369,7 @@ func TestARemovedURLEndsItsDeliveriesQuietly(t *testing.T) {
 		record(t, k.DB, org, webhook.StudentJoined)
 	}
 	underWay := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Retry, now)
-	if err := k.Remove(t.Context(), org, e.ID, now); err != nil {
+	if err := k.Remove(t.Context(), audit.Platform, org, e.ID, now); err != nil {
 		t.Fatal(err)
 	}
 	settle(t, k.DB, underWay...)

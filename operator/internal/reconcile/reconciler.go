@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
@@ -144,6 +145,11 @@ func (v *visit) hold(ctx context.Context) error {
 // a resource that is restored from a backup finds its URL again.
 func (r *Reconciler) managedBy(key types.NamespacedName) string {
 	return r.managedPrefix() + key.Namespace + "/" + key.Name
+}
+
+// actor is the resource as the giver of commands.
+func (v *visit) actor() audit.Actor {
+	return audit.Actor{Kind: audit.Operator, Name: v.managedBy(client.ObjectKeyFromObject(v.object))}
 }
 
 func (r *Reconciler) managedPrefix() string { return "kubernetes/" + r.Cluster + "/" }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
@@ -59,7 +60,7 @@ func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint,
 func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
 	e, err := r.Webhooks.FindManaged(ctx, managedBy)
 	if err == nil {
-		err = r.Webhooks.Remove(ctx, e.Organization, e.ID, r.Clock())
+		err = r.Webhooks.Remove(ctx, audit.Actor{Kind: audit.Operator, Name: managedBy}, e.Organization, e.ID, r.Clock())
 	}
 	if fault.KindOf(err) == fault.NotFound {
 		return nil

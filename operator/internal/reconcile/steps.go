@@ -85,7 +85,7 @@ func (v *visit) register(ctx context.Context) error {
 		return err
 	}
 	if v.endpoint != nil && v.endpoint.Organization != v.org { // the resource was made anew, for another one
-		if err := v.Webhooks.Remove(ctx, v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
+		if err := v.Webhooks.Remove(ctx, v.actor(), v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
 			return err
 		}
 		v.endpoint = nil
@@ -96,7 +96,7 @@ func (v *visit) register(ctx context.Context) error {
 	if v.endpoint.URL == *want.URL && v.endpoint.TimeZone == *want.TimeZone && slices.Equal(v.endpoint.Events, *want.Events) {
 		return nil
 	}
-	e, err := v.Webhooks.Change(ctx, v.org, v.endpoint.ID, want, v.Clock())
+	e, err := v.Webhooks.Change(ctx, v.actor(), v.org, v.endpoint.ID, want, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (v *visit) settings() (webhook.Settings, error) {
 
 func (v *visit) add(ctx context.Context, s webhook.Settings) error {
 	s.Secret, s.ManagedBy = v.secret, v.managedBy(client.ObjectKeyFromObject(v.object))
-	e, _, err := v.Webhooks.Add(ctx, v.org, s, v.Clock())
+	e, _, err := v.Webhooks.Add(ctx, v.actor(), v.org, s, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (v *visit) sign(ctx context.Context) error {
 	if err != nil || signs {
 		return err
 	}
-	e, _, err := v.Webhooks.Rotate(ctx, v.org, v.endpoint.ID, v.secret, v.Clock())
+	e, _, err := v.Webhooks.Rotate(ctx, v.actor(), v.org, v.endpoint.ID, v.secret, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (v *visit) turn(ctx context.Context) error {
 	if v.endpoint.SwitchedOn || !asked && !offByOperator(v.endpoint) {
 		return nil
 	}
-	e, err := v.Webhooks.TurnOn(ctx, v.org, v.endpoint.ID, v.Clock())
+	e, err := v.Webhooks.TurnOn(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (v *visit) switchOff(ctx context.Context, reason string) error {
 	if v.endpoint == nil || !v.endpoint.SwitchedOn && v.endpoint.SwitchedOffReason == reason {
 		return nil
 	}
-	e, err := v.Webhooks.SwitchOff(ctx, v.endpoint.Organization, v.endpoint.ID, reason, v.Clock())
+	e, err := v.Webhooks.SwitchOff(ctx, v.actor(), v.endpoint.Organization, v.endpoint.ID, reason, v.Clock())
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (v *visit) switchOff(ctx context.Context, reason string) error {
 // test sends a ping when it is asked to.
 func (v *visit) test(ctx context.Context) error {
 	if asks(v.object, v1alpha1.AnnotationSendTest, v.handled.SendTest) {
-		delivery, err := v.Webhooks.SendTest(ctx, v.org, v.endpoint.ID, v.Clock())
+		delivery, err := v.Webhooks.SendTest(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -72,7 +73,7 @@ var loopback = egress.New(egress.Config{AllowHTTP: true,
 
 func (h *house) addURL(t *testing.T, url string) (webhook.Endpoint, string) {
 	t.Helper()
-	e, secret, err := h.webhooks.Add(t.Context(), h.org, webhook.Settings{URL: &url}, time.Now())
+	e, secret, err := h.webhooks.Add(t.Context(), audit.Platform, h.org, webhook.Settings{URL: &url}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
@@ -27,19 +28,19 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 		"nothing": {func(context.Context, *house, webhook.Endpoint, string) (string, error) { return "", nil },
 			3, 0, "delivered delivered delivered"},
 		"a new secret": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
-			_, secret, err := h.webhooks.Rotate(ctx, h.org, e.ID, "", time.Now())
+			_, secret, err := h.webhooks.Rotate(ctx, audit.Platform, h.org, e.ID, "", time.Now())
 			return secret, err
 		}, 3, 0, "delivered delivered delivered"},
 		"another address": {func(ctx context.Context, h *house, e webhook.Endpoint, elsewhere string) (string, error) {
-			_, err := h.webhooks.Change(ctx, h.org, e.ID, webhook.Settings{URL: &elsewhere}, time.Now())
+			_, err := h.webhooks.Change(ctx, audit.Platform, h.org, e.ID, webhook.Settings{URL: &elsewhere}, time.Now())
 			return "", err
 		}, 1, 2, "delivered delivered delivered"},
 		"switched off": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
-			_, err := h.webhooks.SwitchOff(ctx, h.org, e.ID, "Not now.", time.Now())
+			_, err := h.webhooks.SwitchOff(ctx, audit.Platform, h.org, e.ID, "Not now.", time.Now())
 			return "", err
 		}, 1, 0, "delivered skipped skipped"},
 		"removed": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
-			return "", h.webhooks.Remove(ctx, h.org, e.ID, time.Now())
+			return "", h.webhooks.Remove(ctx, audit.Platform, h.org, e.ID, time.Now())
 		}, 1, 0, "delivered cancelled cancelled"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -40,7 +41,7 @@ func newFixture(t *testing.T, change func(*fixture, *relay.Webhooks)) *fixture {
 	box := sealtest.New(t)
 	url := "https://hooks.north-institute.org/"
 	service := webhook.Service{DB: d.db, Box: box, Policy: egress.New(egress.Config{})}
-	if _, _, err := service.Add(t.Context(), d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {
+	if _, _, err := service.Add(t.Context(), audit.Platform, d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r := &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -128,9 +129,9 @@ func attach(ctx context.Context, q pg.Querier, list []Delivery) error {
 // the backlog, also while the URL is off. Should it fail, a new round of the schedule
 // begins where the URL is on. Faults: NotFound; Conflict "in_flight" while an attempt is
 // under way, "erased" for an event that spoke of an erased person.
-func Resend(ctx context.Context, db *pg.DB, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, now time.Time) error {
+func Resend(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error {
-		status, erased, err := lockDelivery(ctx, tx, org, endpoint, delivery)
+		d, erased, err := lockDelivery(ctx, tx, org, endpoint, delivery)
 		switch {
 		case pg.None(err):
 			return errNoDelivery(delivery)
@@ -138,10 +139,14 @@ func Resend(ctx context.Context, db *pg.DB, org id.Organization, endpoint id.End
 			return err
 		case erased:
 			return fault.New(fault.Conflict, "erased", "the event's data was erased with the person it spoke of")
-		case status == InFlight:
+		case d.Status == InFlight:
 			return fault.New(fault.Conflict, "in_flight", "an attempt is under way; resend once it has ended")
 		}
 		webhook.Wake(tx, org)
-		return ask(ctx, tx, delivery, now)
+		if err := ask(ctx, tx, delivery, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "resent event",
+			Target: string(d.Type) + " " + d.Event.String(), At: now})
 	})
 }

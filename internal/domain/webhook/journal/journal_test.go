@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -39,9 +40,14 @@ func newPlace(t *testing.T) *place {
 	p.org = flowtest.On(t, p.db).Organization("one").ID
 	address := "https://hooks.north-institute.org/"
 	var err error
-	p.url, _, err = p.service.Add(t.Context(), p.org, webhook.Settings{URL: &address}, p.now)
+	p.url, _, err = p.service.Add(t.Context(), audit.Platform, p.org, webhook.Settings{URL: &address}, p.now)
 	must(t, err)
 	return p
+}
+
+// stretch is the recovery of a stretch of time.
+func (p *place) stretch(since, until time.Time) journal.Recovery {
+	return journal.Recovery{Organization: p.org, Endpoint: p.url.ID, Since: since, Until: until}
 }
 
 func must(t *testing.T, err error) {
@@ -135,7 +141,7 @@ func TestAResendIsANewAttemptOfTheSameEvent(t *testing.T) {
 	p.attempt(webhook.Declined)
 	list, _ := p.list(1, id.Delivery{})
 	for round := range 3 {
-		must(t, journal.Resend(t.Context(), p.db, p.org, p.url.ID, list[0].ID, p.now))
+		must(t, journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, list[0].ID, p.now))
 		verdict := webhook.Delivered
 		if round == 1 {
 			verdict = webhook.Declined
@@ -147,13 +153,13 @@ func TestAResendIsANewAttemptOfTheSameEvent(t *testing.T) {
 	if d.Event != list[0].Event || d.Status != journal.Delivered || len(d.Attempts) != 4 {
 		t.Errorf("after three resends: %+v", d)
 	}
-	if err := journal.Resend(t.Context(), p.db, p.org+1, p.url.ID, d.ID, p.now); fault.KindOf(err) != fault.NotFound {
+	if err := journal.Resend(t.Context(), p.db, audit.Platform, p.org+1, p.url.ID, d.ID, p.now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's delivery: %v", err)
 	}
-	must(t, journal.Resend(t.Context(), p.db, p.org, p.url.ID, d.ID, p.now))
+	must(t, journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, d.ID, p.now))
 	_, _, err = dispatch.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
 	must(t, err)
-	if err := journal.Resend(t.Context(), p.db, p.org, p.url.ID, d.ID, p.now); !fault.Has(err, "in_flight") {
+	if err := journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, d.ID, p.now); !fault.Has(err, "in_flight") {
 		t.Errorf("a resend during an attempt: %v", err)
 	}
 }
@@ -162,11 +168,11 @@ func TestAResendReachesAURLThatIsOffAndIsNotRetriedThere(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.record(1, 7)
-	_, err := p.service.SwitchOff(t.Context(), p.org, p.url.ID, "by hand", p.now)
+	_, err := p.service.SwitchOff(t.Context(), audit.Platform, p.org, p.url.ID, "by hand", p.now)
 	must(t, err)
 	must(t, webhook.Skip(t.Context(), p.db, p.url.ID, p.now))
 	list, _ := p.list(1, id.Delivery{}, journal.Skipped)
-	must(t, journal.Resend(t.Context(), p.db, p.org, p.url.ID, list[0].ID, p.now))
+	must(t, journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, list[0].ID, p.now))
 	if got := p.attempt(webhook.Retry); len(got) != 1 {
 		t.Fatalf("%d leases", len(got))
 	}
@@ -187,24 +193,24 @@ func (p *place) pending() task.Outbox {
 func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	_, err := p.service.SwitchOff(t.Context(), p.org, p.url.ID, "by hand", p.now)
+	_, err := p.service.SwitchOff(t.Context(), audit.Platform, p.org, p.url.ID, "by hand", p.now)
 	must(t, err)
 	since := time.Now().Add(-time.Minute)
 	p.record(250, 7) // more than one step
-	_, err = p.service.SendTest(t.Context(), p.org, p.url.ID, p.now)
+	_, err = p.service.SendTest(t.Context(), audit.Platform, p.org, p.url.ID, p.now)
 	must(t, err)
 	p.attempt(webhook.Declined) // the ping, which is not recovered
-	if _, err := journal.Recover(t.Context(), p.db, p.org, p.url.ID, since, time.Now().Add(time.Minute), p.now); !fault.Has(err, "switched_off") {
+	if _, err := journal.Recover(t.Context(), p.db, audit.Platform, p.stretch(since, time.Now().Add(time.Minute)), p.now); !fault.Has(err, "switched_off") {
 		t.Fatalf("a recovery of a URL that is off: %v", err)
 	}
-	_, err = p.service.TurnOn(t.Context(), p.org, p.url.ID, p.now)
+	_, err = p.service.TurnOn(t.Context(), audit.Platform, p.org, p.url.ID, p.now)
 	must(t, err)
-	run, err := journal.Recover(t.Context(), p.db, p.org, p.url.ID, since, time.Now().Add(time.Minute), p.now)
+	run, err := journal.Recover(t.Context(), p.db, audit.Platform, p.stretch(since, time.Now().Add(time.Minute)), p.now)
 	must(t, err)
 	if run.Total != 250 || run.Status != "running" {
 		t.Fatalf("%+v", run)
 	}
-	if _, err := journal.Recover(t.Context(), p.db, p.org, p.url.ID, since, time.Now(), p.now); !fault.Has(err, "recovery_running") {
+	if _, err := journal.Recover(t.Context(), p.db, audit.Platform, p.stretch(since, time.Now()), p.now); !fault.Has(err, "recovery_running") {
 		t.Errorf("a second recovery: %v", err)
 	}
 	ref := p.pending()
@@ -246,7 +252,7 @@ func TestErasingAPersonLeavesNothingOfThem(t *testing.T) {
 	p.attempt(webhook.Declined)
 	p.record(1, 7)
 	p.record(1, 8)
-	n, err := journal.Erase(t.Context(), p.db, 7, p.now)
+	n, err := journal.Erase(t.Context(), p.db, audit.Platform, 7, p.now)
 	must(t, err)
 	if n != 3 {
 		t.Errorf("%d events were erased, want 3", n)
@@ -265,7 +271,7 @@ func TestErasingAPersonLeavesNothingOfThem(t *testing.T) {
 		t.Errorf("%d deliveries wait, want the other person's", len(list))
 	}
 	list, _ := p.list(9, id.Delivery{}, journal.Declined)
-	if err := journal.Resend(t.Context(), p.db, p.org, p.url.ID, list[0].ID, p.now); !fault.Has(err, "erased") {
+	if err := journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, list[0].ID, p.now); !fault.Has(err, "erased") {
 		t.Errorf("a resend of an erased event: %v", err)
 	}
 }

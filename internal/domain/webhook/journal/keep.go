@@ -2,8 +2,10 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -44,13 +46,15 @@ const erasing = 200
 
 // Erase removes a person's data from the stored payloads, from what receivers answered to
 // them, and ends deliveries of them that have not left. The rows stay as a record that
-// something was sent. It counts the events.
-func Erase(ctx context.Context, db *pg.DB, user id.User, now time.Time) (events int, err error) {
-	for {
+// something was sent. It counts the events. The audit entry is written with the first ones.
+func Erase(ctx context.Context, db *pg.DB, by audit.Actor, user id.User, now time.Time) (events int, err error) {
+	for first := true; ; first = false {
 		var n int
 		err := db.InTx(ctx, func(tx *pg.Tx) error {
-			n, err = eraseSome(ctx, tx, user, now, erasing)
-			return err
+			if n, err = eraseSome(ctx, tx, user, now, erasing); err != nil || !first {
+				return err
+			}
+			return audit.Write(ctx, tx, audit.Entry{Actor: by, Action: "erased webhook data", Target: fmt.Sprintf("user %d", user), At: now})
 		})
 		if events += n; err != nil || n < erasing {
 			return events, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -39,28 +40,35 @@ const (
 	recoverHold = time.Minute
 )
 
-// Recover begins a recovery of what was recorded from since on and before until and was
-// declined, exhausted or skipped. Faults: NotFound; Conflict "switched_off" for a URL that
-// is off, "recovery_running" while another one of the URL runs; Invalid on until.
-func Recover(ctx context.Context, db *pg.DB, org id.Organization, endpoint id.Endpoint, since, until, now time.Time) (Recovery, error) {
-	if !since.Before(until) {
+// Recover begins the recovery of what was recorded for r.Endpoint from r.Since on and before
+// r.Until and was declined, exhausted or skipped; r needs these and r.Organization. Faults:
+// NotFound; Conflict "switched_off" for a URL that is off, "recovery_running" while another
+// one of the URL runs; Invalid on until.
+func Recover(ctx context.Context, db *pg.DB, by audit.Actor, r Recovery, now time.Time) (Recovery, error) {
+	if !r.Since.Before(r.Until) {
 		return Recovery{}, fault.Field("until", "empty_range", "until: it must be after since")
 	}
+	r.CreatedAt = now
 	var made Recovery
 	err := db.InTx(ctx, func(tx *pg.Tx) error {
-		on, err := selectOn(ctx, tx, org, endpoint)
+		on, url, err := selectOn(ctx, tx, r.Organization, r.Endpoint)
 		switch {
 		case pg.None(err):
-			return fault.New(fault.NotFound, "not_found", "the organization has no webhook URL with the id %d", endpoint)
+			return fault.New(fault.NotFound, "not_found", "the organization has no webhook URL with the id %d", r.Endpoint)
 		case err != nil:
 			return err
 		case !on:
 			return fault.New(fault.Conflict, "switched_off", "the URL is switched off; turn it on first")
 		}
-		if made, err = insertRecovery(ctx, tx, org, endpoint, since, until, now); err != nil {
+		if made, err = insertRecovery(ctx, tx, r); err != nil {
 			return err
 		}
-		return outbox.Add(ctx, tx, task.WebhookRecover, int64(made.ID), org, now)
+		const minute = "2006-01-02 15:04 UTC"
+		target := url + ", " + r.Since.UTC().Format(minute) + " to " + r.Until.UTC().Format(minute)
+		if err := audit.Write(ctx, tx, audit.Entry{Organization: r.Organization, Actor: by, Action: "recovered events", Target: target, At: now}); err != nil {
+			return err
+		}
+		return outbox.Add(ctx, tx, task.WebhookRecover, int64(made.ID), r.Organization, now)
 	})
 	if pg.Violates(err, "webhook_recoveries_running") {
 		return Recovery{}, fault.New(fault.Conflict, "recovery_running", "a recovery of this URL is under way; wait until it is done")

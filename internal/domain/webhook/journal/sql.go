@@ -92,14 +92,15 @@ func selectAttempts(ctx context.Context, q pg.Querier, list []Delivery) ([]Attem
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-func lockDelivery(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (status Status, erased bool, err error) {
+// lockDelivery locks a delivery and reads its event, type and status.
+func lockDelivery(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (d Delivery, erased bool, err error) {
 	err = tx.QueryRow(ctx, `
-		SELECT CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END, v.erased
+		SELECT d.event_id, v.type, CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END, v.erased
 		FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
 		WHERE d.organization_id = $1 AND d.endpoint_id = $2 AND d.id = $3
 		  AND EXISTS (SELECT FROM webhook_endpoints e WHERE e.organization_id = $1 AND e.id = $2)
-		FOR UPDATE OF d`, org, endpoint, delivery).Scan(&status, &erased)
-	return status, erased, err
+		FOR UPDATE OF d`, org, endpoint, delivery).Scan(&d.Event, &d.Type, &d.Status, &erased)
+	return d, erased, err
 }
 
 func ask(ctx context.Context, tx *pg.Tx, delivery id.Delivery, now time.Time) error {
@@ -110,9 +111,9 @@ func ask(ctx context.Context, tx *pg.Tx, delivery id.Delivery, now time.Time) er
 	return err
 }
 
-func selectOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (on bool, err error) {
-	err = tx.QueryRow(ctx, `SELECT switched_on FROM webhook_endpoints WHERE organization_id = $1 AND id = $2`, org, endpoint).Scan(&on)
-	return on, err
+func selectOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (on bool, url string, err error) {
+	err = tx.QueryRow(ctx, `SELECT switched_on, url FROM webhook_endpoints WHERE organization_id = $1 AND id = $2`, org, endpoint).Scan(&on, &url)
+	return on, url, err
 }
 
 // recoverable is what a recovery of $1 from $2 to $3 puts back. Pings are not: they told
@@ -124,12 +125,12 @@ const recoveryColumns = `r.id, r.organization_id, r.endpoint_id, r.since, r.unti
 	(SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = r.endpoint_id AND d.status IN ('waiting', 'leased') AND d.in_order),
 	r.created_at, r.finished_at`
 
-func insertRecovery(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, since, until, now time.Time) (Recovery, error) {
+func insertRecovery(ctx context.Context, tx *pg.Tx, r Recovery) (Recovery, error) {
 	var made id.Recovery
 	err := tx.QueryRow(ctx, `
 		INSERT INTO webhook_recoveries (organization_id, endpoint_id, since, until, status, total, created_at)
 		SELECT $4, $1, $2, $3, 'running', (SELECT count(*) FROM webhook_deliveries d WHERE`+recoverable+`), $5
-		RETURNING id`, endpoint, since, until, org, now).Scan(&made)
+		RETURNING id`, r.Endpoint, r.Since, r.Until, r.Organization, r.CreatedAt).Scan(&made)
 	if err != nil {
 		return Recovery{}, err
 	}

@@ -65,7 +65,7 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 	}{
 		"welcome":                   {w, m.Secrets},
 		"credentials_generated":     {email.Credentials{Student: two, MustChangePassword: true}, email.Secrets{Password: "tiger-Violin-42", SetPasswordURL: m.Secrets.SetPasswordURL}},
-		"credentials_set":           {email.Credentials{Student: none}, email.Secrets{Password: "tiger-Violin-42"}},
+		"credentials_set":           {email.Credentials{Student: none}, email.Secrets{Password: "tiger  violin <42>"}},
 		"access_update":             {email.AccessUpdate{Student: two}, email.Secrets{}},
 		"access_update_no_course":   {email.AccessUpdate{Student: none}, email.Secrets{}},
 		"access_update_no_password": {email.AccessUpdate{Student: two, NoPassword: true}, email.Secrets{}},

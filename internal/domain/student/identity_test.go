@@ -131,6 +131,12 @@ func TestCheckPassword(t *testing.T) {
 		"MaryLopez":                "password_too_similar",
 		"\x01\x02\x03\x04abcdefgh": "password_invalid",
 		"abcdefg\xff":              "password_invalid",
+		"two\u2028lines":           "password_invalid",
+		" correct horse":           "password_outer_blanks",
+		"correct horse ":           "password_outer_blanks",
+		"correct horse\u00a0":      "password_outer_blanks",
+		"          ":               "password_outer_blanks",
+		"correct  horse":           "",
 	} {
 		err := CheckPassword(password, "ana.lopez@institute.org", "ana-the-first", "Mary", "Lopez")
 		if (code == "") != (err == nil) || code != "" && !fault.Has(err, code) {
@@ -138,6 +144,21 @@ func TestCheckPassword(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), password) {
 			t.Errorf("the fault shows the password: %v", err)
+		}
+	}
+}
+
+// Reference: provisioning#password-modes.
+func TestAPasswordIsOneHoweverItsAccentsAreTyped(t *testing.T) {
+	t.Parallel()
+	const composed, decomposed = "caf\u00e9 del sur", "cafe\u0301 del sur"
+	for _, typed := range [][2]string{{composed, decomposed}, {decomposed, composed}} {
+		hash, err := HashPassword(t.Context(), typed[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same, err := samePassword(t.Context(), typed[1], hash); err != nil || !same {
+			t.Errorf("%+q set, %+q typed: %v, %v", typed[0], typed[1], same, err)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
@@ -23,8 +24,8 @@ const (
 )
 
 // CheckPassword applies the platform's password rules for the person: 8 to 128
-// characters, not digits alone, not a common one, not like the person's email, username
-// or name. Invalid, with the field "password"; the password is never part of the fault.
+// characters, no blank at either end, not digits alone, not a common one, not like the
+// person's email, username or name. Invalid, with the field "password"; the password is never part of the fault.
 func CheckPassword(password string, email Email, username, firstName, lastName string) error {
 	bad := func(code, text string) error { return fault.Field("password", code, "password: %s", text) }
 	n := utf8.RuneCountInString(password)
@@ -33,8 +34,10 @@ func CheckPassword(password string, email Email, username, firstName, lastName s
 		return bad("password_too_short", "too short; use at least 8 characters")
 	case n > maxPassword:
 		return bad("password_too_long", "too long; use at most 128 characters")
-	case !utf8.ValidString(password) || strings.IndexFunc(password, unicode.IsControl) >= 0:
+	case !utf8.ValidString(password) || strings.IndexFunc(password, breaksLines) >= 0:
 		return bad("password_invalid", "contains control characters; use letters, digits, signs and blanks")
+	case strings.TrimSpace(password) != password: // nobody sees them in a mail, or copies them
+		return bad("password_outer_blanks", "begins or ends with a blank; send it without")
 	case strings.Trim(password, "0123456789") == "":
 		return bad("password_only_digits", "digits alone are too easy to guess; add letters or signs")
 	case commonPasswords()[strings.ToLower(strings.TrimSpace(password))]:
@@ -44,6 +47,9 @@ func CheckPassword(password string, email Email, username, firstName, lastName s
 	}
 	return nil
 }
+
+// breaksLines says whether a character cannot be shown within a line.
+func breaksLines(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
 // similar says whether the password is mostly one of the texts or of their words.
 func similar(password string, texts ...string) bool {
@@ -102,12 +108,13 @@ var argon = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, S
 // tens of milliseconds, and 19 MiB.
 var hashing = make(chan struct{}, min(runtime.GOMAXPROCS(0), 4))
 
-// HashPassword makes the stored form of a password. It waits for its turn and computes
+// HashPassword makes the stored form of a password, of which it is one however its accents were
+// typed (NFC). It waits for its turn and computes
 // for tens of milliseconds: never call it in a transaction.
 func HashPassword(ctx context.Context, password string) (string, error) {
 	var hash string
 	err := hashTurn(ctx, func() (err error) {
-		hash, err = argon2id.CreateHash(password, argon)
+		hash, err = argon2id.CreateHash(norm.NFC.String(password), argon)
 		return err
 	})
 	return hash, err
@@ -121,7 +128,7 @@ func samePassword(ctx context.Context, password, hash string) (bool, error) {
 	}
 	var same bool
 	err := hashTurn(ctx, func() (err error) {
-		same, err = argon2id.ComparePasswordAndHash(password, hash)
+		same, err = argon2id.ComparePasswordAndHash(norm.NFC.String(password), hash)
 		return err
 	})
 	return same, err

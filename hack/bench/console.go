@@ -14,7 +14,7 @@ import (
 )
 
 var consoleCases = []benchCase{
-	{"console", "every page of the console, signed in as an owner of the estate's largest organization", consolePages},
+	{"console", "every page of the console, signed in as an owner of the estate's largest organization", onEstate(consolePages)},
 }
 
 // mostPage is how long a page may take at the 95th percentile, at its server.
@@ -61,7 +61,7 @@ type visitor struct {
 // owner makes an organization's, who may sign in to the console.
 func (h *house) owner(ctx context.Context, slug string) (name, password string, err error) {
 	name, password = "owner@"+slug+".school", "a long walk along the estate"
-	return name, password, h.platform(ctx, http.MethodPut, "organizations/"+slug+"/staff/"+name, `{"first_name": "Olga", "last_name": "Owner", "role": "owner", "password": "`+password+`"}`, nil)
+	return name, password, h.settings.Platform(ctx, http.MethodPut, "organizations/"+slug+"/staff/"+name, `{"first_name": "Olga", "last_name": "Owner", "role": "owner", "password": "`+password+`"}`, nil)
 }
 
 // visitor is signed in as the organization's owner.
@@ -99,12 +99,8 @@ func (v *visitor) do(ctx context.Context, method, path string, form url.Values) 
 	return string(page), err
 }
 
-func consolePages(ctx context.Context, r *run) (err error) {
-	h, e, err := openEstate(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
+func consolePages(ctx context.Context, r *run, e *estate) error {
+	h := e.house
 	for _, sql := range furniture {
 		if _, err := h.db.Exec(ctx, sql); err != nil {
 			return err

@@ -72,14 +72,16 @@ func familyTime(pid int) time.Duration {
 }
 
 // peakRSS is the most memory that a process has held, in bytes; 0 where /proc does not say.
-func peakRSS(pid int) int64 {
+func peakRSS(pid int) int64 { return int64(status(pid).VmHWM) }
+
+// residentMemory is what a process holds now, in bytes; 0 where /proc does not say.
+func residentMemory(pid int) int64 { return int64(status(pid).VmRSS) }
+
+func status(pid int) procfs.ProcStatus {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0
+		return procfs.ProcStatus{}
 	}
-	status, err := p.NewStatus()
-	if err != nil {
-		return 0
-	}
-	return int64(status.VmHWM)
+	status, _ := p.NewStatus() // empty when the process has ended
+	return status
 }

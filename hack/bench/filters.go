@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
@@ -110,21 +108,9 @@ func everyPlan(ctx context.Context, r *run, e *estate, c reader) error {
 
 // explainAll makes PostgreSQL log the plan of whatever sessions that begin now execute.
 func (h *house) explainAll(ctx context.Context) error {
-	config, err := pgx.ParseConfig(h.Postgres.URL("registrar"))
-	if err != nil {
-		return err
-	}
-	config.RuntimeParams["session_preload_libraries"] = "auto_explain" // makes its settings known here
-	conn, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	for _, statement := range []string{`ALTER SYSTEM SET session_preload_libraries = 'auto_explain'`,
-		`ALTER SYSTEM SET auto_explain.log_min_duration = 0`, `SELECT pg_reload_conf()`} {
-		if _, err := conn.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.superuser(ctx, "registrar",
+		`LOAD 'auto_explain'`, // makes its settings known here
+		`ALTER SYSTEM SET session_preload_libraries = 'auto_explain'`,
+		`ALTER SYSTEM SET auto_explain.log_min_duration = 0`,
+		`SELECT pg_reload_conf()`)
 }

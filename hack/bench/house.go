@@ -37,6 +37,18 @@ type house struct {
 // newHouse starts everything; close ends it.
 func newHouse(ctx context.Context, r *run) (*house, error) { return openHouse(ctx, r, "") }
 
+// onHouse makes a case that runs in a house of its own.
+func onHouse(do func(context.Context, *run, *house) error) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) (err error) {
+		h, err := newHouse(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, h.close()) }()
+		return do(ctx, r, h)
+	}
+}
+
 // openHouse starts a house whose data is, and stays, in the folder kept; "" is newHouse. Nothing
 // but requests changes what is kept: the worker and the sender stay out.
 func openHouse(ctx context.Context, r *run, kept string) (_ *house, err error) {
@@ -62,8 +74,7 @@ func openHouse(ctx context.Context, r *run, kept string) (_ *house, err error) {
 		return nil, err
 	}
 	if kept != "" { // what an earlier measurement set does not stay
-		err := errors.Join(h.superuser(ctx, "postgres", `ALTER SYSTEM RESET ALL`), h.superuser(ctx, "postgres", `SELECT pg_reload_conf()`))
-		if err != nil {
+		if err := h.superuser(ctx, "postgres", `ALTER SYSTEM RESET ALL`, `SELECT pg_reload_conf()`); err != nil {
 			return nil, err
 		}
 	}
@@ -93,16 +104,16 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if h.Servers, err = stack.StartServers(ctx, tools, options, r.keep); err != nil {
 		return err
 	}
-	ports, err := stack.FreePorts(ctx, 6)
+	ports, err := stack.FreeProgramPorts(ctx)
 	if err != nil {
 		return err
 	}
 	if h.kept == "" {
-		if err := fillLog(ctx, h.Postgres.URL("postgres")); err != nil {
+		if err := h.fillLog(ctx); err != nil {
 			return err
 		}
 	}
-	if h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", ports[0])}); err != nil {
+	if h.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: "127.0.0.1:0"}); err != nil {
 		return err
 	}
 	if h.certs, err = stack.LoadCerts(h.Dir); err != nil {
@@ -112,7 +123,11 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	if err != nil {
 		return err
 	}
-	file, keyset, err := h.keyset()
+	file := filepath.Join(h.Dir, "keyset.json")
+	if h.kept != "" {
+		file = filepath.Join(h.kept, "keyset.json")
+	}
+	keyset, err := stack.Keyset(file)
 	if err != nil {
 		return err
 	}
@@ -123,23 +138,8 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	h.webhooks = webhook.Service{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
 	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.Redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
 		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0"},
-		Ports: stack.Ports{API: ports[1], Platform: ports[2], APIPrivate: ports[3], WorkerPrivate: ports[4], SenderPrivate: ports[5]}}
+		Ports: ports}
 	return nil
-}
-
-// keyset makes the programs' secret keyset, or reads the one that the kept data was sealed with.
-func (h *house) keyset() (file string, keyset []byte, err error) {
-	file = filepath.Join(h.Dir, "keyset.json")
-	if h.kept != "" {
-		file = filepath.Join(h.kept, "keyset.json")
-		if keyset, err = os.ReadFile(file); !errors.Is(err, os.ErrNotExist) {
-			return file, keyset, err
-		}
-	}
-	if keyset, err = seal.NewKeyset(); err != nil {
-		return file, nil, err
-	}
-	return file, keyset, os.WriteFile(file, keyset, 0o600)
 }
 
 func (h *house) startPrograms(ctx context.Context) error {
@@ -179,23 +179,29 @@ func (h *house) watchStatements(ctx context.Context) error {
 	if err := errors.Join(h.Postgres.Stop(), h.Postgres.Start(ctx)); err != nil {
 		return err
 	}
-	for _, statement := range []string{`CREATE EXTENSION IF NOT EXISTS pg_stat_statements`, `ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
-		`ALTER SYSTEM SET auto_explain.log_min_duration = '50ms'`, `ALTER SYSTEM SET log_min_duration_statement = '50ms'`, `ALTER SYSTEM SET log_lock_waits = on`, `ALTER SYSTEM SET deadlock_timeout = '100ms'`, `SELECT pg_reload_conf()`} {
-		if err := h.superuser(ctx, "registrar", statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.superuser(ctx, "registrar",
+		`CREATE EXTENSION IF NOT EXISTS pg_stat_statements`,
+		`ALTER SYSTEM SET pg_stat_statements.track_planning = on`,
+		`ALTER SYSTEM SET auto_explain.log_min_duration = '50ms'`,
+		`ALTER SYSTEM SET log_min_duration_statement = '50ms'`,
+		`ALTER SYSTEM SET log_lock_waits = on`,
+		`ALTER SYSTEM SET deadlock_timeout = '100ms'`,
+		`SELECT pg_reload_conf()`)
 }
 
-func (h *house) superuser(ctx context.Context, database, statement string) error {
+// superuser executes statements one after the other, over one connection.
+func (h *house) superuser(ctx context.Context, database string, statements ...string) error {
 	conn, err := pgx.Connect(ctx, h.Postgres.URL(database))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, statement)
-	return err
+	for _, statement := range statements {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *house) printStatements(ctx context.Context, r *run) error {
@@ -260,12 +266,8 @@ func (h *house) notePeaks() {
 // organization makes one through the platform API and returns its id.
 func (h *house) organization(ctx context.Context, slug string) (id int64, err error) {
 	var made struct{ ID int64 }
-	err = h.platform(ctx, http.MethodPut, "organizations/"+slug, `{"name": "`+slug+`", "language_tests_enabled": true}`, &made)
+	err = h.settings.Platform(ctx, http.MethodPut, "organizations/"+slug, `{"name": "`+slug+`", "language_tests_enabled": true}`, &made)
 	return made.ID, err
-}
-
-func (h *house) platform(ctx context.Context, method, path, body string, into any) error {
-	return h.settings.Platform(ctx, method, path, body, into)
 }
 
 // private reads a page of a program's private port.

@@ -54,7 +54,7 @@ func activityIngest(ctx context.Context, r *run) (err error) {
 	profiled := s.profiles(ctx, r, r.lasting(10*time.Second))
 	done, err := load(ctx, callers, r.lasting(15*time.Second), func(ctx context.Context) error {
 		var receipt struct{ Accepted int }
-		err := s.platform(ctx, http.MethodPost, "activity", bodies[calls.Add(1)%int64(len(bodies))], &receipt)
+		err := s.settings.Platform(ctx, http.MethodPost, "activity", bodies[calls.Add(1)%int64(len(bodies))], &receipt)
 		if err == nil && receipt.Accepted != events {
 			err = fmt.Errorf("%d of %d events were accepted", receipt.Accepted, events)
 		}
@@ -82,7 +82,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 	var quiz struct {
 		ID int64 `json:"item_id"`
 	}
-	if err := s.platform(ctx, http.MethodPut, "catalog/tests/ielts", `{"title": "IELTS 1", "type": "ielts"}`, &quiz); err != nil {
+	if err := s.settings.Platform(ctx, http.MethodPut, "catalog/tests/ielts", `{"title": "IELTS 1", "type": "ielts"}`, &quiz); err != nil {
 		return err
 	}
 	at := time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)
@@ -96,7 +96,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 			fmt.Fprintf(&b, `,{"kind":"test","id":"b%d-%d","organization":"quiet","user_id":%d,"item_id":%d,"attempt":"practice","state":"finished",
 				"started_at":%q,"completed_at":%q,"sections":{"listening":6.5,"reading":7,"writing":6,"speaking":6.5}}`, n, i, e.orgs[0].user(), quiz.ID, at, at)
 		}
-		return s.platform(ctx, http.MethodPost, "work", `{"records":[`+b.String()[1:]+`]}`, nil)
+		return s.settings.Platform(ctx, http.MethodPost, "work", `{"records":[`+b.String()[1:]+`]}`, nil)
 	})
 	profiled()
 	if err != nil {

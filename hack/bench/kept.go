@@ -48,6 +48,18 @@ func openEstate(ctx context.Context, r *run) (h *house, e *estate, err error) {
 	return h, e, os.WriteFile(complete, fmt.Appendf(nil, "scale %g in %s\n", r.scale, time.Since(e.began).Round(time.Second)), 0o600)
 }
 
+// onEstate makes a case that runs over the estate.
+func onEstate(do func(context.Context, *run, *estate) error) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) (err error) {
+		h, e, err := openEstate(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, h.close()) }()
+		return do(ctx, r, e)
+	}
+}
+
 // prepareFolder makes the folder of a kept estate and says whether a whole one is there.
 func prepareFolder(dir string) (whole bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

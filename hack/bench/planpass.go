@@ -15,7 +15,7 @@ import (
 
 // planCases belong to target score plans.
 var planCases = []benchCase{
-	{"plan-simulation", "1,000 students with random ability, paces, zones and exam dates over 120 days of test plans: what came of them, and no rule broken", simulate},
+	{"plan-simulation", "1,000 students with random ability, paces, zones and exam dates over 120 days of test plans: what came of them, and no rule broken", onHouse(simulate)},
 	{"plan-pass", "the daily pass over 10,000, 30,000 and 100,000 active plans: time, CPU and SQL per plan, memory of the worker", planPass},
 }
 
@@ -35,14 +35,13 @@ type passed struct {
 	verified string
 }
 
-func planPass(ctx context.Context, r *run) (err error) {
+func planPass(ctx context.Context, r *run) error {
 	watched := *r
 	watched.statements = true
-	h, err := newHouse(ctx, &watched)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	return onHouse(func(ctx context.Context, _ *run, h *house) error { return h.planPass(ctx, r) })(ctx, &watched)
+}
+
+func (h *house) planPass(ctx context.Context, r *run) error {
 	if err := h.worker.Stop(); err != nil {
 		return err
 	}

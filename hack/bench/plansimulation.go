@@ -15,12 +15,7 @@ const simulationSeed = 8
 // simulate runs students through plans on the case's PostgreSQL, with the flows that the
 // API server and the worker run; the programs themselves are stopped, as their clocks are
 // not the simulation's.
-func simulate(ctx context.Context, r *run) (err error) {
-	h, err := newHouse(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
+func simulate(ctx context.Context, r *run, h *house) error {
 	if err := errors.Join(h.worker.Stop(), h.sender.Stop(), h.api.Stop()); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 var provisionCases = []benchCase{
-	{"provision", "16 clients that provision new students, one course each, beside pgbench with the same SQL", provisioning},
+	{"provision", "16 clients that provision new students, one course each, beside pgbench with the same SQL", onHouse(provisioning)},
 }
 
 // clients are as many as call at once.
@@ -22,23 +22,14 @@ const clients = 16
 
 // provisioning measures the api-server by itself: the mails and webhooks that the calls owe
 // wait in PostgreSQL until the end, because pgbench has nobody to send them either.
-func provisioning(ctx context.Context, r *run) (err error) {
-	h, err := newHouse(ctx, r)
+func provisioning(ctx context.Context, r *run, h *house) error {
+	p, err := h.partner(ctx, "bench")
 	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	if _, err := h.organization(ctx, "bench"); err != nil {
-		return err
-	}
-	var key struct{ Key string }
-	if err := h.platform(ctx, http.MethodPost, "organizations/bench/api-keys", `{"name": "Bench", "access": "full"}`, &key); err != nil {
 		return err
 	}
 	if err := errors.Join(h.worker.Stop(), h.sender.Stop()); err != nil {
 		return err
 	}
-	p := &partner{house: h, key: key.Key}
 	lasting := r.lasting(12 * time.Second)
 	if _, err := load(ctx, clients, lasting/6, p.create); err != nil { // connections, plans and the default course
 		return err
@@ -88,6 +79,16 @@ type partner struct {
 	lines   lines
 	made    atomic.Int64
 	repeats atomic.Int64
+}
+
+// partner makes an organization with a key.
+func (h *house) partner(ctx context.Context, slug string) (*partner, error) {
+	if _, err := h.organization(ctx, slug); err != nil {
+		return nil, err
+	}
+	var made struct{ Key string }
+	err := h.settings.Platform(ctx, http.MethodPost, "organizations/"+slug+"/api-keys", `{"name": "Bench", "access": "full"}`, &made)
+	return &partner{house: h, key: made.Key}, err
 }
 
 func (p *partner) create(ctx context.Context) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,8 +8,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,7 +17,7 @@ import (
 )
 
 var readingCases = []benchCase{
-	{"reading", "every list and report over 10 million results, 1 million assignments and a year of activity", reading},
+	{"reading", "every list and report over 10 million results, 1 million assignments and a year of activity", onEstate(reading)},
 	{"activity-ingest", "POST /activity with 10,000 events a call", activityIngest},
 	{"work-ingest", "POST /work with 1,000 final results a call and one URL", workIngest},
 }
@@ -32,7 +29,7 @@ type reader struct {
 
 func (h *house) reader(ctx context.Context, slug string) (reader, error) {
 	var made struct{ Key string }
-	err := h.platform(ctx, http.MethodPost, "organizations/"+slug+"/api-keys", `{"name": "bench", "access": "read_only"}`, &made)
+	err := h.settings.Platform(ctx, http.MethodPost, "organizations/"+slug+"/api-keys", `{"name": "bench", "access": "read_only"}`, &made)
 	return reader{fmt.Sprintf("http://127.0.0.1:%d/api/v1/", h.settings.Ports.API), made.Key}, err
 }
 
@@ -63,13 +60,8 @@ func (c reader) repeat(ctx context.Context, n int, path string) (times, error) {
 	})
 }
 
-func reading(ctx context.Context, r *run) (err error) {
-	h, e, err := openEstate(ctx, r)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	c, err := h.reader(ctx, "estate-0")
+func reading(ctx context.Context, r *run, e *estate) error {
+	c, err := e.house.reader(ctx, "estate-0")
 	if err != nil {
 		return err
 	}
@@ -78,7 +70,7 @@ func reading(ctx context.Context, r *run) (err error) {
 			return err
 		}
 	}
-	return h.printStatements(ctx, r)
+	return e.house.printStatements(ctx, r)
 }
 
 // resultPages compares the first page with one near the end, and with the bare limit.
@@ -157,37 +149,17 @@ func progressMemory(ctx context.Context, r *run, e *estate, c reader) error {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0); err != nil { // forgets the peak so far
 		return err
 	}
-	before, err := memory(pid, "VmRSS:")
-	if err != nil {
-		return err
-	}
+	before := residentMemory(pid)
 	took, size, err := c.get(ctx, "progress/daily/?from="+e.day(-91)+"&to="+e.day(0))
 	if err != nil {
 		return err
 	}
-	peak, err := memory(pid, "VmHWM:")
-	if err != nil {
-		return err
-	}
-	grown := float64(peak-before) / 1024
-	r.verdict("progress of everyone, 92 days", grown < 32, "api-server grows by less than 32 MiB",
+	peak := peakRSS(pid)
+	grown := float64(peak-before) / (1 << 20)
+	r.verdict("progress of everyone, 92 days", before > 0 && peak > 0 && grown < 32, "api-server grows by less than 32 MiB",
 		"%.1f MiB for an answer of %.1f MiB in %s", grown, float64(size)/(1<<20), round(took))
 	return nil
 }
 
 // day is a date before the end of the estate's year.
 func (e *estate) day(days int) string { return e.now.AddDate(0, 0, days).Format(time.DateOnly) }
-
-// memory reads a line of /proc/<pid>/status, in KiB.
-func memory(pid int, name string) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for line := range bytes.Lines(text) {
-		if rest, ok := strings.CutPrefix(string(line), name); ok {
-			return strconv.Atoi(strings.Fields(rest)[0])
-		}
-	}
-	return 0, fmt.Errorf("/proc/%d/status has no %s", pid, name)
-}

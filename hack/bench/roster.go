@@ -19,30 +19,23 @@ import (
 )
 
 var rosterCases = []benchCase{
-	{"roster", "a roster of 300,000 new people with as many places in classes, the same file again, and another organization's calls meanwhile", importing},
+	{"roster", "a roster of 300,000 new people with as many places in classes, the same file again, and another organization's calls meanwhile", onHouse(importing)},
 }
 
-func importing(ctx context.Context, r *run) (err error) {
-	h, err := newHouse(ctx, r)
+func importing(ctx context.Context, r *run, h *house) error {
+	school, err := h.partner(ctx, "bench")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	var keys [2]struct{ Key string }
-	for i, slug := range []string{"bench", "neighbour"} {
-		if _, err := h.organization(ctx, slug); err != nil {
-			return err
-		}
-		if err := h.platform(ctx, http.MethodPost, "organizations/"+slug+"/api-keys", `{"name": "Bench", "access": "full"}`, &keys[i]); err != nil {
-			return err
-		}
+	neighbour, err := h.partner(ctx, "neighbour")
+	if err != nil {
+		return err
 	}
 	n := r.size(300_000)
 	file, size, err := rosterFile(n)
 	if err != nil {
 		return err
 	}
-	neighbour := &partner{house: h, key: keys[1].Key}
 	quiet, err := neighbour.pace(ctx, r.lasting(20*time.Second), nil)
 	if err != nil {
 		return err
@@ -56,7 +49,7 @@ func importing(ctx context.Context, r *run) (err error) {
 	calls.Go(func() { parts.watch(ctx, h.db, over) })
 	cpu, log := h.cpu(), h.walBytes(ctx)
 	profiled := h.profiles(ctx, r, r.lasting(20*time.Second))
-	first, err := h.importRoster(ctx, keys[0].Key, file, fmt.Sprintf(`"create":%d`, n))
+	first, err := h.importRoster(ctx, school.key, file, fmt.Sprintf(`"create":%d`, n))
 	used, logged := h.cpu().since(cpu, n), h.walBytes(ctx)-log
 	close(over)
 	calls.Wait()
@@ -68,7 +61,7 @@ func importing(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	again, err := h.importRoster(ctx, keys[0].Key, file, fmt.Sprintf(`"skip":%d`, n))
+	again, err := h.importRoster(ctx, school.key, file, fmt.Sprintf(`"skip":%d`, n))
 	if err != nil {
 		return err
 	}
@@ -76,10 +69,8 @@ func importing(ctx context.Context, r *run) (err error) {
 	if err != nil {
 		return err
 	}
-	if r.statements {
-		if err := h.printStatements(ctx, r); err != nil {
-			return err
-		}
+	if err := h.printStatements(ctx, r); err != nil {
+		return err
 	}
 	rss := peakRSS(h.worker.Identity().PID)
 	bare, err := h.bareCopy(ctx)

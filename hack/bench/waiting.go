@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/internal/chart"
@@ -72,10 +68,8 @@ func (b burden) String() string {
 func (s *scene) burden(ctx context.Context, r *run) (b burden, err error) {
 	s.sink.reset()
 	during := r.lasting(10 * time.Second)
-	cpu, _, err := process(ctx, s.settings.Ports.WorkerPrivate)
-	if err != nil {
-		return b, err
-	}
+	worker, sender := s.worker.Identity().PID, s.sender.Identity().PID
+	cpu := procTime(worker)
 	committed, err := s.offer(ctx, 50, during)
 	if err != nil {
 		return b, err
@@ -83,37 +77,8 @@ func (s *scene) burden(ctx context.Context, r *run) (b burden, err error) {
 	if err := s.sink.await(ctx, len(committed)*s.urls); err != nil {
 		return b, err
 	}
-	again, resident, err := process(ctx, s.settings.Ports.WorkerPrivate)
-	if err != nil {
-		return b, err
-	}
-	_, sender, err := process(ctx, s.settings.Ports.SenderPrivate)
-	if err != nil {
-		return b, err
-	}
-	b = burden{resident: resident + sender, cpu: time.Duration(float64(again-cpu) / during.Seconds()), delays: s.delays(committed)}
+	used := procTime(worker) - cpu
+	b = burden{resident: residentMemory(worker) + residentMemory(sender), cpu: time.Duration(float64(used) / during.Seconds()), delays: s.delays(committed)}
 	b.redis, err = redisMemory(ctx, s.settings.RedisURL)
 	return b, err
-}
-
-// process reads a program's CPU time and resident memory from its metrics.
-func process(ctx context.Context, port int) (cpu time.Duration, resident int64, err error) {
-	text, err := private(ctx, port, "/metrics")
-	if err != nil {
-		return 0, 0, err
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			continue
-		}
-		switch name {
-		case "process_cpu_seconds_total":
-			cpu = time.Duration(n * float64(time.Second))
-		case "process_resident_memory_bytes":
-			resident = int64(n)
-		}
-	}
-	return cpu, resident, nil
 }

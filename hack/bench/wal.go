@@ -2,8 +2,7 @@ package main
 
 import (
 	"context"
-
-	"github.com/jackc/pgx/v5"
+	"slices"
 )
 
 // logSettings are what docs/operations.md asks of a server in use: it keeps as many files of
@@ -14,17 +13,7 @@ const keptFiles = 64 // of 16 MiB
 
 // fillLog makes a new server one that has been in use: it has files of its log to write over.
 // To make one, a server fills it with zeros first, and every commit waits for that.
-func fillLog(ctx context.Context, superuser string) error {
-	conn, err := pgx.Connect(ctx, superuser)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	for range keptFiles {
-		if _, err := conn.Exec(ctx, `SELECT pg_create_restore_point('next'), pg_switch_wal()`); err != nil {
-			return err
-		}
-	}
-	_, err = conn.Exec(ctx, `CHECKPOINT`)
-	return err
+func (h *house) fillLog(ctx context.Context) error {
+	statements := slices.Repeat([]string{`SELECT pg_create_restore_point('next'), pg_switch_wal()`}, keptFiles)
+	return h.superuser(ctx, "postgres", append(statements, `CHECKPOINT`)...)
 }

@@ -122,10 +122,8 @@ func (s *scene) settled(ctx context.Context) error {
 		if err != nil || !busy {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }
@@ -322,10 +320,9 @@ func (s *scene) latency(ctx context.Context, r *run, name string) (times, error)
 func idle(ctx context.Context, r *run, s *scene) error {
 	committed := map[string]time.Time{}
 	for range max(20, r.size(40)) {
-		select { // long enough for every part to be idle, and never in step with a poll
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(730 * time.Millisecond):
+		// Long enough for every part to be idle, and never in step with a poll.
+		if err := sleep(ctx, 730*time.Millisecond); err != nil {
+			return err
 		}
 		event, err := s.recordOne(ctx)
 		if err != nil {

@@ -89,11 +89,7 @@ func (s *site) startServers(ctx context.Context, tools stack.Tools) error {
 		return err
 	}
 	s.postgres, s.redis = s.servers.Postgres, s.servers.Redis
-	port, err := stack.FreePort(ctx)
-	if err != nil {
-		return err
-	}
-	s.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: fmt.Sprintf("127.0.0.1:%d", port)})
+	s.mail, err = stack.StartMailCatcher(ctx, stack.MailOptions{Addr: "127.0.0.1:0"})
 	return err
 }
 
@@ -107,16 +103,12 @@ func (s *site) startReceivers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ports, err := stack.FreePorts(ctx, 2)
-	if err != nil {
-		return err
-	}
-	s.receiver, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: fmt.Sprintf("127.0.0.1:%d", ports[0]), Certs: certs,
+	s.receiver, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: "127.0.0.1:0", Certs: certs,
 		LogFile: filepath.Join(s.dir, "received.jsonl"), Forget: true, Respond: misbehave})
 	if err != nil || s.link == nil {
 		return err
 	}
-	s.distant, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: fmt.Sprintf("%s:%d", farAddress, ports[1]), Certs: certs,
+	s.distant, err = stack.StartReceiver(ctx, stack.ReceiverOptions{Addr: farAddress + ":0", Certs: certs,
 		LogFile: filepath.Join(s.dir, "received-far.jsonl"), Forget: true, Listen: s.link.listen})
 	return err
 }
@@ -138,24 +130,20 @@ func (s *site) configure(ctx context.Context, bin string) error {
 	if err != nil {
 		return err
 	}
-	keyset, err := seal.NewKeyset()
-	if err != nil {
-		return err
-	}
 	file := filepath.Join(s.dir, "keyset.json")
-	if err := os.WriteFile(file, keyset, 0o600); err != nil {
+	if _, err := stack.Keyset(file); err != nil {
 		return err
 	}
 	platformKey := seal.Token()
 	for i := range s.settings {
-		ports, err := stack.FreePorts(ctx, 5)
+		ports, err := stack.FreeProgramPorts(ctx)
 		if err != nil {
 			return err
 		}
 		s.settings[i] = stack.Settings{Bin: bin, LogDir: filepath.Join(s.dir, "logs", fmt.Sprint(i+1)), DatabaseURL: database, RedisURL: s.redis.URL(), SMTPURL: s.mail.URL(),
 			PlatformKey: platformKey, KeysetFile: file, CAFile: filepath.Join(s.dir, "certs", "ca.pem"),
 			Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0", "WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8," + farNetwork},
-			Ports: stack.Ports{API: ports[0], Platform: ports[1], APIPrivate: ports[2], WorkerPrivate: ports[3], SenderPrivate: ports[4]}}
+			Ports: ports}
 	}
 	if err := stack.Run(ctx, s.settings[0].Migrate()); err != nil {
 		return err

@@ -18,12 +18,36 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // Ports are where the programs listen, all on 127.0.0.1.
 type Ports struct {
 	API, Platform                            int
 	APIPrivate, WorkerPrivate, SenderPrivate int
+}
+
+// FreeProgramPorts finds ports for the programs; see FreePort.
+func FreeProgramPorts(ctx context.Context) (Ports, error) {
+	p, err := FreePorts(ctx, 5)
+	if err != nil {
+		return Ports{}, err
+	}
+	return Ports{API: p[0], Platform: p[1], APIPrivate: p[2], WorkerPrivate: p[3], SenderPrivate: p[4]}, nil
+}
+
+// Keyset reads the file with the key that secrets in the database are encrypted with. It makes one
+// when there is none.
+func Keyset(file string) ([]byte, error) {
+	keyset, err := os.ReadFile(file)
+	if !errors.Is(err, os.ErrNotExist) {
+		return keyset, err
+	}
+	if keyset, err = seal.NewKeyset(); err != nil {
+		return nil, err
+	}
+	return keyset, os.WriteFile(file, keyset, 0o600)
 }
 
 // Settings are what the programs are told about each other and about the parts they use.

@@ -148,14 +148,8 @@ func (st *state) choosePort(ctx context.Context, name string, taken map[int]stri
 // keyset returns the file with the key that secrets in the database are encrypted with.
 func (s site) keyset() (string, error) {
 	file := s.path("keyset.json")
-	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		return file, err
-	}
-	text, err := seal.NewKeyset()
-	if err != nil {
-		return "", err
-	}
-	return file, writeFile(file, text)
+	_, err := stack.Keyset(file)
+	return file, err
 }
 
 // running is what is written down about a stack that runs, for `make down`.

@@ -127,10 +127,10 @@ func consolePages(ctx context.Context, r *run, e *estate) error {
 		}
 		name := delivery.ReplaceAllString(strings.TrimPrefix(path, "/console/estate-0"), "dlv_…")
 		r.step(name, all, 0)
-		if p95 := all.at(.95); p95 > slowest {
+		if p95 := all.At(.95); p95 > slowest {
 			slowest, where = p95, name
 		}
-		if all.at(.95) >= mostPage {
+		if all.At(.95) >= mostPage {
 			slow++
 		}
 	}

@@ -18,7 +18,7 @@ type estate struct {
 	conn  *pgx.Conn // a superuser's, which may leave foreign keys unchecked
 	r     *run
 	began time.Time
-	now   time.Time // what results and activity lead up to
+	now   time.Time // What results and activity lead up to
 
 	orgs  []holding
 	tests []item // everyone's
@@ -86,7 +86,7 @@ func (e *estate) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// share is the i-th organization's part of n: a fifth for the first.
+// Share is the i-th organization's part of n: a fifth for the first.
 func share(n, i int) int {
 	if i == 0 {
 		return n / 5

@@ -47,7 +47,7 @@ func everyFilter(ctx context.Context, r *run, e *estate, c reader) error {
 		if err != nil {
 			return err
 		}
-		ratio := float64(t.at(.99)) / float64(t.at(.5))
+		ratio := float64(t.At(.99)) / float64(t.At(.5))
 		if ratio > worst {
 			worst, where = ratio, path
 		}

@@ -10,35 +10,35 @@ import (
 
 // findings are what a case has measured, for the report.
 type findings struct {
-	figures []figure
-	steps   []step
-	peaks   map[string]int64 // the most memory that each program held, in bytes
+	Figures []figure
+	Steps   []step
+	Peaks   map[string]int64 // the most memory that each program held, in bytes
 	panels  []chart.Panel
 	picture string // one that the case drew by itself
 }
 
 // figure is one measured thing beside its bound.
 type figure struct {
-	what, asked, text string
-	reached           bool
+	What, Asked, Text string
+	Reached           bool
 }
 
 // step is a sort of call that a case made many times.
 type step struct {
-	name  string
-	times times
-	rate  float64 // calls a second; 0 where their number is the case's choice
+	Name  string
+	Times times
+	Rate  float64 // calls a second; 0 where their number is the case's choice
 }
 
 // verdict prints a figure beside what is asked of it.
 func (r *run) verdict(what string, ok bool, asked, format string, args ...any) {
-	f := figure{what: what, asked: asked, text: fmt.Sprintf(format, args...), reached: ok}
-	r.found.figures = append(r.found.figures, f)
-	r.printf("  %-34s %-8s %s; asked: %s", what, f.word(), f.text, asked)
+	f := figure{What: what, Asked: asked, Text: fmt.Sprintf(format, args...), Reached: ok}
+	r.found.Figures = append(r.found.Figures, f)
+	r.printf("  %-34s %-8s %s; asked: %s", what, f.Word(), f.Text, asked)
 }
 
-func (f figure) word() string {
-	if f.reached {
+func (f figure) Word() string {
+	if f.Reached {
 		return "reached"
 	}
 	return "MISSED"
@@ -46,7 +46,7 @@ func (f figure) word() string {
 
 // step prints how long a sort of call took.
 func (r *run) step(name string, t times, rate float64) {
-	r.found.steps = append(r.found.steps, step{name, t, rate})
+	r.found.Steps = append(r.found.Steps, step{name, t, rate})
 	words := ""
 	if rate > 0 {
 		words = fmt.Sprintf(", %.0f/s", rate)
@@ -59,10 +59,10 @@ func (r *run) peak(program string, bytes int64) {
 	if bytes == 0 { // it has ended
 		return
 	}
-	if r.found.peaks == nil {
-		r.found.peaks = map[string]int64{}
+	if r.found.Peaks == nil {
+		r.found.Peaks = map[string]int64{}
 	}
-	r.found.peaks[program] = max(r.found.peaks[program], bytes)
+	r.found.Peaks[program] = max(r.found.Peaks[program], bytes)
 }
 
 // draw adds a panel to the case's chart.
@@ -71,8 +71,8 @@ func (r *run) draw(p chart.Panel) { r.found.panels = append(r.found.panels, p) }
 // chart is the case's picture; "" when there is nothing to draw.
 func (f *findings) chart() (string, error) {
 	panels := f.panels
-	if len(f.steps) > 0 {
-		panels = append(panels, spreads(f.steps))
+	if len(f.Steps) > 0 {
+		panels = append(panels, spreads(f.Steps))
 	}
 	if f.picture != "" || len(panels) == 0 {
 		return f.picture, nil
@@ -83,7 +83,7 @@ func (f *findings) chart() (string, error) {
 func spreads(steps []step) chart.Spreads {
 	s := chart.Spreads{Title: "How long it took", Unit: "ms"}
 	for _, st := range steps {
-		s.Rows = append(s.Rows, chart.Spread{Name: st.name, P50: milliseconds(st.times.at(.5)), P90: milliseconds(st.times.at(.9)), P99: milliseconds(st.times.at(.99))})
+		s.Rows = append(s.Rows, chart.Spread{Name: st.Name, P50: milliseconds(st.Times.At(.5)), P90: milliseconds(st.Times.At(.9)), P99: milliseconds(st.Times.At(.99))})
 	}
 	return s
 }

@@ -73,7 +73,7 @@ func openHouse(ctx context.Context, r *run, kept string) (_ *house, err error) {
 	if err := h.startServers(ctx, r, tools); err != nil {
 		return nil, err
 	}
-	if kept != "" { // what an earlier measurement set does not stay
+	if kept != "" { // What an earlier measurement set does not stay
 		if err := h.superuser(ctx, "postgres", `ALTER SYSTEM RESET ALL`, `SELECT pg_reload_conf()`); err != nil {
 			return nil, err
 		}

@@ -38,7 +38,7 @@ type benchCase struct {
 	run         func(ctx context.Context, r *run) error
 }
 
-// cases are run in this order.
+// Cases are run in this order.
 var cases = slices.Concat(webhookCases, provisionCases, rosterCases, readingCases, planCases, consoleCases)
 
 // run is what a case is given.
@@ -116,7 +116,7 @@ func reported(ctx context.Context, r *run, names []string, file string) error {
 		return err
 	}
 	missed, all := p.missed()
-	r.printf("%d of %d figures missed; all took %s", missed, all, p.took.Round(time.Second))
+	r.printf("%d of %d figures missed; all took %s", missed, all, p.Took.Round(time.Second))
 	if file != "" {
 		err = errors.Join(err, p.write(context.WithoutCancel(ctx), file))
 	}
@@ -131,7 +131,7 @@ func runAll(ctx context.Context, r *run, names []string) (*report, error) {
 			return nil, fmt.Errorf("there is no case %q; -list shows them", name)
 		}
 	}
-	p := &report{began: time.Now(), scale: r.scale}
+	p := &report{Began: time.Now(), Scale: r.scale}
 	var errs []error
 	for _, c := range cases {
 		chosen := len(names) == 0 || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(c.name, name) })
@@ -139,12 +139,12 @@ func runAll(ctx context.Context, r *run, names []string) (*report, error) {
 			continue
 		}
 		o := r.one(ctx, c)
-		p.cases = append(p.cases, o)
-		if o.err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", c.name, o.err))
+		p.Cases = append(p.Cases, o)
+		if o.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", c.name, o.Err))
 		}
 	}
-	p.took = time.Since(p.began)
+	p.Took = time.Since(p.Began)
 	return p, errors.Join(append(errs, ctx.Err())...)
 }
 
@@ -163,16 +163,16 @@ func (r *run) one(ctx context.Context, c benchCase) outcome {
 	if own.keep, err = r.folder(c.name); err == nil {
 		err = c.run(ctx, &own)
 	}
-	o := outcome{findings: *own.found, name: c.name, about: c.about, took: time.Since(began), said: said.String()}
+	o := outcome{findings: *own.found, Name: c.name, About: c.about, Took: time.Since(began), Said: said.String()}
 	if own.keep != "" {
 		var later error
-		o.costs, later = costs(own.keep, mostCosts)
+		o.Costs, later = costs(own.keep, mostCosts)
 		_, drawn := o.writeChart(own.keep)
 		err = errors.Join(err, later, drawn)
 	}
-	if o.err = err; err != nil {
+	if o.Err = err; err != nil {
 		r.printf("  FAILED: %v", err)
 	}
-	r.printf("  %s took %s", c.name, o.took.Round(time.Second))
+	r.printf("  %s took %s", c.name, o.Took.Round(time.Second))
 	return o
 }

@@ -49,11 +49,11 @@ const own = "github.com/registrar-dev/registrar/"
 // cost is a function's share of a program's CPU time, with what it calls of others: the time
 // counts for the product's innermost function on the stack.
 type cost struct {
-	function string
-	share    float64
+	Function string
+	Share    float64
 }
 
-// costs are the most expensive of the product's functions, by program, of the profiles in a folder.
+// Costs are the most expensive of the product's functions, by program, of the profiles in a folder.
 func costs(folder string, most int) (map[string][]cost, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*"+profileEnd))
 	if err != nil {
@@ -98,7 +98,7 @@ func costsOf(p *profile.Profile, most int) []cost {
 		all = append(all, cost{function, float64(v) / float64(total)})
 	}
 	slices.SortFunc(all, func(a, b cost) int {
-		return cmp.Or(cmp.Compare(b.share, a.share), strings.Compare(a.function, b.function))
+		return cmp.Or(cmp.Compare(b.Share, a.Share), strings.Compare(a.Function, b.Function))
 	})
 	return all[:min(most, len(all))]
 }

@@ -96,9 +96,9 @@ func resultPages(ctx context.Context, r *run, e *estate, c reader) error {
 	r.step("500 results, first page", first, 0)
 	r.step("500 results, page at 99 %", late, 0)
 	r.step("500 results, bare select and encode", bare, 0)
-	ratio := float64(late.at(.5)) / float64(first.at(.5))
+	ratio := float64(late.At(.5)) / float64(first.At(.5))
 	r.verdict("page at 99 % : first page", ratio <= 1.2 && ratio >= 1/1.2, "p50 within 1.2 times", "%.2f times, of %d results", ratio, big.results)
-	ratio = float64(late.at(.5)) / float64(bare.at(.5))
+	ratio = float64(late.At(.5)) / float64(bare.At(.5))
 	r.verdict("results : bare select and encode", ratio <= 1.5, "p50 at most 1.5 times", "%.2f times", ratio)
 	return nil
 }

@@ -3,14 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -20,32 +20,32 @@ import (
 
 // report is what a run leaves behind: each case's figures against what is asked, and its words.
 type report struct {
-	began time.Time
-	took  time.Duration
-	scale float64
-	cases []outcome
+	Began time.Time
+	Took  time.Duration
+	Scale float64
+	Cases []outcome
 }
 
 // outcome is what one case came to.
 type outcome struct {
 	findings
-	name, about string
-	took        time.Duration
-	costs       map[string][]cost
-	said        string
-	err         error
+	Name, About string
+	Took        time.Duration
+	Costs       map[string][]cost
+	Said        string
+	Err         error
 }
 
 // missed counts the figures that did not reach what is asked, and the cases that failed; all counts both.
 func (p *report) missed() (n, all int) {
-	for _, c := range p.cases {
-		if c.err != nil {
+	for _, c := range p.Cases {
+		if c.Err != nil {
 			n++
 			all++
 		}
-		for _, f := range c.figures {
+		for _, f := range c.Figures {
 			all++
-			if !f.reached {
+			if !f.Reached {
 				n++
 			}
 		}
@@ -59,21 +59,46 @@ func (p *report) write(ctx context.Context, file string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	charts := map[string]bool{}
-	for _, c := range p.cases {
+	page := rendered{report: p, Site: where(ctx), Charts: map[string]string{}}
+	missed, all := p.missed()
+	page.Reached, page.All = all-missed, all
+	for _, c := range p.Cases {
 		drawn, err := c.writeChart(folder)
 		if err != nil {
 			return err
 		}
-		charts[c.name] = drawn != ""
-	}
-	return os.WriteFile(file, p.markdown(where(ctx), func(name string) string {
-		if !charts[name] {
-			return ""
+		if drawn != "" {
+			page.Charts[c.Name] = filepath.Base(folder) + "/" + filepath.Base(drawn)
 		}
-		return filepath.Base(folder) + "/" + name + ".svg"
-	}), 0o644)
+	}
+	var text bytes.Buffer
+	if err := pageTemplate.Execute(&text, page); err != nil {
+		return err
+	}
+	return os.WriteFile(file, text.Bytes(), 0o644)
 }
+
+// rendered is what the template of the report is given.
+type rendered struct {
+	*report
+
+	Site         site
+	Reached, All int
+	Charts       map[string]string // links, by case
+}
+
+//go:embed report.md.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("report").Funcs(template.FuncMap{
+	"cell":      cell,
+	"round":     round,
+	"second":    func(d time.Duration) time.Duration { return d.Round(time.Second) },
+	"sentence":  func(words string) string { return strings.ToUpper(words[:1]) + words[1:] },
+	"percent":   func(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) },
+	"elsewhere": func() string { return elsewhere },
+	"mebibyte":  func(n int64) int64 { return n >> 20 },
+}).Parse(pageText))
 
 // writeChart draws a case's chart into a folder and says where it is; "" when there is nothing to draw.
 func (c *outcome) writeChart(folder string) (string, error) {
@@ -81,79 +106,8 @@ func (c *outcome) writeChart(folder string) (string, error) {
 	if err != nil || picture == "" {
 		return "", err
 	}
-	file := filepath.Join(folder, c.name+".svg")
+	file := filepath.Join(folder, c.Name+".svg")
 	return file, os.WriteFile(file, []byte(picture), 0o644)
-}
-
-// markdown is the report as a page of the documentation; chart gives a case's chart as a link, or "".
-func (p *report) markdown(site site, chart func(name string) string) []byte {
-	var b bytes.Buffer
-	missed, all := p.missed()
-	fmt.Fprintf(&b, "# Benchmarks\n\nWhat `make bench` printed. All processes, PostgreSQL with fsync, Redis and the receivers shared the machine. "+
-		"Bare limits were measured in the same run. %d of %d figures reached what is asked of them.\n\n", all-missed, all)
-	fmt.Fprintf(&b, "| | |\n|---|---|\n| date | %s |\n| commit | %s |\n| machine | %s |\n| versions | %s |\n| scale | %g |\n| duration | %s |\n",
-		p.began.UTC().Format("2006-01-02 15:04 UTC"), site.commit, site.machine, site.versions, p.scale, p.took.Round(time.Second))
-	if p.scale != 1 {
-		b.WriteString("\nThe cases did not have their full size: these are no results, but a look.\n")
-	}
-	b.WriteString("\n| case | figure | asked | measured | |\n|---|---|---|---|---|\n")
-	for _, c := range p.cases {
-		for _, f := range c.figures {
-			fmt.Fprintf(&b, "| [%s](#%s) | %s | %s | %s | %s |\n", c.name, c.name, cell(f.what), cell(f.asked), cell(f.text), strings.ReplaceAll(f.word(), "MISSED", "**missed**"))
-		}
-		if c.err != nil {
-			fmt.Fprintf(&b, "| [%s](#%s) | | | %s | **failed** |\n", c.name, c.name, cell(c.err.Error()))
-		}
-	}
-	for _, c := range p.cases {
-		c.section(&b, chart(c.name))
-	}
-	return b.Bytes()
-}
-
-// section tells of one case.
-func (c outcome) section(b *bytes.Buffer, chart string) {
-	fmt.Fprintf(b, "\n## %s\n\n%s. It took %s.\n", c.name, strings.ToUpper(c.about[:1])+c.about[1:], c.took.Round(time.Second))
-	if chart != "" {
-		fmt.Fprintf(b, "\n![%s](%s)\n", cell(c.about), chart)
-	}
-	if len(c.steps) > 0 {
-		b.WriteString("\n| calls | number | a second | p50 | p90 | p99 | longest |\n|---|--:|--:|--:|--:|--:|--:|\n")
-	}
-	for _, s := range c.steps {
-		rate := ""
-		if s.rate > 0 {
-			rate = fmt.Sprintf("%.0f", s.rate)
-		}
-		fmt.Fprintf(b, "| %s | %d | %s | %s | %s | %s | %s |\n", cell(s.name), len(s.times), rate,
-			round(s.times.at(.5)), round(s.times.at(.9)), round(s.times.at(.99)), round(s.times.last()))
-	}
-	var peaks []string
-	for _, name := range slices.Sorted(maps.Keys(c.peaks)) {
-		peaks = append(peaks, fmt.Sprintf("%s %d MiB", name, c.peaks[name]>>20))
-	}
-	if len(peaks) > 0 {
-		fmt.Fprintf(b, "\nPeak memory: %s.\n", strings.Join(peaks, ", "))
-	}
-	c.profiles(b)
-	fmt.Fprintf(b, "\n<details><summary>What it printed</summary>\n\n```text\n%s```\n\n</details>\n", c.said)
-}
-
-// profiles tells where the programs' CPU time went.
-func (c outcome) profiles(b *bytes.Buffer) {
-	if len(c.costs) == 0 {
-		return
-	}
-	b.WriteString("\nWhere CPU time went, by the product's innermost function, what it calls of libraries included:\n\n| program | share | function |\n|---|--:|---|\n")
-	for _, program := range slices.Sorted(maps.Keys(c.costs)) {
-		for _, f := range c.costs[program] {
-			name := "`" + f.function + "`"
-			if f.function == elsewhere {
-				name = elsewhere
-			}
-			fmt.Fprintf(b, "| %s | %.1f %% | %s |\n", program, 100*f.share, name)
-		}
-	}
 }
 
 // cell keeps words within a cell of a table.
@@ -163,14 +117,14 @@ func cell(words string) string {
 
 // site is where a run took place.
 type site struct {
-	commit, machine, versions string
+	Commit, Machine, Versions string
 }
 
 func where(ctx context.Context) site {
-	s := site{commit: command(ctx, "git", "describe", "--always", "--dirty", "--exclude=*"), machine: machine(ctx), versions: runtime.Version()}
+	s := site{Commit: command(ctx, "git", "describe", "--always", "--dirty", "--exclude=*"), Machine: machine(ctx), Versions: runtime.Version()}
 	if tools, err := stack.EnsureServers(ctx, os.Stderr); err == nil {
 		for _, of := range [][]string{{filepath.Join(tools.PostgresBin, "postgres"), "--version"}, {tools.RedisServer, "--version"}} {
-			s.versions += ", " + command(ctx, of[0], of[1:]...)
+			s.Versions += ", " + command(ctx, of[0], of[1:]...)
 		}
 	}
 	return s

@@ -14,12 +14,12 @@ import (
 )
 
 func TestTheReportShowsWhatWasMissed(t *testing.T) {
-	p := &report{began: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), took: 90 * time.Second, scale: 0.5, cases: []outcome{
-		{name: "lists", about: "pages of lists", said: "  three lines\n", costs: map[string][]cost{"worker": {{"internal/x.F", .25}, {elsewhere, .2}}}, findings: findings{
-			figures: []figure{{"first page", "4 ms", "3 ms | 4 ms", true}, {"last page", "4 ms", "9 ms", false}},
-			steps:   []step{{"a page", times{time.Millisecond, 3 * time.Millisecond}, 12}},
-			peaks:   map[string]int64{"worker": 5 << 20, "api-server": 7 << 20}}},
-		{name: "mails", about: "mails", err: errors.New("no mail server")},
+	p := &report{Began: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), Took: 90 * time.Second, Scale: 0.5, Cases: []outcome{
+		{Name: "lists", About: "pages of lists", Said: "  three lines\n", Costs: map[string][]cost{"worker": {{"internal/x.F", .25}, {elsewhere, .2}}}, findings: findings{
+			Figures: []figure{{"first page", "4 ms", "3 ms | 4 ms", true}, {"last page", "4 ms", "9 ms", false}},
+			Steps:   []step{{"a page", times{time.Millisecond, 3 * time.Millisecond}, 12}},
+			Peaks:   map[string]int64{"worker": 5 << 20, "api-server": 7 << 20}}},
+		{Name: "mails", About: "mails", Err: errors.New("no mail server")},
 	}}
 	if missed, all := p.missed(); missed != 2 || all != 3 {
 		t.Errorf("%d of %d were missed", missed, all)
@@ -51,7 +51,7 @@ func TestTheReportShowsWhatWasMissed(t *testing.T) {
 }
 
 func TestAChartHoldsPanelsBeforeTheSpreadOfCalls(t *testing.T) {
-	f := findings{steps: []step{{"a call", times{time.Millisecond}, 0}}, panels: []chart.Panel{chart.Rows{Title: "Rates", Rows: []chart.Row{bar("one", 3, 2, chart.Blue)}}}}
+	f := findings{Steps: []step{{"a call", times{time.Millisecond}, 0}}, panels: []chart.Panel{chart.Rows{Title: "Rates", Rows: []chart.Row{bar("one", 3, 2, chart.Blue)}}}}
 	for range 2 { // drawing changes nothing
 		drawn, err := f.chart()
 		if err != nil {

@@ -91,7 +91,7 @@ func importing(ctx context.Context, r *run, h *house) error {
 	r.verdict("the same file again", again <= 12*scale && before == after, fmt.Sprintf("at most %.0f s, no row written", mostAgain), "%.1f s, %d rows written",
 		again.Seconds(), after-before)
 	r.verdict("peak memory of the worker", rss <= 200<<20, "at most 200 MiB", "%d MiB", rss>>20)
-	with, without := busy.times.at(.99), quiet.times.at(.99)
+	with, without := busy.times.At(.99), quiet.times.At(.99)
 	why := ""
 	if with > 3*without {
 		why = "; its commits wait until the import's log is on the disk, and both share the cores"

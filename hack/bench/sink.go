@@ -47,7 +47,7 @@ func (s *sink) stop() { _ = s.server.Close() }
 
 func (s *sink) take(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
-	_, _ = io.Copy(io.Discard, r.Body) // what does not arrive is sent again
+	_, _ = io.Copy(io.Discard, r.Body) // What does not arrive is sent again
 	key := r.URL.Path + r.Header.Get(webhook.HeaderDelivery)
 	s.mu.Lock()
 	if _, known := s.first[key]; known {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// times are how long calls took, sorted.
+// Times are how long calls took, sorted.
 type times []time.Duration
 
 // sorted takes the durations as they came.
@@ -15,16 +15,16 @@ func sorted(all []time.Duration) times {
 	return all
 }
 
-// at is the time that a share of the calls did not exceed; 0 of none.
-func (t times) at(share float64) time.Duration {
+// At is the time that a share of the calls did not exceed; 0 of none.
+func (t times) At(share float64) time.Duration {
 	if len(t) == 0 {
 		return 0
 	}
 	return t[min(len(t)-1, int(float64(len(t))*share))]
 }
 
-// last is the longest.
-func (t times) last() time.Duration { return t.at(1) }
+// Last is the longest.
+func (t times) Last() time.Duration { return t.At(1) }
 
 // round leaves as many digits as a reader wants.
 func round(d time.Duration) time.Duration {
@@ -43,7 +43,7 @@ type measured struct {
 	times times
 }
 
-// rate is how many calls were made a second.
+// Rate is how many calls were made a second.
 func (m measured) rate() float64 {
 	if m.took == 0 {
 		return 0
@@ -67,5 +67,5 @@ func repeat(n int, call func(i int) (time.Duration, error)) (times, error) {
 }
 
 func (t times) String() string {
-	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", round(t.at(.5)), round(t.at(.9)), round(t.at(.99)), round(t.last()))
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, max %s", round(t.At(.5)), round(t.At(.9)), round(t.At(.99)), round(t.Last()))
 }

@@ -263,7 +263,7 @@ func latency(ctx context.Context, r *run, s *scene) error {
 		return err
 	}
 	r.step("commit to receipt, alone", alone, 0)
-	p50, p99 := alone.at(.50), alone.at(.99)
+	p50, p99 := alone.At(.50), alone.At(.99)
 	r.verdict("commit to receipt, alone", p50 <= 15*time.Millisecond && p99 <= 100*time.Millisecond,
 		"p50 at most 15 ms, p99 at most 100 ms", "p50 %s, p99 %s", round(p50), round(p99))
 	loud, err := s.addOrganization(ctx, "loud", "/hang/", 10)
@@ -283,7 +283,7 @@ func latency(ctx context.Context, r *run, s *scene) error {
 	r.step("commit to receipt, beside hanging URLs", beside, 0)
 	r.draw(chart.Chart{Title: "From commit to receipt, by the share of deliveries", XLabel: "percentile", YLabel: "ms", Lines: []chart.Line{
 		{Name: "alone", Color: chart.Blue, Y: curve(alone)}, {Name: "beside 10 hanging URLs", Color: chart.Amber, Y: curve(beside)}}})
-	b99 := beside.at(.99)
+	b99 := beside.At(.99)
 	ratio := b99.Seconds() / p99.Seconds()
 	r.verdict("p99 beside hanging URLs", ratio <= 1.5, "at most 1.5 times its value alone", "%s: %.2f times", round(b99), ratio)
 	return nil
@@ -293,7 +293,7 @@ func latency(ctx context.Context, r *run, s *scene) error {
 func curve(t times) []float64 {
 	y := make([]float64, 100)
 	for i := range y {
-		y[i] = milliseconds(t.at(float64(i) / 100))
+		y[i] = milliseconds(t.At(float64(i) / 100))
 	}
 	return y
 }
@@ -335,7 +335,7 @@ func idle(ctx context.Context, r *run, s *scene) error {
 	}
 	delays := s.delays(committed)
 	r.step("commit to receipt when idle", delays, 0)
-	worst := delays.last()
+	worst := delays.Last()
 	r.verdict("commit to receipt when idle", worst <= 50*time.Millisecond, "every one within 50 ms", "the longest of %d: %s", len(delays), round(worst))
 	return nil
 }

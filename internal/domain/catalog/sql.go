@@ -10,68 +10,106 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const itemColumns = `i.id, coalesce(i.organization_id, 0) AS organization, i.kind, i.code, i.title, i.type, i.scope,
-	i.max_score_e4 AS max_score, i.difficulty_e4 AS difficulty, i.starter, i.active`
+const itemColumns = `
+	i.id,
+	coalesce(i.organization_id, 0) AS organization,
+	i.kind,
+	i.code,
+	i.title,
+	i.type,
+	i.scope,
+	i.max_score_e4 AS max_score,
+	i.difficulty_e4 AS difficulty,
+	i.starter,
+	i.active`
 
 // visible is the condition on i (catalog_items) for what organization $1 can see.
 const visible = `(i.organization_id = $1 OR i.organization_id IS NULL)`
 
-func items(rows pgx.Rows, err error) ([]Item, error) {
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Item])
-}
-
-func oneItem(rows pgx.Rows, err error) (Item, error) {
-	if err != nil {
-		return Item{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Item])
-}
-
-// lockByCode also makes whoever creates the same item at the same time wait.
+// lockByCode also blocks other transactions that create the same item.
 func lockByCode(ctx context.Context, tx *pg.Tx, org id.Organization, kind Kind, code string) (Item, error) {
 	if err := pg.Lock(ctx, tx, pg.LockCatalog, string(kind)+"/"+code); err != nil {
 		return Item{}, err
 	}
-	return oneItem(tx.Query(ctx, `
+	return pg.One[Item](ctx, tx, `
 		SELECT `+itemColumns+` FROM catalog_items i
-		WHERE i.organization_id IS NOT DISTINCT FROM nullif($1::bigint, 0) AND i.kind = $2 AND i.code = $3`, org, kind, code))
+		WHERE i.organization_id IS NOT DISTINCT FROM nullif($1::bigint, 0) AND i.kind = $2 AND i.code = $3`, org, kind, code)
 }
 
 func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.Item, err error) {
 	err = q.QueryRow(ctx, `
-		INSERT INTO catalog_items (organization_id, kind, code, title, type, scope, max_score_e4, difficulty_e4, starter, active,
-			created_at, updated_at)
-		VALUES (nullif($1::bigint, 0), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)
+		INSERT INTO catalog_items (
+			organization_id,
+			kind,
+			code,
+			title,
+			type,
+			scope,
+			max_score_e4,
+			difficulty_e4,
+			starter,
+			active,
+			created_at,
+			updated_at
+		) VALUES (
+			nullif(@org::bigint, 0),
+			@kind,
+			@code,
+			@title,
+			@type,
+			@scope,
+			@max_score,
+			@difficulty,
+			@starter,
+			@active,
+			@now,
+			@now
+		)
 		ON CONFLICT (organization_id, kind, code) DO UPDATE SET
-			title = excluded.title, type = excluded.type, scope = excluded.scope, max_score_e4 = excluded.max_score_e4,
-			difficulty_e4 = excluded.difficulty_e4, starter = excluded.starter, active = excluded.active, updated_at = excluded.updated_at
+			title = excluded.title,
+			type = excluded.type,
+			scope = excluded.scope,
+			max_score_e4 = excluded.max_score_e4,
+			difficulty_e4 = excluded.difficulty_e4,
+			starter = excluded.starter,
+			active = excluded.active,
+			updated_at = excluded.updated_at
 		RETURNING id`,
-		i.Organization, i.Kind, i.Code, i.Title, i.Type, i.Scope, i.MaxScore, i.Difficulty, i.Starter, i.Active, now).Scan(&item)
+		pgx.StrictNamedArgs{
+			"org":        i.Organization,
+			"kind":       i.Kind,
+			"code":       i.Code,
+			"title":      i.Title,
+			"type":       i.Type,
+			"scope":      i.Scope,
+			"max_score":  i.MaxScore,
+			"difficulty": i.Difficulty,
+			"starter":    i.Starter,
+			"active":     i.Active,
+			"now":        now,
+		}).Scan(&item)
 	return item, err
 }
 
 func selectVisible(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) ([]Item, error) {
-	return items(q.Query(ctx, `
+	return pg.List[Item](ctx, q, `
 		SELECT `+itemColumns+` FROM catalog_items i
-		WHERE `+visible+` AND i.active AND i.kind = ANY ($2) ORDER BY i.id`, org, kinds))
+		WHERE `+visible+` AND i.active AND i.kind = ANY ($2) ORDER BY i.id`, org, kinds)
 }
 
 func selectItem(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {
-	return oneItem(q.Query(ctx, `
+	return pg.One[Item](ctx, q, `
 		SELECT `+itemColumns+` FROM catalog_items i
-		WHERE `+visible+` AND i.active AND i.kind = $2 AND i.id = $3`, org, kind, item))
+		WHERE `+visible+` AND i.active AND i.kind = $2 AND i.id = $3`, org, kind, item)
 }
 
 func selectItems(ctx context.Context, q pg.Querier, orgs []id.Organization, ids []id.Item) ([]Item, error) {
-	return items(q.Query(ctx, `
+	return pg.List[Item](ctx, q, `
 		SELECT `+itemColumns+` FROM catalog_items i
-		WHERE (i.organization_id = ANY ($1) OR i.organization_id IS NULL) AND i.id = ANY ($2)`, orgs, ids))
+		WHERE (i.organization_id = ANY ($1) OR i.organization_id IS NULL) AND i.id = ANY ($2)`, orgs, ids)
 }
 
-// queuePlaceStarters takes for seen what was placed before, and what there is a result of.
+// queuePlaceStarters leaves out tests that were placed before or have a result of the student.
 func queuePlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 	b.Queue(`
 		WITH room AS (
@@ -90,7 +128,8 @@ func queuePlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(placed) })
 }
 
-func countStarters(ctx context.Context, q pg.Querier, org id.Organization) (map[string]int, error) {
+// StartersAvailable counts the active starter tests that the organization can place, by type.
+func StartersAvailable(ctx context.Context, q pg.Querier, org id.Organization) (map[string]int, error) {
 	rows, err := q.Query(ctx, `
 		SELECT i.type, count(*) FROM catalog_items i
 		WHERE i.kind = 'test' AND i.starter AND i.active AND (i.organization_id = $1 OR i.organization_id IS NULL) GROUP BY i.type`, org)

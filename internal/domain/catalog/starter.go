@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -24,10 +23,4 @@ func PlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 	if p.PerCourse > 0 && p.Limit > 0 {
 		queuePlaceStarters(b, p, now, placed)
 	}
-}
-
-// StartersAvailable counts the active starter tests that the organization can place, by
-// type.
-func StartersAvailable(ctx context.Context, q pg.Querier, org id.Organization) (map[string]int, error) {
-	return countStarters(ctx, q, org)
 }

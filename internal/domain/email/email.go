@@ -1,10 +1,10 @@
-// Package email writes the mails that students get, keeps each one's fate, and sends
-// them once.
+// Package email writes the mails to students and staff, sends each at most once, and records its
+// status.
 //
-// Queue stores a mail in the caller's transaction and owes its sending to the outbox, so
-// a request never talks to a mail server. A mail's status is one of those of the wire
-// (reference: provisioning#email-status); not_requested and not_needed are the caller's, for
-// mails that were never made.
+// Queue stores a mail in the caller's transaction, together with an outbox row, so a request
+// never talks to a mail server. The statuses are those of the API (reference:
+// provisioning#email-status), without not_requested and not_needed, which callers use when there
+// is no mail.
 package email
 
 import (
@@ -26,7 +26,7 @@ import (
 // final: what a request with Prefer: wait listens for.
 const Channel = "registrar_email"
 
-// Status is what became of a mail (reference: provisioning#email-status).
+// Status is how far a mail is (reference: provisioning#email-status).
 type Status string
 
 // The statuses. All but Queued are final.
@@ -44,7 +44,7 @@ func (s Status) Final() bool { return s != Queued }
 // detailQueued is a waiting mail's detail before its first attempt.
 const detailQueued = "waiting to be sent"
 
-// Service is where mails are handed in.
+// Service stores mails to be sent.
 type Service struct {
 	Box        *seal.Box
 	Suppressed Domains // not mailed, beside the reserved ones
@@ -59,7 +59,7 @@ type Message struct {
 	Secrets      Secrets
 }
 
-// Record is a mail's fate so far. The zero Record means that there is no mail.
+// Record is a mail's status. The zero Record means that there is no mail.
 type Record struct {
 	ID     id.Email
 	Type   Type
@@ -67,18 +67,18 @@ type Record struct {
 	Detail string // a short reason; "" when sent
 }
 
-// Queue stores a mail to be sent once tx has committed, or stores it as suppressed when
-// its address is one that is not mailed. It costs one round trip.
-func (d Service) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r Record, err error) {
+// Queue stores a mail, which is sent after tx has committed. It stores the mail as suppressed
+// when no mail is sent to its address. It costs one round trip.
+func (s Service) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r Record, err error) {
 	var b pg.Batch
-	if err := d.Write(ctx, &b, now, m, &r); err != nil {
+	if err := s.Write(ctx, &b, now, m, &r); err != nil {
 		return Record{}, err
 	}
 	return r, b.Send(ctx, tx)
 }
 
-// Write is Queue in a batch; into is filled when b is sent.
-func (d Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Message, into *Record) error {
+// Write is Queue in a batch. Sending b fills into.
+func (s Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Message, into *Record) error {
 	params, err := json.Marshal(m.Content)
 	if err != nil {
 		return fmt.Errorf("email content: %w", err)
@@ -87,9 +87,9 @@ func (d Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Messag
 		Organization: m.Organization, User: m.User, Type: m.Content.Type(), Recipient: m.Recipient,
 		Reference: uuid.Must(uuid.NewV7()), Params: params, Status: Queued, Detail: detailQueued, CreatedAt: now,
 	}
-	if domain, hit := d.Suppressed.match(m.Recipient); hit {
+	if domain, hit := s.Suppressed.match(m.Recipient); hit {
 		r.Status, r.Detail = Suppressed, fmt.Sprintf("addresses at %s are not mailed: it is a test or demo domain", domain)
-	} else if r.Sealed, err = sealSecrets(ctx, d.Box, r.Reference, m.Secrets); err != nil {
+	} else if r.Sealed, err = sealSecrets(ctx, s.Box, r.Reference, m.Secrets); err != nil {
 		return err
 	}
 	*into = Record{Type: r.Type, Status: r.Status, Detail: r.Detail}
@@ -100,31 +100,13 @@ func (d Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Messag
 	return nil
 }
 
-// LoadLatest queues the reading of the last onboarding mail (welcome, credentials or
-// access_update) in an organization of the student who has the address by now. When b is
-// sent, into becomes it, or the zero Record when there was none.
-func LoadLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
-	queueLatest(b, org, address, into)
-}
-
-// Sending is a mail as the staff of its organization sees it: never what it says.
+// Sending is a mail as the staff of its organization sees it, without its text.
 type Sending struct {
 	Type      Type
 	Recipient string
 	Status    Status
 	Detail    string
 	CreatedAt time.Time
-}
-
-// OfStudent lists the latest mails that the organization had sent about the person, to
-// whomever they went, the last one first.
-func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
-	return selectOfStudent(ctx, q, org, user, limit)
-}
-
-// Find is the mail's record; the zero Record when the organization has no such mail.
-func Find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
-	return find(ctx, q, org, mail)
 }
 
 func place(reference uuid.UUID) string { return "emails/" + reference.String() }

@@ -36,7 +36,10 @@ func queueInsert(b *pg.Batch, r row, into *id.Email) {
 		QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
-func queueLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
+// LoadLatest queues the reading of the last onboarding mail (welcome, credentials or
+// access_update) that the organization sent to the student who now has the address. Sending b
+// fills into, with the zero Record when there is none.
+func LoadLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
 	b.Queue(`
 		SELECT id, type, status, detail FROM emails
 		WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email = $2)
@@ -47,7 +50,8 @@ func queueLatest(b *pg.Batch, org id.Organization, address string, into *Record)
 	})
 }
 
-func find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
+// Find reads a mail's record; the zero Record when the organization has no such mail.
+func Find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
 	return oneRecord(q.Query(ctx, `
 		SELECT id, type, status, detail FROM emails WHERE organization_id = $1 AND id = $2`, org, mail))
 }
@@ -92,7 +96,9 @@ func record(ctx context.Context, q pg.Querier, mail id.Email, f outcome, now tim
 	return err
 }
 
-func selectOfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
+// OfStudent lists the organization's latest mails about the person, whoever received them, the
+// last one first.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
 	rows, err := q.Query(ctx, `
 		SELECT type, recipient, status, detail, created_at FROM emails
 		WHERE organization_id = $1 AND user_id = $2 ORDER BY id DESC LIMIT $3`, org, user, limit)

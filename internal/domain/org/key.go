@@ -69,11 +69,6 @@ func (k Key) check() error {
 	return faults.Err()
 }
 
-// Keys lists the organization's keys by id, revoked ones included.
-func Keys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
-	return selectKeys(ctx, q, org)
-}
-
 // RevokeKey ends a key for good, and at once in every process. A key that was revoked
 // before keeps its time. NotFound outside the organization.
 func RevokeKey(ctx context.Context, tx *pg.Tx, org id.Organization, key id.APIKey, now time.Time) (Key, error) {

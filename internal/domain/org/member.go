@@ -1,7 +1,6 @@
 package org
 
 import (
-	"context"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -51,17 +50,6 @@ type Member struct {
 	JoinedAt time.Time // of the first time
 }
 
-// LoadMember queues the reading of the user's membership; into stays zero when there is
-// none. Whoever changes memberships holds the lock of the person's address.
-func LoadMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
-	queueMember(b, org, user, into)
-}
-
-// LoadMemberBy is LoadMember for who has the address.
-func LoadMemberBy(b *pg.Batch, org id.Organization, address string, into *Member) {
-	queueMemberBy(b, org, address, into)
-}
-
 // AddMember queues a new active membership and returns it. The caller holds the lock of
 // the person's address and has seen that there is none.
 func AddMember(b *pg.Batch, org id.Organization, user id.User, role Role, via Via, now time.Time) Member {
@@ -69,14 +57,6 @@ func AddMember(b *pg.Batch, org id.Organization, user id.User, role Role, via Vi
 	queueInsertMember(b, org, user, m)
 	return m
 }
-
-// SetMemberStatus queues the change of a membership's status.
-func SetMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
-	queueMemberStatus(b, org, user, status, now)
-}
-
-// RemoveMember queues the end of a membership; what the person did stays.
-func RemoveMember(b *pg.Batch, org id.Organization, user id.User) { queueDeleteMember(b, org, user) }
 
 // SetStaff queues that the member m is active staff with the role, and returns it so.
 func SetStaff(b *pg.Batch, org id.Organization, user id.User, m Member, role Role, now time.Time) Member {
@@ -98,15 +78,4 @@ type Belonging struct {
 	Organization id.Organization
 	Slug, Name   string
 	Member
-}
-
-// Belongings lists the organizations that the user belongs to or did, by name. It is for
-// the person's own eyes: no organization learns of another one.
-func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
-	return selectBelongings(ctx, q, user)
-}
-
-// Members reads the memberships of several people; who has none is not in the map.
-func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
-	return selectMembers(ctx, q, org, users)
 }

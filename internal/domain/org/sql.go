@@ -76,7 +76,8 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 	return key, err
 }
 
-func selectKeys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
+// Keys lists the organization's keys by id, revoked ones included.
+func Keys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
 	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys k WHERE k.organization_id = $1 ORDER BY k.id`, org)
 	if err != nil {
 		return nil, err
@@ -113,13 +114,16 @@ func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 	return err
 }
 
-func queueMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
+// LoadMember queues the reading of the user's membership; into stays zero when there is
+// none. Whoever changes memberships holds the lock of the person's address.
+func LoadMember(b *pg.Batch, org id.Organization, user id.User, into *Member) {
 	b.Queue(`
 		SELECT role, status, created_via, joined_at FROM members
 		WHERE organization_id = $1 AND user_id = $2`, org, user).QueryRow(into.scan)
 }
 
-func queueMemberBy(b *pg.Batch, org id.Organization, address string, into *Member) {
+// LoadMemberBy is LoadMember for the person with the address.
+func LoadMemberBy(b *pg.Batch, org id.Organization, address string, into *Member) {
 	b.Queue(`
 		SELECT role, status, created_via, joined_at FROM members
 		WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email = $2)`, org, address).QueryRow(into.scan)
@@ -178,12 +182,14 @@ func userIDs(rows pgx.Rows, err error) ([]id.User, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[id.User])
 }
 
-func queueMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
+// SetMemberStatus queues the change of a membership's status.
+func SetMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
 	b.Queue(`
 		UPDATE members SET status = $3, updated_at = $4 WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)
 }
 
-func queueDeleteMember(b *pg.Batch, org id.Organization, user id.User) {
+// RemoveMember queues the deletion of a membership. Enrollments, work and results stay.
+func RemoveMember(b *pg.Batch, org id.Organization, user id.User) {
 	b.Queue(`DELETE FROM members WHERE organization_id = $1 AND user_id = $2`, org, user)
 }
 
@@ -193,7 +199,9 @@ func queueMemberRole(b *pg.Batch, org id.Organization, user id.User, m Member, n
 		WHERE organization_id = $1 AND user_id = $2`, org, user, m.Role, m.Status, now)
 }
 
-func selectBelongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
+// Belongings lists the organizations that the user belongs or belonged to, by name. Only the
+// person may see it: no organization learns of another one.
+func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
 	rows, err := q.Query(ctx, `
 		SELECT o.id, o.slug, o.name, m.role, m.status, m.created_via, m.joined_at
 		FROM members m JOIN organizations o ON o.id = m.organization_id
@@ -207,7 +215,8 @@ func selectBelongings(ctx context.Context, q pg.Querier, user id.User) ([]Belong
 	})
 }
 
-func selectMembers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
+// Members reads the memberships of several people; people without one are not in the map.
+func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
 	rows, err := q.Query(ctx, `
 		SELECT u.id, m.role, m.status, m.created_via, m.joined_at FROM unnest($2::bigint[]) AS u(id)
 		CROSS JOIN LATERAL (SELECT role, status, created_via, joined_at FROM members WHERE organization_id = $1 AND user_id = u.id LIMIT 1) AS m`, org, users)

@@ -9,7 +9,7 @@ import (
 )
 
 // CreateAll makes accounts in one statement and returns them by address. The caller holds
-// the locks of all addresses; one that has an account by now comes back with that account.
+// the locks of all addresses. For an address that already has an account it returns that one.
 // Usernames are derived, names are not checked.
 func CreateAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) (map[Email]Account, error) {
 	made := make(map[Email]Account, len(drafts))
@@ -36,7 +36,7 @@ func CreateAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) (m
 		if _, ok := made[d.Email]; ok {
 			continue
 		}
-		d.Username = "" // taken: another is searched
+		d.Username = "" // it is taken, so Create finds another
 		a, err := Create(ctx, tx, d, now)
 		if err != nil {
 			return made, err
@@ -48,7 +48,7 @@ func CreateAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) (m
 
 // CopyAll makes accounts like CreateAll, for addresses that were seen to be free, and
 // returns their ids in the order of the drafts. It costs half as much, and makes none at all
-// when an address or username is taken: pg.Duplicate tells that fault.
+// when an address or username is taken: pg.Duplicate recognizes that error.
 func CopyAll(ctx context.Context, tx *pg.Tx, drafts []Draft, now time.Time) ([]id.User, error) {
 	if len(drafts) == 0 {
 		return nil, nil
@@ -79,20 +79,19 @@ func FindAll(ctx context.Context, q pg.Querier, users []id.User) (map[id.User]Ac
 	return found, err
 }
 
-// Profile is what a roster says of somebody.
+// Profile is a person's address and names in a roster.
 type Profile struct {
 	User      id.User
-	Before    Email // the account's until now
+	Before    Email // the account's present one
 	Email     Email
 	FirstName string
 	LastName  string
 }
 
-// ChangeProfiles gives accounts that a roster import of org made, and that nobody has
-// signed in to, a new email and names. Every other account stays as it is, and so do those of
-// staff and of people whom another organization knows by the address they have, and one whose
-// new address is another's. Links that went to an address of before end. The caller holds the
-// locks of both addresses.
+// ChangeProfiles changes the email and names of accounts that a roster import of org made and
+// that nobody has signed in to. It leaves out staff, people of other organizations, and accounts
+// whose new address another account has. Links that went to an old address end. The caller holds
+// the locks of both addresses.
 func ChangeProfiles(ctx context.Context, tx *pg.Tx, org id.Organization, profiles []Profile, now time.Time) error {
 	if len(profiles) == 0 {
 		return nil

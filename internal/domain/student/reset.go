@@ -15,12 +15,6 @@ const ResetValid = time.Hour
 // is filled by others while limits are not counted.
 const maxResets = 3
 
-// AskReset stores that somebody asked for a new password for the address, whether it has
-// an account or not, and returns the request's number.
-func AskReset(ctx context.Context, tx *pg.Tx, email Email, now time.Time) (int64, error) {
-	return insertReset(ctx, tx, email, now)
-}
-
 // TakeReset removes a request and returns its address; "" when it was taken before.
 func TakeReset(ctx context.Context, tx *pg.Tx, reset int64) (Email, error) {
 	email, err := deleteReset(ctx, tx, reset)

@@ -15,12 +15,12 @@ type Ref struct {
 	User  id.User
 }
 
-// Anybody says whether w names nobody, so that everybody is meant.
+// Anybody says whether w names no particular student.
 func (w Ref) Anybody() bool { return w == Ref{} }
 
-// Resolve finds the student of the organization whom w names: a member of the student
-// role, active or not, or a person who is or was enrolled, and none of the staff.
-// NotFound otherwise, so that people of other organizations cannot be told from nobody;
+// Resolve finds the student of the organization that w names: a member of the student role,
+// active or not, or a person who is or was enrolled and is not staff.
+// NotFound otherwise, which does not reveal whether other organizations have the person;
 // Invalid (who_differs) when email and user_id are two students of the organization.
 func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Ref) (Account, error) {
 	found, err := selectStudents(ctx, q, org, w)
@@ -35,12 +35,12 @@ func Resolve(ctx context.Context, q pg.Querier, org id.Organization, w Ref) (Acc
 	return found[0], nil
 }
 
-// names says whether the account is whom w names by everything that it says.
+// names says whether the account has the email and the id of w, as far as w has them.
 func (w Ref) names(a Account) bool {
 	return (w.Email == "" || w.Email == a.Email) && (w.User == 0 || w.User == a.ID)
 }
 
-// ErrNoStudent is the answer for everyone who is no student of the organization.
+// ErrNoStudent is the fault for a person who is not a student of the organization.
 var ErrNoStudent = fault.New(fault.NotFound, "student_not_found", "the organization has no such student; check email or user_id")
 
 // Lookup finds anyone who is a member of the organization, whatever the role, or was ever
@@ -56,7 +56,7 @@ func Lookup(ctx context.Context, q pg.Querier, org id.Organization, email Email)
 // RosterStatus narrows the list of students (reference: students#student-list).
 type RosterStatus string
 
-// The statuses. Whoever waits for a course to begin, or was never enrolled, is in neither.
+// The statuses. Students whose course has not begun, or who were never enrolled, have neither.
 const (
 	RosterAny      RosterStatus = ""
 	RosterActive   RosterStatus = "active"   // has access today
@@ -68,9 +68,4 @@ type RosterFilter struct {
 	Status RosterStatus
 	Course id.Course // enrolled in it, whatever the enrollment's status; 0: any
 	Today  clock.Date
-}
-
-// Roster lists up to limit students of the organization whose id is above after, by id.
-func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
-	return selectRoster(ctx, q, org, f, after, limit)
 }

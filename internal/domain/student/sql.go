@@ -33,7 +33,8 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 	return pgx.CollectExactlyOneRow(rows, scanAccount)
 }
 
-func queueByID(b *pg.Batch, user id.User, into *Account) {
+// LoadByID queues the reading of an account; into stays zero when there is none.
+func LoadByID(b *pg.Batch, user id.User, into *Account) {
 	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.id = $1`, user).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)
 		if pg.None(err) {
@@ -44,8 +45,8 @@ func queueByID(b *pg.Batch, user id.User, into *Account) {
 	})
 }
 
-// isShared is the condition on a (accounts) for staff, and for who is or was a member of, or
-// enrolled in, another organization than the one that made the account.
+// isShared is the condition on a (accounts) for staff, and for people who are or were members of,
+// or enrolled in, an organization other than the one that made the account.
 const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
 		AND (s.role <> 'member' OR s.organization_id IS DISTINCT FROM a.created_by_organization))
 	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
@@ -61,15 +62,24 @@ func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
 	})
 }
 
-func queueTaken(b *pg.Batch, username string, email Email, taken *bool) {
+// LookUpUsername queues a query of whether an account with another address has the username.
+// Sending b fills taken.
+func LookUpUsername(b *pg.Batch, username string, email Email, taken *bool) {
 	b.Queue(`SELECT EXISTS (SELECT FROM accounts WHERE lower(username) = lower($1) AND email <> $2)`, username, email).
 		QueryRow(func(row pgx.Row) error { return row.Scan(taken) })
 }
 
-func queueSignIn(b *pg.Batch, a Account, hash string, now time.Time) {
+// SetSignIn queues the writing of the account's username and must_change_password and, unless
+// it is "", of a new password's hash. The caller holds the account's row lock. Named turns the
+// error of a taken username into a fault.
+func SetSignIn(b *pg.Batch, a Account, passwordHash string, now time.Time) {
 	b.Queue(`
-		UPDATE accounts SET username = $2, must_change_password = $3, password_hash = coalesce(nullif($4, ''), password_hash), updated_at = $5
-		WHERE id = $1`, a.ID, a.Username, a.MustChangePassword, hash, now)
+		UPDATE accounts SET
+			username = $2,
+			must_change_password = $3,
+			password_hash = coalesce(nullif($4, ''), password_hash),
+			updated_at = $5
+		WHERE id = $1`, a.ID, a.Username, a.MustChangePassword, passwordHash, now)
 }
 
 func selectAccount(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
@@ -87,7 +97,7 @@ func insertAccount(ctx context.Context, q pg.Querier, d Draft, now time.Time) (A
 		d.Email, d.Username, d.FirstName, d.LastName, d.PasswordHash, d.MustChangePassword, d.CreatedBy, d.CreatedVia, now))
 }
 
-// insertAccounts leaves out whose address or username is taken.
+// insertAccounts leaves out accounts whose address or username is taken.
 func insertAccounts(ctx context.Context, q pg.Querier, drafts []Draft, now time.Time) ([]Account, error) {
 	n := len(drafts)
 	emails, usernames, first, last := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -182,7 +192,9 @@ func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, hash []byte
 		VALUES ($1, $2, nullif($3::bigint, 0), $4, $5)`, hash, user, org, now, expires)
 }
 
-func insertReset(ctx context.Context, tx *pg.Tx, email Email, now time.Time) (reset int64, err error) {
+// AskReset stores a request for a new password, whether the address has an account or not, and
+// returns the request's number.
+func AskReset(ctx context.Context, tx *pg.Tx, email Email, now time.Time) (reset int64, err error) {
 	err = tx.QueryRow(ctx, `INSERT INTO password_resets (email, created_at) VALUES ($1, $2) RETURNING id`, email, now).Scan(&reset)
 	return reset, err
 }
@@ -199,9 +211,9 @@ func countResets(ctx context.Context, tx *pg.Tx, user id.User, now time.Time) (n
 	return n, err
 }
 
-// isGood is the condition on l (set_password_tokens) and its account a for a link that may
-// be used at $2: one that an organization was given ends when its account joins a staff, or
-// another organization.
+// isGood is the condition on l (set_password_tokens) and its account a for a link that can be
+// used at $2. A link that an organization was given ends when its account joins the staff of any
+// organization, or another organization.
 const isGood = `l.expires_at > $2 AND (l.organization_id IS NULL OR NOT ` + isShared + `)`
 
 func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.Time) (Account, error) {
@@ -231,16 +243,16 @@ func queueOwnPassword(b *pg.Batch, user id.User, hash string, p proof, now time.
 		WHERE id = $1`, user, hash, now, string(p))
 }
 
-// queueDropUnproven leaves a password alone that no partner can know.
+// queueDropUnproven keeps a password that no partner can know.
 func queueDropUnproven(b *pg.Batch, user id.User, now time.Time) {
 	b.Queue(`
 		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $2
 		WHERE id = $1 AND NOT proven_password AND password_hash IS NOT NULL`, user, now)
 }
 
-// queueWithdraw locks the accounts first: a password that is just being set is waited for,
-// and seen.
-func queueWithdraw(b *pg.Batch, org id.Organization, users []id.User, now time.Time) {
+// WithdrawAll is Withdraw for several people. Accounts that org made keep what they have. It
+// locks the accounts first, so that it sees a password that is just being set.
+func WithdrawAll(b *pg.Batch, users []id.User, org id.Organization, now time.Time) {
 	const offered = `id = ANY ($2) AND created_via = 'api' AND created_by_organization IS DISTINCT FROM $1
 		AND last_login IS NULL AND NOT proven_password`
 	b.Queue(`SELECT FROM accounts WHERE `+offered+` ORDER BY id FOR NO KEY UPDATE`, org, users)
@@ -262,7 +274,8 @@ func queueDeleteLinks(b *pg.Batch, user id.User) {
 	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = $1`, user)
 }
 
-func deleteExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
+// DropExpiredLinks deletes the links that have expired.
+func DropExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
 	tag, err := q.Exec(ctx, `DELETE FROM set_password_tokens WHERE expires_at <= $1`, now)
 	return tag.RowsAffected(), err
 }
@@ -300,37 +313,42 @@ func selectSession(ctx context.Context, q pg.Querier, hash string) (data []byte,
 	return data, err
 }
 
-// insertSession waits for whoever is changing the account: then the password is another, or
-// the session is there to be deleted.
-func insertSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time, a Account) error {
-	_, err := q.Exec(ctx, `
+// Begin stores the session of somebody who signed in as a. It stores nothing when the password
+// has changed since, as that ends all sessions. It waits for a transaction that is changing the
+// account: then either the password differs or the session is there to be deleted.
+func (s Sessions) Begin(ctx context.Context, hash string, data []byte, expires time.Time, a Account) error {
+	_, err := s.DB.Exec(ctx, `
 		INSERT INTO sessions (hash, data, expires_at)
 		SELECT $1::text, $2::jsonb, $3::timestamptz FROM accounts a
 		WHERE a.id = $4 AND coalesce(a.password_hash, '') = $5 FOR SHARE`, hash, data, expires, a.ID, a.passwordHash)
 	return err
 }
 
-func insertNobodysSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time) error {
-	_, err := q.Exec(ctx, `INSERT INTO sessions (hash, data, expires_at) VALUES ($1, $2, $3)`, hash, data, expires)
+// Keep stores a session of somebody who is not signed in.
+func (s Sessions) Keep(ctx context.Context, hash string, data []byte, expires time.Time) error {
+	_, err := s.DB.Exec(ctx, `INSERT INTO sessions (hash, data, expires_at) VALUES ($1, $2, $3)`, hash, data, expires)
 	return err
 }
 
-func updateSession(ctx context.Context, q pg.Querier, hash string, data []byte, expires time.Time) error {
-	_, err := q.Exec(ctx, `UPDATE sessions SET data = $2, expires_at = $3 WHERE hash = $1`, hash, data, expires)
+// Update stores a session again, unless it was deleted in the meantime.
+func (s Sessions) Update(ctx context.Context, hash string, data []byte, expires time.Time) error {
+	_, err := s.DB.Exec(ctx, `UPDATE sessions SET data = $2, expires_at = $3 WHERE hash = $1`, hash, data, expires)
 	return err
 }
 
-func deleteSession(ctx context.Context, q pg.Querier, hash string) error {
-	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash)
+// Delete ends a session, if it exists.
+func (s Sessions) Delete(ctx context.Context, hash string) error {
+	_, err := s.DB.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash)
 	return err
 }
 
-func deleteExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
+// DropExpiredSessions deletes what nobody can use any more.
+func DropExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
 	tag, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at <= now()`)
 	return tag.RowsAffected(), err
 }
 
-// isStudent is the condition on a (accounts) for who is or was a student of organization $1.
+// isStudent is the condition on a (accounts) for people who are or were students of organization $1.
 var isStudent = scope.IsStudent(scope.Role("$1", "a.id"), "$1", "a.id")
 
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Ref) ([]Account, error) {
@@ -361,9 +379,8 @@ var (
 	role = scope.Role("$1", "p.user_id")
 )
 
-// selectRoster walks members and enrollments by user id, each along its index, and merges
-// the two: neither list has to be read beyond the page.
-func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
+// Roster lists up to limit students of the organization whose id is above after, by id.
+func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
 	// Every parameter has to be in the statement, used or not.
 	chosen := `$4::bigint IS NOT NULL AND $5::date IS NOT NULL`
 	switch f.Status {
@@ -373,7 +390,8 @@ func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, f Rost
 		chosen += ` AND NOT ` + hasAccess + ` AND ` + isGone
 	case RosterAny:
 	}
-	// Ref is enrolled and no member is rare, and looked for no further than the members go.
+	// People who are enrolled and no members are rare: the search for them ends where the page of
+	// members does.
 	members := `SELECT p.user_id FROM members p WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
 	enrolled := `SELECT DISTINCT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.user_id > $2

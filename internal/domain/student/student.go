@@ -39,31 +39,30 @@ type Account struct {
 	passwordHash       string // "": no password
 	proven             bool   // no partner can know the password
 
-	// Staff, or of another organization than the one that made the account; known where Load
-	// or LoadLocked read it.
+	// Staff, or also in an organization other than the one that made the account. Only Load and
+	// LoadLocked read it.
 	shared bool
 }
 
 // HasPassword says whether there is any password to sign in with.
 func (a Account) HasPassword() bool { return a.passwordHash != "" }
 
-// HasSetPassword says whether the student has taken the account into use with a password:
-// chose one, or signed in with the one that was given.
+// HasSetPassword says whether the student chose a password, or signed in with a given one.
 func (a Account) HasSetPassword() bool {
 	return a.OwnPassword || a.passwordHash != "" && !a.LastLogin.IsZero()
 }
 
-// Untouched says whether org made the account through the API and its student has neither
-// signed in nor chosen a password: only then may org set sign-in details and hand out
-// set-password links (reference: provisioning#existing-accounts). Whoever signs in sees what all of the
-// student's organizations gave, and staff, of whatever organization, can do more than an API
-// key can: no key lets anybody in as one who is staff, or of another organization too.
+// Untouched says whether org may set the account's sign-in details and get set-password links
+// (reference: provisioning#existing-accounts): org made it through the API, its student has
+// neither signed in nor chosen a password, and it is neither staff nor in another organization.
+// An API key must not give more than its own organization's student: somebody who signs in sees
+// what all organizations of the account show.
 func (a Account) Untouched(org id.Organization) bool {
 	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword && !a.shared
 }
 
 // Load queues the reading of the account with the address; into stays zero when there is
-// none. Ref changes memberships holds the lock of the address.
+// none. Whoever changes memberships holds the lock of the address.
 func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, "", into) }
 
 // LoadLocked is Load under the account's row lock: until the transaction ends, nobody
@@ -78,19 +77,6 @@ func (a Account) SameSignIn(b Account) bool {
 	return a.ID == b.ID && a.passwordHash == b.passwordHash && a.OwnPassword == b.OwnPassword && a.LastLogin.Equal(b.LastLogin)
 }
 
-// LookUpUsername queues the question whether another account than the address's has the
-// username.
-func LookUpUsername(b *pg.Batch, username string, email Email, taken *bool) {
-	queueTaken(b, username, email, taken)
-}
-
-// SetSignIn queues the writing of the account's username and must_change_password and,
-// unless it is "", of a new password's hash. The caller holds the account's row lock.
-// Named makes a fault of what it may violate.
-func SetSignIn(b *pg.Batch, a Account, passwordHash string, now time.Time) {
-	queueSignIn(b, a, passwordHash, now)
-}
-
 // Named turns the violation of the username's uniqueness into ErrUsernameTaken.
 func Named(err error) error {
 	if pg.Violates(err, "accounts_username") {
@@ -98,9 +84,6 @@ func Named(err error) error {
 	}
 	return err
 }
-
-// LoadByID queues the reading of an account; into stays zero when there is none.
-func LoadByID(b *pg.Batch, user id.User, into *Account) { queueByID(b, user, into) }
 
 // Find reads an account by its id. NotFound when there is none.
 func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
@@ -111,7 +94,7 @@ func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
 	return a, err
 }
 
-// Draft is an account to be made.
+// Draft has the fields of a new account.
 type Draft struct {
 	Email              Email
 	Username           string // "": derived from the address
@@ -123,12 +106,12 @@ type Draft struct {
 	CreatedVia         Origin
 }
 
-// maxUsernameTries bounds how often a derived username may be snatched away by another
-// account that is made at the same time.
+// maxUsernameTries bounds how often another account that is created at the same time may take
+// the derived username first.
 const maxUsernameTries = 20
 
-// Create makes the account; the caller holds the lock of its address and has seen that
-// there is none. Invalid (username_taken) when the sent username is another's.
+// Create makes an account. The caller holds the lock of its address and has seen that it has no
+// account. Invalid (username_taken) when another account has the given username.
 func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, error) {
 	derived := d.Username == ""
 	if derived {
@@ -153,7 +136,7 @@ func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, er
 	return Account{}, fmt.Errorf("no free username in %d tries", maxUsernameTries)
 }
 
-// ErrUsernameTaken is the fault of a sent username that is another account's.
+// ErrUsernameTaken is the fault of a given username that another account has.
 var ErrUsernameTaken = fault.Field("username", "username_taken", "username: it is taken; send another or leave it out")
 
 // VouchedBy says whether the account came from the LMS of org and has no password, so

@@ -16,7 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Kind is what sort of work an item, an assignment or a result is.
+// Kind is the kind of work of an item, an assignment or a result.
 type Kind string
 
 // The kinds.
@@ -32,9 +32,9 @@ func Kinds() []Kind { return []Kind{Test, Quiz, Assessment} }
 // Item is a piece of work that can be assigned (reference: catalog#catalog-items).
 type Item struct {
 	ID           id.Item
-	Organization id.Organization // 0: a test that is everyone's
+	Organization id.Organization // 0: a test for all organizations
 	Kind         Kind
-	Code         string // the platform's name of it, unique for the owner and kind
+	Code         string // the platform's name for it, unique for organization and kind
 	Title        string
 	Type         string // a test type, or the kind where it is no test
 	Scope        string // ScopeFull, or the section that it examines
@@ -55,9 +55,9 @@ type Patch struct {
 	Active     *bool
 }
 
-// Put creates the item of a code or changes what p names; created says which. A new one
-// needs a title and, if it is a test, a type; its maximum is the scale's unless it has
-// none. Results keep the maximum that they were scored with. Invalid names each fault.
+// Put creates the item of a code, or changes the settings in p; created says which. A new one
+// needs a title and, if it is a test, a type. The maximum is the scale's, if it has one. Results
+// keep the maximum that they were scored with. Invalid lists each wrong field.
 func Put(ctx context.Context, tx *pg.Tx, org id.Organization, kind Kind, code string, p Patch, now time.Time) (i Item, created bool, err error) {
 	i, err = lockByCode(ctx, tx, org, kind, code)
 	if created = pg.None(err); created {
@@ -153,7 +153,7 @@ func (i Item) check(p Patch) error {
 }
 
 // List gives the active items that the organization can assign, by kind and id: its own,
-// and the tests that are everyone's.
+// and the tests for all organizations.
 func List(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) ([]Item, error) {
 	items, err := selectVisible(ctx, q, org, kinds)
 	slices.SortStableFunc(items, func(a, b Item) int {
@@ -163,7 +163,7 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) 
 }
 
 // Find reads an active item of the kind that the organization can assign. NotFound
-// otherwise: another organization's items do not exist for it.
+// otherwise, also for another organization's items.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {
 	i, err := selectItem(ctx, q, org, kind, item)
 	if pg.None(err) {
@@ -179,7 +179,7 @@ func Load(ctx context.Context, q pg.Querier, org id.Organization, items []id.Ite
 	return LoadMany(ctx, q, []id.Organization{org}, items)
 }
 
-// LoadMany is Load for several organizations: items that everyone or one of them can see.
+// LoadMany is Load for several organizations: items that all or one of them can see.
 func LoadMany(ctx context.Context, q pg.Querier, orgs []id.Organization, items []id.Item) (map[id.Item]Item, error) {
 	found, err := selectItems(ctx, q, orgs, items)
 	byID := make(map[id.Item]Item, len(found))

@@ -12,12 +12,12 @@ import (
 // Mark is what a piece of work was scored: the overall score and, for tests, those of
 // its sections.
 type Mark struct {
-	Score    *decimal.Number // nil: to be had from the sections
+	Score    *decimal.Number // nil: computed from the sections
 	MaxScore *decimal.Number // nil: the item's
 	Sections map[string]decimal.Number
 }
 
-// Scored is a Mark that was found to be on its scale.
+// Scored is a Mark that is on its scale.
 type Scored struct {
 	Score    decimal.Number
 	MaxScore decimal.Number
@@ -27,8 +27,8 @@ type Scored struct {
 // Percentage is score ÷ max_score × 100, two decimals, half up.
 func (s Scored) Percentage() decimal.Number { return decimal.Percent(s.Score, s.MaxScore) }
 
-// Check holds a mark of the item against its scale; section is the one that was practised
-// or "" for all of the item. Invalid names the score or section that is off the scale.
+// Check checks a mark of the item against its scale. section is the practised one, or "" for the
+// whole item. Invalid names the score or section that is off the scale.
 func (i Item) Check(section string, m Mark) (Scored, error) {
 	switch i.Kind {
 	case Quiz:

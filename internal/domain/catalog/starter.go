@@ -7,7 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Placement asks for starter tests for a student who was granted a course.
+// Placement is a request for starter tests, for a student with a new enrollment.
 type Placement struct {
 	Organization id.Organization
 	User         id.User
@@ -18,7 +18,7 @@ type Placement struct {
 }
 
 // PlaceStarters queues the placing of min(per course, available, limit − already placed)
-// tests, unseen ones in the catalog's order; placed tells how many when b is sent.
+// unseen tests, in the catalog's order. Sending b fills placed with their number.
 func PlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 	if p.PerCourse > 0 && p.Limit > 0 {
 		queuePlaceStarters(b, p, now, placed)

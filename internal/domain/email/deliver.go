@@ -22,10 +22,10 @@ import (
 //
 // SMTP has no way to ask whether a message arrived, so a mail that may have left is never
 // sent again by itself. Just before its text goes over the wire, the row is marked in a
-// transaction of its own. The mark is taken off together with the record of a refusal,
-// and stays when nothing could be recorded (the process died, PostgreSQL went away). Who
-// finds a queued mail with the mark therefore settles it as uncertain. Everything before
-// the mark may be repeated freely.
+// transaction of its own. The mark is removed together with the record of a refusal, and
+// stays when nothing could be recorded (the process died, PostgreSQL went away). A worker that
+// finds a queued mail with the mark therefore records it as uncertain. Everything before the
+// mark can be repeated.
 type Sender struct {
 	DB     *pg.DB
 	Box    *seal.Box
@@ -34,11 +34,11 @@ type Sender struct {
 	Zone   *time.Location  // dates and times in mails
 	Clock  clock.Clock
 	Log    *slog.Logger
-	// Observe, when set, is told of every attempt.
+	// Observe, when set, is called after every attempt.
 	Observe func(Type, mail.Result)
 }
 
-// giveUpAfter is how long temporary refusals are borne.
+// giveUpAfter is how long a mail is tried again after temporary refusals.
 const giveUpAfter = 24 * time.Hour
 
 // Pause is the wait after so many attempts that failed for now.
@@ -54,8 +54,8 @@ func (p *Sender) hold() time.Time { return p.Clock().Add(p.Server.Times.Total() 
 // errTaken stops a sending whose claim or mark another worker has.
 var errTaken = errors.New("another worker has the mail")
 
-// Deliver works on one claim of a mail: it sends the mail and records what became of it,
-// or finds that there is nothing (more) to send. A claim that was lost is no error.
+// Deliver works on one claim of a mail: it sends the mail and records the outcome, unless there
+// is nothing left to send. A claim that was lost is no error.
 func (p *Sender) Deliver(ctx context.Context, ref task.Outbox) error {
 	err := p.deliver(ctx, ref)
 	if errors.Is(err, outbox.ErrLost) || errors.Is(err, errTaken) {
@@ -137,8 +137,8 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 		ID: r.Reference.String() + "@" + domain, Date: now}, nil
 }
 
-// settle records an attempt's outcome and finishes the task, or gives it back for later.
-// It goes on when ctx has ended: what has happened must be written down.
+// settle records an attempt's outcome and finishes the task, or puts it back for later. It goes
+// on when ctx has ended, as the outcome must be recorded.
 func (p *Sender) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outcome) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
@@ -167,14 +167,14 @@ func (p *Sender) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outc
 	return nil
 }
 
-// outcome is what an attempt makes of a mail.
+// outcome is a mail's state after an attempt.
 type outcome struct {
 	status Status
 	detail string
 	again  time.Time // when queued
 }
 
-// decide is the rule from an outcome to the mail's fate.
+// decide says what an attempt's outcome means for the mail.
 func decide(r row, o mail.Outcome, now time.Time) outcome {
 	switch o.Result {
 	case mail.Accepted:

@@ -30,10 +30,43 @@ type row struct {
 
 func queueInsert(b *pg.Batch, r row, into *id.Email) {
 	b.Queue(`
-		INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, sealed, status, detail, created_at, updated_at)
-		VALUES (nullif($1::bigint, 0), $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) RETURNING id`,
-		r.Organization, r.User, r.Type, r.Recipient, r.Reference, r.Params, r.Sealed, r.Status, r.Detail, r.CreatedAt).
-		QueryRow(func(row pgx.Row) error { return row.Scan(into) })
+		INSERT INTO emails (
+			organization_id,
+			user_id,
+			type,
+			recipient,
+			reference,
+			params,
+			sealed,
+			status,
+			detail,
+			created_at,
+			updated_at
+		) VALUES (
+			nullif(@org::bigint, 0),
+			@user,
+			@type,
+			@recipient,
+			@reference,
+			@params,
+			@sealed,
+			@status,
+			@detail,
+			@created,
+			@created
+		) RETURNING id`,
+		pgx.StrictNamedArgs{
+			"org":       r.Organization,
+			"user":      r.User,
+			"type":      r.Type,
+			"recipient": r.Recipient,
+			"reference": r.Reference,
+			"params":    r.Params,
+			"sealed":    r.Sealed,
+			"status":    r.Status,
+			"detail":    r.Detail,
+			"created":   r.CreatedAt,
+		}).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
 }
 
 // LoadLatest queues the reading of the last onboarding mail (welcome, credentials or
@@ -68,17 +101,25 @@ func oneRecord(rows pgx.Rows, err error) (Record, error) {
 }
 
 func load(ctx context.Context, q pg.Querier, mail id.Email) (row, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, coalesce(organization_id, 0), coalesce(user_id, 0), type, recipient, reference, params, sealed, status, detail,
-			attempts, handed_over_at IS NOT NULL, created_at
+	return pg.One[row](ctx, q, `
+		SELECT
+			id,
+			coalesce(organization_id, 0) AS organization,
+			coalesce(user_id, 0) AS "user",
+			type,
+			recipient,
+			reference,
+			params,
+			sealed,
+			status,
+			detail,
+			attempts,
+			handed_over_at IS NOT NULL AS handed_over,
+			created_at
 		FROM emails WHERE id = $1`, mail)
-	if err != nil {
-		return row{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[row])
 }
 
-// markHandedOver reports false when the mark is there already or the mail is final.
+// markHandedOver returns false when the mail is already marked or final.
 func markHandedOver(ctx context.Context, q pg.Querier, mail id.Email, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, `
 		UPDATE emails SET handed_over_at = $2, updated_at = $2
@@ -86,7 +127,7 @@ func markHandedOver(ctx context.Context, q pg.Querier, mail id.Email, now time.T
 	return tag.RowsAffected() == 1, err
 }
 
-// record takes the mark off a mail that stays queued and the secrets off one that is final.
+// record removes the mark of a mail that stays queued, and the secrets of one that is final.
 func record(ctx context.Context, q pg.Querier, mail id.Email, f outcome, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		UPDATE emails SET status = $2, detail = $3, attempts = attempts + 1, updated_at = $4,
@@ -99,11 +140,7 @@ func record(ctx context.Context, q pg.Querier, mail id.Email, f outcome, now tim
 // OfStudent lists the organization's latest mails about the person, whoever received them, the
 // last one first.
 func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
-	rows, err := q.Query(ctx, `
+	return pg.List[Sending](ctx, q, `
 		SELECT type, recipient, status, detail, created_at FROM emails
 		WHERE organization_id = $1 AND user_id = $2 ORDER BY id DESC LIMIT $3`, org, user, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Sending])
 }

@@ -1,5 +1,5 @@
-// Package lti knows an organization's LMS: the consumer key and secret that it has, and
-// whether a launch (LTI 1.1, signed with OAuth 1.0a) truly comes from it.
+// Package lti holds the consumer key and secret of an organization's LMS, and checks whether a
+// launch (LTI 1.1, signed with OAuth 1.0a) comes from it.
 package lti
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// Consumer is an organization's LMS. There is one an organization.
+// Consumer is an organization's LMS. An organization has at most one.
 type Consumer struct {
 	Organization id.Organization
 	Key          string // oauth_consumer_key; it stays the same when the secret is rotated
@@ -51,7 +51,7 @@ func (k Service) Renew(ctx context.Context, org id.Organization, now time.Time) 
 			return err
 		}
 		c.Version, c.RotatedAt = c.Version+1, now
-		if c.sealed, err = k.Box.Seal(ctx, []byte(secret), c.place()); err != nil {
+		if c.sealed, err = k.Box.Seal(ctx, []byte(secret), c.boundTo()); err != nil {
 			return err
 		}
 		return upsertConsumer(ctx, tx, c)
@@ -59,8 +59,8 @@ func (k Service) Renew(ctx context.Context, org id.Organization, now time.Time) 
 	return c, secret, created, err
 }
 
-// place is what the sealed secret is bound to.
-func (c Consumer) place() string {
+// boundTo is what the sealed secret is bound to.
+func (c Consumer) boundTo() string {
 	return fmt.Sprintf("lti_consumers/%d/%d", c.Organization, c.Version)
 }
 
@@ -75,8 +75,8 @@ func (k Service) Find(ctx context.Context, org id.Organization) (Consumer, error
 	return c, err
 }
 
-// Remove ends the organization's consumer: no launch is taken any more. NotFound when
-// there is none.
+// Remove deletes the organization's consumer, so that launches are refused. NotFound when there
+// is none.
 func (k Service) Remove(ctx context.Context, org id.Organization) error {
 	removed, err := deleteConsumer(ctx, k.DB, org)
 	if err == nil && !removed {

@@ -24,7 +24,7 @@ const (
 
 const maxNonce = 255
 
-// Launch is what an LMS says of who opened a link in it.
+// Launch is what an LMS says about the person who opened a link in it.
 type Launch struct {
 	Organization id.Organization
 	Email        string
@@ -33,8 +33,8 @@ type Launch struct {
 	Roles        []string
 }
 
-// Learner says whether the launch is a student's. Who has no role is one; who teaches or
-// administers in the LMS is none, unless learner as well.
+// Learner says whether the launch is a student's: somebody without a role, or with a learner's
+// role, whatever other roles there are.
 func (l Launch) Learner() bool {
 	return len(l.Roles) == 0 || slices.ContainsFunc(l.Roles, func(r string) bool {
 		r = strings.ToLower(r)
@@ -42,15 +42,14 @@ func (l Launch) Learner() bool {
 	})
 }
 
-// ErrLaunch is the one answer to launches that are not truly an LMS's, so that nothing
-// can be learnt from it.
+// ErrLaunch is the same for all launches that no known LMS signed, so that it reveals nothing.
 var ErrLaunch = fault.New(fault.Unauthenticated, "launch_refused",
 	"the launch was not signed with the consumer key and secret of an organization; check both in the LMS, and that the address is exactly the one of the catalog")
 
 // Verify reads a launch that was posted to address with the parameters of its query and
-// form, and remembers its nonce: it is good once. Invalid for what is no LTI 1.1 launch,
-// for a timestamp that is not fresh, for a nonce that was used, and for one that lacks
-// the learner's address; Unauthenticated (ErrLaunch) for a wrong key or signature.
+// form, and stores its nonce, so that it is accepted once. Invalid when it is no LTI 1.1 launch,
+// its timestamp is not fresh, its nonce was used or the learner's address is missing;
+// Unauthenticated (ErrLaunch) for a wrong key or signature.
 func (k Service) Verify(ctx context.Context, address string, params url.Values, now time.Time) (Launch, error) {
 	if err := checkForm(params); err != nil {
 		return Launch{}, err
@@ -62,7 +61,7 @@ func (k Service) Verify(ctx context.Context, address string, params url.Values, 
 	if err != nil {
 		return Launch{}, err
 	}
-	secret, err := k.Box.Open(ctx, c.sealed, c.place())
+	secret, err := k.Box.Open(ctx, c.sealed, c.boundTo())
 	if err != nil {
 		return Launch{}, err
 	}
@@ -75,7 +74,7 @@ func (k Service) Verify(ctx context.Context, address string, params url.Values, 
 	return launchOf(c.Organization, params)
 }
 
-// checkForm finds what no signature can make right.
+// checkForm checks what does not depend on the signature.
 func checkForm(params url.Values) error {
 	want := func(name string, values ...string) error {
 		if !slices.Contains(values, params.Get(name)) {
@@ -102,7 +101,7 @@ func checkForm(params url.Values) error {
 	return faults.Err()
 }
 
-// checkFresh refuses what is replayed.
+// checkFresh refuses replayed launches.
 func (k Service) checkFresh(ctx context.Context, org id.Organization, params url.Values, now time.Time) error {
 	seconds, err := strconv.ParseInt(params.Get("oauth_timestamp"), 10, 64)
 	if at := time.Unix(seconds, 0); err != nil || at.Before(now.Add(-freshness)) || at.After(now.Add(freshness)) {
@@ -144,13 +143,13 @@ func launchOf(org id.Organization, params url.Values) (Launch, error) {
 // maxName is in characters (reference: limits#fields).
 const maxName = 150
 
-// tidy makes one line of a name, of a length that is taken.
+// tidy makes a name one line of at most maxName characters.
 func tidy(name string) string {
 	runes := []rune(strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }), " "))
 	return strings.TrimSpace(string(runes[:min(len(runes), maxName)]))
 }
 
-// DropUsedNonces forgets the nonces whose launches would be refused for their timestamp.
+// DropUsedNonces deletes the nonces of launches whose timestamp is no longer accepted.
 func DropUsedNonces(ctx context.Context, q pg.Querier, now time.Time) error {
 	return deleteNonces(ctx, q, now.Add(-nonceLife))
 }

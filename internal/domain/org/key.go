@@ -21,8 +21,7 @@ const (
 	ReadOnly Access = "read_only"
 )
 
-// Key is an API key as it is known after its text was shown once: the text itself is
-// stored nowhere.
+// Key is an API key without its text, which is shown once and not stored.
 type Key struct {
 	ID        id.APIKey
 	Name      string
@@ -32,7 +31,7 @@ type Key struct {
 	RevokedAt time.Time // zero: it works
 }
 
-// Principal is whom a request speaks for: an organization, through one of its keys.
+// Principal is the organization that makes a request, and the key that it used.
 type Principal struct {
 	Organization Organization
 	Key          Key
@@ -45,7 +44,7 @@ const (
 	prefixLength = len(keyStart) + 8
 )
 
-// CreateKey makes a key and returns its text, which cannot be had again.
+// CreateKey makes a key and returns its text, which cannot be read again.
 func CreateKey(ctx context.Context, q pg.Querier, org id.Organization, name string, access Access, now time.Time) (Key, string, error) {
 	k := Key{Name: strings.TrimSpace(name), Access: access, CreatedAt: now}
 	if err := k.check(); err != nil {
@@ -69,8 +68,8 @@ func (k Key) check() error {
 	return faults.Err()
 }
 
-// RevokeKey ends a key for good, and at once in every process. A key that was revoked
-// before keeps its time. NotFound outside the organization.
+// RevokeKey revokes a key for good, and at once in every process. A key that was revoked before
+// keeps its time. NotFound for a key of another organization.
 func RevokeKey(ctx context.Context, tx *pg.Tx, org id.Organization, key id.APIKey, now time.Time) (Key, error) {
 	k, err := revokeKey(ctx, tx, org, key, now)
 	if pg.None(err) {

@@ -16,8 +16,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// Channel carries the ids of organizations whose keys or settings changed, and beats
-// (an empty payload) by which a keyring knows that it hears.
+// Channel carries the ids of organizations whose keys or settings changed, and heartbeats (an
+// empty payload), which show a keyring that its connection works.
 const Channel = "registrar_keys"
 
 const (
@@ -26,12 +26,12 @@ const (
 	maxKeys      = 20_000 // of each, known and refused ones
 )
 
-// Keyring answers whom a key speaks for from the process's memory. Whatever changes an
-// organization or revokes a key is told to every keyring over LISTEN.
+// Keyring finds the organization of an API key, from the process's memory when it can. Every
+// change of an organization and every revoked key is sent to all keyrings with NOTIFY.
 //
-// A cached answer is used only while the keyring hears: it sends itself beats over
-// PostgreSQL, so that a connection that is broken without an error is noticed as well.
-// Without Run, each call reads the database.
+// It uses cached answers only while notifications arrive: it sends itself heartbeats through
+// PostgreSQL, so that it notices a connection that broke without an error. Without Run, each
+// call reads the database.
 type Keyring struct {
 	db      *pg.DB
 	now     func() time.Time // monotonic; not the calendar's clock
@@ -95,8 +95,8 @@ func (k *Keyring) onNotification(n pg.Notification) {
 	k.changed()
 }
 
-// Forget drops what is known of the organization, for the process that has changed it:
-// its next request must not depend on how fast the notification comes back.
+// Forget drops what is cached of the organization. The process that changed it calls this, so
+// that its next request does not depend on when the notification arrives.
 func (k *Keyring) Forget(org id.Organization) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -108,12 +108,11 @@ func (k *Keyring) forget(org id.Organization) {
 	maps.DeleteFunc(k.known, func(_ string, a *answer) bool { return a.principal.Organization.ID == org })
 }
 
-// errKey is the one answer to all keys that do not work, so that nothing can be learnt
-// from it.
+// errKey is the same for all keys that do not work, so that it reveals nothing about them.
 var errKey = fault.New(fault.Unauthenticated, "invalid_api_key",
 	"the API key is wrong or revoked; send a working key of the organization in the header X-API-Key")
 
-// Principal tells whom the key speaks for. Unauthenticated when it is not a working key.
+// Principal finds the organization of the key. Unauthenticated when the key does not work.
 func (k *Keyring) Principal(ctx context.Context, key string) (Principal, error) {
 	if len(key) != keyLength || !strings.HasPrefix(key, keyStart) {
 		return Principal{}, errKey
@@ -126,7 +125,7 @@ func (k *Keyring) Principal(ctx context.Context, key string) (Principal, error) 
 	return answer.principal, answer.err
 }
 
-// lookUp gives nil when the answer is not in memory or may not be trusted.
+// lookUp returns nil when the answer is not in memory or may be out of date.
 func (k *Keyring) lookUp(hash string) (*answer, uint64) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -142,12 +141,12 @@ func (k *Keyring) lookUp(hash string) (*answer, uint64) {
 	return nil, k.generation
 }
 
-// load reads the key once for all who ask at the same time. Who asks after an
-// invalidation never joins a reading that began before it.
+// load reads the key once for all concurrent callers. A caller after an invalidation never joins
+// a reading that began before it.
 func (k *Keyring) load(ctx context.Context, hash string, generation uint64) (Principal, error) {
 	flight := strconv.FormatUint(generation, 36) + "/" + hash
 	result := k.loads.DoChan(flight, func() (any, error) {
-		// The first caller may leave; the others still want the answer.
+		// The first caller may be cancelled while others still wait for the answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		until := k.now().Add(keyTTL)
@@ -182,7 +181,7 @@ func (k *Keyring) keep(answers map[string]*answer, hash string, generation uint6
 	answers[hash] = a
 }
 
-// evict makes room: what has expired goes, and if nothing has, a few at random.
+// evict deletes expired answers and then, until there is room, others at random.
 func evict(answers map[string]*answer, now time.Time) {
 	maps.DeleteFunc(answers, func(_ string, a *answer) bool { return !now.Before(a.until) })
 	for hash := range answers {

@@ -8,7 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// AddMembers makes active student memberships for those who have none and says for whom.
+// AddMembers makes active student memberships for users without one, and returns these users.
 func AddMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, via Via, now time.Time) ([]id.User, error) {
 	if len(users) == 0 {
 		return nil, nil
@@ -24,8 +24,8 @@ func CopyMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id
 	return copyMembers(ctx, tx, org, users, via, now)
 }
 
-// ReviveMembers makes inactive memberships active again that have not been written to since
-// the given times, and says whose.
+// ReviveMembers makes inactive memberships active again, unless they have changed since the
+// given times, and returns their users.
 func ReviveMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, since []time.Time, now time.Time) ([]id.User, error) {
 	if len(users) == 0 {
 		return nil, nil
@@ -33,8 +33,8 @@ func ReviveMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []
 	return reviveMembers(ctx, tx, org, users, since, now)
 }
 
-// EndMembers makes active student memberships inactive that came to be by via, and says
-// whose.
+// EndMembers makes active student memberships inactive that were created via via, and returns
+// their users.
 func EndMembers(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User, via Via, now time.Time) ([]id.User, error) {
 	if len(users) == 0 {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 // Role is what a person is in an organization.
 type Role string
 
-// The roles. All but RoleMember are staff, who are no students even when enrolled.
+// The roles. All but RoleMember are staff, who are never students, even when enrolled.
 const (
 	RoleMember   Role = "member"
 	RoleOwner    Role = "owner"
@@ -22,7 +22,7 @@ const (
 // Staff says whether the role is one of the staff's.
 func (r Role) Staff() bool { return r != "" && r != RoleMember }
 
-// MemberStatus says whether a membership holds.
+// MemberStatus says whether a membership is active.
 type MemberStatus string
 
 // The statuses.
@@ -65,15 +65,15 @@ func SetStaff(b *pg.Batch, org id.Organization, user id.User, m Member, role Rol
 	return m
 }
 
-// Readmit queues that the member m is an active student, and returns it so. Who was staff
-// before comes back without those powers.
+// Readmit queues that the member m is an active student, and returns it so. Somebody who was
+// staff before loses the staff role.
 func Readmit(b *pg.Batch, org id.Organization, user id.User, m Member, now time.Time) Member {
 	m.Role, m.Status = RoleMember, MemberActive
 	queueMemberRole(b, org, user, m, now)
 	return m
 }
 
-// Belonging is one of the organizations that a person belongs to, and as what.
+// Belonging is a person's membership together with its organization.
 type Belonging struct {
 	Organization id.Organization
 	Slug, Name   string

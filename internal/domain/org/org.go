@@ -1,4 +1,4 @@
-// Package org holds organizations, their API keys and who a request speaks for.
+// Package org holds organizations, their members and their API keys.
 package org
 
 import (
@@ -26,15 +26,15 @@ type Organization struct {
 // Defaults are the provisioning defaults (reference: organization#provisioning-defaults). Only the platform
 // changes them.
 type Defaults struct {
-	AccessMonths             int  // 1 to 120; where neither call, course nor type say otherwise
+	AccessMonths             int  // 1 to 120; unless the call, the course or the type has a length
 	GracePeriodDays          int  // 0 to 365
 	StarterTestsPerCourse    int  // 0 to 1,000; 0 places none
 	VisibleTestsLimit        int  // 0 to 10,000
-	SendWelcomeEmail         bool // where the call does not say
+	SendWelcomeEmail         bool // unless the call says
 	SetPasswordLinkValidDays int  // 1 to 365
 }
 
-// initial is what a new organization has where the platform does not say otherwise.
+// initial are the defaults of a new organization, unless the platform sends others.
 var initial = Defaults{AccessMonths: 3, GracePeriodDays: 7, StarterTestsPerCourse: 3,
 	VisibleTestsLimit: 10, SendWelcomeEmail: true, SetPasswordLinkValidDays: 3}
 
@@ -50,9 +50,9 @@ type Patch struct {
 	SetPasswordLinkValidDays *int
 }
 
-// Put creates the organization of slug or changes the settings that p names; created
-// says which. A new one needs a name. Every process forgets what it had cached of it.
-// Invalid names each setting at fault by its place in the platform API's body.
+// Put creates the organization of slug, or changes the settings in p; created says which. A new
+// one needs a name. Every process drops what it has cached of the organization. Invalid lists
+// each wrong setting, with the name that the platform API gives it.
 func Put(ctx context.Context, tx *pg.Tx, slug string, p Patch, now time.Time) (o Organization, created bool, err error) {
 	if !slugForm.MatchString(slug) {
 		return o, false, fault.Field("slug", "invalid",
@@ -89,7 +89,7 @@ func Find(ctx context.Context, q pg.Querier, slug string) (Organization, error) 
 	return o, err
 }
 
-// ReadAll reads organizations by their ids; those that there are not are left out.
+// ReadAll reads organizations by their ids; unknown ids are left out.
 func ReadAll(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]Organization, error) {
 	found, err := selectByIDs(ctx, q, orgs)
 	all := make(map[id.Organization]Organization, len(found))

@@ -11,9 +11,18 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const organizationColumns = `o.id, o.slug, o.name, o.language_tests_enabled, o.default_access_months,
-	o.grace_period_days, o.starter_tests_per_course, o.visible_tests_limit, o.send_welcome_email_default,
-	o.set_password_link_valid_days, o.created_at`
+const organizationColumns = `
+	o.id,
+	o.slug,
+	o.name,
+	o.language_tests_enabled,
+	o.default_access_months,
+	o.grace_period_days,
+	o.starter_tests_per_course,
+	o.visible_tests_limit,
+	o.send_welcome_email_default,
+	o.set_password_link_valid_days,
+	o.created_at`
 
 func (o *Organization) targets() []any {
 	d := &o.Defaults
@@ -40,19 +49,54 @@ func selectByIDs(ctx context.Context, q pg.Querier, orgs []id.Organization) ([]O
 func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (org id.Organization, err error) {
 	d := o.Defaults
 	err = q.QueryRow(ctx, `
-		INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days,
-			starter_tests_per_course, visible_tests_limit, send_welcome_email_default, set_password_link_valid_days,
-			created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)
+		INSERT INTO organizations (
+			slug,
+			name,
+			language_tests_enabled,
+			default_access_months,
+			grace_period_days,
+			starter_tests_per_course,
+			visible_tests_limit,
+			send_welcome_email_default,
+			set_password_link_valid_days,
+			created_at,
+			updated_at
+		) VALUES (
+			@slug,
+			@name,
+			@language_tests,
+			@access_months,
+			@grace_days,
+			@starter_tests,
+			@visible_tests,
+			@welcome_email,
+			@link_days,
+			@now,
+			@now
+		)
 		ON CONFLICT (slug) DO UPDATE SET
-			name = excluded.name, language_tests_enabled = excluded.language_tests_enabled,
-			default_access_months = excluded.default_access_months, grace_period_days = excluded.grace_period_days,
-			starter_tests_per_course = excluded.starter_tests_per_course, visible_tests_limit = excluded.visible_tests_limit,
+			name = excluded.name,
+			language_tests_enabled = excluded.language_tests_enabled,
+			default_access_months = excluded.default_access_months,
+			grace_period_days = excluded.grace_period_days,
+			starter_tests_per_course = excluded.starter_tests_per_course,
+			visible_tests_limit = excluded.visible_tests_limit,
 			send_welcome_email_default = excluded.send_welcome_email_default,
-			set_password_link_valid_days = excluded.set_password_link_valid_days, updated_at = excluded.updated_at
+			set_password_link_valid_days = excluded.set_password_link_valid_days,
+			updated_at = excluded.updated_at
 		RETURNING id`,
-		o.Slug, o.Name, o.LanguageTestsEnabled, d.AccessMonths, d.GracePeriodDays, d.StarterTestsPerCourse,
-		d.VisibleTestsLimit, d.SendWelcomeEmail, d.SetPasswordLinkValidDays, now).Scan(&org)
+		pgx.StrictNamedArgs{
+			"slug":           o.Slug,
+			"name":           o.Name,
+			"language_tests": o.LanguageTestsEnabled,
+			"access_months":  d.AccessMonths,
+			"grace_days":     d.GracePeriodDays,
+			"starter_tests":  d.StarterTestsPerCourse,
+			"visible_tests":  d.VisibleTestsLimit,
+			"welcome_email":  d.SendWelcomeEmail,
+			"link_days":      d.SetPasswordLinkValidDays,
+			"now":            now,
+		}).Scan(&org)
 	return org, err
 }
 
@@ -95,7 +139,7 @@ func revokeKey(ctx context.Context, q pg.Querier, org id.Organization, key id.AP
 	return pgx.CollectExactlyOneRow(rows, scanKey)
 }
 
-// selectPrincipal finds whom a working key speaks for.
+// selectPrincipal finds a key that is not revoked, and its organization.
 func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte) (p Principal, err error) {
 	var revoked *time.Time
 	err = q.QueryRow(ctx, `
@@ -106,9 +150,9 @@ func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte) (p Principa
 	return p, err
 }
 
-// announce tells every process's keyring, with the commit itself: other wake-ups leave
-// after it and may be lost with the process, which a revocation must not be. Keys change
-// so seldom that the lock which NOTIFY takes in the transaction does not matter.
+// announce notifies every process's keyring in the transaction itself. Tx.Wake would notify
+// after the commit, and a process that dies in between would lose a revocation. Keys change so
+// rarely that the lock which NOTIFY takes does not matter.
 func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
 	_, err := tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, strconv.FormatInt(int64(org), 10))
 	return err

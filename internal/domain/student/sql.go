@@ -379,7 +379,9 @@ var (
 	role = scope.Role("$1", "p.user_id")
 )
 
-// Roster lists up to limit students of the organization whose id is above after, by id.
+// Roster lists up to limit students of the organization whose id is above after, by id. It walks
+// members and enrollments by user id, each along its index, and merges the two, so that it reads
+// neither beyond the page.
 func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
 	// Every parameter has to be in the statement, used or not.
 	chosen := `$4::bigint IS NOT NULL AND $5::date IS NOT NULL`

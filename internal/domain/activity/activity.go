@@ -1,10 +1,9 @@
 // Package activity is the attendance register: what students did on each day.
 //
-// The platform reports events as they happen (Record); they are kept as they came, in
-// partitions of a day each, for RawDays. Once a day is over the worker closes and
-// compiles it (CompileDue): the events become one row for each student, and that is
-// what an organization reads (List). Events that arrive for a day that is closed are
-// late: they are kept and reported, and count once the day is compiled again (Compile).
+// The platform reports events as they happen (Record). They are stored in partitions, one for each day, for
+// RawDays. When a day is over, the worker closes and compiles it (CompileDue): it makes one row for each
+// student, and organizations read these rows (List). Events that arrive for a closed day are late: they are
+// stored and reported as late, and count when the day is compiled again (Compile).
 //
 // A day is always one of India Standard Time (reference: activity#activity-days).
 package activity
@@ -28,15 +27,15 @@ var Zone = func() *time.Location {
 }()
 
 const (
-	// RawDays is how many days before today events are kept, and taken.
+	// RawDays is for how many days before today events are accepted and kept.
 	RawDays = 92
-	// clockSkew is how far ahead a reporter's clock may be.
+	// clockSkew is how far the platform's clock may be ahead.
 	clockSkew = 5 * time.Minute
-	// settle is how long after a day's end it is closed: what was seen at its end is then here.
+	// settle is how long after its end a day is closed, so that its last events have arrived.
 	settle = 5 * time.Minute
 )
 
-// Kind is what was seen.
+// Kind is what a user did.
 type Kind string
 
 // The kinds.
@@ -48,28 +47,28 @@ const (
 	TestCompleted Kind = "test_completed" // finished a test
 )
 
-// Kinds lists them.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Visit, PageView, Heartbeat, TestStarted, TestCompleted} }
 
-// Event is one thing that a user was seen doing. Two events of a user with the same kind
-// and instant, to the microsecond, are the same event.
+// Event is one thing that a user did. Two events of a user with the same kind and time, to the microsecond,
+// are the same event.
 type Event struct {
 	At   time.Time
 	Kind Kind
 }
 
-// Totals are what one student's events of one day add up to.
+// Totals are the sums of a student's events of one day.
 type Totals struct {
 	FirstSeenAt, LastSeenAt time.Time
 	Visits                  int
-	ActiveMinutes           int // minutes of the clock in which anything was seen
+	ActiveMinutes           int // minutes of the clock with at least one event
 	PageViews               int
 	TestsStarted            int
 	TestsCompleted          int
 }
 
-// Sum adds up the events of one student and day, in any order; at least one. An event
-// that is there twice counts once.
+// Sum returns the totals of one student's events of one day. There must be at least one; they may be in any
+// order, and an event that is there twice counts once.
 func Sum(events []Event) Totals {
 	events = slices.Clone(events)
 	slices.SortFunc(events, func(a, b Event) int {
@@ -109,13 +108,13 @@ func (t *Totals) count(k Kind) {
 
 // Report is an event as the platform sent it.
 type Report struct {
-	Index        int    // its place in the call
+	Index        int    // in the call
 	Organization string // slug
 	User         id.User
 	Event
 }
 
-// check finds what is wrong with the report by itself; nil for nothing.
+// check returns the fault of the report by itself, or nil.
 func (r Report) check(now time.Time) *fault.Error {
 	switch oldest := clock.DateIn(now, Zone).AddDays(-RawDays); {
 	case r.Organization == "":
@@ -132,8 +131,8 @@ func (r Report) check(now time.Time) *fault.Error {
 	return nil
 }
 
-// end is the first instant after the day.
+// end returns the first instant after the day.
 func end(day clock.Date) time.Time { return clock.DayStart(day.AddDays(1), Zone) }
 
-// lastOver is the latest day that may be closed.
+// lastOver returns the latest day that may be closed.
 func lastOver(now time.Time) clock.Date { return clock.DateIn(now.Add(-settle), Zone).AddDays(-1) }

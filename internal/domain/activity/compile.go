@@ -19,17 +19,16 @@ type Day struct {
 	Totals
 }
 
-// Compiled says what a day's compilation found.
+// Compiled is the outcome of a day's compilation.
 type Compiled struct {
 	Date   clock.Date
 	Rows   int // students with activity, in all organizations
-	Events int // as they were reported, doubles included
+	Events int // with those that were reported twice
 }
 
-// Compile writes the register of a day anew from its events. It may be repeated, and
-// readers see the register from before until it is done. The day of now may be compiled
-// as well; it is compiled again when it is over. Invalid for a day that has not begun,
-// or whose events are no longer kept.
+// Compile writes the register of a day again from its events. It may be repeated, and readers see the old
+// register until it is done. Today may be compiled too; it is compiled again when it is over. Invalid for a
+// day that has not begun, or whose events are no longer kept.
 func Compile(ctx context.Context, db *pg.DB, day clock.Date, now time.Time) (Compiled, error) {
 	today := clock.DateIn(now, Zone)
 	if oldest := today.AddDays(-RawDays); day.After(today) || day.Before(oldest) {
@@ -39,19 +38,18 @@ func Compile(ctx context.Context, db *pg.DB, day clock.Date, now time.Time) (Com
 	return compile(ctx, db, day, now)
 }
 
-// CompileDue closes every day that is over and compiles what is closed and not yet
-// compiled, oldest first: what was not done for days is done now. It returns what it
-// compiled, also beside an error.
+// CompileDue closes every day that is over and compiles all closed days that are not compiled yet, the oldest
+// first. It returns what it compiled, also together with an error.
 func CompileDue(ctx context.Context, db *pg.DB, now time.Time) ([]Compiled, error) {
 	if err := closeDays(ctx, db, now); err != nil {
 		return nil, fmt.Errorf("closing the days that are over: %w", err)
 	}
-	task, err := selectUncompiled(ctx, db)
+	days, err := selectUncompiled(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	var done []Compiled
-	for _, day := range task {
+	for _, day := range days {
 		c, err := compile(ctx, db, day, now)
 		if err != nil {
 			return done, fmt.Errorf("compiling %s: %w", day, err)
@@ -61,8 +59,8 @@ func CompileDue(ctx context.Context, db *pg.DB, now time.Time) ([]Compiled, erro
 	return done, nil
 }
 
-// closeDays waits for the calls that are taking events, and lets those that come see
-// which days are over: an event is in time and compiled, or it is reported as late.
+// closeDays waits for running calls of Record, and later calls see the closed days. So every event is either
+// in time and compiled, or reported as late.
 func closeDays(ctx context.Context, db *pg.DB, now time.Time) error {
 	next, err := selectNextToClose(ctx, db, lastOver(now))
 	if err != nil || next.After(lastOver(now)) {
@@ -76,7 +74,7 @@ func closeDays(ctx context.Context, db *pg.DB, now time.Time) error {
 	})
 }
 
-// registerKey is locked in share mode by who adds events, and alone by who closes days.
+// registerKey is locked in share mode to add events, and exclusively to close days.
 const registerKey = "register"
 
 // writeSize is how many rows are written at a time.
@@ -106,7 +104,7 @@ func compile(ctx context.Context, db *pg.DB, day clock.Date, now time.Time) (Com
 	return c, err
 }
 
-// writer makes rows of events that come student by student.
+// writer makes rows from events, which it gets student by student.
 type writer struct {
 	tx      *pg.Tx
 	day     clock.Date
@@ -148,23 +146,22 @@ func (w *writer) write(ctx context.Context) error {
 	return err
 }
 
-// MakePartitions gives each of the days from first on a partition of its own for its
-// events, where it lacks one. It fails, to be done again later, where a compilation reads the
-// events for long.
+// MakePartitions makes the missing partitions for the events of the days from first on. It fails when a
+// compilation reads the events for long; try again later.
 func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error { return makePartitions(ctx, tx, first, days) })
 }
 
-// DropExpired drops the events that are no longer kept, whole days at a time. A day that
-// is not compiled yet keeps its own. It fails as MakePartitions does.
+// DropExpired drops the events of days before RawDays. A day that is not compiled yet keeps its events, and so
+// do later ones. It fails as MakePartitions does.
 func DropExpired(ctx context.Context, db *pg.DB, now time.Time) error {
 	keep := clock.DateIn(now, Zone).AddDays(-RawDays)
-	task, err := selectUncompiled(ctx, db)
+	days, err := selectUncompiled(ctx, db)
 	if err != nil {
 		return err
 	}
-	if len(task) > 0 && task[0].Before(keep) {
-		keep = task[0]
+	if len(days) > 0 && days[0].Before(keep) {
+		keep = days[0]
 	}
 	return db.InTx(ctx, func(tx *pg.Tx) error { return dropPartitions(ctx, tx, keep) })
 }

@@ -12,23 +12,22 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Receipt says what became of reported events.
+// Receipt is the answer to reported events.
 type Receipt struct {
 	Accepted int          // late ones included
-	Late     int          // of those: their day is closed, and must be compiled again for them to count
+	Late     int          // of the accepted: their day is closed, and they count when it is compiled again
 	LateDays []clock.Date // the days of the late ones, in order
 	Refused  []Refusal    // the others, in the order of the call
 }
 
-// Refusal is one event that was not taken.
+// Refusal is one event that was not accepted.
 type Refusal struct {
 	Index int
 	Fault *fault.Error
 }
 
-// Record takes the events that are right and says of each other one what is wrong with
-// it: its kind or time, an organization that there is not, or a user who is no student
-// of it. The same call may be made again.
+// Record stores the correct events and returns a fault for each other one: a wrong kind or time, an unknown
+// organization, or a user who is no student of the organization. The same call may be repeated.
 func Record(ctx context.Context, db *pg.DB, reports []Report, now time.Time) (Receipt, error) {
 	receipt := Receipt{}
 	sound := make([]Report, 0, len(reports))
@@ -57,7 +56,7 @@ func (c *Receipt) store(ctx context.Context, tx *pg.Tx, reports []Report) error 
 	if len(reports) == 0 {
 		return nil
 	}
-	people, place := gather(reports)
+	people, index := gather(reports)
 	closed, err := readScope(ctx, tx, people)
 	if err != nil {
 		return err
@@ -65,7 +64,7 @@ func (c *Receipt) store(ctx context.Context, tx *pg.Tx, reports []Report) error 
 	rows := make([]row, 0, len(reports))
 	late := map[clock.Date]int{}
 	for i, r := range reports {
-		p := people[place[i]]
+		p := people[index[i]]
 		if f := p.refusal(); f != nil {
 			c.refuse(r, f)
 			continue
@@ -84,7 +83,7 @@ func (c *Receipt) store(ctx context.Context, tx *pg.Tx, reports []Report) error 
 	return copyEvents(ctx, tx, rows)
 }
 
-// person is a user in an organization, as a call names them, and what was found.
+// person is a user in an organization, as a call names them, and what the database has of both.
 type person struct {
 	slug    string
 	user    id.User
@@ -102,14 +101,14 @@ func (p person) refusal() *fault.Error {
 	return nil
 }
 
-// gather lists the people that the reports name, each once; place is where each report's is.
-func gather(reports []Report) (people []person, place []int) {
+// gather returns the people that the reports name, each once, and for each report the index of its person.
+func gather(reports []Report) (people []person, index []int) {
 	type key struct {
 		slug string
 		user id.User
 	}
 	known := make(map[key]int)
-	place = make([]int, len(reports))
+	index = make([]int, len(reports))
 	for i, r := range reports {
 		k := key{r.Organization, r.User}
 		at, ok := known[k]
@@ -118,7 +117,7 @@ func gather(reports []Report) (people []person, place []int) {
 			known[k] = at
 			people = append(people, person{slug: r.Organization, user: r.User})
 		}
-		place[i] = at
+		index[i] = at
 	}
-	return people, place
+	return people, index
 }

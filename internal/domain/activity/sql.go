@@ -21,9 +21,9 @@ type row struct {
 	Event
 }
 
-// planAnew makes the transaction's statements be planned for the arrays that they get. A
-// plan for all of them takes every array for a short one, and ends in nested loops.
-const planAnew = `SET LOCAL plan_cache_mode = force_custom_plan`
+// customPlans makes PostgreSQL plan the transaction's statements for their actual arrays. A generic plan
+// assumes short arrays and uses nested loops.
+const customPlans = `SET LOCAL plan_cache_mode = force_custom_plan`
 
 // readScope fills in which of the people are students, and reads the last closed day
 // (the zero Date when none is). No day is closed before the transaction has ended.
@@ -33,7 +33,7 @@ func readScope(ctx context.Context, tx *pg.Tx, people []person) (closed clock.Da
 		slugs[i], users[i] = p.slug, p.user
 	}
 	var b pg.Batch
-	b.Queue(planAnew)
+	b.Queue(customPlans)
 	b.Queue(`SELECT pg_advisory_xact_lock_shared($1, hashtext($2))`, int32(pg.LockActivity), registerKey)
 	b.Queue(`SELECT max(date) FROM activity_closed_days`).QueryRow(func(row pgx.Row) error { return row.Scan(&closed) })
 	b.Queue(`
@@ -96,7 +96,7 @@ func markCompiled(ctx context.Context, q pg.Querier, day clock.Date, now time.Ti
 
 // deleteDay names the organizations because the primary key begins with them.
 func deleteDay(ctx context.Context, tx *pg.Tx, day clock.Date) error {
-	if _, err := tx.Exec(ctx, planAnew); err != nil {
+	if _, err := tx.Exec(ctx, customPlans); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `
@@ -104,7 +104,7 @@ func deleteDay(ctx context.Context, tx *pg.Tx, day clock.Date) error {
 	return err
 }
 
-// eachOfDay calls do for each event of [from, to), student by student, and counts them.
+// eachOfDay calls do with each event of [from, to), student by student, and counts them.
 func eachOfDay(ctx context.Context, tx *pg.Tx, from, to time.Time, do func(context.Context, row) error) (n int, err error) {
 	_, err = tx.Exec(ctx, `
 		DECLARE events_of_day NO SCROLL CURSOR FOR
@@ -144,7 +144,7 @@ func fetchEvents(ctx context.Context, tx *pg.Tx) ([]row, error) {
 	return some, rows.Err()
 }
 
-// insertDays leaves out people and organizations that are there no longer.
+// insertDays leaves out people and organizations that do not exist any more.
 func insertDays(ctx context.Context, q pg.Querier, days []Day) (int, error) {
 	if len(days) == 0 {
 		return 0, nil
@@ -154,15 +154,40 @@ func insertDays(ctx context.Context, q pg.Querier, days []Day) (int, error) {
 		c.add(d)
 	}
 	tag, err := q.Exec(ctx, `
-		INSERT INTO activity_days (organization_id, date, user_id, first_seen_at, last_seen_at, visits, active_minutes,
-			page_views, tests_started, tests_completed)
-		SELECT d.organization_id, $1, d.user_id, d.first_seen_at, d.last_seen_at, d.visits, d.active_minutes,
-			d.page_views, d.tests_started, d.tests_completed
-		FROM unnest($2::bigint[], $3::bigint[], $4::timestamptz[], $5::timestamptz[], $6::integer[], $7::integer[],
-			$8::integer[], $9::integer[], $10::integer[])
-			AS d(organization_id, user_id, first_seen_at, last_seen_at, visits, active_minutes, page_views, tests_started, tests_completed)
-		JOIN organizations o ON o.id = d.organization_id JOIN accounts a ON a.id = d.user_id`,
-		days[0].Date, c.orgs, c.users, c.first, c.last, c.visits, c.minutes, c.views, c.started, c.completed)
+		INSERT INTO activity_days (
+			date,
+			organization_id,
+			user_id,
+			first_seen_at,
+			last_seen_at,
+			visits,
+			active_minutes,
+			page_views,
+			tests_started,
+			tests_completed)
+		SELECT @date, d.*
+		FROM unnest(
+			@orgs::bigint[],
+			@users::bigint[],
+			@first::timestamptz[],
+			@last::timestamptz[],
+			@visits::integer[],
+			@minutes::integer[],
+			@views::integer[],
+			@started::integer[],
+			@completed::integer[]) AS d(organization_id, user_id)
+		JOIN organizations o ON o.id = d.organization_id JOIN accounts a ON a.id = d.user_id`, pgx.NamedArgs{
+		"date":      days[0].Date,
+		"orgs":      c.orgs,
+		"users":     c.users,
+		"first":     c.first,
+		"last":      c.last,
+		"visits":    c.visits,
+		"minutes":   c.minutes,
+		"views":     c.views,
+		"started":   c.started,
+		"completed": c.completed,
+	})
 	return int(tag.RowsAffected()), err
 }
 
@@ -200,21 +225,17 @@ func dropPartitions(ctx context.Context, tx *pg.Tx, keep clock.Date) error {
 // inScope is the condition on d (rows with user_id) of organization $1 on the day $2.
 var inScope = scope.Listed("$1", "d.user_id", "$2")
 
-func selectListed(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Position, limit int) ([]Listed, error) {
+// List returns up to limit rows after the position, of people who are students of the organization today.
+func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after Position, limit int) ([]Listed, error) {
 	query, args := listQuery(org, f, after, limit)
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
-		err = row.Scan(&l.Date, &l.User, &l.FirstSeenAt, &l.LastSeenAt, &l.Visits, &l.ActiveMinutes, &l.PageViews,
-			&l.TestsStarted, &l.TestsCompleted, &l.Email, &l.FirstName, &l.LastName)
-		l.Organization = org
-		return l, err
-	})
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
 
-// listQuery is written for the filters at hand, so that each has a plan of its own.
+// listQuery depends on which filters are set, so that each combination has its own plan.
 func listQuery(org id.Organization, f Filter, after Position, limit int) (query string, args []any) {
 	args = []any{org, f.Today, f.From, f.To, limit}
 	where := `d.organization_id = $1 AND d.date BETWEEN $3 AND $4`
@@ -233,17 +254,33 @@ func listQuery(org id.Organization, f Filter, after Position, limit int) (query 
 	}
 	few := f.Few != nil && f.User == 0
 	if f.Course != 0 && !few {
-		with(`(SELECT true FROM enrollments c WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ? LIMIT 1)`, f.Course)
+		with(`(SELECT true FROM enrollments c
+			WHERE c.organization_id = $1 AND c.user_id = d.user_id AND c.course_id = ? LIMIT 1)`, f.Course)
 	}
 	source := `SELECT d.* FROM activity_days d WHERE ` + where + ` AND ` + inScope
 	if few {
 		args = append(args, f.Few)
-		source = `SELECT d.* FROM (SELECT d.user_id FROM (SELECT unnest($` + strconv.Itoa(len(args)) + `::bigint[]) AS user_id) AS d WHERE ` + inScope + `) AS u
-			CROSS JOIN LATERAL (SELECT d.* FROM activity_days d WHERE d.user_id = u.user_id AND ` + where + ` ORDER BY d.date LIMIT $5) AS d`
+		source = `SELECT d.*
+			FROM (SELECT d.user_id FROM (SELECT unnest($` + strconv.Itoa(len(args)) + `::bigint[]) AS user_id) AS d
+				WHERE ` + inScope + `) AS u
+			CROSS JOIN LATERAL (SELECT d.* FROM activity_days d
+				WHERE d.user_id = u.user_id AND ` + where + ` ORDER BY d.date LIMIT $5) AS d`
 	}
 	return `
-		SELECT d.date, d.user_id, d.first_seen_at, d.last_seen_at, d.visits, d.active_minutes, d.page_views,
-			d.tests_started, d.tests_completed, a.email, a.first_name, a.last_name
+		SELECT
+			d.organization_id AS organization,
+			d.user_id AS "user",
+			d.date,
+			d.first_seen_at,
+			d.last_seen_at,
+			d.visits,
+			d.active_minutes,
+			d.page_views,
+			d.tests_started,
+			d.tests_completed,
+			a.email,
+			a.first_name,
+			a.last_name
 		FROM (SELECT * FROM (` + source + `) AS found ORDER BY date, user_id LIMIT $5) AS d
 		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = d.user_id LIMIT 1) AS a
 		ORDER BY d.date, d.user_id`, args

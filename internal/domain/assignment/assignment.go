@@ -1,8 +1,8 @@
-// Package assignment holds the work that students were given: one row for a student and
-// a piece of work, from pending to completed or expired.
+// Package assignment holds the work that students were given: one row for a student and a piece of
+// work, from pending to completed or expired.
 //
-// An assignment is told to readers by its position: a number that grows with every
-// assignment of the organization and becomes visible in its order.
+// Lists are ordered by position, a number that grows with every assignment of the organization.
+// Positions become visible in their order.
 package assignment
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Status is how far an assignment is (reference: assignments#assignment-status).
+// Status is the progress of an assignment (reference: assignments#assignment-status).
 type Status string
 
 // The statuses. Pending, InProgress and Submitted are open.
@@ -27,21 +27,21 @@ const (
 	InProgress Status = "in_progress"
 	Submitted  Status = "submitted" // handed in, awaiting marking or review
 	Completed  Status = "completed"
-	Expired    Status = "expired" // over without having been handed in
+	Expired    Status = "expired" // not handed in in time
 )
 
-// Open says whether the same work cannot be assigned once more.
+// Open says whether the work is not over. Open work cannot be assigned a second time.
 func (s Status) Open() bool { return s == Pending || s == InProgress || s == Submitted }
 
-// unfinished says whether a due date can still be missed.
+// unfinished says whether the student still has to hand in the work, and can miss its due date.
 func (s Status) unfinished() bool { return s == Pending || s == InProgress }
 
-// rank orders the statuses through which work goes.
+// rank orders the statuses of work on its way to completion.
 var rank = map[Status]int{Pending: 0, InProgress: 1, Submitted: 2, Completed: 3}
 
-// Can says whether a status may become another one: forwards from pending over
-// in_progress and submitted to completed, steps left out at will, and from pending and
-// in_progress to expired. Completed and expired are ends.
+// Can says whether the status may change to another one. It may move forwards from pending through
+// in_progress and submitted to completed, also several steps at once, and from pending or in_progress
+// to expired. Completed and expired do not change.
 func (s Status) Can(to Status) bool {
 	if to == Expired {
 		return s.unfinished()
@@ -68,7 +68,7 @@ type Assignment struct {
 	Kind        string // test, quiz or assessment
 	Status      Status
 	Source      Source
-	Notify      bool // the student is told of it
+	Notify      bool // mail the student about it
 	AssignedAt  time.Time
 	DueAt       *time.Time
 	CompletedAt *time.Time
@@ -81,15 +81,15 @@ func (a Assignment) Overdue(now time.Time) bool {
 	return a.Status.unfinished() && a.DueAt != nil && a.DueAt.Before(now)
 }
 
-// refSuffix ends the first part of every assignment's id: test-assignment:7,
-// quiz-assignment:7, assessment-assignment:7.
+// refSuffix is the middle of every id on the wire: test-assignment:7, quiz-assignment:7,
+// assessment-assignment:7.
 const refSuffix = "-assignment:"
 
-// Ref is the id of the assignment on the wire.
+// Ref returns the id of the assignment on the wire.
 func (a Assignment) Ref() string { return a.Kind + refSuffix + strconv.FormatInt(int64(a.ID), 10) }
 
-// ParseRef reads the wire's id of an assignment of the kind, or its number alone.
-// NotFound for everything else: nothing has such an id.
+// ParseRef reads the wire's id of an assignment of the kind, or its number alone. NotFound for every
+// other text.
 func ParseRef(kind, text string) (id.Assignment, error) {
 	digits, _ := strings.CutPrefix(text, kind+refSuffix)
 	n, err := strconv.ParseInt(digits, 10, 64)
@@ -99,7 +99,7 @@ func ParseRef(kind, text string) (id.Assignment, error) {
 	return id.Assignment(n), nil
 }
 
-// ErrNone is the fault of an assignment that is not there.
+// ErrNone returns the NotFound of an assignment.
 func ErrNone(ref any) error {
 	return fault.New(fault.NotFound, "assignment_not_found", "there is no assignment %v", ref)
 }
@@ -114,12 +114,12 @@ type Draft struct {
 	DueAt  *time.Time
 }
 
-// maxTries bounds how often an assignment may be closed between two looks at it.
+// maxTries limits how often others may open and close the same work during one Assign.
 const maxTries = 5
 
-// Assign makes the assignment, or gives the open one of the same work, which stays as it
-// is; created says which. It takes the organization's next position, so little should
-// follow it in the transaction.
+// Assign makes an assignment and returns it with created true. If the same work is open, it returns that
+// assignment unchanged. It takes the organization's next position, and others who assign there wait
+// until the commit: call it late in the transaction.
 func Assign(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now time.Time) (a Assignment, created bool, err error) {
 	for range maxTries {
 		a, err = selectOpen(ctx, tx, org, d.User, d.Item)
@@ -134,15 +134,15 @@ func Assign(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 	return Assignment{}, false, fmt.Errorf("the assignment of item %d to user %d does not settle", d.Item, d.User)
 }
 
-// Placed is a Draft of an organization.
+// Placed is a Draft with its organization.
 type Placed struct {
 	Organization id.Organization
 	Draft
 }
 
-// AssignAll is Assign for many, in one statement, with which organizations' positions are
-// locked in their order. The answers are in the order of the drafts. No two drafts may be
-// of the same student and item.
+// AssignAll is Assign for many drafts, in one statement, which locks the positions of organizations in
+// the order of their ids. The answers are in the order of the drafts. No two drafts may have the same
+// organization, student and item.
 func AssignAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time) (made []Assignment, created []bool, err error) {
 	made, created = make([]Assignment, len(drafts)), make([]bool, len(drafts))
 	if len(drafts) == 0 {
@@ -151,7 +151,7 @@ func AssignAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time) (
 	if err := insertAll(ctx, tx, drafts, now, made, created); err != nil {
 		return nil, nil, err
 	}
-	for i, d := range drafts { // what was open already
+	for i, d := range drafts { // work that was open already
 		if !created[i] {
 			if made[i], created[i], err = Assign(ctx, tx, d.Organization, d.Draft, now); err != nil {
 				return nil, nil, err
@@ -159,32 +159,6 @@ func AssignAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time) (
 		}
 	}
 	return made, created, nil
-}
-
-// Find reads assignments by their ids, of whatever organization: for the platform alone.
-func Find(ctx context.Context, q pg.Querier, ids []id.Assignment) (map[id.Assignment]id.Organization, error) {
-	return selectOwners(ctx, q, ids)
-}
-
-// Lock reads assignments of the organization under row locks, in the order of their ids.
-func Lock(ctx context.Context, tx *pg.Tx, org id.Organization, ids []id.Assignment) (map[id.Assignment]Assignment, error) {
-	if len(ids) == 0 {
-		return map[id.Assignment]Assignment{}, nil
-	}
-	all, err := lockSome(ctx, tx, org, ids)
-	byID := make(map[id.Assignment]Assignment, len(all))
-	for _, a := range all {
-		byID[a.ID] = a
-	}
-	return byID, err
-}
-
-// Save writes status, completion and result of assignments that the transaction locked.
-func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changed []Assignment, now time.Time) error {
-	if len(changed) == 0 {
-		return nil
-	}
-	return updateProgress(ctx, tx, org, changed, now)
 }
 
 // Choice narrows the list by status (reference: assignments#assignment-list).
@@ -207,26 +181,14 @@ type Filter struct {
 	Few    []id.User // the people of Course, where they are few (course.Few); nil: they are not
 	Since  time.Time // assigned then or later; zero: ever
 	Now    time.Time
-	Today  clock.Date // decides who is a student
+	Today  clock.Date // the day on which people have to be students
 }
 
-// Listed is an assignment with what is shown of its student and item.
+// Listed is an assignment with its student and item, as lists show them.
 type Listed struct {
 	Assignment
 	Email, FirstName, LastName string
 	ItemTitle, ItemType        string
-}
-
-// List gives up to limit assignments of the organization's students, as they are today,
-// whose position is above after, by position.
-func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
-	return selectPage(ctx, q, org, f, after, limit)
-}
-
-// Latest gives the latest assignments of one person in the organization, the last one
-// first, whether the person is a student of it today or not.
-func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
-	return selectLatest(ctx, q, org, user, limit)
 }
 
 // ExpireAfter is how long after its due date unfinished work expires.
@@ -236,33 +198,4 @@ const ExpireAfter = 30 * 24 * time.Hour
 type Due struct {
 	Organization id.Organization
 	Listed       []Listed
-}
-
-// TakeOverdue marks up to limit unfinished assignments, of any organization, whose due
-// date has passed, as told, and returns them by organization: each comes once. Only
-// students as of today are in the answer; staff and people who left are marked alone.
-func TakeOverdue(ctx context.Context, tx *pg.Tx, now time.Time, today clock.Date, limit int) (due []Due, taken int, err error) {
-	rows, err := takeOverdue(ctx, tx, now, today, limit)
-	for _, r := range rows {
-		if !r.InScope {
-			continue
-		}
-		if len(due) == 0 || due[len(due)-1].Organization != r.Organization {
-			due = append(due, Due{Organization: r.Organization})
-		}
-		last := &due[len(due)-1]
-		last.Listed = append(last.Listed, r.Listed)
-	}
-	return due, len(rows), err
-}
-
-// Expire ends up to limit unfinished assignments whose due date passed ExpireAfter ago,
-// after it was told that they are overdue.
-func Expire(ctx context.Context, q pg.Querier, now time.Time, limit int) (int64, error) {
-	return expire(ctx, q, now, now.Add(-ExpireAfter), limit)
-}
-
-// Redate moves the due date of an assignment that is pending; others stay as they are.
-func Redate(ctx context.Context, tx *pg.Tx, org id.Organization, a id.Assignment, due, now time.Time) error {
-	return updateDue(ctx, tx, org, a, due, now)
 }

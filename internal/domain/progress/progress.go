@@ -1,9 +1,8 @@
-// Package progress sums up final results by day: how each student did, by kind and type
-// of work (reference: progress#progress-rows).
+// Package progress sums up final results by day, student, kind and type of work
+// (reference: progress#progress-rows).
 //
-// Results are read in the order of their completion, one at a time, and a day is summed
-// up and handed on before the next one is read, so that memory does not grow with the
-// number of days or students.
+// Results are read in the order of their completion. A day is summed up and passed on before the next one is
+// read, so that memory does not grow with the number of days or students.
 package progress
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Result is one final result, as far as it counts here.
+// Result is one final result.
 type Result struct {
 	User     id.User
 	Kind     string
@@ -42,14 +41,13 @@ type Row struct {
 	MaxScore     *decimal.Number
 }
 
-// Student is who a row speaks of.
+// Student is the person of a row.
 type Student struct {
 	User                       id.User
 	Email, FirstName, LastName string
 }
 
-// Sum sums up the results of one day by user, kind and type, in that order. Rows have no
-// Student but its User.
+// Sum returns the rows of one day's results, by user, kind and type. Of the Student only the User is set.
 func Sum(day clock.Date, results []Result) []Row {
 	results = slices.Clone(results)
 	slices.SortStableFunc(results, compare)
@@ -96,7 +94,7 @@ func sumGroup(day clock.Date, group []Result) Row {
 
 const hundredth = decimal.One / 100
 
-// averagePercentage is the exact mean of the fractions, rounded once.
+// averagePercentage returns the exact mean of the fractions, rounded once.
 func averagePercentage(group []Result) decimal.Number {
 	sum := new(big.Rat)
 	for _, r := range group {

@@ -20,7 +20,7 @@ func inSnapshot(ctx context.Context, db *pg.DB, fn func(q pg.Querier) error) err
 		return err
 	}
 	defer func() {
-		// A caller that has gone must still give the connection back clean.
+		// When the caller has gone, the connection still has to go back without a transaction.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		_ = tx.Rollback(ctx)
@@ -28,8 +28,7 @@ func inSnapshot(ctx context.Context, db *pg.DB, fn func(q pg.Querier) error) err
 	return fn(tx)
 }
 
-// eachResult calls do for each final result that was completed in [from, to), in that
-// order.
+// eachResult calls do with each final result that was completed in [from, to), in the order of completion.
 func eachResult(ctx context.Context, q pg.Querier, org id.Organization, f Filter, from, to time.Time,
 	do func(context.Context, time.Time, Result) error) error {
 	query, args := resultsQuery(org, f, from, to)
@@ -65,8 +64,8 @@ func fetchResults(ctx context.Context, q pg.Querier) ([]finalResult, error) {
 	})
 }
 
-// resultsQuery is written for the filters at hand, so that each has a plan of its own. It
-// gives everybody's results for a large course: selectStudents leaves the others out.
+// resultsQuery depends on which filters are set, so that each combination has its own plan. For a large
+// course it returns everybody's results, and selectStudents leaves the others out.
 func resultsQuery(org id.Organization, f Filter, from, to time.Time) (query string, args []any) {
 	args = []any{org, from, to}
 	with := func(condition string, value any) {
@@ -93,8 +92,7 @@ func resultsQuery(org id.Organization, f Filter, from, to time.Time) (query stri
 	return query + ` ORDER BY r.completed_at`, args
 }
 
-// selectStudents leaves out of the users who is no student on the day today, or not of the
-// filter's course.
+// selectStudents returns those of the users who are students today and in the filter's course.
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, f Filter) ([]Student, error) {
 	rows, err := q.Query(ctx, `
 		SELECT u.id, a.email, a.first_name, a.last_name

@@ -18,12 +18,11 @@ type Filter struct {
 	Few      []id.User      // the people of Course, where they are few (course.Few); nil: they are not
 	Kinds    []string       // none: all
 	Type     string         // a test type; "": any
-	Today    clock.Date     // the platform's: decides who is a student
+	Today    clock.Date     // the platform's day on which people have to be students
 }
 
-// Stream hands each row to do, by date, user, kind and type, as it is found; all of them
-// are of one moment. An error of do ends it. The students are the organization's active
-// members in the student role and those who are enrolled with access, without staff.
+// Stream calls do with each row, ordered by date, user, kind and type. All rows are of one moment and of
+// people who are students of the organization today. An error of do ends it.
 func Stream(ctx context.Context, db *pg.DB, org id.Organization, f Filter, do func(Row) error) error {
 	return inSnapshot(ctx, db, func(q pg.Querier) error {
 		s := &stream{q: q, org: org, filter: f, do: do, students: map[id.User]*Student{}}
@@ -35,7 +34,7 @@ func Stream(ctx context.Context, db *pg.DB, org id.Organization, f Filter, do fu
 	})
 }
 
-// stream gathers the results of one day.
+// stream collects the results of one day.
 type stream struct {
 	q      pg.Querier
 	org    id.Organization
@@ -63,13 +62,13 @@ func (s *stream) add(ctx context.Context, completed time.Time, r Result) error {
 	return nil
 }
 
-// maxStudents bounds how many students are remembered from day to day.
+// maxStudents limits how many students are kept in memory from day to day.
 const maxStudents = 20_000
 
 func (s *stream) flush(ctx context.Context) error {
 	rows := Sum(s.day, s.results)
 	s.results = s.results[:0]
-	if err := s.meet(ctx, rows); err != nil {
+	if err := s.loadStudents(ctx, rows); err != nil {
 		return err
 	}
 	for _, row := range rows {
@@ -85,8 +84,8 @@ func (s *stream) flush(ctx context.Context) error {
 	return nil
 }
 
-// meet reads the students of the rows who are not known yet.
-func (s *stream) meet(ctx context.Context, rows []Row) error {
+// loadStudents reads the students of the rows that are not in memory.
+func (s *stream) loadStudents(ctx context.Context, rows []Row) error {
 	if len(s.students) > maxStudents {
 		clear(s.students)
 	}

@@ -2,7 +2,6 @@ package result
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,87 +15,183 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const columns = `r.ref, r.kind, r.type, r.user_id, r.item_id, coalesce(r.assignment_id, 0), r.attempt, coalesce(r.section, ''), r.state,
-	r.started_at, r.completed_at, r.released_at, r.score_e4, r.max_score_e4, r.sections::text, r.final_at, coalesce(r.position, 0)`
+// columns have the names and the order of Result's fields: eachOf scans them by their order.
+const columns = `
+	r.ref,
+	r.kind,
+	r.type,
+	r.user_id AS "user",
+	r.item_id AS item,
+	coalesce(r.assignment_id, 0) AS assignment,
+	r.attempt,
+	coalesce(r.section, '') AS section,
+	r.state,
+	r.started_at,
+	r.completed_at,
+	r.released_at,
+	r.score_e4 AS score,
+	r.max_score_e4 AS max_score,
+	r.sections::text,
+	r.final_at,
+	coalesce(r.position, 0) AS position`
 
-func (r *Result) targets(sections **string) []any {
-	return []any{&r.Ref, &r.Kind, &r.Type, &r.User, &r.Item, &r.Assignment, &r.Attempt, &r.Section, &r.State,
-		&r.StartedAt, &r.CompletedAt, &r.ReleasedAt, &r.Score, &r.MaxScore, sections, &r.FinalAt, &r.Position}
-}
+const listedColumns = columns + `,
+	a.email,
+	a.first_name,
+	a.last_name,
+	i.title AS item_title`
 
-func (r *Result) take(sections *string) {
-	if sections != nil {
-		r.Sections = json.RawMessage(*sections)
-	}
-}
-
-func lockSome(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) ([]Result, error) {
+// Lock returns the results of the refs and locks their rows in the order of the refs.
+func Lock(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) (map[string]Result, error) {
 	rows, err := tx.Query(ctx, `
 		SELECT `+columns+` FROM results r
 		WHERE r.organization_id = $1 AND r.ref = ANY ($2) ORDER BY r.ref FOR NO KEY UPDATE`, org, refs)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r Result, err error) {
-		var sections *string
-		err = row.Scan(r.targets(&sections)...)
-		r.take(sections)
-		return r, err
-	})
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Result])
+	byRef := make(map[string]Result, len(all))
+	for _, r := range all {
+		byRef[r.Ref] = r
+	}
+	return byRef, err
 }
 
-// draw takes $2 positions; base is the last one before them.
+// draw takes @places positions; base is the last one before them.
 const draw = `
-	INSERT INTO result_positions AS p (organization_id, last) VALUES ($1, $2::bigint)
+	INSERT INTO result_positions AS p (organization_id, last) VALUES (@organization, @places::bigint)
 	ON CONFLICT (organization_id) DO UPDATE SET last = p.last + excluded.last
-	RETURNING p.last - $2 AS base`
+	RETURNING p.last - @places AS base`
 
 // keepSpans widens the spans of placed, rows of (position, final_at).
 const keepSpans = `
 	INSERT INTO result_spans AS s (organization_id, span, first_final, last_final)
-	SELECT $1, position / 1024, min(final_at), max(final_at) FROM placed GROUP BY 2 ORDER BY 2
+	SELECT @organization, position / 1024, min(final_at), max(final_at) FROM placed GROUP BY 2 ORDER BY 2
 	ON CONFLICT (organization_id, span) DO UPDATE SET
-		first_final = least(s.first_final, excluded.first_final), last_final = greatest(s.last_final, excluded.last_final)`
+		first_final = least(s.first_final, excluded.first_final),
+		last_final = greatest(s.last_final, excluded.last_final)`
 
-// save writes all changes in one statement, which takes the counter before it writes.
+// save writes all changes in one statement, which locks the counter before it writes.
 func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change, now time.Time) (inserted, updated int, err error) {
-	v, places := arrays(changes)
+	args, places := arguments(changes)
+	args["organization"], args["places"], args["now"] = org, places, now
 	counter := draw
 	if places == 0 {
-		counter = `SELECT $2::bigint AS base`
+		counter = `SELECT @places::bigint AS base`
 	}
 	err = tx.QueryRow(ctx, `
 		WITH counter AS (`+counter+`
 		), source AS (
 			SELECT u.*, CASE WHEN u.place > 0 THEN counter.base + u.place END AS position
-			FROM counter, unnest($4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-				$13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::bigint[], $17::bigint[], $18::text[], $19::timestamptz[],
-				$20::bigint[], $21::boolean[])
-			AS u(ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at, released_at,
-				score_e4, max_score_e4, sections, final_at, place, fresh)
+			FROM counter, unnest(
+				@ref::text[],
+				@kind::text[],
+				@type::text[],
+				@user_id::bigint[],
+				@item_id::bigint[],
+				@assignment_id::bigint[],
+				@attempt::text[],
+				@section::text[],
+				@state::text[],
+				@started_at::timestamptz[],
+				@completed_at::timestamptz[],
+				@released_at::timestamptz[],
+				@score_e4::bigint[],
+				@max_score_e4::bigint[],
+				@sections::text[],
+				@final_at::timestamptz[],
+				@place::bigint[],
+				@fresh::boolean[]) AS u(
+				ref,
+				kind,
+				type,
+				user_id,
+				item_id,
+				assignment_id,
+				attempt,
+				section,
+				state,
+				started_at,
+				completed_at,
+				released_at,
+				score_e4,
+				max_score_e4,
+				sections,
+				final_at,
+				place,
+				fresh)
 		), fresh AS (
-			INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at,
-				released_at, score_e4, max_score_e4, sections, final_at, position, updated_at)
-			SELECT $1, ref, kind, type, user_id, item_id, assignment_id, attempt, section, state, started_at, completed_at,
-				released_at, score_e4, max_score_e4, sections::json, final_at, position, $3
+			INSERT INTO results (
+				organization_id,
+				ref,
+				kind,
+				type,
+				user_id,
+				item_id,
+				assignment_id,
+				attempt,
+				section,
+				state,
+				started_at,
+				completed_at,
+				released_at,
+				score_e4,
+				max_score_e4,
+				sections,
+				final_at,
+				position,
+				updated_at)
+			SELECT
+				@organization,
+				ref,
+				kind,
+				type,
+				user_id,
+				item_id,
+				assignment_id,
+				attempt,
+				section,
+				state,
+				started_at,
+				completed_at,
+				released_at,
+				score_e4,
+				max_score_e4,
+				sections::json,
+				final_at,
+				position,
+				@now
 			FROM source WHERE fresh
 			ON CONFLICT DO NOTHING RETURNING 1
 		), changed AS (
-			UPDATE results r SET type = s.type, user_id = s.user_id, item_id = s.item_id, assignment_id = s.assignment_id, attempt = s.attempt,
-				section = s.section, state = s.state, started_at = s.started_at, completed_at = s.completed_at, released_at = s.released_at,
-				score_e4 = s.score_e4, max_score_e4 = s.max_score_e4, sections = s.sections::json, final_at = s.final_at,
-				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END, updated_at = $3
-			FROM source s WHERE NOT s.fresh AND r.organization_id = $1 AND r.ref = s.ref RETURNING 1
+			UPDATE results r SET
+				type = s.type,
+				user_id = s.user_id,
+				item_id = s.item_id,
+				assignment_id = s.assignment_id,
+				attempt = s.attempt,
+				section = s.section,
+				state = s.state,
+				started_at = s.started_at,
+				completed_at = s.completed_at,
+				released_at = s.released_at,
+				score_e4 = s.score_e4,
+				max_score_e4 = s.max_score_e4,
+				sections = s.sections::json,
+				final_at = s.final_at,
+				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END,
+				updated_at = @now
+			FROM source s WHERE NOT s.fresh AND r.organization_id = @organization AND r.ref = s.ref RETURNING 1
 		), placed AS (
 			SELECT position, final_at FROM source WHERE position IS NOT NULL
 		), spans AS (`+keepSpans+`)
 		SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM changed)`,
-		append([]any{org, places, now}, v...)...).Scan(&inserted, &updated)
+		args).Scan(&inserted, &updated)
 	return inserted, updated, err
 }
 
-// arrays turns the changes into columns and counts those that take a position.
-func arrays(changes []Change) (columns []any, places int) {
+// arguments are the changes by column, and the number of those that take a position.
+func arguments(changes []Change) (args pgx.NamedArgs, places int) {
 	n := len(changes)
 	refs, kinds, types := make([]string, n), make([]string, n), make([]string, n)
 	users, items, assignments := make([]int64, n), make([]int64, n), make([]*int64, n)
@@ -116,8 +211,26 @@ func arrays(changes []Change) (columns []any, places int) {
 			place[i] = int64(places)
 		}
 	}
-	return []any{refs, kinds, types, users, items, assignments, attempts, sections, states, started, completed, released,
-		scores, highest, objects, finals, place, fresh}, places
+	return pgx.NamedArgs{
+		"ref":           refs,
+		"kind":          kinds,
+		"type":          types,
+		"user_id":       users,
+		"item_id":       items,
+		"assignment_id": assignments,
+		"attempt":       attempts,
+		"section":       sections,
+		"state":         states,
+		"started_at":    started,
+		"completed_at":  completed,
+		"released_at":   released,
+		"score_e4":      scores,
+		"max_score_e4":  highest,
+		"sections":      objects,
+		"final_at":      finals,
+		"place":         place,
+		"fresh":         fresh,
+	}, places
 }
 
 func orNull[T comparable](v T) *T {
@@ -128,11 +241,20 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-func queueReturns(b *pg.Batch, org id.Organization, users []id.User, due time.Time) {
-	b.Queue(`INSERT INTO result_returns (organization_id, user_id, due_at) SELECT $1, unnest($2::bigint[]), $3`, org, users, due)
+// QueueRejoin queues that Rejoin gives the users' results new positions a little later. Queue it for
+// users whom the transaction, or the calendar, brings into the organization's scope: readers of the
+// list have skipped the results that became final before, and perhaps some that were final earlier.
+// It waits for no lock, and the users need not have results.
+func QueueRejoin(b *pg.Batch, org id.Organization, now time.Time, users ...id.User) {
+	if len(users) > 0 {
+		b.Queue(`
+			INSERT INTO result_returns (organization_id, user_id, due_at)
+			SELECT $1, unnest($2::bigint[]), $3`, org, users, now.Add(settled))
+	}
 }
 
-func selectReturns(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
+// PendingRejoins returns the first returns, up to limit, that are due by now.
+func PendingRejoins(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
 	rows, err := q.Query(ctx, `
 		SELECT id, organization_id, user_id FROM result_returns WHERE due_at <= $1 ORDER BY id LIMIT $2`, now, limit)
 	if err != nil {
@@ -163,17 +285,19 @@ func lockPositioned(ctx context.Context, tx *pg.Tx, org id.Organization, users [
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// replace gives the results new positions, in the order of the old ones.
-func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) error {
+// reposition gives the results new positions, in the order of the old ones.
+func reposition(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) error {
 	_, err := tx.Exec(ctx, `
 		WITH counter AS (`+draw+`
 		), source AS (
 			SELECT ref, final_at, counter.base + row_number() OVER (ORDER BY r.position) AS position
-			FROM counter, results r WHERE r.organization_id = $1 AND r.ref = ANY ($3)
+			FROM counter, results r WHERE r.organization_id = @organization AND r.ref = ANY (@refs)
 		), placed AS (
 			SELECT position, final_at FROM source
 		), spans AS (`+keepSpans+`)
-		UPDATE results r SET position = s.position FROM source s WHERE r.organization_id = $1 AND r.ref = s.ref`, org, len(refs), refs)
+		UPDATE results r SET position = s.position FROM source s
+		WHERE r.organization_id = @organization AND r.ref = s.ref`,
+		pgx.NamedArgs{"organization": org, "places": len(refs), "refs": refs})
 	return err
 }
 
@@ -181,17 +305,24 @@ func replace(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string)
 // parameter, such as $4, holds.
 func inScope(today string) string { return scope.Listed("r.organization_id", "r.user_id", today) }
 
-func selectPeople(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) ([]Person, error) {
+// People returns, by id, those of the users who are or were members of the organization or enrolled in it.
+func People(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) (map[id.User]Person, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope("$3")+`
 		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name
 			FROM accounts a LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
-			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
+			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL
+				OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
 		org, users, today)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Person])
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Person])
+	byID := make(map[id.User]Person, len(all))
+	for _, p := range all {
+		byID[p.User] = p
+	}
+	return byID, err
 }
 
 func selectLast(ctx context.Context, q pg.Querier, org id.Organization) (last int64, err error) {
@@ -202,8 +333,8 @@ func selectLast(ctx context.Context, q pg.Querier, org id.Organization) (last in
 // page builds the statement of one page.
 type page struct {
 	Filter
-	byPerson  bool      // look the course's people up one by one; always so when they are few
-	stretches []stretch // where to look alone; nil: everywhere
+	byPerson  bool      // search person by person; always so when the course has few people
+	stretches []stretch // search only here; nil: everywhere
 	args      []any
 	where     []string
 }
@@ -232,7 +363,8 @@ func selectStretches(ctx context.Context, q pg.Querier, org id.Organization, f F
 		SELECT min(span) * 1024, (max(span) + 1) * 1024
 		FROM (SELECT span, span - row_number() OVER (ORDER BY span) AS island FROM result_spans
 			WHERE organization_id = $1 AND span >= $2::bigint / 1024
-			  AND last_final >= coalesce($3::timestamptz, '-infinity') AND first_final < coalesce($4::timestamptz, 'infinity')) AS s
+				AND last_final >= coalesce($3::timestamptz, '-infinity')
+				AND first_final < coalesce($4::timestamptz, 'infinity')) AS s
 		GROUP BY island ORDER BY 1`, org, after, orNull(f.Since), orNull(f.Until))
 	if err != nil {
 		return nil, err
@@ -280,11 +412,15 @@ func (p *page) source() string {
 		p.ofCourse()
 		if len(p.stretches) == 1 { // bounds that the planner knows let it read in order
 			s := p.stretches[0]
-			return `SELECT r.* FROM results r WHERE r.position >= ` + p.arg(s.low) + ` AND r.position < ` + p.arg(s.high) + ` AND ` + p.conditions()
+			return `SELECT r.* FROM results r
+				WHERE r.position >= ` + p.arg(s.low) + ` AND r.position < ` + p.arg(s.high) + ` AND ` + p.conditions()
 		}
 		low, high := bounds(p.stretches)
-		return `SELECT r.* FROM unnest(` + p.arg(low) + `::bigint[], ` + p.arg(high) + `::bigint[]) AS w(low, high) CROSS JOIN LATERAL (
-			SELECT r.* FROM results r WHERE r.position >= w.low AND r.position < w.high AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS r`
+		return `SELECT r.* FROM unnest(` + p.arg(low) + `::bigint[], ` + p.arg(high) + `::bigint[]) AS w(low, high)
+			CROSS JOIN LATERAL (
+				SELECT r.* FROM results r
+				WHERE r.position >= w.low AND r.position < w.high AND ` + p.conditions() + `
+				ORDER BY r.position LIMIT $3) AS r`
 	case p.Types != nil:
 		p.ofCourse()
 		return p.alongTypes()
@@ -304,7 +440,8 @@ func (p *page) ofTypes() {
 
 func (p *page) ofCourse() {
 	if p.Course != 0 {
-		p.and(`(SELECT true FROM enrollments x WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1 LIMIT 1)`)
+		p.and(`(SELECT true FROM enrollments x
+			WHERE x.user_id = r.user_id AND x.course_id = ` + p.arg(p.Course) + ` AND x.organization_id = $1 LIMIT 1)`)
 	}
 }
 
@@ -315,11 +452,16 @@ func (p *page) ofPeople() string {
 	if p.Few != nil {
 		people = `SELECT unnest(` + p.arg(p.Few) + `::bigint[])`
 	} else {
-		people = `SELECT user_id FROM enrollments WHERE organization_id = $1 AND course_id = ` + p.arg(p.Course) + ` ORDER BY user_id`
+		people = `SELECT user_id FROM enrollments
+			WHERE organization_id = $1 AND course_id = ` + p.arg(p.Course) + ` ORDER BY user_id`
 	}
 	return `SELECT r.* FROM (SELECT o.position
-			FROM (SELECT r.user_id FROM (SELECT $1::bigint AS organization_id, p.id AS user_id FROM (` + people + `) AS p(id)) AS r WHERE ` + inScope("$4") + `) AS u
-			CROSS JOIN LATERAL (SELECT r.position FROM results r WHERE r.user_id = u.user_id AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS o
+			FROM (SELECT r.user_id
+				FROM (SELECT $1::bigint AS organization_id, p.id AS user_id FROM (` + people + `) AS p(id)) AS r
+				WHERE ` + inScope("$4") + `) AS u
+			CROSS JOIN LATERAL (
+				SELECT r.position FROM results r
+				WHERE r.user_id = u.user_id AND ` + p.conditions() + ` ORDER BY r.position LIMIT $3) AS o
 			ORDER BY o.position LIMIT $3) AS w
 		CROSS JOIN LATERAL (SELECT * FROM results WHERE organization_id = $1 AND position = w.position LIMIT 1) AS r`
 }
@@ -333,15 +475,14 @@ func (p *page) alongTypes() string {
 // statement is built once: it adds to the arguments.
 func (p *page) statement() string {
 	return `
-		SELECT ` + columns + `, a.email, a.first_name, a.last_name, i.title
+		SELECT ` + listedColumns + `
 		FROM (SELECT * FROM (` + p.source() + `) AS chosen ORDER BY position LIMIT $3) AS r
 		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = r.user_id LIMIT 1) AS a
 		CROSS JOIN LATERAL (SELECT title FROM catalog_items WHERE id = r.item_id LIMIT 1) AS i
 		ORDER BY r.position`
 }
 
-// eachOf calls each with every row of the page, which is valid until it returns, and
-// counts them.
+// eachOf calls each with every row of the page, which changes when each returns, and counts the rows.
 func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error) (n int, err error) {
 	statement := p.statement()
 	rows, err := q.Query(ctx, statement, p.args...)
@@ -359,25 +500,26 @@ func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error
 	return n, err
 }
 
-func selectLatest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
+// Latest returns the last final results of a person in the organization, the latest first, whether the
+// person is a student today or not.
+func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title
+		SELECT `+listedColumns+`
 		FROM results r JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
-		WHERE r.organization_id = $1 AND r.user_id = $2 AND r.position IS NOT NULL ORDER BY r.position DESC LIMIT $3`, org, user, limit)
+		WHERE r.organization_id = $1 AND r.user_id = $2 AND r.position IS NOT NULL
+		ORDER BY r.position DESC LIMIT $3`, org, user, limit)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
-		var sections *string
-		err = row.Scan(append(l.targets(&sections), &l.Email, &l.FirstName, &l.LastName, &l.ItemTitle)...)
-		l.take(sections)
-		return l, err
-	})
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
 
-func selectVisible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staffOf []id.Organization) ([]Found, error) {
+// Visible returns the work of the ref that the viewer may see: the viewer's own first, in whatever
+// organization it is, and that of students of the organizations whose staff the viewer is. Several
+// organizations may have work with the same ref.
+func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staffOf []id.Organization) ([]Found, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+columns+`, a.email, a.first_name, a.last_name, i.title, o.name
+		SELECT `+listedColumns+`, o.name AS organization
 		FROM (SELECT unnest($3::bigint[]) AS id UNION SELECT organization_id FROM members WHERE user_id = $2
 			UNION SELECT organization_id FROM enrollments WHERE user_id = $2) AS theirs
 		JOIN organizations o ON o.id = theirs.id
@@ -387,10 +529,5 @@ func selectVisible(ctx context.Context, q pg.Querier, ref string, viewer id.User
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Found, err error) {
-		var sections *string
-		err = row.Scan(append(f.targets(&sections), &f.Email, &f.FirstName, &f.LastName, &f.ItemTitle, &f.Organization)...)
-		f.take(sections)
-		return f, err
-	})
+	return pgx.CollectRows(rows, pgx.RowToStructByName[Found])
 }

@@ -1,5 +1,5 @@
-// Package assign gives work to students and tells when it is overdue: the assignment and
-// its event are one transaction (reference: assignments#assign-work).
+// Package assign gives work to students, and sends the events of overdue work. An assignment and its event
+// are one transaction (reference: assignments#assign-work).
 package assign
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service is where work is assigned.
+// Service assigns work.
 type Service struct {
 	DB        *pg.DB
 	Mail      email.Service
 	Clock     clock.Clock
-	Zone      *time.Location // the platform's: decides today, and when a due date ends
+	Zone      *time.Location // the platform's; decides today, and when a due date ends
 	PublicURL string         // the base of every link, without a slash at its end
 }
 
@@ -38,13 +38,13 @@ type Command struct {
 	Kind    catalog.Kind
 	Item    id.Item
 	DueDate string // a date, which ends with its day, or a timestamp with an offset; "": none
-	Notify  bool   // mail the student, where the work is a test
+	Notify  bool   // mail the student, if the work is a test
 }
 
-// Assign gives the work to the student, or finds it open already; created says which. A
-// test that is new is told to the student by mail, unless the command says not to.
-// Invalid for a due date that is none or over; NotFound for a student or an item that the
-// organization does not have; Conflict (no_access) for a student without access today.
+// Assign gives the work to the student and returns it with created true. If the student has the same work
+// open, it returns that assignment unchanged. Invalid for a due date that cannot be read or has passed;
+// NotFound for a student or an item that the organization does not have; Conflict (no_access) for a
+// student without access today.
 func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (shown wire.Assignment, created bool, err error) {
 	now := d.Clock()
 	due, err := d.due(c.DueDate, now)
@@ -55,10 +55,10 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 	if err != nil {
 		return shown, false, err
 	}
-	notified := c.Notify && item.Kind == catalog.Test
-	browser := false
-	if notified { // read here, as nothing is to hold up the organization's next position
-		if browser, err = plan.SafeExamBrowser(ctx, d.DB, o.ID, a.ID); err != nil {
+	mails := c.Notify && item.Kind == catalog.Test
+	var message email.Message
+	if mails { // made before the transaction, in which others wait for the organization's next position
+		if message, err = d.message(ctx, o, a, item, due); err != nil {
 			return shown, false, err
 		}
 	}
@@ -73,8 +73,8 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 		if created = fresh; !created {
 			return nil
 		}
-		if notified {
-			if err := d.mailStudent(ctx, tx, o, a, item, due, browser, now); err != nil {
+		if mails {
+			if _, err := d.Mail.Queue(ctx, tx, now, message); err != nil {
 				return err
 			}
 		}
@@ -83,21 +83,26 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 	return shown, created, err
 }
 
-// mailStudent mails the student of a test that was just assigned; browser says that it opens only
-// in the secure exam browser.
-func (d *Service) mailStudent(ctx context.Context, tx *pg.Tx, o org.Organization, a student.Account, item catalog.Item, due *time.Time, browser bool,
-	now time.Time,
-) error {
-	about := email.TestAssigned{FirstName: a.FirstName, LastName: a.LastName, Organization: o.Name, Exam: catalog.TypeLabel(item.Type),
-		Title: item.Title, TimeZone: d.Zone.String(), SafeBrowser: browser, LoginURL: d.PublicURL + "/sign-in/"}
+// message is the mail about an assigned test.
+func (d *Service) message(ctx context.Context, o org.Organization, a student.Account, item catalog.Item, due *time.Time) (email.Message, error) {
+	browser, err := plan.SafeExamBrowser(ctx, d.DB, o.ID, a.ID)
+	about := email.TestAssigned{
+		FirstName:    a.FirstName,
+		LastName:     a.LastName,
+		Organization: o.Name,
+		Exam:         catalog.TypeLabel(item.Type),
+		Title:        item.Title,
+		TimeZone:     d.Zone.String(),
+		SafeBrowser:  browser,
+		LoginURL:     d.PublicURL + "/sign-in/",
+	}
 	if due != nil {
 		about.Due = *due
 	}
-	_, err := d.Mail.Queue(ctx, tx, now, email.Message{Organization: o.ID, User: a.ID, Recipient: string(a.Email), Content: about})
-	return err
+	return email.Message{Organization: o.ID, User: a.ID, Recipient: string(a.Email), Content: about}, err
 }
 
-// find reads the student and the work, and asks whether the one may do the other.
+// find reads the student and the item, and checks that the student has access today.
 func (d *Service) find(ctx context.Context, org id.Organization, c Command, today clock.Date) (student.Account, catalog.Item, error) {
 	a, err := student.Resolve(ctx, d.DB, org, c.Who)
 	if err != nil {
@@ -120,7 +125,7 @@ func (d *Service) find(ctx context.Context, org id.Organization, c Command, toda
 		"the student has no access to a course today; renew the access with POST /provision/student/ first")
 }
 
-// due reads a due date: the last second of a date in the platform's zone, or an instant.
+// due reads a due date: a date, which ends with its last second in the platform's zone, or an instant.
 func (d *Service) due(text string, now time.Time) (*time.Time, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -140,11 +145,11 @@ func (d *Service) due(text string, now time.Time) (*time.Time, error) {
 	return &at, nil
 }
 
-// batch bounds how many assignments one transaction of a sweep takes.
+// batch limits how many assignments one transaction of a sweep takes.
 const batch = 500
 
-// Sweep tells of every assignment whose due date has passed, once, and expires those that
-// have been overdue for long. It goes on until nothing is left to do.
+// Sweep sends the event of every assignment whose due date has passed, once, and expires those that are
+// overdue for assignment.ExpireAfter. It goes on until nothing is left to do.
 func (d *Service) Sweep(ctx context.Context) error {
 	for {
 		taken, err := d.sweepSome(ctx)

@@ -17,7 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// batch is the records of one organization on their way through a transaction.
+// batch holds the records of one organization in one transaction.
 type batch struct {
 	*Service
 	org      id.Organization
@@ -25,20 +25,20 @@ type batch struct {
 	targets  []target
 	outcomes []Outcome // of all records of the call
 
-	// read, and then kept as the records before have left them
+	// read from the database, and then updated by each record
 	assignments map[id.Assignment]assignment.Assignment
 	results     map[string]result.Result
 	people      map[id.User]result.Person
 	items       map[id.Item]catalog.Item
 
 	// decided
-	was   map[string]result.Result // as read, of what changes
-	order []string                 // the refs of what changes, in the order of their last record
+	was   map[string]result.Result // the changed results as they were read
+	order []string                 // the refs of the changed results, in the order of their last record
 	moved map[id.Assignment]bool
 }
 
-// read locks what the records change: assignments first, then results, each in one order
-// for everybody.
+// read locks what the records can change: assignments first and then results, each in the order that all
+// transactions use.
 func (b *batch) read(ctx context.Context, tx *pg.Tx) (err error) {
 	named := map[id.Assignment]bool{}
 	for _, t := range b.targets {
@@ -77,7 +77,7 @@ func (b *batch) read(ctx context.Context, tx *pg.Tx) (err error) {
 	return err
 }
 
-// readKnown locks the assignments of results whose records do not name them.
+// readKnown locks the assignments of known results whose records do not name them.
 func (b *batch) readKnown(ctx context.Context, tx *pg.Tx) error {
 	more := map[id.Assignment]bool{}
 	for _, r := range b.results {
@@ -90,7 +90,7 @@ func (b *batch) readKnown(ctx context.Context, tx *pg.Tx) error {
 	return err
 }
 
-// assume fills in what the assignment says of a quiz or an assessment.
+// assume fills in what the assignment of a quiz or an assessment says.
 func (t *target) assume(a assignment.Assignment) {
 	t.Item = a.Item
 	if t.User == 0 {
@@ -109,11 +109,11 @@ func (t *target) inherit(r result.Result) {
 	}
 }
 
-// decide takes the records one after the other; each sees what those before it made.
+// decide handles the records one after the other. Each builds on the results of those before it.
 func (b *batch) decide() {
 	b.was, b.moved = map[string]result.Result{}, map[id.Assignment]bool{}
 	for _, t := range b.targets {
-		t.inherit(b.results[t.ref]) // of a record before in the same call, too
+		t.inherit(b.results[t.ref]) // again, as an earlier record of the call may have made it
 		r, err := t.decide(b.before(t))
 		if err != nil {
 			b.outcomes[t.index] = Outcome{Status: Rejected, Err: err}
@@ -138,7 +138,7 @@ func (b *batch) before(t target) before {
 	return v
 }
 
-// take keeps what a record made for those after it.
+// take keeps the result of a record for those after it.
 func (b *batch) take(t target, r result.Result) {
 	old, known := b.results[t.ref]
 	first, changed := b.was[t.ref]
@@ -163,7 +163,7 @@ func (b *batch) take(t target, r result.Result) {
 	b.order = append(b.order, t.ref)
 }
 
-// write stores assignments and events, and the results at last.
+// write stores assignments and events, and last the results.
 func (b *batch) write(ctx context.Context, tx *pg.Tx) error {
 	moved := make([]assignment.Assignment, 0, len(b.moved))
 	for _, a := range slices.Sorted(maps.Keys(b.moved)) {
@@ -189,7 +189,7 @@ func (b *batch) write(ctx context.Context, tx *pg.Tx) error {
 	return result.Save(ctx, tx, b.org, changes, b.now)
 }
 
-// touchPlans owes a look at the test plans whose tests were worked on.
+// touchPlans queues a decision of the test plans whose tests were worked on.
 func (b *batch) touchPlans(ctx context.Context, tx *pg.Tx, changes []result.Change) error {
 	var tests []id.Assignment
 	for _, c := range changes {
@@ -203,7 +203,7 @@ func (b *batch) touchPlans(ctx context.Context, tx *pg.Tx, changes []result.Chan
 	return plan.TouchTests(ctx, tx, b.org, b.now, tests...)
 }
 
-// settleBrowsers tells of sessions of assigned tests whether they need the secure exam browser.
+// settleBrowsers adds to the outcomes whether sessions of assigned tests need the secure exam browser.
 func (b *batch) settleBrowsers(ctx context.Context, tx *pg.Tx) error {
 	var sessions []plan.Session
 	for _, t := range b.targets {
@@ -218,7 +218,7 @@ func (b *batch) settleBrowsers(ctx context.Context, tx *pg.Tx) error {
 	return err
 }
 
-// events tells of what became final, of students in scope alone.
+// events returns the events of results that became final, of students in scope only.
 func (b *batch) events(changes []result.Change) []webhook.Event {
 	var events []webhook.Event
 	for _, c := range changes {

@@ -13,13 +13,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// Record is what an engine reports of one piece of work. Zero values are what was not
-// sent: a repeat may leave out what is known.
+// Record is an engine's report of one piece of work. Zero values were not sent; a later record may leave
+// out what is known.
 type Record struct {
 	Kind    catalog.Kind
 	Session string // of a test: the engine's own id of the session
 
-	Organization string // a slug; of a test. Quizzes and assessments have their assignment's
+	Organization string // of a test: a slug. Quizzes and assessments have the organization of their assignment
 	User         id.User
 	Item         id.Item // of a test
 	Assignment   string  // its id on the wire, or its number where the kind says the rest
@@ -32,18 +32,18 @@ type Record struct {
 	ReleasedAt  *time.Time
 	Mark        catalog.Mark
 
-	Fault error // what was wrong with it before
+	Fault error // found while it was decoded
 }
 
-// Outcome says what became of a record.
+// Outcome is the answer to a record.
 type Outcome struct {
 	Status Status
-	Result result.Result // as it is now; zero when rejected
-	New    bool
-	// SafeExamBrowser says that the session of an assigned test runs only in the secure exam
-	// browser, as was settled when it began.
+	Result result.Result // after the record; zero when rejected
+	New    bool          // there was no such result before
+	// SafeExamBrowser says whether the session of an assigned test runs only in the secure exam browser.
+	// That is decided when it begins.
 	SafeExamBrowser bool
-	Err             error // a fault; of rejected ones
+	Err             error // the fault of a rejected record
 }
 
 // Status is what was done with a record.
@@ -52,13 +52,13 @@ type Status string
 // The statuses.
 const (
 	Applied   Status = "applied"
-	Unchanged Status = "unchanged" // everything was known
+	Unchanged Status = "unchanged" // everything in it was known
 	Rejected  Status = "rejected"
 )
 
 const maxSession = 200
 
-// ref is the id of the result on the wire; a quiz or assessment needs its assignment.
+// ref returns the id of the result on the wire. A quiz or assessment needs its assignment.
 func (r Record) ref(of id.Assignment) string {
 	n := strconv.FormatInt(int64(of), 10)
 	switch r.Kind {
@@ -71,7 +71,7 @@ func (r Record) ref(of id.Assignment) string {
 	return "test:" + r.Session
 }
 
-// target is a record with what it is about, read from the database.
+// target is a record with what it names.
 type target struct {
 	Record
 	index      int
@@ -80,7 +80,7 @@ type target struct {
 	ref        string
 }
 
-// before is what the organization has of what a record names.
+// before is what the database has of what a record names.
 type before struct {
 	known      bool
 	result     result.Result
@@ -90,7 +90,7 @@ type before struct {
 	now        time.Time
 }
 
-// decide merges the record into what is known. It does no I/O. Faults name the field.
+// decide returns the known result with the record merged into it. It does no I/O. Faults name the field.
 func (t target) decide(b before) (result.Result, error) {
 	r := b.result
 	if !b.known {
@@ -114,7 +114,7 @@ func (t target) decide(b before) (result.Result, error) {
 	return r, t.score(&r, b)
 }
 
-// identify fixes whose work it is, on what, and for which assignment.
+// identify sets the student, the item and the assignment.
 func (t target) identify(r *result.Result, b before) error {
 	if t.User == 0 {
 		return fault.Field("user_id", "missing", "user_id: required for work that is new")
@@ -151,7 +151,7 @@ func (t target) identify(r *result.Result, b before) error {
 	return nil
 }
 
-// attempt settles why the work was done, and whether it was one section alone.
+// attempt sets why the work was done, and the section if it was a single one.
 func (t target) attempt(r *result.Result, b before) error {
 	switch {
 	case t.Attempt != "":
@@ -185,10 +185,10 @@ func (t target) attempt(r *result.Result, b before) error {
 	return nil
 }
 
-// skew is how far the clock of who reports work may be ahead.
+// skew is how far an engine's clock may be ahead.
 const skew = 5 * time.Minute
 
-// times takes over what was sent and fills in what a state needs.
+// times takes over the sent times and fills in those that the state needs.
 func (t target) times(r *result.Result, now time.Time) error {
 	for _, sent := range []struct {
 		field string
@@ -225,10 +225,10 @@ func set(to **time.Time, from *time.Time) {
 	}
 }
 
-// moment is t as the database keeps it, so that a repeat is seen to be one.
+// moment returns t as the database stores it, so that a repeated record is recognized.
 func moment(t time.Time) *time.Time { return new(t.UTC().Truncate(time.Microsecond)) }
 
-// score holds what was scored against the scale; final work needs a score.
+// score checks the score against the item's scale. Final work needs a score.
 func (t target) score(r *result.Result, b before) error {
 	sent := t.Mark.Score != nil || len(t.Mark.Sections) > 0
 	if !sent && (r.Score != nil || !r.State.Final()) {
@@ -263,8 +263,8 @@ func sectionsJSON(typ string, sections map[string]decimal.Number) json.RawMessag
 	return append(text, '}')
 }
 
-// finish settles whether the merged result takes a position, and when it became final:
-// by its own timestamps at first, and now when it is final anew.
+// finish decides whether the merged result takes a position, and when it became final: at first by its
+// own times, and now if it is final again with other values.
 func finish(was, r result.Result, now time.Time) result.Change {
 	c := result.Change{Result: r, New: was.Ref == ""}
 	switch {
@@ -281,7 +281,7 @@ func finish(was, r result.Result, now time.Time) result.Change {
 	return c
 }
 
-// progress is what the work makes of its assignment; ok is false when nothing changes.
+// progress returns the assignment after the work, and false when it does not change.
 func progress(a assignment.Assignment, r result.Result) (next assignment.Assignment, ok bool) {
 	to := map[result.State]assignment.Status{result.Started: assignment.InProgress, result.Held: assignment.Submitted,
 		result.Finished: assignment.Completed, result.Released: assignment.Completed}[r.State]
@@ -298,7 +298,7 @@ func progress(a assignment.Assignment, r result.Result) (next assignment.Assignm
 	return next, next.Status != a.Status || next.ResultRef != a.ResultRef
 }
 
-// missing is the fault of a field that names nothing the organization has.
+// missing returns the fault of a field that names something that the organization does not have.
 func missing(field, code, format string, args ...any) error {
 	f := fault.New(fault.NotFound, code, format, args...)
 	f.Field = field

@@ -8,20 +8,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// maxReturns bounds how many students one transaction of Sweep takes: engines that report
-// work of the organization wait for it.
+// maxReturns limits how many students one transaction of Sweep takes. Engines that report work of the
+// organization wait for it.
 const maxReturns = 50
 
-// Sweep gives new positions to the results of students who have come back into scope,
-// however they did, as whoever brought them back has asked for.
+// Sweep gives new positions to the results of students who have come back into scope, as
+// result.QueueRejoin asked for.
 func (d *Service) Sweep(ctx context.Context) error {
 	for {
-		task, err := result.PendingRejoins(ctx, d.DB, d.Clock(), maxReturns)
+		pending, err := result.PendingRejoins(ctx, d.DB, d.Clock(), maxReturns)
 		if err != nil {
 			return err
 		}
 		byOrg := map[id.Organization][]result.Return{}
-		for _, r := range task {
+		for _, r := range pending {
 			byOrg[r.Organization] = append(byOrg[r.Organization], r)
 		}
 		for org, returns := range byOrg {
@@ -30,7 +30,7 @@ func (d *Service) Sweep(ctx context.Context) error {
 				return err
 			}
 		}
-		if len(task) < maxReturns {
+		if len(pending) < maxReturns {
 			return nil
 		}
 	}

@@ -1,10 +1,10 @@
-// Package work takes what the engines report of students' work: sessions, quizzes and
-// assessments, started, held, finished, released and marked anew. The result, its
-// assignment and its event are one transaction.
+// Package work takes the engines' reports of students' work: sessions, quizzes and assessments that were
+// started, held, finished, released or marked again. It writes the result, its assignment and its event
+// in one transaction.
 //
-// Records are taken in sets: what all of them name is read in a few queries and what they
-// make is written in three, however many they are. A record that is wrong is refused by
-// itself. The results are written last, as that takes their positions.
+// Records are handled in sets. A few statements read what all of them name, and three write what they
+// change, however many they are. A wrong record is rejected and does not stop the others. Results are
+// written last, because that locks the organization's positions.
 package work
 
 import (
@@ -24,15 +24,15 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service is where work is reported.
+// Service takes reports of work.
 type Service struct {
 	DB        *pg.DB
 	Clock     clock.Clock
-	Zone      *time.Location // the platform's: decides today
+	Zone      *time.Location // the platform's; decides today
 	PublicURL string         // the base of every link, without a slash at its end
 }
 
-// Result takes one record. Its fault is the answer's, and then nothing was saved.
+// Result takes one record. It returns the record's fault as its error, and has saved nothing then.
 func (d *Service) Result(ctx context.Context, r Record) (Outcome, error) {
 	outcomes, err := d.Work(ctx, []Record{r})
 	if err != nil {
@@ -41,8 +41,8 @@ func (d *Service) Result(ctx context.Context, r Record) (Outcome, error) {
 	return outcomes[0], outcomes[0].Err
 }
 
-// Work takes many records and tells the outcome of each, in their order. Records of one
-// organization are one transaction. The error is of none of them: repeat the call.
+// Work takes many records and returns their outcomes, in their order. The records of an organization are
+// one transaction. An error belongs to no record; repeat the whole call then.
 func (d *Service) Work(ctx context.Context, records []Record) ([]Outcome, error) {
 	outcomes := make([]Outcome, len(records))
 	byOrg, err := d.locate(ctx, records, outcomes)
@@ -57,7 +57,7 @@ func (d *Service) Work(ctx context.Context, records []Record) ([]Outcome, error)
 	return outcomes, nil
 }
 
-// locate finds the organization of each record: by its slug, or by its assignment.
+// locate finds the organization of each record, by its slug or by its assignment.
 func (d *Service) locate(ctx context.Context, records []Record, outcomes []Outcome) (map[id.Organization][]target, error) {
 	targets := make([]target, len(records))
 	var slugs []string
@@ -82,7 +82,7 @@ func (d *Service) locate(ctx context.Context, records []Record, outcomes []Outco
 	}
 	byOrg := map[id.Organization][]target{}
 	for _, t := range targets {
-		if err := t.place(bySlug, owners); err != nil {
+		if err := t.setOrganization(bySlug, owners); err != nil {
 			outcomes[t.index] = Outcome{Status: Rejected, Err: err}
 			continue
 		}
@@ -91,8 +91,8 @@ func (d *Service) locate(ctx context.Context, records []Record, outcomes []Outco
 	return byOrg, nil
 }
 
-// place settles the organization and the ref.
-func (t *target) place(bySlug map[string]id.Organization, owners map[id.Assignment]id.Organization) error {
+// setOrganization finds the organization, and the ref of a test.
+func (t *target) setOrganization(bySlug map[string]id.Organization, owners map[id.Assignment]id.Organization) error {
 	if t.Fault != nil {
 		return t.Fault
 	}
@@ -112,7 +112,7 @@ func (t *target) place(bySlug map[string]id.Organization, owners map[id.Assignme
 	return nil
 }
 
-// maxRaces bounds how often new results may be stored by somebody else at the same time.
+// maxRaces limits how often other transactions may store the same new results first.
 const maxRaces = 10
 
 func (d *Service) apply(ctx context.Context, org id.Organization, targets []target, outcomes []Outcome) error {

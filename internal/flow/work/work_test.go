@@ -33,8 +33,8 @@ func session(name string, user id.User, item id.Item, halfBands int) work.Record
 		Mark: catalog.Mark{Score: new(decimal.Number(halfBands) * decimal.One / 2)}}
 }
 
-// A reader that follows the list by its stored position, while many writers finalize and
-// mark anew in transactions of random length, ends up with the last state of everything.
+// A reader that follows the list by its stored position, while many writers finish work and
+// mark it again in transactions of random length, ends up with the last state of everything.
 // Reference: results#order.
 func TestAReaderMissesNothing(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func follow(t *testing.T, db *pg.DB, org id.Organization, done <-chan struct{}) 
 	}
 }
 
-// Of equal reports at the same time one makes the result and one event is told.
+// Of equal reports at the same time one makes the result and one event is sent.
 func TestTheSameReportAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)

@@ -27,7 +27,7 @@ type Form string
 
 // The forms.
 const (
-	AnyForm Form = ""    // an archive or a bare people.csv, told apart by its first bytes
+	AnyForm Form = ""    // an archive or a bare people.csv, as its first bytes show
 	ZipForm Form = "zip" // an archive
 )
 
@@ -40,9 +40,9 @@ type File struct {
 // section opens a section's bytes; nil where there is none.
 type section func() (io.ReadCloser, error)
 
-// Open looks into an upload of size bytes. Invalid when it is no archive with a people.csv
-// and no bare people.csv, and then says what it is where that can be told; Empty says whether
-// it is so because nothing is in it.
+// Open opens an upload of size bytes. Invalid when it is neither an archive with a people.csv nor a
+// bare people.csv; the message names another file format that was recognized. Empty says whether
+// the reason is that nothing is in it.
 func Open(r io.ReaderAt, size int64, form Form) (*File, error) {
 	if size == 0 {
 		return nil, errEmpty("the file is empty")

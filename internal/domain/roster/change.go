@@ -10,7 +10,7 @@ import (
 // Change is what a run does about one person.
 type Change struct {
 	N                                    int64
-	Line                                 int // of people.csv; 0 for who is missing from it
+	Line                                 int // of people.csv; 0 for a person who is missing from it
 	Action                               Action
 	Effects                              Effects
 	User                                 id.User // 0: made by the run
@@ -23,7 +23,7 @@ type Change struct {
 // ClassAction is what a run does about a class.
 type ClassAction string
 
-// The actions: to a class, and to a student's place in one.
+// The actions on a class and on a seat in one.
 const (
 	CreateClass ClassAction = "create"
 	RenameClass ClassAction = "rename"
@@ -31,14 +31,14 @@ const (
 	RemoveSeat  ClassAction = "remove"
 )
 
-// ClassChange is what a run does about a class or a place in one.
+// ClassChange is what a run does about a class or a seat in one.
 type ClassChange struct {
 	N      int64
 	Action ClassAction
 	Class  string // its external id
 	Name   string
 	Before string // a renamed class's earlier name
-	Person string // the external id of who is added or removed
+	Person string // the external id of the student whose seat it is
 }
 
 // Identity is a source's external id for a person, as a change leaves it.
@@ -50,7 +50,7 @@ type Identity struct {
 	Ended      bool // the change ended the membership
 }
 
-// SaveIdentities carries out what the changes say about external ids.
+// SaveIdentities carries out the effects on external ids.
 func SaveIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error {
 	var b pg.Batch
 	pick := func(what Effects) (out []Identity) {
@@ -69,7 +69,7 @@ func SaveIdentities(ctx context.Context, tx *pg.Tx, r Run, all []Identity) error
 	return b.Send(ctx, tx)
 }
 
-// SaveClasses carries out changes of classes and of places in them.
+// SaveClasses carries out changes of classes and of seats in them.
 func SaveClasses(ctx context.Context, tx *pg.Tx, r Run, changes []ClassChange) error {
 	var b pg.Batch
 	for _, a := range []ClassAction{CreateClass, RenameClass, RemoveSeat, AddSeat} {

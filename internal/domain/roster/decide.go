@@ -1,14 +1,14 @@
 package roster
 
-// Effects are what carrying out a change does. They are a set.
+// Effects are a set of what a change does.
 type Effects int16
 
 // The effects.
 const (
 	CreateAccount    Effects = 1 << iota // a new account, without a password
 	CreateMembership                     // of this organization
-	CreateIdentity                       // the external id stands for the person from now on
-	ReplaceIdentity                      // as above; the id that stood for the person does no more
+	CreateIdentity                       // the external id means the person from now on
+	ReplaceIdentity                      // as above; the earlier id no longer does
 	ChangeProfile                        // email or names of an account that is the import's own
 	Activate                             // a membership that an import ended
 	Deactivate                           // a membership that an import made
@@ -32,15 +32,15 @@ const (
 	Skip       Action = "skip"
 )
 
-// Duplicates is how a row stands to the other rows of its file.
+// Duplicates says which other rows of the file a row conflicts with.
 type Duplicates struct {
-	SameAs      int64 // the first of identical rows of this id is another; its place
+	SameAs      int64 // the first of identical rows of this id, by its number; 0 for the first itself
 	Conflicting bool  // rows of this id differ
 	EmailShared bool  // rows of other ids have this email
 }
 
-// Match is what is known of the person that a row names: found by the source's external
-// id, or else by the email. The zero Match is nobody.
+// Match is the person whom a row matches: by the source's external id, or else by the email. The
+// zero Match means that nobody matches.
 type Match struct {
 	User      int64
 	ByID      bool
@@ -48,13 +48,13 @@ type Match struct {
 	Email     string
 	FirstName string
 	LastName  string
-	// The account is the import's own: made by one for this organization, never signed in
-	// to, without a password of its own, and a member nowhere else.
+	// The account is the import's own: an import made it for this organization, nobody has signed
+	// in or set a password, and it belongs to no other organization.
 	Managed bool
 
 	Role   string // of the membership; "": none
 	Active bool
-	Ended  bool // inactive, and so since an import made it so
+	Ended  bool // inactive because an import ended it
 
 	EmailTaken     bool   // found by id, and another account has the row's email
 	EmailElsewhere bool   // found by id, and a row of another id has the account's email
@@ -62,18 +62,18 @@ type Match struct {
 	OtherIDInFile  bool
 }
 
-// Decision is what becomes of one row.
+// Decision is what a run does with one row.
 type Decision struct {
 	Action  Action
 	Effects Effects
-	LeftOut Code // why the person is left out, who then gets no place in a class either; "": is not
+	LeftOut Code // why the person is left out, and gets no seat either; "": applied
 	Issues  []Issue
 }
 
 // roleMember is the membership role of students; every other is staff's.
 const roleMember = "member"
 
-// Decide says what becomes of a row of people.csv.
+// Decide decides about a row of people.csv.
 func Decide(p Person, r Duplicates, k Match) Decision {
 	d := decision{issues: issues{file: PeopleFile, line: p.Line, person: p.ExternalID}}
 	switch {
@@ -140,7 +140,7 @@ func anotherName(p Person, k Match) bool {
 	return p.FirstName != "" && p.LastName != "" && p.FirstName != k.FirstName && p.LastName != k.LastName
 }
 
-// membership says what it takes to have the person active again, if that is the import's.
+// membership is the effect that makes the person active; false when an import may not do that.
 func (d *decision) membership(k Match) (Effects, bool) {
 	switch {
 	case k.Role == "":
@@ -157,7 +157,7 @@ func (d *decision) membership(k Match) (Effects, bool) {
 	return 0, false
 }
 
-// profile: email and names follow the file for an account that is the import's own alone.
+// profile changes email and names to the file's, of an account that is the import's own.
 func (d *decision) profile(p Person, k Match) Effects {
 	email := p.Email != k.Email
 	name := p.FirstName != "" && p.FirstName != k.FirstName || p.LastName != "" && p.LastName != k.LastName
@@ -200,7 +200,7 @@ func (d *decision) knownByEmail(p Person, k Match) Decision {
 	return d.do(Update, e|back|d.profile(p, k))
 }
 
-// Leaver is somebody of the source whom a snapshot does not have.
+// Leaver is a person of the source who is missing from a snapshot.
 type Leaver struct {
 	ExternalID string
 	Role       string
@@ -209,8 +209,8 @@ type Leaver struct {
 	Elsewhere  bool // another source has the person
 }
 
-// DecideLeaver says what becomes of who is missing from a snapshot (reference: students#membership).
-// Nobody is deleted.
+// DecideLeaver decides about a person who is missing from a snapshot (reference:
+// students#membership). Nobody is deleted.
 func DecideLeaver(l Leaver) Decision {
 	d := decision{issues: issues{file: PeopleFile, person: l.ExternalID}}
 	switch {
@@ -223,7 +223,7 @@ func DecideLeaver(l Leaver) Decision {
 	return d.do(Leave, MarkAbsent|Deactivate)
 }
 
-// SeatHolder is what is known of the place that a row of enrollments.csv gives.
+// SeatHolder is what is known of the person of a row of enrollments.csv.
 type SeatHolder struct {
 	InFile   bool   // people.csv has the person
 	Refused  Code   // and why it was not applied; "": it was
@@ -234,7 +234,7 @@ type SeatHolder struct {
 	Seated   bool // the person is in the class already
 }
 
-// DecideSeat says whether a row of enrollments.csv puts somebody into a class.
+// DecideSeat says whether a row of enrollments.csv adds a student to a class.
 func DecideSeat(s Seat, h SeatHolder) (sit bool, found []Issue) {
 	t := issues{file: EnrollmentsFile, line: s.Line, person: s.Person}
 	switch {
@@ -267,8 +267,8 @@ type ClassRow struct {
 	Conflicting bool   // rows give it several names
 }
 
-// DecideClass says what becomes of a class: it is created where it first appears, and
-// follows a new name that all its rows agree on. No action leaves it as it is.
+// DecideClass decides about a class: it is created where it is new, and renamed to a new name that
+// all its rows have. A change without an action leaves it unchanged.
 func DecideClass(c ClassRow) (ClassChange, []Issue) {
 	t := issues{file: EnrollmentsFile, line: c.Line}
 	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.CurrentName}

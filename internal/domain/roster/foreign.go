@@ -10,10 +10,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// foreignSize is how much of a file's beginning foreign looks at.
+// foreignSize is how much of a file's beginning foreign needs.
 const foreignSize = 512
 
-// beginnings tell what people send for a roster by mistake.
+// beginnings recognize what people send instead of a roster by mistake.
 var beginnings = []struct{ start, kind string }{
 	{"PK\x03\x04", "a zip archive or an Excel workbook"}, // inside an archive
 	{"\x1f\x8b", "a gzip file"},
@@ -34,8 +34,8 @@ var beginnings = []struct{ start, kind string }{
 	{"[", "a JSON document"},
 }
 
-// foreign names what a file is that begins so and cannot be read as CSV; "" when that
-// cannot be told.
+// foreign names the format of a file with this beginning that cannot be read as CSV; "" for an
+// unknown one.
 func foreign(start []byte) string {
 	text := bytes.TrimSpace(bytes.TrimPrefix(start, []byte("\xef\xbb\xbf")))
 	for _, b := range beginnings {

@@ -2,29 +2,29 @@ package roster
 
 import "strconv"
 
-// Totals is what the guards look at.
+// Totals are the numbers that Guards judges.
 type Totals struct {
 	Rows               int // of people.csv
 	Active             int // active people of the source
 	Deactivate         int // of them
 	HadEnrollments     bool
 	HasEnrollments     bool
-	Seats              int // places in classes that the source has
+	Seats              int // that the source has
 	SeatRows           int // rows of enrollments.csv
-	SeatsRemoved       int // places that are not in it
-	Unreadable         int // rows of people.csv whose person could not be told
-	SeatRowsUnreadable int // rows of enrollments.csv whose place could not be told
+	SeatsRemoved       int // of them, those that are not in the file
+	Unreadable         int // rows of people.csv whose person is unknown
+	SeatRowsUnreadable int // rows of enrollments.csv whose seat is unknown
 	Approved           bool
 	ApprovedLeavers    int
 }
 
-// Reason is why a run waits for a person to look at it.
+// Reason is why a run is held.
 type Reason struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
 }
 
-// Shares above which leaving is not plausible.
+// Shares of people above which deactivating them is not plausible.
 const (
 	guardShare     = 50 // percent, whatever the number
 	guardFew       = 5  // people at least, and then
@@ -37,8 +37,9 @@ const (
 	reasonOutdated = "changed_since_review"
 )
 
-// Guards says why a snapshot must not be applied before a person has looked at it (reference: roster#guards).
-// An approved one is held again when it would deactivate more people than were shown.
+// Guards says why a snapshot is held until a person approves it (reference: roster#guards); none
+// for one that may be applied. An approved one is held again when it would deactivate more people
+// than the person was shown.
 func Guards(t Totals) []Reason {
 	var reasons []Reason
 	hold := func(code, format string, args ...any) {

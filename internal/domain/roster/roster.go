@@ -1,14 +1,14 @@
 // Package roster imports an organization's whole roster from a file (reference: roster#files).
 //
-// The file's sections are read as streams (File, People, Enrollments), each row is decided
-// by pure rules (Decide, DecideLeaver, DecideSeat, Guards) over what is known of the person
-// it names, and the decisions are stored as the changes of a run. A preview, a held run and
-// an applied one go the same way and differ only in whether the changes are carried out.
+// The file's sections are read as streams (File, People, Seats). Pure rules (Decide, DecideLeaver,
+// DecideSeat, Guards) decide about each row from what is known of its person, and the decisions
+// are stored as the changes of a run. A preview, a held run and an applied one differ only in
+// whether the changes are carried out. A seat is a student's membership of a class.
 package roster
 
 import "github.com/registrar-dev/registrar/internal/kit/fault"
 
-// Channel is notified with a run's id when the run has come to an end or to a halt.
+// Channel is notified with a run's id when the run is over or held.
 const Channel = "registrar_roster"
 
 // Mode says what a file stands for.
@@ -17,7 +17,7 @@ type Mode string
 // The modes.
 const (
 	Additive Mode = "additive_only"          // creates and updates, never removes
-	Snapshot Mode = "authoritative_snapshot" // the complete roster: who is missing becomes inactive
+	Snapshot Mode = "authoritative_snapshot" // the complete roster: people who are missing become inactive
 )
 
 // ParseMode reads a mode; "" is the default. Invalid for anything else.
@@ -70,10 +70,10 @@ const (
 	Info    Severity = "info"    // applied; worth knowing
 )
 
-// Issue is something to tell about a row of the file.
+// Issue is a problem or a remark about a row of the file.
 type Issue struct {
 	File             string   `json:"file"`
-	Line             int      `json:"line"` // 1 is the header; 0 for who is not in the file
+	Line             int      `json:"line"` // 1 is the header; 0 for a person who is not in the file
 	PersonExternalID string   `json:"person_external_id"`
 	Code             Code     `json:"code"`
 	Severity         Severity `json:"severity"`

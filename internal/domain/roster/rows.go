@@ -16,13 +16,13 @@ const (
 
 // Person is one row of people.csv.
 type Person struct {
-	N          int64 // the row's place among all rows, from 1
+	N          int64 // number of the row, from 1
 	Line       int
 	ExternalID string // "": missing or unreadable
 	Email      string // in its canonical form; "": missing or invalid
 	FirstName  string
 	LastName   string
-	Refused    Code // why the row is not applied, told by an issue already; "" for a usable one
+	Refused    Code // why the row is not applied, which an issue says; "" for a usable one
 	Usable     bool // a person, if perhaps one the import does not grant anything to
 }
 
@@ -31,7 +31,7 @@ type People struct {
 	table      *table
 	email      func(string) (string, error)
 	n          int64
-	Unreadable int // rows of which not even the person could be told
+	Unreadable int // rows whose person is unknown
 }
 
 var (
@@ -52,8 +52,8 @@ func (f *File) People(email func(string) (string, error)) (*People, error) {
 // Close ends the reading.
 func (p *People) Close() error { return p.table.close() }
 
-// Next reads one row with what there is to tell about it; io.EOF after the last. Invalid
-// when the rest of the file cannot be read.
+// Next reads one row and its issues; io.EOF after the last. Invalid when the rest of the file
+// cannot be read.
 func (p *People) Next() (Person, []Issue, error) {
 	r, err := p.table.next()
 	if err != nil {
@@ -82,8 +82,8 @@ func (p *People) Next() (Person, []Issue, error) {
 	return row, found.all, nil
 }
 
-// bad keeps of a bad row what still tells who is meant, so that nobody counts as missing
-// for a row that is merely wrong.
+// bad keeps the id of a bad row where it can be read, so that its person does not count as
+// missing.
 func (p *People) bad(row Person, r record, found *issues) Person {
 	found.person = clean(row.ExternalID)
 	row.ExternalID, row.FirstName, row.LastName, row.Refused = found.person, "", "", BadRow
@@ -102,7 +102,7 @@ func clean(id string) string {
 	return id
 }
 
-// judge decides what a well-formed row is good for.
+// judge decides whether a well-formed row can be used, by its email and role.
 func (p *People) judge(row Person, email, role string, found *issues) (canonical string, refused Code, usable bool) {
 	if email != "" {
 		var err error
@@ -154,7 +154,7 @@ func roleOf(word string) role {
 	return roleUnknown
 }
 
-// Seat is one row of enrollments.csv: a student's place in a class.
+// Seat is one row of enrollments.csv: a student is in a class.
 type Seat struct {
 	N         int64
 	Line      int
@@ -167,7 +167,7 @@ type Seat struct {
 type Seats struct {
 	table      *table
 	n          int64
-	Unreadable int // rows that could not be used: the places that they gave cannot be told
+	Unreadable int // rows that could not be used, whose seats are unknown
 }
 
 // Seats begins to read enrollments.csv, which the file must have.
@@ -182,8 +182,8 @@ func (f *File) Seats() (*Seats, error) {
 // Close ends the reading.
 func (s *Seats) Close() error { return s.table.close() }
 
-// Next reads one row; ok is false for one that cannot be used and was told by an issue.
-// io.EOF after the last.
+// Next reads one row and its issues; ok is false for a row that cannot be used. io.EOF after the
+// last.
 func (s *Seats) Next() (row Seat, found []Issue, ok bool, err error) {
 	r, err := s.table.next()
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Seats) Next() (row Seat, found []Issue, ok bool, err error) {
 	return row, t.all, false, nil
 }
 
-// issues gathers what there is to tell about one row.
+// issues gathers the issues of one row.
 type issues struct {
 	file   string
 	line   int
@@ -225,7 +225,7 @@ func (i *issues) add(code Code, severity Severity, format string, args ...any) {
 	i.all = append(i.all, Issue{i.file, i.line, i.person, code, severity, text})
 }
 
-// suspicious flags what a spreadsheet would run as a formula; it is stored as it is.
+// suspicious warns of a value that a spreadsheet would run as a formula. It is stored unchanged.
 func (i *issues) suspicious(column, value string) {
 	if formula(value) {
 		i.add(SuspiciousValue, Warning, "%s begins with %q, which a spreadsheet takes for a formula; it is stored as it is", column, value[:1])
@@ -247,7 +247,7 @@ type named struct {
 	most          int
 }
 
-// unfit says what makes a value impossible to store; "" when all are fine.
+// unfit says why a value cannot be stored; "" when all can.
 func unfit(values ...named) string {
 	for _, v := range values {
 		switch {

@@ -23,8 +23,8 @@ const (
 	maxColumns = 100
 )
 
-// table reads a section's records. A record that cannot be told apart from its
-// neighbours makes the whole file unreadable; one that is merely wrong is a bad row.
+// table reads a section's records. A record without a clear end makes the whole file unreadable;
+// one that is merely wrong is a bad row.
 type table struct {
 	name    string
 	csv     *csv.Reader
@@ -41,11 +41,11 @@ type record struct {
 	line  int
 	cells []string
 	wrong string // why the row cannot be used; "" when it can
-	lost  bool   // not even who is meant can be told
+	lost  bool   // even its person is unknown
 }
 
-// newTable reads the header. Invalid when it is missing, damaged or lacks a column, which says
-// what was sent instead of a CSV file where that can be told.
+// newTable reads the header. Invalid when it is missing, damaged or lacks a column; the message
+// names another file format that was recognized.
 func newTable(name string, open section, known, required []string) (*table, error) {
 	raw, err := open()
 	if err != nil {
@@ -134,7 +134,7 @@ func (t *table) header(cells, known, required []string) error {
 	t.columns, t.width = map[string]int{}, len(cells)
 	for i, cell := range cells {
 		if strings.ContainsAny(cell, "\r\n\x00") {
-			return invalid("damaged_header", "%s: column %d of the header line has a line break or another character that cannot be shown; save the file anew as CSV", t.name, i+1)
+			return invalid("damaged_header", "%s: column %d of the header line has a line break or another character that cannot be shown; save the file again as CSV", t.name, i+1)
 		}
 		name := columnName(cell)
 		if !slices.Contains(known, name) {
@@ -229,8 +229,8 @@ func (t *table) value(r record, column string) string {
 	return norm.NFC.String(strings.TrimSpace(cell))
 }
 
-// decode makes UTF-8 of UTF-16, which is told by its byte order mark or by its first
-// character, and drops the mark. What is neither is decoded cell by cell.
+// decode converts UTF-16, recognized by its byte order mark or its first character, to UTF-8, and
+// drops the mark. Other encodings than UTF-8 are decoded cell by cell.
 func decode(raw io.Reader) (io.Reader, error) {
 	r := bufio.NewReader(raw)
 	start, err := r.Peek(4)

@@ -1,6 +1,6 @@
 package roster
 
-// Since is what became of a change after it was carried out.
+// Since is what has happened since a change was carried out.
 type Since struct {
 	AccountSame bool // nobody has written to the account
 	MemberSame  bool // nor to the membership
@@ -9,8 +9,8 @@ type Since struct {
 	Shared      bool // the person is staff, or belongs to another organization too; where ChangeProfile
 }
 
-// DecideUndo says what takes a change back, wherever nothing has changed since. Nobody is
-// deleted: who was created becomes inactive.
+// DecideUndo returns the change that takes another one back, where nothing has changed since.
+// Nobody is deleted: a person whom the change created becomes inactive.
 func DecideUndo(c Change, s Since) (Change, []Issue) {
 	t := issues{file: PeopleFile, line: c.Line, person: c.ExternalID}
 	kept := func(what string) {
@@ -61,7 +61,7 @@ func DecideUndo(c Change, s Since) (Change, []Issue) {
 	return back, t.all
 }
 
-// Inverse takes a change of a class back; a class itself stays, empty.
+// Inverse is the change that takes c back. A class that was created stays, empty.
 func (c ClassChange) Inverse() ClassChange {
 	switch c.Action {
 	case AddSeat:

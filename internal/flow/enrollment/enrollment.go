@@ -1,10 +1,10 @@
-// Package enrollment changes what students have in an organization by other ways than a
-// partner's call: an administrator changes an enrollment or a membership, or the calendar
-// goes on (reference: courses#enrollment-status, students#membership, webhooks#events). Whatever changes is told,
-// once, in the transaction that changes it.
+// Package enrollment changes enrollments and memberships other than by a partner's call: an
+// administrator changes one, or time passes (reference: courses#enrollment-status,
+// students#membership, webhooks#events). The transaction that makes a change also records
+// its events, once each.
 //
-// Each change holds the lock of the student's address, as a provisioning call does, so
-// that what was told and what is true are compared by one at a time.
+// A change holds the lock of the student's address, as a provisioning call does, so that only
+// one at a time compares what receivers were notified of with what is true.
 package enrollment
 
 import (
@@ -28,22 +28,22 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service is where the changes are made.
+// Service changes enrollments and memberships.
 type Service struct {
 	DB    *pg.DB
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
 }
 
-// Enrollment is an enrollment with its student, as a change has left it.
+// Enrollment is an enrollment with its student, after a change.
 type Enrollment struct {
 	Student wire.Person
 	wire.Enrollment
 	State course.State
 }
 
-// ChangeEnrollment changes an enrollment's state and dates. A new end date takes the grace
-// period along, by the organization's grace days. NotFound outside the organization;
+// ChangeEnrollment changes an enrollment's state and dates. A new end date moves the end of the
+// grace period, by the organization's grace days. NotFound outside the organization;
 // Invalid for dates in the wrong order.
 func (o *Service) ChangeEnrollment(ctx context.Context, in org.Organization, which id.Enrollment, c course.Change) (Enrollment, error) {
 	user, err := course.Holder(ctx, o.DB, in.ID, which)
@@ -104,15 +104,15 @@ func errNoMember(user id.User) error {
 
 func (o *Service) today() clock.Date { return clock.DateIn(o.Clock(), o.Zone) }
 
-// errMoved means that the person got another address while the lock of the one before was
-// waited for.
-var errMoved = errors.New("the person has another address by now")
+// errMoved means that the person's address changed while this waited for the lock of the old
+// one.
+var errMoved = errors.New("the person's address has changed")
 
-// maxMoves bounds how often a change begins anew for that.
+// maxMoves is how often a change is tried when that happens.
 const maxMoves = 5
 
-// change lets edit change a look at the person, under the person's lock, and then writes
-// and tells what is different. edit queues what is not about enrollments itself.
+// change lets edit change a snapshot of the person, under the person's lock, then stores what
+// is different and records its events. Whatever is not about enrollments edit queues itself.
 func (o *Service) change(ctx context.Context, in id.Organization, user id.User,
 	edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) error) (after notify.Snapshot, err error) {
 	for range maxMoves {
@@ -154,7 +154,7 @@ func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.Us
 	return after, err
 }
 
-// touchPlans owes a look at the test plans whose course gives other access now.
+// touchPlans queues a check of the test plans whose course now gives other access.
 func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after notify.Snapshot, now time.Time) error {
 	var changed []id.Enrollment
 	for i, e := range after.Enrollments {
@@ -168,7 +168,7 @@ func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, afte
 	return plan.TouchEnrollments(ctx, tx, in, now, changed...)
 }
 
-// lock takes the person's lock and reads what the organization has of them.
+// lock takes the person's lock and reads a snapshot. errMoved when the lock is of an old address.
 func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l notify.Snapshot, err error) {
 	a, err := student.Find(ctx, tx, user)
 	if err != nil {
@@ -186,7 +186,7 @@ func lock(ctx context.Context, tx *pg.Tx, in id.Organization, user id.User) (l n
 	return l, nil
 }
 
-// save queues every enrollment that differs from what is stored, as told.
+// save queues every enrollment that differs from what is stored, as notified.
 func save(b *pg.Batch, in id.Organization, before, after notify.Snapshot, today clock.Date, now time.Time) {
 	for i, e := range after.Enrollments {
 		e = e.MarkNotified(today)

@@ -17,20 +17,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// sweepBatch bounds a transaction of the sweep, and so how long it holds a student's lock.
+// sweepBatch is how many students one transaction takes, which bounds how long it holds locks.
 const sweepBatch = 100
 
-// Sweep tells what the calendar has done up to now: enrollments that began, went into
-// their grace period, are over or will be soon, and students who left with the last one.
-// It may run any number of times at once: a student whom somebody else works on is left
-// to them or to the next sweep. It returns how many students it looked at.
+// Sweep notifies receivers of what passing time has changed: enrollments that began, went into
+// their grace period, ended or will end soon, and students who left with their last one. It
+// returns how many students it checked. Any number of sweeps may run at once: one skips the
+// students whom another transaction has locked.
 func (o *Service) Sweep(ctx context.Context) (students int, err error) {
 	today := o.today()
 	var busy []id.User
 	for {
 		n, skipped, err := o.sweepSome(ctx, today, busy)
 		if err != nil {
-			return students, fmt.Errorf("telling what the calendar did: %w", err)
+			return students, fmt.Errorf("notifying of what time has changed: %w", err)
 		}
 		students += n
 		busy = append(busy, skipped...)
@@ -40,7 +40,7 @@ func (o *Service) Sweep(ctx context.Context) (students int, err error) {
 	}
 }
 
-// dueStudent is a student of the batch, with what is known under the lock.
+// dueStudent is a student of a batch, with the snapshot that was read under the lock.
 type dueStudent struct {
 	course.Due
 	locked   bool
@@ -70,8 +70,8 @@ func (o *Service) sweepSome(ctx context.Context, today clock.Date, busy []id.Use
 	return done, skipped, err
 }
 
-// tryLock takes the locks that are free. One that is not is never waited for: who waits
-// for one lock with others in hand is how deadlocks come about.
+// tryLock takes the locks that are free. It waits for none: waiting for one lock while holding
+// others is how deadlocks come about.
 func tryLock(ctx context.Context, tx *pg.Tx, due []course.Due) ([]*dueStudent, error) {
 	batch := make([]*dueStudent, len(due))
 	var b pg.Batch
@@ -82,8 +82,8 @@ func tryLock(ctx context.Context, tx *pg.Tx, due []course.Due) ([]*dueStudent, e
 	return batch, b.Send(ctx, tx)
 }
 
-// notify reads the students anew, now that nobody else changes them, and tells and
-// remembers what is new. Who was told in the meantime has nothing new.
+// notify reads the students again, now that nobody else changes them, records the events that
+// are due, and stores that receivers know. There are none when another sweep was faster.
 func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, today clock.Date) error {
 	var read, write pg.Batch
 	for _, f := range batch {
@@ -92,7 +92,7 @@ func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, to
 	if err := read.Send(ctx, tx); err != nil {
 		return err
 	}
-	// Who got another address meanwhile has another lock now, and stays due.
+	// A student whose address changed meanwhile has another lock now, and stays due.
 	batch = slices.DeleteFunc(batch, func(f *dueStudent) bool { return string(f.snapshot.Account.Email) != f.Email })
 	now := o.Clock()
 	events := map[id.Organization][]webhook.Event{}
@@ -118,8 +118,8 @@ func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, to
 	return nil
 }
 
-// saveNotified writes every enrollment of the student, changed or not: its next day may be
-// one that was not known yet.
+// saveNotified stores every enrollment of the student, changed or not: the day on which it is
+// due next may have changed.
 func saveNotified(b *pg.Batch, f *dueStudent, today clock.Date, now time.Time) {
 	for _, e := range f.snapshot.Enrollments {
 		if e.DaysLeft(today) > 0 {
@@ -129,7 +129,7 @@ func saveNotified(b *pg.Batch, f *dueStudent, today clock.Date, now time.Time) {
 	}
 }
 
-// load queues the reading of what the organization has of the user.
+// load queues the reading of a snapshot.
 func load(b *pg.Batch, in id.Organization, user id.User, l *notify.Snapshot) {
 	student.LoadByID(b, user, &l.Account)
 	org.LoadMember(b, in, user, &l.Member)

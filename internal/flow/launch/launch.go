@@ -1,6 +1,6 @@
-// Package launch takes a learner whom an organization's LMS sends to a piece of work (LTI 1.1; by
-// the lti_link of an item, reference: catalog#catalog-items): the learner becomes a student of the
-// organization, and the work is assigned, in one transaction.
+// Package launch handles LTI 1.1 launches: an organization's LMS sends a learner to the lti_link of
+// an item (reference: catalog#catalog-items). In one transaction the learner becomes a student of
+// the organization and is assigned the work.
 package launch
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service is where launches arrive.
+// Service handles launches.
 type Service struct {
 	DB    *pg.DB
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
 }
 
-// Visitor is who has come, and to what.
+// Visitor is the learner of a launch and the work that it opens.
 type Visitor struct {
 	Account student.Account
 	Item    catalog.Item
@@ -39,10 +39,10 @@ type Visitor struct {
 	Vouched bool
 }
 
-// Take makes the learner of a verified launch a student, if they are none, and assigns
-// the work, if it is not open already: to launch again is harmless. NotFound for work
-// that the organization cannot assign; Forbidden for who is staff or no learner; Conflict
-// (no_access) for a student who was made inactive.
+// Take makes the learner of a verified launch a student and assigns the work. It changes nothing
+// of a student or an open assignment that is there, so a launch may be repeated. NotFound for
+// work that the organization cannot assign; Forbidden for staff and for people who are not
+// learners; Conflict (no_access) for a student who was made inactive.
 func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (Visitor, error) {
 	address, err := student.ParseEmail(l.Email)
 	if err != nil {
@@ -72,7 +72,7 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 	return visitor, err
 }
 
-// The faults of a launch that is truly the LMS's.
+// The faults of a verified launch.
 var (
 	errStaff = fault.New(fault.Forbidden, "staff", "you are on the organization's staff, and the link is for its students")
 	errRole  = fault.New(fault.Forbidden, "no_learner", "the LMS did not send you as a learner, and the link is for students")
@@ -101,7 +101,7 @@ func (v *visit) enter(ctx context.Context, tx *pg.Tx) error {
 	return v.join(ctx, tx)
 }
 
-// read takes the address's lock, as provisioning does, and looks at what is there.
+// read takes the address's lock, as provisioning does, and reads a snapshot.
 func (v *visit) read(ctx context.Context, tx *pg.Tx) error {
 	var first pg.Batch
 	first.Lock(pg.LockEmail, string(v.address))
@@ -118,8 +118,8 @@ func (v *visit) read(ctx context.Context, tx *pg.Tx) error {
 	return err
 }
 
-// refuse says why the person cannot come in; nil when they can. Who was made inactive
-// stays so: the LMS does not know why.
+// refuse is the fault of a launch that is not allowed; nil for one that is. An inactive person
+// stays inactive: the LMS does not know why they are.
 func (v *visit) refuse() error {
 	access := func(e course.Enrollment) bool { return e.HasAccess(v.today) }
 	switch {
@@ -133,7 +133,7 @@ func (v *visit) refuse() error {
 	return nil
 }
 
-// join makes what is missing of account and membership, and tells of a new student.
+// join makes the account and the membership where they are missing, and records a new student.
 func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	o, before, known := v.launch.Organization, v.snapshot, v.snapshot.Account.ID != 0
 	if !known {
@@ -159,8 +159,8 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	return webhook.Record(ctx, tx, o, v.now, notify.Joined(v.snapshot, v.today))
 }
 
-// vouched: an LMS that could sign in whomever it names would open accounts that other
-// organizations' data are in.
+// vouched says whether the LMS may sign the person in. If it could sign in everybody whom it
+// names, it would open accounts that hold other organizations' data.
 func (v *visit) vouched(ctx context.Context, tx *pg.Tx) (bool, error) {
 	if !v.snapshot.Account.VouchedBy(v.launch.Organization) {
 		return false, nil

@@ -79,8 +79,8 @@ func newMail(r email.Record) Mail {
 	return m
 }
 
-// AwaitMail waits for what becomes of a mail that is queued, for the time limit at most,
-// and shows it in the answer.
+// AwaitMail waits until a queued mail is sent or has failed, for the limit at most, and shows its
+// status in the answer.
 func (o *Service) AwaitMail(ctx context.Context, who org.Principal, a *Answer, limit time.Duration) error {
 	if a.Email.Status != MailStatus(email.Queued) {
 		return nil

@@ -47,8 +47,7 @@ const (
 	maxRef  = 255
 )
 
-// Allow says whether the principal may provision at all: before anything of the body is
-// looked at. Forbidden otherwise.
+// Allow is Forbidden for a principal who may not provision at all. It needs nothing of the body.
 func Allow(who org.Principal) error {
 	if who.Key.Access != org.Full {
 		return fault.New(fault.Forbidden, "read_only_key", "this API key is read-only; provisioning needs a full-access key")
@@ -60,7 +59,7 @@ func Allow(who org.Principal) error {
 	return nil
 }
 
-// check finds the faults that need no look at the database.
+// check finds the faults that show without the database.
 func (c Command) check() (student.Email, *fault.List) {
 	faults := c.Decoding
 	// A field that did not decode reads as not sent: it is not reported twice.

@@ -30,7 +30,7 @@ func (c Command) mode() Mode {
 	return ModeLink
 }
 
-// checkDetails finds the faults of the sign-in details that need no look at accounts.
+// checkDetails finds the faults of the sign-in details that show without the account.
 func (c Command) checkDetails(email student.Email, add func(error)) {
 	switch {
 	case c.mode() == ModeSet && c.Password == "":
@@ -63,7 +63,7 @@ type details struct {
 // errStale means that the account has changed since the details were prepared for it.
 var errStale = errors.New("the account has changed in the meantime")
 
-// prepare looks at the account, without a lock, and makes the hash if one will be needed.
+// prepare reads the account, without a lock, and hashes the password if one will be needed.
 func (o *Service) prepare(ctx context.Context, c *call) (d details, err error) {
 	if !c.cmd.sends() {
 		return d, nil
@@ -88,8 +88,8 @@ func (o *Service) prepare(ctx context.Context, c *call) (d details, err error) {
 	return d, err
 }
 
-// newPassword is the one that the account is to get; "" for none. What is generated once
-// is not generated again.
+// newPassword is the password that the account gets; "" for none. An account that exists gets no
+// generated one.
 func (c *call) newPassword(ctx context.Context, seen student.Account) (string, error) {
 	switch {
 	case seen.ID == 0 && c.cmd.mode() == ModeGenerate:
@@ -106,7 +106,7 @@ func (c *call) newPassword(ctx context.Context, seen student.Account) (string, e
 	return c.cmd.Password, nil
 }
 
-// planDetails decides what becomes of the sign-in details, once the account is locked.
+// planDetails decides about the sign-in details, with the account locked.
 func (c *call) planDetails() error {
 	switch {
 	case !c.cmd.sends():
@@ -125,7 +125,7 @@ func (c *call) planDetails() error {
 	return nil
 }
 
-// checkName finds a sent username that is another's, where it would be applied.
+// checkName is the fault of a username that would be applied and is another account's.
 func (c *call) checkName() error {
 	if c.nameTaken && (c.account.ID == 0 || c.account.Untouched(c.who.Organization.ID)) {
 		return student.ErrUsernameTaken
@@ -133,8 +133,8 @@ func (c *call) checkName() error {
 	return nil
 }
 
-// warnDetails tells what was ignored: who signs in already keeps the details. It does not
-// tell staff of other organizations from people who came from elsewhere.
+// warnDetails warns of ignored details: people who sign in already keep theirs. The text is the
+// same for staff of other organizations and people who came from elsewhere.
 func (c *call) warnDetails() {
 	why := "the account signs in with its own details, or is not this organization's to sign in for"
 	if c.cmd.Username != "" && !strings.EqualFold(c.details.username, c.account.Username) {
@@ -149,7 +149,7 @@ func (c *call) warnDetails() {
 	}
 }
 
-// writeDetails gives an account that existed the sent details.
+// writeDetails stores the sent details of an account that existed.
 func (c *call) writeDetails(b *pg.Batch) {
 	if !c.applied {
 		return
@@ -163,7 +163,7 @@ func (c *call) writeDetails(b *pg.Batch) {
 	student.SetSignIn(b, c.account, c.details.hash, c.now)
 }
 
-// note tells, for an account that existed, what became of its sign-in details.
+// note says, for an account that existed, what was done with its sign-in details.
 func (c *call) note() string {
 	switch {
 	case c.created:

@@ -7,29 +7,29 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 )
 
-// gate lets one call for an address pass at a time, so that a burst for one student waits
-// here and not, each with a connection, at the address's lock in PostgreSQL. That lock is
-// what counts; the gate spares the pool. The zero value is ready.
+// gate lets one call for an address pass at a time, so that a burst of calls for one student does
+// not occupy the connections of the pool while it waits for the address's lock in PostgreSQL,
+// which alone decides. The zero value is ready.
 type gate struct {
 	mu    sync.Mutex
-	doors map[student.Email]*addressLock
+	locks map[student.Email]*addressLock
 }
 
 type addressLock struct {
 	turn chan struct{} // holds a token while somebody is inside
-	wait int           // who is inside or waits
+	wait int           // how many are inside or wait
 }
 
 // enter waits for the address's turn; leave must be called after it.
 func (g *gate) enter(ctx context.Context, address student.Email) (leave func(), err error) {
 	g.mu.Lock()
-	if g.doors == nil {
-		g.doors = map[student.Email]*addressLock{}
+	if g.locks == nil {
+		g.locks = map[student.Email]*addressLock{}
 	}
-	d := g.doors[address]
+	d := g.locks[address]
 	if d == nil {
 		d = &addressLock{turn: make(chan struct{}, 1)}
-		g.doors[address] = d
+		g.locks[address] = d
 	}
 	d.wait++
 	g.mu.Unlock()
@@ -46,6 +46,6 @@ func (g *gate) forget(address student.Email, d *addressLock) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if d.wait--; d.wait == 0 {
-		delete(g.doors, address)
+		delete(g.locks, address)
 	}
 }

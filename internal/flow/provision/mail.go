@@ -12,13 +12,12 @@ type mailing int
 
 const (
 	mailSend   mailing = iota
-	mailReport         // tell what became of the last one
+	mailReport         // show the status of the last one
 	mailNone           // not_requested
 )
 
-// decideMail: a change is mailed; without one, only what was asked for or has failed is, and
-// what is asked for is not added to one of the type next that still waits to be sent. An order
-// not to send beats everything else.
+// decideMail sends a mail after a change, after one that failed, and for resend; resend adds none
+// to a mail of the same type (next) that is still queued. Without send there is never a mail.
 func decideMail(send, resend, changed bool, latest email.Record, next email.Type) mailing {
 	waits := latest.Status == email.Queued && latest.Type == next
 	switch {
@@ -30,7 +29,7 @@ func decideMail(send, resend, changed bool, latest email.Record, next email.Type
 	return mailReport
 }
 
-// report is what an earlier mail came to, for a call that sends none.
+// report shows the status of an earlier mail, for a call that sends none.
 func report(latest email.Record) Mail {
 	switch latest.Status {
 	case email.Queued, email.Uncertain, email.Suppressed:
@@ -69,8 +68,8 @@ func (c *call) mail() Mail {
 	return newMail(c.latest)
 }
 
-// message holds the password that this call gave the student; else it is the welcome for
-// a student who may be given a link, and the news of access for who signs in already.
+// message has the password that this call gave the student. Without one, it is a welcome for a
+// student who may get a link, and an access update for one who signs in already.
 func (c *call) message() email.Message {
 	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,

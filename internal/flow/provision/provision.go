@@ -1,10 +1,9 @@
 // Package provision onboards one student: account, membership, enrollments, events and
 // the welcome mail, in one transaction (reference: provisioning#rules).
 //
-// Calls for one address go one by one, under a lock that goes with the transaction, so a
-// call may be repeated at any time and by anybody. What the call needs to know is read in
-// one batch, and what it decides is written in another: a creation takes three round trips
-// to PostgreSQL, a repeat two.
+// Calls for one address run one after the other, under a lock that the transaction holds, so a
+// call may be repeated at any time. One batch reads all that a call needs to know and another
+// writes what it decides: a creation takes three round trips to PostgreSQL, a repeat two.
 package provision
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service is where students are provisioned.
+// Service provisions students.
 type Service struct {
 	DB        *pg.DB
 	Mail      email.Service
@@ -43,11 +42,11 @@ type Service struct {
 	gate gate
 }
 
-// maxTries bounds how often a call starts anew because the account changed under it.
+// maxTries is how often a call is tried when the account changes under it.
 const maxTries = 5
 
-// Student provisions one student and tells what was done. Forbidden as for Allow;
-// Invalid lists every fault of the command, and then nothing was saved.
+// Student provisions one student and returns what was done. Forbidden as for Allow; Invalid
+// lists every fault of the command, and then nothing was saved.
 func (o *Service) Student(ctx context.Context, who org.Principal, cmd Command) (Answer, error) {
 	if err := Allow(who); err != nil {
 		return Answer{}, err
@@ -75,7 +74,7 @@ func (o *Service) Student(ctx context.Context, who org.Principal, cmd Command) (
 	return Answer{}, err
 }
 
-// transact carries a copy of the call out: it may run again.
+// transact carries out a copy of the call, as it may have to run again.
 func (c call) transact(ctx context.Context) (a Answer, err error) {
 	err = c.DB.InTx(ctx, func(tx *pg.Tx) error {
 		c := c
@@ -98,12 +97,12 @@ func (c call) transact(ctx context.Context) (a Answer, err error) {
 	return a, err
 }
 
-// refuse adds to the faults of the fields what else is wrong with the call, so that its
-// sender learns everything at once.
+// refuse adds to the faults of the fields what else is wrong with the call, so that one answer
+// has every fault.
 func (c call) refuse(ctx context.Context, faults *fault.List) error {
 	c.details.username, _ = student.ParseUsername(c.cmd.Username) // its fault was found before
 	return c.DB.InTx(ctx, func(tx *pg.Tx) error {
-		c, faults := c, faults.Copy() // begun anew, should this run again
+		c, faults := c, faults.Copy() // copies: the transaction may run again
 		snapshot := c.read
 		if c.address == "" {
 			snapshot = c.readOffer
@@ -113,7 +112,7 @@ func (c call) refuse(ctx context.Context, faults *fault.List) error {
 		}
 		_ = faults.Add(c.checkName()) // a fault or nil
 		err := c.planCourses()
-		if c.address == "" { // what is open to a student who is not known cannot be told
+		if c.address == "" { // without a student, only unknown courses can be found
 			err = course.Unknown(c.cmd.request(), c.offer)
 		}
 		if err := faults.Add(err); err != nil {
@@ -123,8 +122,8 @@ func (c call) refuse(ctx context.Context, faults *fault.List) error {
 	})
 }
 
-// checkBlock adds to the faults what is wrong with the target_score_plan, as far as it can
-// be known with them, and gives all of them.
+// checkBlock adds what is wrong with the target_score_plan, as far as the other faults allow to
+// say, and returns all faults.
 func (c *call) checkBlock(ctx context.Context, tx *pg.Tx, faults *fault.List) error {
 	if c.cmd.Plan == nil {
 		return faults.Err()
@@ -143,7 +142,7 @@ func (c *call) checkBlock(ctx context.Context, tx *pg.Tx, faults *fault.List) er
 	return faults.Err()
 }
 
-// call is one command on its way through the transaction.
+// call is one command and what its transaction reads, decides and writes.
 type call struct {
 	*Service
 	who     org.Principal
@@ -185,8 +184,8 @@ const (
 	memberReactivated
 )
 
-// read takes the address's lock and then looks, in one round trip, at the account, at what
-// its student has and at what the call names.
+// read takes the address's lock and reads, in the same round trip, the account, what the
+// organization has of its student, and the courses that the call names.
 func (c *call) read(ctx context.Context, tx *pg.Tx) error {
 	in, request := c.who.Organization.ID, c.cmd.request()
 	var b pg.Batch
@@ -209,7 +208,7 @@ func (c *call) read(ctx context.Context, tx *pg.Tx) error {
 	return c.offer.Complete(ctx, tx, request)
 }
 
-// readOffer is read for a call that names nobody.
+// readOffer is read for a call without an address.
 func (c *call) readOffer(ctx context.Context, tx *pg.Tx) error {
 	var b pg.Batch
 	course.LoadOffer(&b, c.who.Organization.ID, c.cmd.request(), &c.offer)
@@ -241,8 +240,8 @@ func (c *call) planCourses() (err error) {
 	return err
 }
 
-// join: an inactive member comes back with any entry that is not skipped, as a student: no
-// key gives the powers of staff.
+// join decides about the membership. Any course that is not skipped makes an inactive member
+// active again, as a student: an API key cannot make anybody staff.
 func (c *call) join() joining {
 	switch {
 	case c.member.Role == "":
@@ -259,7 +258,7 @@ func (c *call) join() joining {
 	return memberUnchanged
 }
 
-// warnNames: the names of an account that exists are never overwritten.
+// warnNames warns of names that differ from the account's, which are never overwritten.
 func (c *call) warnNames() {
 	if c.created {
 		return
@@ -276,8 +275,8 @@ func (c *call) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// changed says whether the call changed what the onboarding mail tells of; a mail alone
-// is no change.
+// changed says whether the call changed something that the onboarding mail is about. Sending a
+// mail is not a change.
 func (c *call) changed() bool {
 	return c.created || c.applied || c.joined != memberUnchanged || slices.ContainsFunc(c.moves, course.Move.Granted)
 }
@@ -299,7 +298,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	b := &pg.Batch{}
 	c.writeMember(b)
 	c.writeDetails(b)
-	c.loadState(b)
+	c.markNotified(b)
 	course.Enroll(b, org, c.account.ID, c.moves, c.today, c.now)
 	c.placeStarters(b)
 	if c.account.Untouched(org) {
@@ -330,8 +329,8 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	return nil
 }
 
-// unfinished says whether what comes after a move needs it written: the id of a new
-// enrollment, or a plan on one that was renewed.
+// unfinished says whether a move has to be written before the rest: what follows needs the id of
+// a new enrollment, or the plan of one that is renewed.
 func unfinished(m course.Move) bool {
 	return m.Granted() && (m.Before.ID != 0 || m.After.ID == 0)
 }
@@ -348,7 +347,7 @@ func (c *call) planCall() testplan.Call {
 	return testplan.Call{Who: c.who, Account: c.account, Moves: c.moves, Request: c.cmd.Plan, Quiet: !c.sendsMail(), Now: c.now}
 }
 
-// placeStarters gives starter tests with new courses alone: who renews has had them.
+// placeStarters gives starter tests with new courses only: renewed ones have had them.
 func (c *call) placeStarters(b *pg.Batch) {
 	o := c.who.Organization
 	c.starters = make([]int, len(c.moves))
@@ -372,9 +371,9 @@ func (c *call) writeMember(b *pg.Batch) {
 	}
 }
 
-// loadState remembers that what the calendar did to the student's enrollments, and the sweep
-// has not told yet, is told by this call.
-func (c *call) loadState(b *pg.Batch) {
+// markNotified stores that receivers know the state of the student's enrollments: the events of
+// this call include changes by the calendar that no sweep has found yet.
+func (c *call) markNotified(b *pg.Batch) {
 	for i := range c.moves {
 		if m := &c.moves[i]; m.Granted() {
 			m.After = m.After.MarkNotified(c.today)
@@ -388,7 +387,7 @@ func (c *call) loadState(b *pg.Batch) {
 	}
 }
 
-// enrollmentsAfter are the student's, as the call leaves them, by id.
+// enrollmentsAfter are the student's enrollments after the call, by id.
 func (c *call) enrollmentsAfter() []course.Enrollment {
 	all := slices.Clone(c.held.Enrollments)
 	for _, m := range c.moves {

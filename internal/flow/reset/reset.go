@@ -1,7 +1,7 @@
-// Package reset gives people who forgot their password, or never had one, a link by mail.
+// Package reset mails people who forgot their password, or never had one, a link to set one.
 //
-// Whoever asks learns nothing of who has an account: Ask does the same for every address,
-// and what depends on the account is done later, by the worker.
+// A request does not show whether an address has an account: Ask does the same for every
+// address, and the worker does later what depends on the account.
 package reset
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Ask notes that somebody wants a new password for the address.
+// Ask stores and queues a request for a new password of the address.
 func Ask(ctx context.Context, db *pg.DB, address student.Email, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error {
 		reset, err := student.AskReset(ctx, tx, address, now)
@@ -31,7 +31,7 @@ func Ask(ctx context.Context, db *pg.DB, address student.Email, now time.Time) e
 	})
 }
 
-// Service is where requests are answered.
+// Service answers requests.
 type Service struct {
 	DB        *pg.DB
 	Mail      email.Service
@@ -39,8 +39,8 @@ type Service struct {
 	PublicURL string // the base of every link, without a slash at its end
 }
 
-// Answer works on one claim of a request: it queues the mail, if the address has an
-// account. A claim that was lost is no error.
+// Answer carries out a claimed request: it queues the mail if the address has an account. A lost
+// claim is not an error.
 func (o *Service) Answer(ctx context.Context, ref task.Outbox) error {
 	err := o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		claimed, err := outbox.Load(ctx, tx, ref)
@@ -86,8 +86,8 @@ func (o *Service) write(ctx context.Context, tx *pg.Tx, address student.Email) e
 	return err
 }
 
-// sender is who the person takes the mail to come from: the one organization that the
-// person belongs to, or else the site.
+// sender is the name that the mail comes from: that of the person's organization where there is
+// exactly one, else the site's.
 func (o *Service) sender(ctx context.Context, tx *pg.Tx, user id.User) (name string, ofSite bool, err error) {
 	belongings, err := org.Belongings(ctx, tx, user)
 	if err != nil {

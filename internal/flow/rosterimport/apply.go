@@ -31,7 +31,7 @@ const (
 	batchesAtOnce = 2
 )
 
-// applyPeople carries out the changes of people that are left.
+// applyPeople carries out the changes of people that are not carried out yet.
 func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
 	read := func(ctx context.Context, after int64) ([]roster.Change, int64, error) {
 		changes, err := diff.NextChanges(ctx, i.DB, run.ID, after, batchSize)
@@ -43,7 +43,7 @@ func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.
 	err := ahead(ctx, run.PeopleDone, read, func(changes []roster.Change, last int64) error {
 		run.PeopleDone = last
 		err := i.applyBatch(ctx, ref, run, changes, false)
-		if pg.Duplicate(err) { // somebody new is not new any more
+		if pg.Duplicate(err) { // another transaction has made one of the new people
 			err = i.applyBatch(ctx, ref, run, changes, true)
 		}
 		if err != nil {
@@ -94,8 +94,8 @@ func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster
 	return run, err
 }
 
-// ahead uses one page after the other while the next one is being read. read gives the
-// page after a place, and the place of its last row; an empty page is the end.
+// ahead uses one page after the other while the next one is being read. read returns the page
+// after a number, and the number of its last row; an empty page is the end.
 func ahead[T any](ctx context.Context, after int64, read func(context.Context, int64) ([]T, int64, error), use func([]T, int64) error) error {
 	type page struct {
 		rows []T
@@ -125,15 +125,15 @@ func ahead[T any](ctx context.Context, after int64, read func(context.Context, i
 	}
 }
 
-// batch is some changes on their way through one transaction. The world may have moved
-// since they were planned, so each write repeats the condition it was planned under.
+// batch is a number of changes in one transaction. The data may have changed since they were
+// planned, so each write repeats the condition under which it was planned.
 type batch struct {
 	*Importer
 	tx    *pg.Tx
 	run   roster.Run
 	today clock.Date
 
-	careful  bool                              // somebody whom the run was to make may be there by now
+	careful  bool                              // accounts that the run was to make may exist
 	accounts map[student.Email]student.Account // made by this batch
 	joined   []id.User
 	left     []id.User
@@ -171,9 +171,9 @@ func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 // touches are the effects on accounts and memberships.
 const touches = roster.CreateAccount | roster.ChangeProfile | roster.CreateMembership | roster.Activate | roster.Deactivate
 
-// lock takes the locks of the addresses of those whose account or membership the batch
-// makes or changes, as provisioning does, so that no two make one account, and what
-// receivers are told of a person is told by one at a time.
+// lock takes the address locks of the people whose account or membership the batch makes or
+// changes, as provisioning does, so that an account is made once and only one transaction at a
+// time notifies receivers of a person.
 func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 	var addresses []string
 	for _, c := range changes {
@@ -190,10 +190,10 @@ func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)
 }
 
-// isNew are the effects of a person whom nobody knows yet.
+// isNew are the effects of a person who has no account yet.
 const isNew = roster.CreateAccount | roster.CreateMembership | roster.CreateIdentity
 
-// createNew makes the people whom nobody knows, and gives back the other changes.
+// createNew makes the people who have no account, and returns the other changes.
 func (b *batch) createNew(ctx context.Context, changes []roster.Change) (others []roster.Change, err error) {
 	var drafts []student.Draft
 	var identities []roster.Identity
@@ -236,7 +236,7 @@ func (b *batch) createAccounts(ctx context.Context, changes []roster.Change) err
 	return err
 }
 
-// user is whom a change is about; 0 when the account could not be had.
+// user is the person of a change; 0 when the account could not be made.
 func (b *batch) user(c roster.Change) id.User {
 	if c.User != 0 {
 		return c.User
@@ -255,7 +255,7 @@ func (b *batch) changeProfiles(ctx context.Context, changes []roster.Change) err
 	return student.ChangeProfiles(ctx, b.tx, b.run.Organization, profiles, b.run.Stamp)
 }
 
-// changeMembers makes, ends and revives memberships, and says whose were ended.
+// changeMembers makes, ends and revives memberships, and returns whose it ended.
 func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map[id.User]bool, error) {
 	var make, revive, end []id.User
 	for _, c := range changes {
@@ -295,7 +295,7 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	return setOf(ended), b.queueRejoins(ctx, back)
 }
 
-// queueRejoins has the results of who was somebody before placed anew.
+// queueRejoins gives the results of people who come back new positions in the list.
 func (b *batch) queueRejoins(ctx context.Context, back []id.User) error {
 	var job pg.Batch
 	result.QueueRejoin(&job, b.run.Organization, b.Clock(), back...)
@@ -327,7 +327,7 @@ func (b *batch) changeIdentities(ctx context.Context, changes []roster.Change, e
 	return roster.SaveIdentities(ctx, b.tx, b.run, all)
 }
 
-// record tells the organization's receivers who has joined and who has left.
+// record makes the events of the people who joined and left.
 func (b *batch) record(ctx context.Context) error {
 	if len(b.joined)+len(b.left) == 0 {
 		return nil
@@ -343,14 +343,14 @@ func (b *batch) record(ctx context.Context) error {
 	var notified pg.Batch
 	events := append(b.notify(&notified, people, b.joined, org.MemberInactive), b.notify(&notified, people, b.left, org.MemberActive)...)
 	if err := notified.Send(ctx, b.tx); err != nil {
-		return fmt.Errorf("what was told of enrollments: %w", err)
+		return fmt.Errorf("storing what receivers know of enrollments: %w", err)
 	}
 	return webhook.Record(ctx, b.tx, b.run.Organization, b.run.Stamp, events...)
 }
 
-// notify lists the events of people whose membership had the status before, and queues what
-// receivers know of their enrollments then: what the calendar did to them, and nobody has
-// issues yet, is told here.
+// notify lists the events of people whose membership had the status was before, and queues
+// what receivers know of their enrollments afterwards: changes by the calendar that they were
+// not notified of yet are among the events.
 func (b *batch) notify(notified *pg.Batch, people map[id.User]notify.Snapshot, users []id.User, was org.MemberStatus) (events []webhook.Event) {
 	for _, u := range users {
 		after := people[u]
@@ -358,8 +358,8 @@ func (b *batch) notify(notified *pg.Batch, people map[id.User]notify.Snapshot, u
 		before.Member.Status = was
 		events = append(events, notify.Changes(before, after, b.today)...)
 		for _, e := range after.Enrollments {
-			if heard := e.MarkNotified(b.today); heard.Differs(e) {
-				course.Save(notified, b.run.Organization, heard, b.today, b.run.Stamp)
+			if marked := e.MarkNotified(b.today); marked.Differs(e) {
+				course.Save(notified, b.run.Organization, marked, b.today, b.run.Stamp)
 			}
 		}
 	}

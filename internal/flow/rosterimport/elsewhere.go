@@ -10,8 +10,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// checkAddresses leaves out who was found by an address and has another by now: whoever is behind
-// that one is not who the file names.
+// checkAddresses leaves out people who were found by an address that they no longer have: the
+// file need not mean the person whose address it is now.
 func (b *batch) checkAddresses(ctx context.Context, changes []roster.Change) ([]roster.Change, error) {
 	var found []id.User
 	for _, c := range changes {
@@ -36,7 +36,7 @@ func foundByAddress(c roster.Change) bool {
 	return c.User != 0 && c.Effects.Has(roster.CreateMembership)
 }
 
-// withdraw ends what other organizations can sign in with as those who have joined this one.
+// withdraw ends sign-in details by which other organizations could sign in as people who joined.
 func (b *batch) withdraw(ctx context.Context, joined []id.User) error {
 	if len(joined) == 0 {
 		return nil

@@ -14,14 +14,14 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// keptIssues is how many of a run's issues are stored; all are counted.
+// keptIssues is how many issues of a run are stored; all are counted.
 const keptIssues = 100_000
 
 // groupSize is how many issues of rows are gathered before they are stored.
 const groupSize = 4000
 
-// refusal is a person of the file who is left out, and why; leaves instead of that where the
-// person is not in the file and leaves with it.
+// refusal is a person of the file who is left out, and why; or, with the code leaves, a person
+// who is missing from a snapshot.
 type refusal struct {
 	person string
 	code   roster.Code
@@ -29,8 +29,8 @@ type refusal struct {
 
 const leaves roster.Code = "leaves"
 
-// planner turns a file into a run's changes within one transaction, in which nothing but
-// the run's own rows is written.
+// planner turns a file into a run's changes, in a transaction that writes only the run's own
+// rows.
 type planner struct {
 	tx  *pg.Tx
 	run roster.Run
@@ -41,15 +41,15 @@ type planner struct {
 	classes []roster.ClassChange
 	refused []refusal
 
-	last      int64 // place of the last change
+	last      int64 // number of the last change
 	lastClass int64
 	usable    int
 	totals    roster.Totals
 	first     *roster.Issue // the first error of people.csv
 }
 
-// plan decides everything that the file of the run leads to and stores it; the run has
-// then its counts, and its state: Refused, Waiting, Previewed or Applying.
+// plan stores the changes that the run's file leads to, and returns the run with its counts and
+// its state: Refused, Held, Previewed or Applying.
 func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run) (roster.Run, error) {
 	run.Counts, run.Issues, run.Reasons, run.FaultCode, run.Fault = roster.Counts{}, 0, nil, "", ""
 	p := &planner{tx: tx, run: run}
@@ -70,8 +70,8 @@ func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run) (roster.
 	return p.run, p.flush(ctx)
 }
 
-// refuse forgets what was planned for a file that cannot be used; what is wrong with its
-// rows stays to be looked at.
+// refuse drops the changes of a file that cannot be used. The issues stay, so that people can
+// see what is wrong.
 func (p *planner) refuse(ctx context.Context, wrong *fault.Error) (roster.Run, error) {
 	p.run.State, p.run.FaultCode, p.run.Fault = roster.Refused, wrong.Code, wrong.Message
 	p.run.Counts = roster.Counts{}
@@ -108,7 +108,7 @@ func (p *planner) file(ctx context.Context, q pg.Querier) error {
 	return p.settle(ctx)
 }
 
-// nobody says of a file of which no row can be used what is wrong with the first.
+// nobody is the fault of a file without a usable row; it has the first row's issue.
 func (p *planner) nobody() error {
 	detail := ""
 	if p.first != nil {
@@ -117,7 +117,7 @@ func (p *planner) nobody() error {
 	return fault.New(fault.Invalid, "no_usable_people", "no usable people in %d rows of people.csv%s", p.totals.Rows, detail)
 }
 
-// settle decides what happens to the plan.
+// settle decides the state of the planned run.
 func (p *planner) settle(ctx context.Context) error {
 	p.run.State = roster.Applying
 	if p.run.Mode == roster.Snapshot {
@@ -141,7 +141,7 @@ func (p *planner) settle(ctx context.Context) error {
 	return nil
 }
 
-// stage copies the file's rows into the database, as they are read.
+// stage copies the file's rows into temporary tables while it reads them.
 func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 	upload := roster.OpenUpload(ctx, q, p.run)
 	file, err := roster.Open(upload, p.run.Size, p.run.Form)
@@ -223,7 +223,7 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 	return err
 }
 
-// copied stores a section while it is read, and in between what there is to tell of it.
+// copied stores a section while it is read; in between it stores the issues found.
 func (p *planner) copied(ctx context.Context, some func(full func() bool) (over bool, err error)) error {
 	for {
 		over, err := some(func() bool { return len(p.issues) >= groupSize })
@@ -236,8 +236,8 @@ func (p *planner) copied(ctx context.Context, some func(full func() bool) (over 
 	}
 }
 
-// ended says what the end of a copy means: of the whole section, or of what was read in one
-// go. read is what the reader said last.
+// ended says whether the section is over after a copy, or only one group of its rows. read is
+// the reader's last error.
 func ended(read, stored error) (over bool, err error) {
 	switch {
 	case stored != nil:
@@ -266,7 +266,7 @@ func (p *planner) people(ctx context.Context) error {
 	})
 }
 
-// change is what the decision about a known or new person comes to.
+// change is the change that a decision about a row makes.
 func change(row personRow, d roster.Decision) roster.Change {
 	c := roster.Change{N: row.N, Line: row.Line, Action: d.Action, Effects: d.Effects, User: id.User(row.User), ExternalID: row.ExternalID,
 		Email: row.Person.Email, FirstName: row.Person.FirstName, LastName: row.Person.LastName}
@@ -301,7 +301,7 @@ func (p *planner) count(d roster.Decision) {
 	}
 }
 
-// leavers decides about those whom the snapshot does not have.
+// leavers decides about people of the source who are missing from the snapshot.
 func (p *planner) leavers(ctx context.Context) error {
 	return eachLeaver(ctx, p.tx, p.run, func(rows []leaverRow) error {
 		for _, l := range rows {
@@ -317,7 +317,7 @@ func (p *planner) leavers(ctx context.Context) error {
 	})
 }
 
-// seats decides about classes and the places in them.
+// seats decides about classes and the seats in them.
 func (p *planner) seats(ctx context.Context) error {
 	if !p.run.HasEnrollments {
 		return nil
@@ -392,7 +392,7 @@ func (p *planner) addIssues(notified []roster.Issue) {
 	p.issues = append(p.issues, notified...)
 }
 
-// flush stores what was gathered.
+// flush stores the issues, changes and refusals gathered so far.
 func (p *planner) flush(ctx context.Context) error {
 	if err := diff.AddIssues(ctx, p.tx, p.run.ID, int64(p.kept)+1, p.issues); err != nil {
 		return fmt.Errorf("storing issues: %w", err)

@@ -1,11 +1,10 @@
-// Package rosterimport carries roster runs out: it plans what a file leads to, and applies
-// the plan in batches.
+// Package rosterimport carries out roster runs: it plans the changes that a file leads to, and
+// applies the plan in batches.
 //
-// A plan is made in one transaction in which nothing but the run's own rows is written, so
-// a worker that dies leaves nothing of it. The plan's changes are then carried out a batch
-// a transaction, which also notes how far it has come, so that another worker goes on
-// where the first one died. Each of these transactions keeps the claim of the task: who has
-// lost it writes nothing any more.
+// The plan is made in one transaction that writes only the run's own rows, so a worker that
+// dies leaves nothing of it. Its changes are then carried out in batches, one transaction each,
+// which also stores how far the run has come: another worker continues after the last one.
+// Each transaction renews the claim of the task, so a worker that lost its claim writes nothing.
 package rosterimport
 
 import (
@@ -24,7 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Importer works on runs.
+// Importer carries out runs.
 type Importer struct {
 	DB    *pg.DB
 	Clock clock.Clock
@@ -35,12 +34,12 @@ type Importer struct {
 
 const (
 	defaultLease = 20 * time.Second
-	// maxClaims is how often a run is begun, by workers that died or met an unexpected fault,
-	// before it is given up, so that it does not hold up the organization's others for ever.
+	// maxClaims is how often workers begin a run that fails, before it is given up: it must not
+	// block the organization's other runs for ever.
 	maxClaims = 20
 )
 
-// Run works on the claimed run until it has come to an end or a halt.
+// Run carries out the claimed run until it is over or held. A lost claim is not an error.
 func (i *Importer) Run(ctx context.Context, ref task.Outbox) error {
 	job, err := outbox.Hold(ctx, i.DB, ref, i.until())
 	if err == nil {
@@ -63,7 +62,7 @@ func (i *Importer) lease() time.Duration {
 
 func (i *Importer) until() time.Time { return i.Clock().Add(i.lease()) }
 
-// hold keeps the claim while work runs, and ends work's context once the claim is lost.
+// hold renews the claim while work runs, and cancels work's context when the claim is lost.
 func (i *Importer) hold(ctx context.Context, ref task.Outbox, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -99,7 +98,7 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) e
 		return err
 	}
 	parts := []func(context.Context, task.Outbox, roster.Run) (roster.Run, error){i.applyPeople, i.applyClasses}
-	if run.Undoes != 0 { // places are found by external ids, some of which go with the people
+	if run.Undoes != 0 { // seats are found by external ids, some of which are removed with the people
 		slices.Reverse(parts)
 	}
 	for _, part := range parts {
@@ -109,7 +108,7 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) e
 	}
 	run.State = roster.Applied
 	return i.DB.InTx(ctx, func(tx *pg.Tx) error {
-		// The organization's lock, which finishing takes, comes before other runs' rows.
+		// Locks are taken in the order of lockIn: the organization's, which finish takes, and then runs.
 		if err := i.finish(ctx, tx, ref, run); err != nil || run.Undoes == 0 {
 			return err
 		}
@@ -117,7 +116,7 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) e
 	})
 }
 
-// plan plans a run that is not planned yet, and gives back one that is as it stands.
+// plan plans a run, unless that was done before.
 func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (run roster.Run, err error) {
 	err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if run, err = roster.Lock(ctx, tx, job.Organization, id.RosterRun(job.Subject)); err != nil {
@@ -153,10 +152,10 @@ func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (
 
 const faultGivenUp = "given_up"
 
-// GivenUp says whether the run ended by a fault that is not the file's.
+// GivenUp says whether the run was given up for faults that are not the file's.
 func GivenUp(r roster.Run) bool { return r.FaultCode == faultGivenUp }
 
-// ErrGivenUp is what whoever waits for such a run is told.
+// ErrGivenUp answers a request that waits for such a run.
 var ErrGivenUp = fault.New(fault.Internal, faultGivenUp, "the import was given up")
 
 func (i *Importer) finish(ctx context.Context, tx *pg.Tx, ref task.Outbox, run roster.Run) error {

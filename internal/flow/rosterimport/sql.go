@@ -10,8 +10,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// A file is staged in tables of the planning transaction alone: nothing of them is logged,
-// vacuumed or left behind.
+// A file is staged in temporary tables of the planning transaction: nothing of them is logged or
+// vacuumed, and they are gone when it ends.
 const createStage = `
 	SET LOCAL work_mem = '48MB';
 	SET LOCAL cursor_tuple_fraction = 1;
@@ -25,8 +25,8 @@ func createStageTables(ctx context.Context, tx *pg.Tx) error {
 	return tx.Script(ctx, createStage)
 }
 
-// copyPeople stores rows as next gives them, until it gives none. It never fails for what
-// next meets: that would end the transaction, in which the refusal is to be stored.
+// copyPeople stores the rows that next returns, until it returns nil. An error of next does not
+// make it fail: that would end the transaction, which has to store the refusal.
 func copyPeople(ctx context.Context, tx *pg.Tx, next func() *roster.Person) error {
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_people"},
 		[]string{"n", "line", "external_id", "email", "first_name", "last_name", "refused"},
@@ -61,7 +61,7 @@ func copyRefused(ctx context.Context, tx *pg.Tx, rows []refusal) error {
 	return err
 }
 
-// indexStage prepares the joins, and finds which rows repeat others.
+// indexStage makes the indexes for the joins, and finds rows that repeat others.
 const indexStage = `
 	CREATE INDEX ON roster_stage_people (external_id);
 	CREATE INDEX ON roster_stage_people (email);
@@ -89,8 +89,8 @@ func analyzeSeats(ctx context.Context, tx *pg.Tx) error {
 // fetchSize is how many rows of a cursor are in memory at a time.
 const fetchSize = 4000
 
-// each runs a query through a cursor and gives its rows in groups, between which the
-// transaction may do other things.
+// each runs a query with a cursor and calls use for each group of rows; use may run other
+// statements in the transaction.
 func each[T any](ctx context.Context, tx *pg.Tx, sql string, args []any, scan pgx.RowToFunc[T], use func([]T) error) error {
 	// A plan kept under the cursor's name would be for tables that are gone.
 	args = append([]any{pgx.QueryExecModeDescribeExec}, args...)
@@ -244,7 +244,7 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 		}, use)
 }
 
-// eachMissingSeat gives the places that the source has and its snapshot does not.
+// eachMissingSeat reads the seats of the source that its snapshot does not have.
 func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
 		SELECT k.external_id, i.external_id
@@ -263,7 +263,7 @@ type doneRow struct {
 	roster.Since
 }
 
-// eachDone gives the changes of the run that r takes back, with what became of them.
+// eachDone reads the changes of the run that r takes back, and what has changed since.
 func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]doneRow) error) error {
 	return each(ctx, tx, `
 		SELECT c.n, c.line, c.action, c.effects, i.user_id, c.external_id, c.email, c.first_name, c.last_name,
@@ -286,8 +286,8 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 		}, use)
 }
 
-// eachDoneClass gives the changes of classes that r takes back and that still stand. Who has
-// become staff since, or was made inactive, gets no place back.
+// eachDoneClass reads the changes of classes that r takes back and that nobody has changed
+// since. People who have become staff or inactive do not get their seat back.
 func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
 		SELECT c.action, c.class_external_id, c.name, c.before_name, c.person_external_id

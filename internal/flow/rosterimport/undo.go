@@ -8,7 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// planUndo plans what takes an applied run back.
+// planUndo plans the changes that take an applied run back.
 func planUndo(ctx context.Context, tx *pg.Tx, run roster.Run) (roster.Run, error) {
 	run.Counts, run.Issues, run.State = roster.Counts{}, 0, roster.Applying
 	done, err := roster.Find(ctx, tx, run.Organization, run.Undoes)

@@ -1,5 +1,5 @@
-// Package staff makes a person one of an organization's staff: account, membership with
-// a role, and a password, in one transaction.
+// Package staff adds people to an organization's staff: account, membership with a role, and
+// password, in one transaction.
 package staff
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Command says who is to be staff and as what. "" means not sent: the role of who is
-// staff stays, the names of a known account always do, and so does its password.
+// Command says who becomes staff, and in which role. "" means not sent: a role and a password
+// that are there stay. The names of an account that exists always stay.
 type Command struct {
 	Email     string
 	FirstName string // required for a new account
 	LastName  string
-	Role      org.Role // of the staff's; required for who is none of them
+	Role      org.Role // one of Roles; required for a person who is not staff
 	Password  string
 }
 
@@ -32,7 +32,7 @@ func Roles() []org.Role {
 	return []org.Role{org.RoleOwner, org.RoleAdmin, org.RoleExaminer, org.RoleTeacher}
 }
 
-// Person is one of the staff as Put has left them.
+// Person is a member of the staff after Put.
 type Person struct {
 	wire.Person
 	Membership wire.Membership
@@ -41,10 +41,10 @@ type Person struct {
 // maxName is in characters (reference: limits#fields).
 const maxName = 150
 
-// Put makes the person one of the organization's staff, or changes what the command
-// says; joined tells whether there was no membership before. A password that is sent
-// replaces the person's own and ends all set-password links; without one, who joins the
-// staff keeps a password that no partner can know (student.Disown). Invalid lists every fault.
+// Put adds the person to the organization's staff, or changes their role or password; joined says
+// whether there was no membership before. A password that is sent replaces the person's own and
+// ends all set-password links. Without one, a new member of the staff loses a password that a
+// partner may know (student.Disown). Invalid lists every fault.
 func Put(ctx context.Context, db *pg.DB, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
 	address, err := c.check()
 	if err != nil {
@@ -115,7 +115,7 @@ func read(ctx context.Context, tx *pg.Tx, o id.Organization, address student.Ema
 	return a, m, second.Send(ctx, tx)
 }
 
-// check finds what needs no look at the database.
+// check finds the faults that show without the database.
 func (c Command) check() (student.Email, error) {
 	var faults fault.List
 	address, err := student.ParseEmail(c.Email)
@@ -143,7 +143,7 @@ func checkName(field, name string) error {
 	return nil
 }
 
-// complete says whether the command has what the person lacks.
+// complete finds fields that are missing for this person.
 func (c Command) complete(a student.Account, m org.Member) error {
 	var faults fault.List
 	if a.ID == 0 && c.FirstName == "" {

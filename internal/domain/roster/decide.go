@@ -44,10 +44,10 @@ type Duplicates struct {
 type Match struct {
 	User      int64
 	ByID      bool
-	Present   bool // in the source, as of the last import
-	Email     string
-	FirstName string
-	LastName  string
+	Present   bool   // in the source, as of the last import
+	Email     string `db:"account_email"`
+	FirstName string `db:"account_first_name"`
+	LastName  string `db:"account_last_name"`
 	// The account is the import's own: an import made it for this organization, nobody has signed
 	// in or set a password, and it belongs to no other organization.
 	Managed bool

@@ -310,8 +310,8 @@ func (p *planner) leavers(ctx context.Context) error {
 			p.addIssues(d.Issues)
 			p.refused = append(p.refused, refusal{l.ExternalID, leaves})
 			p.last++
-			p.changes = append(p.changes, roster.Change{N: p.last, Action: d.Action, Effects: d.Effects, User: l.user, ExternalID: l.ExternalID,
-				Email: l.email, FirstName: l.firstName, LastName: l.lastName})
+			p.changes = append(p.changes, roster.Change{N: p.last, Action: d.Action, Effects: d.Effects, User: l.User, ExternalID: l.ExternalID,
+				Email: l.Email, FirstName: l.FirstName, LastName: l.LastName})
 		}
 		return p.flush(ctx)
 	})
@@ -325,7 +325,7 @@ func (p *planner) seats(ctx context.Context) error {
 	if err := analyzeSeats(ctx, p.tx); err != nil {
 		return err
 	}
-	if err := eachClass(ctx, p.tx, p.run, func(rows []classRow) error {
+	if err := eachClass(ctx, p.tx, p.run, func(rows []roster.ClassRow) error {
 		for _, c := range rows {
 			p.class(c)
 		}
@@ -355,8 +355,8 @@ func (p *planner) seats(ctx context.Context) error {
 	})
 }
 
-func (p *planner) class(c classRow) {
-	d, notified := roster.DecideClass(roster.ClassRow{Line: c.line, ExternalID: c.class, Name: c.name, CurrentName: c.currentName, Conflicting: c.conflicting})
+func (p *planner) class(c roster.ClassRow) {
+	d, notified := roster.DecideClass(c)
 	p.addIssues(notified)
 	if d.Action != "" {
 		p.addClass(d)

@@ -15,8 +15,15 @@ import (
 const createStage = `
 	SET LOCAL work_mem = '48MB';
 	SET LOCAL cursor_tuple_fraction = 1;
-	CREATE TEMP TABLE roster_stage_people (n bigint, line integer, external_id text, email text, first_name text, last_name text,
-		refused text) ON COMMIT DROP;
+	CREATE TEMP TABLE roster_stage_people (
+		n bigint,
+		line integer,
+		external_id text,
+		email text,
+		first_name text,
+		last_name text,
+		refused text
+	) ON COMMIT DROP;
 	CREATE TEMP TABLE roster_stage_seats (n bigint, line integer, person text, class text, name text) ON COMMIT DROP;
 	CREATE TEMP TABLE roster_stage_refused (external_id text, code text) ON COMMIT DROP`
 
@@ -70,7 +77,9 @@ const indexStage = `
 		SELECT p.external_id, min(p.n) AS first,
 			count(DISTINCT (p.email, p.first_name, p.last_name, p.refused)) > 1 AS conflicting
 		FROM roster_stage_people p
-		WHERE p.external_id IN (SELECT external_id FROM roster_stage_people WHERE external_id <> '' GROUP BY external_id HAVING count(*) > 1)
+		WHERE p.external_id IN (
+			SELECT external_id FROM roster_stage_people WHERE external_id <> ''
+			GROUP BY external_id HAVING count(*) > 1)
 		GROUP BY p.external_id;
 	CREATE TEMP TABLE roster_stage_shared ON COMMIT DROP AS
 		SELECT email FROM roster_stage_people WHERE email <> '' AND refused = ''
@@ -91,7 +100,7 @@ const fetchSize = 4000
 
 // each runs a query with a cursor and calls use for each group of rows; use may run other
 // statements in the transaction.
-func each[T any](ctx context.Context, tx *pg.Tx, sql string, args []any, scan pgx.RowToFunc[T], use func([]T) error) error {
+func each[T any](ctx context.Context, tx *pg.Tx, sql string, args []any, use func([]T) error) error {
 	// A plan kept under the cursor's name would be for tables that are gone.
 	args = append([]any{pgx.QueryExecModeDescribeExec}, args...)
 	if _, err := tx.Exec(ctx, `DECLARE roster_rows NO SCROLL CURSOR FOR `+sql, args...); err != nil {
@@ -102,7 +111,7 @@ func each[T any](ctx context.Context, tx *pg.Tx, sql string, args []any, scan pg
 		if err != nil {
 			return err
 		}
-		group, err := pgx.CollectRows(rows, scan)
+		group, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[T])
 		if err == nil && len(group) > 0 {
 			err = use(group)
 		}
@@ -124,29 +133,43 @@ type personRow struct {
 
 func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personRow) error) error {
 	return each(ctx, tx, `
-		SELECT p.n, p.line, p.external_id, p.email, p.first_name, p.last_name, p.refused,
-			CASE WHEN rep.first < p.n THEN rep.first ELSE 0 END, coalesce(rep.conflicting, false), shared.email IS NOT NULL,
-			coalesce(t.id, 0), i.user_id IS NOT NULL, coalesce(i.present, false),
-			coalesce(t.email, ''), coalesce(t.first_name, ''), coalesce(t.last_name, ''),
+		SELECT
+			p.n,
+			p.line,
+			p.external_id,
+			p.email,
+			p.first_name,
+			p.last_name,
+			p.refused,
+			CASE WHEN rep.first < p.n THEN rep.first ELSE 0 END AS same_as,
+			coalesce(rep.conflicting, false) AS conflicting,
+			shared.email IS NOT NULL AS email_shared,
+			coalesce(t.id, 0) AS "user",
+			i.user_id IS NOT NULL AS by_id,
+			coalesce(i.present, false) AS present,
+			coalesce(t.email, '') AS account_email,
+			coalesce(t.first_name, '') AS account_first_name,
+			coalesce(t.last_name, '') AS account_last_name,
 			CASE WHEN t.email <> p.email OR t.first_name <> p.first_name OR t.last_name <> p.last_name THEN
 				t.created_via = 'roster' AND t.created_by_organization = $1 AND t.last_login IS NULL
 				AND NOT t.own_password AND t.password_hash IS NULL
 				AND NOT EXISTS (SELECT FROM members o WHERE o.user_id = t.id AND o.organization_id <> $1)
 				AND NOT EXISTS (SELECT FROM enrollments o WHERE o.user_id = t.id AND o.organization_id <> $1)
-			ELSE false END,
-			coalesce(m.role, ''), coalesce(m.status = 'active', false),
+			ELSE false END AS managed,
+			coalesce(m.role, '') AS role,
+			coalesce(m.status = 'active', false) AS active,
 			CASE WHEN m.status = 'inactive' THEN EXISTS (
 				SELECT FROM roster_identities x
 				WHERE x.user_id = t.id AND x.organization_id = $1 AND x.left_at = m.updated_at)
-			ELSE false END,
-			i.user_id IS NOT NULL AND e.id IS NOT NULL AND e.id <> i.user_id,
+			ELSE false END AS ended,
+			i.user_id IS NOT NULL AND e.id IS NOT NULL AND e.id <> i.user_id AS email_taken,
 			CASE WHEN i.user_id IS NOT NULL AND t.email <> p.email THEN EXISTS (
 				SELECT FROM roster_stage_people o WHERE o.email = t.email AND o.n <> p.n)
-			ELSE false END,
-			coalesce(w.external_id, ''),
+			ELSE false END AS email_elsewhere,
+			coalesce(w.external_id, '') AS other_id,
 			CASE WHEN w.external_id IS NOT NULL THEN EXISTS (
 				SELECT FROM roster_stage_people o WHERE o.external_id = w.external_id)
-			ELSE false END
+			ELSE false END AS other_id_in_file
 		FROM roster_stage_people p
 		LEFT JOIN roster_stage_repeats rep ON rep.external_id = p.external_id
 		LEFT JOIN roster_stage_shared shared ON shared.email = p.email
@@ -155,68 +178,77 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 		LEFT JOIN accounts t ON t.id = coalesce(i.user_id, e.id)
 		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = t.id
 		LEFT JOIN roster_identities w ON w.source_id = $2 AND w.user_id = e.id AND i.user_id IS NULL
-		ORDER BY p.n`,
-		[]any{r.Organization, r.Source.ID}, func(row pgx.CollectableRow) (p personRow, err error) {
-			k := &p.Match
-			return p, row.Scan(&p.N, &p.Line, &p.ExternalID, &p.Person.Email, &p.Person.FirstName, &p.Person.LastName, &p.Refused,
-				&p.SameAs, &p.Conflicting, &p.EmailShared, &k.User, &k.ByID, &k.Present, &k.Email, &k.FirstName, &k.LastName,
-				&k.Managed, &k.Role, &k.Active, &k.Ended, &k.EmailTaken, &k.EmailElsewhere, &k.OtherID, &k.OtherIDInFile)
-		}, use)
+		ORDER BY p.n`, []any{r.Organization, r.Source.ID}, use)
 }
 
 type leaverRow struct {
 	roster.Leaver
-	user                       id.User
-	email, firstName, lastName string
+	User      id.User
+	Email     string
+	FirstName string
+	LastName  string
 }
 
 func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverRow) error) error {
 	return each(ctx, tx, `
-		SELECT i.external_id, coalesce(m.role, ''), coalesce(m.status = 'active', false), coalesce(m.created_via = 'roster', false),
-			EXISTS (SELECT FROM roster_identities o
-				WHERE o.user_id = i.user_id AND o.organization_id = $1 AND o.source_id <> $2 AND o.present),
-			i.user_id, a.email, a.first_name, a.last_name
+		SELECT
+			i.external_id,
+			coalesce(m.role, '') AS role,
+			coalesce(m.status = 'active', false) AS active,
+			coalesce(m.created_via = 'roster', false) AS imported,
+			EXISTS (
+				SELECT FROM roster_identities o
+				WHERE o.user_id = i.user_id AND o.organization_id = $1 AND o.source_id <> $2 AND o.present
+			) AS elsewhere,
+			i.user_id AS "user",
+			a.email,
+			a.first_name,
+			a.last_name
 		FROM roster_identities i
 		JOIN accounts a ON a.id = i.user_id
 		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
 		WHERE i.source_id = $2 AND i.present
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = i.external_id)
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.email = a.email)
-		ORDER BY i.external_id`,
-		[]any{r.Organization, r.Source.ID}, func(row pgx.CollectableRow) (l leaverRow, err error) {
-			return l, row.Scan(&l.ExternalID, &l.Role, &l.Active, &l.Imported, &l.Elsewhere, &l.user, &l.email, &l.firstName, &l.lastName)
-		}, use)
+		ORDER BY i.external_id`, []any{r.Organization, r.Source.ID}, use)
 }
 
 func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats int, err error) {
 	err = tx.QueryRow(ctx, `
-		SELECT (SELECT count(*) FROM roster_identities i
-			JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id AND m.status = 'active' AND m.role = 'member'
+		SELECT
+			(SELECT count(*) FROM roster_identities i
+			JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
+				AND m.status = 'active' AND m.role = 'member'
 			WHERE i.source_id = $2 AND i.present),
-		       (SELECT count(*) FROM roster_class_members s JOIN roster_classes k ON k.id = s.class_id
+			(SELECT count(*) FROM roster_class_members s
+			JOIN roster_classes k ON k.id = s.class_id
 			WHERE k.source_id = $2 AND s.active)`, r.Organization, r.Source.ID).Scan(&active, &seats)
 	return active, seats, err
 }
 
-type classRow struct {
-	line        int
-	class, name string
-	currentName string // the class's name so far; "" for a new one
-	conflicting bool
-}
-
-func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]classRow) error) error {
+// eachClass reads the classes of the file that are new, renamed, or have several names.
+func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassRow) error) error {
 	return each(ctx, tx, `
-		SELECT g.line, g.class, first.name, coalesce(k.name, ''), coalesce(g.low <> g.high, false)
-		FROM (SELECT class, min(n) AS n, min(line) AS line, min(nullif(name, '')) AS low, max(nullif(name, '')) AS high
-			FROM roster_stage_seats GROUP BY class) AS g
+		SELECT
+			g.line,
+			g.class AS external_id,
+			first.name,
+			coalesce(k.name, '') AS current_name,
+			coalesce(g.low <> g.high, false) AS conflicting
+		FROM (
+			SELECT
+				class,
+				min(n) AS n,
+				min(line) AS line,
+				min(nullif(name, '')) AS low,
+				max(nullif(name, '')) AS high
+			FROM roster_stage_seats
+			GROUP BY class
+		) AS g
 		JOIN roster_stage_seats first ON first.n = g.n
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = g.class
 		WHERE k.id IS NULL OR g.low <> g.high OR first.name <> '' AND first.name <> k.name
-		ORDER BY g.n`,
-		[]any{r.Source.ID}, func(row pgx.CollectableRow) (c classRow, err error) {
-			return c, row.Scan(&c.line, &c.class, &c.name, &c.currentName, &c.conflicting)
-		}, use)
+		ORDER BY g.n`, []any{r.Source.ID}, use)
 }
 
 type seatRow struct {
@@ -226,36 +258,41 @@ type seatRow struct {
 
 func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) error) error {
 	return each(ctx, tx, `
-		SELECT s.n, s.line, s.person, s.class,
-			EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = s.person), coalesce(f.code, ''),
-			coalesce(i.present, false), coalesce(o.role, ''), coalesce(o.status = 'active', false),
-			coalesce(m.active, false)
-		FROM (SELECT min(n) AS n, min(line) AS line, person, class FROM roster_stage_seats GROUP BY person, class) AS s
-		LEFT JOIN (SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id) AS f ON f.external_id = s.person
+		SELECT
+			s.n,
+			s.line,
+			s.person,
+			s.class,
+			EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = s.person) AS in_file,
+			coalesce(f.code, '') AS refused,
+			coalesce(f.code = $3, false) AS leaves,
+			coalesce(i.present, false) AS in_source,
+			coalesce(o.role, '') AS role,
+			coalesce(o.status = 'active', false) AS active,
+			coalesce(m.active, false) AS seated
+		FROM (
+			SELECT min(n) AS n, min(line) AS line, person, class FROM roster_stage_seats GROUP BY person, class
+		) AS s
+		LEFT JOIN (
+			SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id
+		) AS f ON f.external_id = s.person
 		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = s.person
 		LEFT JOIN members o ON o.organization_id = $2 AND o.user_id = i.user_id
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = s.class
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
-		ORDER BY s.n`,
-		[]any{r.Source.ID, r.Organization}, func(row pgx.CollectableRow) (s seatRow, err error) {
-			err = row.Scan(&s.N, &s.Line, &s.Person, &s.Class, &s.InFile, &s.Refused, &s.InSource, &s.Role, &s.Active, &s.Seated)
-			s.Leaves = s.Refused == leaves
-			return s, err
-		}, use)
+		ORDER BY s.n`, []any{r.Source.ID, r.Organization, leaves}, use)
 }
 
-// eachMissingSeat reads the seats of the source that its snapshot does not have.
+// eachMissingSeat reads the removals of the seats that the source has and its snapshot does not.
 func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
-		SELECT k.external_id, i.external_id
+		SELECT $2::text AS action, k.external_id AS class, i.external_id AS person
 		FROM roster_class_members m
 		JOIN roster_classes k ON k.id = m.class_id AND k.source_id = $1
 		JOIN roster_identities i ON i.source_id = $1 AND i.user_id = m.user_id
-		WHERE m.active AND NOT EXISTS (SELECT FROM roster_stage_seats s WHERE s.class = k.external_id AND s.person = i.external_id)`,
-		[]any{r.Source.ID}, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
-			c.Action = roster.RemoveSeat
-			return c, row.Scan(&c.Class, &c.Person)
-		}, use)
+		WHERE m.active AND NOT EXISTS (
+			SELECT FROM roster_stage_seats s WHERE s.class = k.external_id AND s.person = i.external_id)`,
+		[]any{r.Source.ID, roster.RemoveSeat}, use)
 }
 
 type doneRow struct {
@@ -266,40 +303,56 @@ type doneRow struct {
 // eachDone reads the changes of the run that r takes back, and what has changed since.
 func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]doneRow) error) error {
 	return each(ctx, tx, `
-		SELECT c.n, c.line, c.action, c.effects, i.user_id, c.external_id, c.email, c.first_name, c.last_name,
-			coalesce(c.before_external_id, ''), coalesce(c.before_email, ''), coalesce(c.before_first_name, ''),
-			coalesce(c.before_last_name, ''),
-			a.updated_at = $4, coalesce(m.updated_at = $4, false), coalesce(a.last_login >= $4, false) OR a.own_password AND a.updated_at > $4,
-			coalesce(m.status = 'active', false),
+		SELECT
+			c.n,
+			c.line,
+			c.action,
+			c.effects,
+			i.user_id AS "user",
+			c.external_id,
+			c.email,
+			c.first_name,
+			c.last_name,
+			coalesce(c.before_external_id, '') AS before_id,
+			coalesce(c.before_email, '') AS before_email,
+			coalesce(c.before_first_name, '') AS before_first,
+			coalesce(c.before_last_name, '') AS before_last,
+			a.updated_at = $4 AS account_same,
+			coalesce(m.updated_at = $4, false) AS member_same,
+			coalesce(a.last_login >= $4, false) OR a.own_password AND a.updated_at > $4 AS used,
+			coalesce(m.status = 'active', false) AS active,
 			CASE WHEN c.effects & $5 <> 0 THEN coalesce(m.role <> 'member', false)
 				OR EXISTS (SELECT FROM members o WHERE o.user_id = a.id AND o.organization_id <> $1)
 				OR EXISTS (SELECT FROM enrollments o WHERE o.user_id = a.id AND o.organization_id <> $1)
-			ELSE false END
+			ELSE false END AS shared
 		FROM roster_changes c
 		JOIN roster_identities i ON i.source_id = $2 AND i.external_id = c.external_id
 		JOIN accounts a ON a.id = i.user_id
 		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
-		WHERE c.run_id = $3 ORDER BY c.n`,
-		[]any{r.Organization, r.Source.ID, done.ID, done.Stamp, roster.ChangeProfile}, func(row pgx.CollectableRow) (d doneRow, err error) {
-			return d, row.Scan(&d.N, &d.Line, &d.Action, &d.Effects, &d.User, &d.ExternalID, &d.Email, &d.FirstName, &d.LastName,
-				&d.BeforeID, &d.BeforeEmail, &d.BeforeFirst, &d.BeforeLast, &d.AccountSame, &d.MemberSame, &d.Used, &d.Active, &d.Shared)
-		}, use)
+		WHERE c.run_id = $3
+		ORDER BY c.n`, []any{r.Organization, r.Source.ID, done.ID, done.Stamp, roster.ChangeProfile}, use)
 }
 
 // eachDoneClass reads the changes of classes that r takes back and that nobody has changed
 // since. People who have become staff or inactive do not get their seat back.
 func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
-		SELECT c.action, c.class_external_id, c.name, c.before_name, c.person_external_id
+		SELECT
+			c.action,
+			c.class_external_id AS class,
+			c.name,
+			c.before_name AS before,
+			c.person_external_id AS person
 		FROM roster_class_changes c
 		JOIN roster_classes k ON k.source_id = $1 AND k.external_id = c.class_external_id
 		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = c.person_external_id
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
 		LEFT JOIN members o ON o.organization_id = $4 AND o.user_id = i.user_id
-		WHERE c.run_id = $2 AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
-		  AND NOT (c.action = 'remove' AND coalesce(o.updated_at > $3 AND (o.role <> 'member' OR o.status <> 'active'), false))
-		ORDER BY c.n`,
-		[]any{r.Source.ID, done.ID, done.Stamp, r.Organization}, func(row pgx.CollectableRow) (c roster.ClassChange, err error) {
-			return c, row.Scan(&c.Action, &c.Class, &c.Name, &c.Before, &c.Person)
-		}, use)
+		WHERE c.run_id = $2
+		  AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
+		  AND NOT (
+			c.action = 'remove'
+			AND coalesce(o.updated_at > $3 AND (o.role <> 'member' OR o.status <> 'active'), false)
+		  )
+		ORDER BY c.n`, []any{r.Source.ID, done.ID, done.Stamp, r.Organization}, use)
 }

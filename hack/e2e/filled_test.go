@@ -1,0 +1,256 @@
+package e2e
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/oauth1"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// The programs can fill every table of the schema. With -update, a dump of the database is stored
+// as the state from which internal/kit/pg tests upgrades, unless there is one of this version.
+func TestTheProgramsFillEveryTable(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	db := connect(t, h)
+	h.fillCatalog()
+	h.fillPlans(db)
+	h.fillLaunch()
+	h.fillRoster(db)
+	h.fillActivity(db)
+	h.fillWebhooks(db)
+	h.fillPending(db)
+	tables, err := pgx.CollectRows(query(t, db, `
+		SELECT oid::regclass::text FROM pg_class
+		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`), pgx.RowTo[string])
+	must(t, err)
+	for _, table := range tables {
+		var filled bool
+		must(t, db.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM "+table+")").Scan(&filled))
+		if !filled {
+			t.Errorf("%s has no row", table)
+		}
+	}
+	if *update && !t.Failed() {
+		h.storeDump()
+	}
+}
+
+func query(t *testing.T, db *pgx.Conn, sql string) pgx.Rows {
+	t.Helper()
+	rows, err := db.Query(t.Context(), sql)
+	must(t, err)
+	return rows
+}
+
+const filledPassword = "plum-orbit-lantern-42"
+
+func (h *house) fillCatalog() {
+	h.t.Helper()
+	for i := range 3 {
+		h.platform(http.MethodPut, fmt.Sprintf("catalog/tests/mock-%d", i), `{"title": "IELTS mock", "type": "ielts"}`, nil)
+		h.platform(http.MethodPut, fmt.Sprintf("catalog/tests/writing-%d", i), `{"title": "IELTS writing", "type": "ielts", "scope": "writing"}`, nil)
+	}
+	h.platform(http.MethodPut, "catalog/tests/starter", `{"title": "IELTS starter", "type": "ielts", "starter": true}`, nil)
+	h.platform(http.MethodPut, "organizations/demo/catalog/quizzes/q1", `{"title": "Grammar"}`, nil)
+	h.platform(http.MethodPut, "organizations/demo/staff/olive@north-institute.org",
+		`{"first_name": "Olive", "role": "owner", "password": "`+filledPassword+`"}`, nil)
+	h.secrets = append(h.secrets, filledPassword)
+	jar, err := cookiejar.New(nil)
+	must(h.t, err)
+	browser := &http.Client{Jar: jar}
+	h.submit(browser, "/sign-in", url.Values{"name": {"olive@north-institute.org"}, "password": {filledPassword}})
+	h.submit(browser, "/console/demo/api-keys/", url.Values{"name": {"Student system"}, "access": {"read_only"}})
+}
+
+// submit sends a form of a page, as a browser does.
+func (h *house) submit(browser *http.Client, path string, form url.Values) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.settings.PublicURL()+path, strings.NewReader(form.Encode()))
+	must(h.t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	resp, err := browser.Do(req)
+	must(h.t, err)
+	must(h.t, resp.Body.Close())
+	if resp.StatusCode >= 300 {
+		h.t.Fatalf("%s: %s", path, resp.Status)
+	}
+}
+
+// provisionWith makes a provisioning call with an idempotency key.
+func (h *house) provisionWith(key, body string) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", strings.NewReader(body))
+	must(h.t, err)
+	req.Header.Set("X-API-Key", h.key)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	must(h.t, err)
+	must(h.t, resp.Body.Close())
+	if resp.StatusCode >= 300 {
+		h.t.Fatalf("%s: %s", body, resp.Status)
+	}
+}
+
+// fillPlans has one student with a plan whose first test is finished, and one with a goal alone.
+func (h *house) fillPlans(db *pgx.Conn) {
+	h.t.Helper()
+	const asha = "asha@north-institute.org"
+	h.startPlan(asha, "parent@home-of-asha.org")
+	h.provisionWith("order-1", `{"email": "asha@north-institute.org", "first_name": "Asha", "courses": "ielts",
+		"extend_access": true, "external_ref": 7, "tenure_months": 1, "target_score_plan": {"safe_exam_browser": true}}`)
+	h.provisionWith("order-2", `{"email": "binod@north-institute.org", "first_name": "Binod", "courses": "toefl",
+		"target_score_plan": {"target_score": 100}}`)
+	given := h.assignments(asha)[0]
+	for _, state := range []string{"started", "finished"} {
+		h.platform(http.MethodPut, "test-sessions/s1", fmt.Sprintf(`{"organization": "demo", "user_id": %d, "item_id": %d, "attempt": "assigned",
+			"assignment_id": %q, "state": %q, "started_at": %q, "completed_at": %[5]q, "score": 5.5,
+			"sections": {"listening": 6, "reading": 6, "writing": 4.5, "speaking": 5.5}}`,
+			given.Student.UserID, given.Item.ID, given.ID, state, time.Now().UTC().Format(time.RFC3339)), nil)
+	}
+	eventually(h.t, db, "a drill is given", `SELECT EXISTS (SELECT FROM plan_drills)`)
+	var students struct{ Students []json.RawMessage }
+	h.partnerGet("students/?limit=1", &students) // whose cursor is signed
+}
+
+// fillLaunch has a learning management system launch a quiz.
+func (h *house) fillLaunch() {
+	h.t.Helper()
+	var consumer struct {
+		Key    string `json:"consumer_key"`
+		Secret string `json:"shared_secret"`
+	}
+	h.platform(http.MethodPost, "organizations/demo/lti-consumer", `{}`, &consumer)
+	h.secrets = append(h.secrets, consumer.Secret)
+	var catalog struct {
+		Items []struct {
+			Link string `json:"lti_link"`
+		}
+	}
+	h.partnerGet("catalog/?kind=quiz", &catalog)
+	form := url.Values{
+		"lti_message_type": {"basic-lti-launch-request"}, "lti_version": {"LTI-1p0"}, "resource_link_id": {"1"}, "user_id": {"1"},
+		"roles": {"Learner"}, "lis_person_contact_email_primary": {"lena@north-institute.org"}, "lis_person_name_given": {"Lena"},
+		"oauth_consumer_key": {consumer.Key}, "oauth_nonce": {"nonce-1"}, "oauth_callback": {"about:blank"}, "oauth_version": {"1.0"},
+		"oauth_timestamp": {fmt.Sprint(time.Now().Unix())}, "oauth_signature_method": {"HMAC-SHA1"},
+	}
+	form.Set("oauth_signature", oauth1.Sign(http.MethodPost, catalog.Items[0].Link, form, consumer.Secret, ""))
+	if status, page := h.post(catalog.Items[0].Link, form); status >= 400 {
+		h.t.Fatalf("launching: %d %s", status, page)
+	}
+}
+
+func zipped(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for name, text := range files {
+		f, err := w.Create(name)
+		must(t, err)
+		_, err = f.Write([]byte(text))
+		must(t, err)
+	}
+	must(t, w.Close())
+	return b.Bytes()
+}
+
+func (h *house) fillRoster(db *pgx.Conn) {
+	h.t.Helper()
+	file := zipped(h.t, map[string]string{
+		"people.csv": "person_external_id,email,first_name,last_name,role\n" +
+			"s1,rosa@roster-institute.org,Rosa,Diaz,student\ns2,not an address,Omar,Said,student\n",
+		"enrollments.csv": "person_external_id,class_external_id,class_name\ns1,c1,Class 1\n"})
+	if answer, err := h.importRoster(bytes.NewReader(file)); err != nil || !strings.HasPrefix(answer, "200 ") {
+		h.t.Fatalf("%s %v", answer, err)
+	}
+	eventually(h.t, db, "the roster is imported", `SELECT EXISTS (SELECT FROM roster_class_members)`)
+}
+
+// fillActivity reports an event and has its day compiled.
+func (h *house) fillActivity(db *pgx.Conn) {
+	h.t.Helper()
+	user := h.assignments("asha@north-institute.org")[0].Student.UserID
+	h.platform(http.MethodPost, "activity", fmt.Sprintf(`{"events": [{"organization": "demo", "user_id": %d, "at": %q, "kind": "visit"}]}`,
+		user, time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)), nil)
+	india := time.FixedZone("Asia/Kolkata", 19800)
+	h.platform(http.MethodPost, "activity/compile", fmt.Sprintf(`{"date": %q}`, time.Now().Add(-time.Hour).In(india).Format(time.DateOnly)), nil)
+	eventually(h.t, db, "a day is closed", `SELECT EXISTS (SELECT FROM activity_closed_days)`)
+}
+
+func (h *house) fillWebhooks(db *pgx.Conn) {
+	h.t.Helper()
+	eventually(h.t, db, "a delivery is recorded", `SELECT EXISTS (SELECT FROM webhook_attempts)`)
+	var list struct {
+		Endpoints []struct{ ID json.RawMessage } `json:"webhook_endpoints"`
+	}
+	h.platform(http.MethodGet, "organizations/demo/webhook-endpoints", "", &list)
+	h.platform(http.MethodPost, "organizations/demo/webhook-endpoints/"+strings.Trim(string(list.Endpoints[0].ID), `"`)+"/recover",
+		`{"since": "2020-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z"}`, nil)
+}
+
+// fillPending leaves work that only a worker would do, and stops it before.
+func (h *house) fillPending(db *pgx.Conn) {
+	h.t.Helper()
+	must(h.t, h.worker.Stop())
+	h.provision("chitra@north-institute.org", http.StatusCreated)
+	if status, page := h.post(h.settings.PublicURL()+"/forgot-password", url.Values{"email": {"chitra@north-institute.org"}}); status >= 400 {
+		h.t.Fatalf("asking for a new password: %d %s", status, page)
+	}
+	deepa := h.provision("deepa@north-institute.org", http.StatusCreated)
+	// Who comes back into the organization's scope is due for new positions of results.
+	h.platform(http.MethodPatch, fmt.Sprintf("organizations/demo/members/%d", deepa.UserID), `{"status": "inactive"}`, nil)
+	enrollment := fmt.Sprintf("organizations/demo/enrollments/%d", deepa.Enrollments[0].EnrollmentID)
+	h.platform(http.MethodPatch, enrollment, `{"state": "suspended"}`, nil)
+	h.platform(http.MethodPatch, enrollment, `{"state": "running"}`, nil)
+	file := zipped(h.t, map[string]string{"people.csv": "person_external_id,email,first_name,last_name,role\n" +
+		"s3,noor@roster-institute.org,Noor,Khan,student\n"})
+	go func() { _, _ = h.importRoster(bytes.NewReader(file)) }() // it waits for the worker
+	eventually(h.t, db, "a roster waits", `SELECT EXISTS (SELECT FROM roster_runs WHERE state = 'queued')`)
+}
+
+// psqlCommands are pg_dump's to psql, which the test of the upgrade does not need.
+var psqlCommands = regexp.MustCompile(`(?m)^\\.*\n`)
+
+func (h *house) storeDump() {
+	h.t.Helper()
+	tools, err := stack.EnsureServers(h.t.Context(), os.Stderr)
+	must(h.t, err)
+	root, err := stack.Root()
+	must(h.t, err)
+	file := filepath.Join(root, "internal", "kit", "pg", "testdata", fmt.Sprintf("filled-%05d.sql.gz", pg.RequiredVersion()))
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	dump := exec.CommandContext(h.t.Context(), filepath.Join(tools.PostgresBin, "pg_dump"), "--inserts", "--no-owner", "--no-privileges", h.settings.DatabaseURL)
+	dump.Stderr = os.Stderr
+	text, err := dump.Output()
+	must(h.t, err)
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err = w.Write(psqlCommands.ReplaceAll(text, nil))
+	must(h.t, err)
+	must(h.t, w.Close())
+	must(h.t, os.MkdirAll(filepath.Dir(file), 0o755))
+	must(h.t, os.WriteFile(file, packed.Bytes(), 0o644))
+}

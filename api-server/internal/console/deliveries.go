@@ -20,8 +20,8 @@ type deliveriesPage struct {
 	frame
 	Endpoint   webhook.Endpoint
 	Deliveries []journal.Delivery
-	Statuses   []journal.Status // to choose from
-	Chosen     journal.Status   // "": all
+	Statuses   []webhook.Status // to choose from
+	Chosen     webhook.Status   // "": all
 	Older      string           // where the next page begins; "": there is none
 	Recoveries []journal.Recovery
 	Running    []journal.Recovery // of these; one at most
@@ -40,8 +40,8 @@ func (s *Server) showDeliveries(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status int, p deliveriesPage) error {
 	p.Title, p.Statuses = "Deliveries to "+p.Endpoint.URL, journal.Statuses()
 	var filter journal.Filter
-	if chosen := journal.Status(r.URL.Query().Get("status")); slices.Contains(p.Statuses, chosen) {
-		p.Chosen, filter.Statuses = chosen, []journal.Status{chosen}
+	if chosen := webhook.Status(r.URL.Query().Get("status")); slices.Contains(p.Statuses, chosen) {
+		p.Chosen, filter.Statuses = chosen, []webhook.Status{chosen}
 	}
 	before, err := id.ParseDelivery(r.URL.Query().Get("before"))
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status i
 // runningOf picks the recovery that is under way, if one is.
 func runningOf(all []journal.Recovery) (running []journal.Recovery) {
 	for _, r := range all {
-		if r.Status == "running" {
+		if r.Status == journal.RecoveryRunning {
 			running = append(running, r)
 		}
 	}

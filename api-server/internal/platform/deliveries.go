@@ -21,7 +21,7 @@ type deliveryBody struct {
 	ID         id.Delivery      `json:"id"`
 	Event      id.Event         `json:"event_id"`
 	Type       webhook.Type     `json:"event"`
-	Status     journal.Status   `json:"delivery_status"`
+	Status     webhook.Status   `json:"delivery_status"`
 	CreatedAt  *clock.Timestamp `json:"created_at"`
 	DueAt      *clock.Timestamp `json:"due_at"`
 	FinishedAt *clock.Timestamp `json:"finished_at"`
@@ -152,15 +152,15 @@ func (s *Server) resendDelivery(w http.ResponseWriter, r *http.Request) error {
 }
 
 type recoveryBody struct {
-	ID         id.Recovery      `json:"id"`
-	State      string           `json:"recovery_status"`
-	Since      *clock.Timestamp `json:"since"`
-	Until      *clock.Timestamp `json:"until"`
-	Total      int              `json:"total"`
-	PutBack    int              `json:"put_back"`
-	Waiting    int              `json:"waiting"`
-	CreatedAt  *clock.Timestamp `json:"created_at"`
-	FinishedAt *clock.Timestamp `json:"finished_at"`
+	ID         id.Recovery            `json:"id"`
+	State      journal.RecoveryStatus `json:"recovery_status"`
+	Since      *clock.Timestamp       `json:"since"`
+	Until      *clock.Timestamp       `json:"until"`
+	Total      int                    `json:"total"`
+	PutBack    int                    `json:"put_back"`
+	Waiting    int                    `json:"waiting"`
+	CreatedAt  *clock.Timestamp       `json:"created_at"`
+	FinishedAt *clock.Timestamp       `json:"finished_at"`
 }
 
 func recoveryOf(r journal.Recovery) recoveryBody {

@@ -148,7 +148,7 @@ func (p *Sender) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outc
 			return err
 		}
 		if !next.status.Final() {
-			return outbox.Later(ctx, tx, ref, next.again)
+			return outbox.Postpone(ctx, tx, ref, next.again)
 		}
 		tx.Wake(Channel, nameOf(r.ID))
 		return outbox.Done(ctx, tx, ref)

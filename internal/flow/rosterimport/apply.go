@@ -56,7 +56,7 @@ func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.
 
 func (i *Importer) applyBatch(ctx context.Context, ref task.Outbox, run roster.Run, changes []roster.Change, careful bool) error {
 	return i.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
+		if err := outbox.Postpone(ctx, tx, ref, i.until()); err != nil {
 			return err
 		}
 		b := &batch{Importer: i, tx: tx, run: run, today: clock.DateIn(i.Clock(), i.Zone), careful: careful}
@@ -78,7 +78,7 @@ func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster
 	err := ahead(ctx, run.ClassesDone, read, func(changes []roster.ClassChange, last int64) error {
 		run.ClassesDone = last
 		err := i.DB.InTx(ctx, func(tx *pg.Tx) error {
-			if err := outbox.Extend(ctx, tx, ref, i.until()); err != nil {
+			if err := outbox.Postpone(ctx, tx, ref, i.until()); err != nil {
 				return err
 			}
 			if err := roster.SaveClasses(ctx, tx, run, changes); err != nil {

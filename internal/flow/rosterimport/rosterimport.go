@@ -77,7 +77,7 @@ func (i *Importer) hold(ctx context.Context, ref task.Outbox, work func(context.
 				return
 			case <-tick.C:
 			}
-			if err := outbox.Extend(ctx, i.DB, ref, i.until()); errors.Is(err, outbox.ErrLost) {
+			if err := outbox.Postpone(ctx, i.DB, ref, i.until()); errors.Is(err, outbox.ErrLost) {
 				cancel(err)
 				return
 			}
@@ -145,7 +145,7 @@ func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (
 		if run.State != roster.Applying {
 			return i.finish(ctx, tx, ref, run)
 		}
-		return outbox.Extend(ctx, tx, ref, i.until())
+		return outbox.Postpone(ctx, tx, ref, i.until())
 	})
 	return run, err
 }

@@ -31,7 +31,7 @@ func (o *Service) Step(ctx context.Context, ref task.Outbox) error {
 	if err == nil || errors.Is(err, outbox.ErrLost) || ctx.Err() != nil || pg.Away(err) {
 		return err
 	}
-	return errors.Join(err, outbox.Later(ctx, o.DB, ref, o.Clock().Add(backoff(ref.Claim-1))))
+	return errors.Join(err, outbox.Postpone(ctx, o.DB, ref, o.Clock().Add(backoff(ref.Claim-1))))
 }
 
 func (o *Service) stepTask(ctx context.Context, ref task.Outbox) error {

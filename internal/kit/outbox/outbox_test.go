@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-func owe(t *testing.T, db *pg.DB, subject int64, runAt time.Time) {
+func add(t *testing.T, db *pg.DB, subject int64, runAt time.Time) {
 	t.Helper()
 	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
 		return outbox.Add(t.Context(), tx, task.EmailSend, subject, 0, runAt)
@@ -25,8 +25,8 @@ func owe(t *testing.T, db *pg.DB, subject int64, runAt time.Time) {
 func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	t.Parallel()
 	db, now := pgtest.New(t), time.Now()
-	owe(t, db, 7, now)
-	owe(t, db, 8, now.Add(time.Hour))
+	add(t, db, 7, now)
+	add(t, db, 8, now.Add(time.Hour))
 	first, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Minute, 10)
 	if err != nil || len(first) != 1 || first[0].Subject != 7 || first[0].Claim != 1 {
 		t.Fatalf("claim = %+v, %v; want the due task alone", first, err)
@@ -54,7 +54,7 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	if none, _ := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(59*time.Minute), time.Minute, 1); len(none) != 0 {
 		t.Fatalf("claimed while it was held: %+v", none)
 	}
-	if err := outbox.Later(t.Context(), db, current, now.Add(time.Minute)); err != nil {
+	if err := outbox.Postpone(t.Context(), db, current, now.Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if err := outbox.Done(t.Context(), db, current); err != nil {
@@ -66,7 +66,7 @@ func TestReleaseMakesTheClaimsDueAgainThatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	db, now := pgtest.New(t), time.Now()
 	for subject := range int64(4) {
-		owe(t, db, subject, now)
+		add(t, db, subject, now)
 	}
 	if other, err := outbox.Claim(t.Context(), db, task.WebhookSkip, now, time.Hour, 10); err != nil || len(other) != 0 {
 		t.Fatalf("claimed another kind: %+v, %v", other, err)
@@ -93,7 +93,7 @@ func TestParallelClaimsShareNothing(t *testing.T) {
 	db, now := pgtest.New(t), time.Now()
 	const tasks = 200
 	for i := range tasks {
-		owe(t, db, int64(i), now)
+		add(t, db, int64(i), now)
 	}
 	var mu sync.Mutex
 	seen := map[int64]int{}
@@ -138,8 +138,8 @@ func TestParallelClaimsShareNothing(t *testing.T) {
 func TestMeasureCountsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	db, now := pgtest.New(t), time.Now()
-	owe(t, db, 1, now.Add(-time.Minute))
-	owe(t, db, 2, now.Add(time.Minute))
+	add(t, db, 1, now.Add(-time.Minute))
+	add(t, db, 2, now.Add(time.Minute))
 	lags, err := outbox.Measure(t.Context(), db, now)
 	if err != nil {
 		t.Fatal(err)

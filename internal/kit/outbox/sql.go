@@ -4,50 +4,65 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-func insert(ctx context.Context, q pg.Querier, kind task.Kind, subject int64, org id.Organization, runAt time.Time) error {
-	_, err := q.Exec(ctx, `
+// Add adds a task that is due at runAt.
+func Add(ctx context.Context, tx *pg.Tx, kind task.Kind, subject int64, org id.Organization, runAt time.Time) error {
+	tx.Wake(Channel, string(kind))
+	_, err := tx.Exec(ctx, `
 		INSERT INTO outbox_tasks (kind, subject, organization_id, run_at)
 		VALUES ($1, $2, nullif($3::bigint, 0), $4)`, kind, subject, org, runAt)
 	return err
 }
 
-func queueInsertLast(b *pg.Batch, kind task.Kind, sequence string, org id.Organization, runAt time.Time) {
+// AddLast queues what Add does. The subject is the id that a statement of the same batch has
+// drawn last from the identity column (table, column).
+func AddLast(b *pg.Batch, kind task.Kind, table, column string, org id.Organization, runAt time.Time) {
+	b.Wake(Channel, string(kind))
 	b.Queue(`
 		INSERT INTO outbox_tasks (kind, subject, organization_id, run_at)
-		VALUES ($1, currval($2), nullif($3::bigint, 0), $4)`, kind, sequence, org, runAt)
+		VALUES ($1, currval($2), nullif($3::bigint, 0), $4)`, kind, table+"_"+column+"_seq", org, runAt)
 }
 
-func claim(ctx context.Context, q pg.Querier, kind task.Kind, now, until time.Time, limit int) ([]Task, error) {
-	rows, err := q.Query(ctx, `
+// Claim claims up to limit due tasks of a kind for the length of lease. No two callers get
+// the same task.
+func Claim(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, lease time.Duration, limit int) ([]Task, error) {
+	return pg.List[Task](ctx, q, `
 		UPDATE outbox_tasks SET run_at = $3, claims = claims + 1
 		WHERE id IN (
 			SELECT id FROM outbox_tasks WHERE kind = $1 AND run_at <= $2
 			ORDER BY run_at, id LIMIT $4 FOR UPDATE SKIP LOCKED)
-		RETURNING id, subject, coalesce(organization_id, 0), claims`, kind, now, until, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Task])
+		RETURNING `+taskColumns, kind, now, now.Add(lease), limit)
 }
 
-func lapsed(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, limit int) ([]task.Outbox, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, claims FROM outbox_tasks WHERE kind = $1 AND run_at <= $2 AND claims > 0
+const taskColumns = `id, subject, coalesce(organization_id, 0) AS organization, claims AS claim`
+
+// Release undoes a Claim with the same now and lease, for tasks that could not be put on the
+// run queue: they are due again at once. A task that a worker holds already, or that was
+// claimed again, does not change.
+func Release(ctx context.Context, q pg.Querier, now time.Time, lease time.Duration, refs []task.Outbox) error {
+	ids, claims := arrays(refs)
+	_, err := q.Exec(ctx, `
+		UPDATE outbox_tasks t SET run_at = $1
+		FROM unnest($3::bigint[], $4::integer[]) AS r(id, claims)
+		WHERE t.id = r.id AND t.claims = r.claims AND t.run_at = $2`, now, now.Add(lease), ids, claims)
+	return err
+}
+
+// Lapsed lists up to limit claims of a kind whose tasks are due again, oldest first: the
+// claim has run out, or the worker has postponed the task.
+func Lapsed(ctx context.Context, q pg.Querier, kind task.Kind, now time.Time, limit int) ([]task.Outbox, error) {
+	return pg.List[task.Outbox](ctx, q, `
+		SELECT id AS task, claims AS claim FROM outbox_tasks WHERE kind = $1 AND run_at <= $2 AND claims > 0
 		ORDER BY run_at, id LIMIT $3`, kind, now, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[task.Outbox])
 }
 
-func keep(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
+// Keep extends claims that have run out. A claim that a worker holds, or that is no longer
+// the current one, does not change.
+func Keep(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
 	ids, claims := arrays(refs)
 	_, err := q.Exec(ctx, `
 		UPDATE outbox_tasks t SET run_at = $2
@@ -64,70 +79,62 @@ func arrays(refs []task.Outbox) (ids []int64, claims []int32) {
 	return ids, claims
 }
 
-func release(ctx context.Context, q pg.Querier, now, until time.Time, refs []task.Outbox) error {
-	ids, claims := arrays(refs)
-	_, err := q.Exec(ctx, `
-		UPDATE outbox_tasks t SET run_at = $1
-		FROM unnest($3::bigint[], $4::integer[]) AS r(id, claims)
-		WHERE t.id = r.id AND t.claims = r.claims AND t.run_at = $2`, now, until, ids, claims)
-	return err
-}
-
-func hold(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) (Task, error) {
-	return one(q.Query(ctx, `
+// Hold reads a claimed task and extends the claim until the given time, however long the
+// task has waited on the run queue. A worker begins with it. ErrLost when the claim is no
+// longer the current one.
+func Hold(ctx context.Context, q pg.Querier, ref task.Outbox, until time.Time) (Task, error) {
+	return current(pg.One[Task](ctx, q, `
 		UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2
-		RETURNING id, subject, coalesce(organization_id, 0), claims`, ref.Task, ref.Claim, until))
+		RETURNING `+taskColumns, ref.Task, ref.Claim, until))
 }
 
-func load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {
-	return one(q.Query(ctx, `
-		SELECT id, subject, coalesce(organization_id, 0), claims
-		FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim))
+// Load reads a claimed task. ErrLost when the claim is no longer the current one.
+func Load(ctx context.Context, q pg.Querier, ref task.Outbox) (Task, error) {
+	return current(pg.One[Task](ctx, q, `
+		SELECT `+taskColumns+` FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim))
 }
 
-func one(rows pgx.Rows, err error) (Task, error) {
-	if err != nil {
-		return Task{}, err
-	}
-	t, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Task])
+func current(t Task, err error) (Task, error) {
 	if pg.None(err) {
 		return Task{}, ErrLost
 	}
 	return t, err
 }
 
-func move(ctx context.Context, q pg.Querier, ref task.Outbox, runAt time.Time) error {
-	tag, err := q.Exec(ctx, `UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim, runAt)
+// Postpone makes the task due at runAt. Work that takes longer than a lease calls it now and
+// then to keep its claim; work that is to run again calls it instead of Done. ErrLost when
+// the claim is no longer the current one.
+func Postpone(ctx context.Context, q pg.Querier, ref task.Outbox, runAt time.Time) error {
+	return change(ctx, q, `UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim, runAt)
+}
+
+// Done removes the task. Call it in the transaction that saves the task's effect, if there
+// is one. ErrLost when the claim is no longer the current one.
+func Done(ctx context.Context, q pg.Querier, ref task.Outbox) error {
+	return change(ctx, q, `DELETE FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim)
+}
+
+func change(ctx context.Context, q pg.Querier, sql string, args ...any) error {
+	tag, err := q.Exec(ctx, sql, args...)
 	if err == nil && tag.RowsAffected() == 0 {
 		return ErrLost
 	}
 	return err
 }
 
-func remove(ctx context.Context, q pg.Querier, ref task.Outbox) error {
-	tag, err := q.Exec(ctx, `DELETE FROM outbox_tasks WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim)
-	if err == nil && tag.RowsAffected() == 0 {
-		return ErrLost
+// Measure reads the lag of every kind that has due tasks.
+func Measure(ctx context.Context, q pg.Querier, now time.Time) (map[task.Kind]Lag, error) {
+	type row struct {
+		Kind    task.Kind
+		Due     int64
+		Seconds float64
 	}
-	return err
-}
-
-func measure(ctx context.Context, q pg.Querier, now time.Time) (map[task.Kind]Lag, error) {
-	rows, err := q.Query(ctx, `
-		SELECT kind, count(*), extract(epoch FROM $1 - min(run_at))::float8
+	rows, err := pg.List[row](ctx, q, `
+		SELECT kind, count(*) AS due, extract(epoch FROM $1 - min(run_at))::float8 AS seconds
 		FROM outbox_tasks WHERE run_at <= $1 GROUP BY kind`, now)
-	if err != nil {
-		return nil, err
+	lags := make(map[task.Kind]Lag, len(rows))
+	for _, r := range rows {
+		lags[r.Kind] = Lag{Due: r.Due, Oldest: time.Duration(r.Seconds * float64(time.Second))}
 	}
-	lags := map[task.Kind]Lag{}
-	var (
-		kind task.Kind
-		due  int64
-		age  float64
-	)
-	_, err = pgx.ForEachRow(rows, []any{&kind, &due, &age}, func() error {
-		lags[kind] = Lag{Due: due, Oldest: time.Duration(age * float64(time.Second))}
-		return nil
-	})
 	return lags, err
 }

@@ -8,52 +8,77 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-func take(ctx context.Context, q pg.Querier, a Attempt) (found Found, mine bool, err error) {
+// Take makes the caller the worker on the key, which mine says, when the key is new or has
+// expired. It does so too when the earlier worker counts as dead, if the request is the
+// same. Otherwise it reads what is stored.
+func Take(ctx context.Context, q pg.Querier, a Attempt) (found Found, mine bool, err error) {
 	tag, err := q.Exec(ctx, `
 		INSERT INTO idempotency_keys AS k (organization_id, key, request, holder, alive_at, created_at)
-		VALUES ($1, $2, $3, $4, now(), now())
-		ON CONFLICT (organization_id, key) DO UPDATE
-			SET request = excluded.request, holder = excluded.holder, alive_at = now(), created_at = now(),
-				status = NULL, content_type = '', sealed = NULL
-			WHERE k.created_at < now() - $6::interval
-			   OR k.status IS NULL AND k.alive_at < now() - $5::interval AND k.request = excluded.request`,
-		a.Organization, a.Key, a.Request, a.Holder, silence, keep)
+		VALUES (@org, @key, @request, @holder, now(), now())
+		ON CONFLICT (organization_id, key) DO UPDATE SET
+			request = excluded.request,
+			holder = excluded.holder,
+			alive_at = now(),
+			created_at = now(),
+			status = NULL,
+			content_type = '',
+			sealed = NULL
+		WHERE k.created_at < now() - @keep::interval
+		   OR k.status IS NULL AND k.alive_at < now() - @silence::interval AND k.request = excluded.request`,
+		pgx.NamedArgs{
+			"org":     a.Organization,
+			"key":     a.Key,
+			"request": a.Request,
+			"holder":  a.Holder,
+			"keep":    keep,
+			"silence": silence,
+		})
 	if err != nil || tag.RowsAffected() == 1 {
 		return found, err == nil, err
 	}
-	rows, err := q.Query(ctx, `
-		SELECT request, status, content_type, sealed FROM idempotency_keys WHERE organization_id = $1 AND key = $2`, a.Organization, a.Key)
-	if err != nil {
-		return found, false, err
-	}
-	found, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Found])
-	if pg.None(err) { // it was let go in between: the next turn takes it
+	found, err = pg.One[Found](ctx, q, `
+		SELECT request, status, content_type, sealed FROM idempotency_keys
+		WHERE organization_id = $1 AND key = $2`, a.Organization, a.Key)
+	if pg.None(err) { // it was released in between; the caller's next try takes it
 		return Found{Request: a.Request}, false, nil
 	}
 	return found, false, err
 }
 
-func answer(ctx context.Context, q pg.Querier, a Attempt, status int, contentType string, sealed []byte) error {
+// Keep stores the response and ends the work. An attempt that was replaced stores nothing.
+func Keep(ctx context.Context, q pg.Querier, a Attempt, status int, contentType string, sealed []byte) error {
 	_, err := q.Exec(ctx, `
-		UPDATE idempotency_keys SET status = $4, content_type = $5, sealed = $6
-		WHERE organization_id = $1 AND key = $2 AND holder = $3`, a.Organization, a.Key, a.Holder, status, contentType, sealed)
+		UPDATE idempotency_keys SET status = @status, content_type = @content_type, sealed = @sealed
+		WHERE organization_id = @org AND key = @key AND holder = @holder`,
+		pgx.NamedArgs{
+			"org":          a.Organization,
+			"key":          a.Key,
+			"holder":       a.Holder,
+			"status":       status,
+			"content_type": contentType,
+			"sealed":       sealed,
+		})
 	return err
 }
 
-func alive(ctx context.Context, q pg.Querier, a Attempt) error {
+// Alive says that the worker is still at work.
+func Alive(ctx context.Context, q pg.Querier, a Attempt) error {
 	_, err := q.Exec(ctx, `
 		UPDATE idempotency_keys SET alive_at = now()
 		WHERE organization_id = $1 AND key = $2 AND holder = $3`, a.Organization, a.Key, a.Holder)
 	return err
 }
 
-func release(ctx context.Context, q pg.Querier, a Attempt) error {
+// Release ends the work without a response: the key is free again.
+func Release(ctx context.Context, q pg.Querier, a Attempt) error {
 	_, err := q.Exec(ctx, `
-		DELETE FROM idempotency_keys WHERE organization_id = $1 AND key = $2 AND holder = $3 AND status IS NULL`, a.Organization, a.Key, a.Holder)
+		DELETE FROM idempotency_keys
+		WHERE organization_id = $1 AND key = $2 AND holder = $3 AND status IS NULL`, a.Organization, a.Key, a.Holder)
 	return err
 }
 
-func deleteExpired(ctx context.Context, q pg.Querier) (int64, error) {
+// DropExpired deletes the keys that have expired, and counts them.
+func DropExpired(ctx context.Context, q pg.Querier) (int64, error) {
 	tag, err := q.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval`, keep)
 	return tag.RowsAffected(), err
 }

@@ -28,7 +28,7 @@ func newOutbox(db *pg.DB, rdb *redis.Client) *relay.Outbox {
 		Kinds: map[task.Kind]time.Duration{task.EmailSend: 0, task.WebhookSkip: 0}}
 }
 
-func owe(t *testing.T, db *pg.DB, kind task.Kind, subjects ...int64) {
+func add(t *testing.T, db *pg.DB, kind task.Kind, subjects ...int64) {
 	t.Helper()
 	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
 		for _, s := range subjects {
@@ -109,7 +109,7 @@ func TestOwedWorkIsRunOnce(t *testing.T) {
 	for i := range int64(20) {
 		subjects = append(subjects, i)
 	}
-	owe(t, db, task.EmailSend, subjects...)
+	add(t, db, task.EmailSend, subjects...)
 	seen := map[int64]int{}
 	for range subjects {
 		seen[receive(t, done)]++
@@ -125,8 +125,8 @@ func TestABoundedNumberWaitsOnTheQueue(t *testing.T) {
 	db, rdb := pgtest.New(t), queuetest.New(t)
 	o := newOutbox(db, rdb)
 	o.Depth = 5
-	owe(t, db, task.EmailSend, 1, 2, 3, 4, 5, 6, 7, 8)
-	owe(t, db, task.WebhookSkip, 1)
+	add(t, db, task.EmailSend, 1, 2, 3, 4, 5, 6, 7, 8)
+	add(t, db, task.WebhookSkip, 1)
 	for range 3 {
 		if more, err := o.Pump(t.Context()); err != nil || !more {
 			t.Fatalf("more = %v, %v", more, err)
@@ -153,7 +153,7 @@ func TestWorkThatRedisLostIsRunOnceAfterTheLease(t *testing.T) {
 	db, rdb := pgtest.New(t), queuetest.New(t)
 	o := newOutbox(db, rdb)
 	o.Lease, o.Poll = 200*time.Millisecond, 20*time.Millisecond
-	owe(t, db, task.EmailSend, 7)
+	add(t, db, task.EmailSend, 7)
 	if _, err := o.Pump(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestWorkThatWaitsForItsTurnKeepsItsClaim(t *testing.T) {
 	o := newOutbox(db, rdb)
 	now := time.Now()
 	o.Clock = func() time.Time { return now }
-	owe(t, db, task.EmailSend, 7, 8)
+	add(t, db, task.EmailSend, 7, 8)
 	state := func() (claims int, waiting int64) {
 		t.Helper()
 		now = now.Add(21 * time.Second) // a claim's length, and more
@@ -203,7 +203,7 @@ func TestWorkThatWaitsForItsTurnKeepsItsClaim(t *testing.T) {
 	if err := rdb.FlushDB(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	owe(t, db, task.EmailSend, 9) // something waits there again
+	add(t, db, task.EmailSend, 9) // something waits there again
 	if claims, waiting := state(); claims != 2 || waiting != 3 {
 		t.Fatalf("after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting)
 	}
@@ -223,7 +223,7 @@ func TestWorkWaitsInPostgreSQLWhileRedisIsAway(t *testing.T) {
 	o := newOutbox(db, rdb)
 	o.Poll = 20 * time.Millisecond
 	mini.Close()
-	owe(t, db, task.EmailSend, 7)
+	add(t, db, task.EmailSend, 7)
 	if _, err := o.Pump(t.Context()); err == nil {
 		t.Fatal("relayed without Redis")
 	}
@@ -263,7 +263,7 @@ func TestClaimsThatCouldNotBeEnqueuedAreGivenBack(t *testing.T) {
 	db, rdb := pgtest.New(t), queuetest.New(t)
 	rdb.AddHook(refusing{})
 	o := newOutbox(db, rdb)
-	owe(t, db, task.EmailSend, 7, 8)
+	add(t, db, task.EmailSend, 7, 8)
 	if _, err := o.Pump(t.Context()); err == nil {
 		t.Fatal("enqueued all the same")
 	}

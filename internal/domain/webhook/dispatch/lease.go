@@ -1,8 +1,10 @@
-// Package dispatch hands deliveries that are due to senders, as leases: it decides what may
-// run now, and keeps to each URL's allowance.
+// Package dispatch leases due deliveries to senders. It decides what may be attempted now,
+// and keeps to each URL's allowance.
 package dispatch
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -21,17 +23,16 @@ const Batch = 16
 // leaseBatch bounds how many leases one statement makes.
 const leaseBatch = 64
 
-// Lease is a group of deliveries of one URL that one task attempts. It is kept by a
-// deadline: rows whose lease ran out are due again, whatever became of the task.
+// Lease is a group of deliveries of one URL that one task attempts. It has a deadline: when
+// it runs out, the deliveries are due again, whatever happened to the task.
 type Lease struct {
 	task.Deliver
 	Organization id.Organization
 }
 
-// LeaseDue hands out deliveries that are due, for the length of term. It takes turns
-// between URLs, each up to the room its allowance leaves and a fair share of the call.
-// orgs narrows the search; none means all. more is true when a URL may have further
-// deliveries that could have been leased now.
+// LeaseDue leases deliveries that are due, for the length of term. It takes turns between
+// URLs; each gets what its allowance leaves and a fair share of the call. orgs narrows the
+// search; none means all. more is true when further deliveries might be leased now.
 func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Duration, orgs []id.Organization) (leases []Lease, more bool, err error) {
 	keys := make([][16]byte, leaseBatch+leaseBatch/2)
 	for i := range keys {
@@ -45,59 +46,44 @@ func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Durati
 	if err != nil {
 		return nil, false, err
 	}
-	rows, err := leaseDue(ctx, q, now, now.Add(term), orgs, keys[leaseBatch/2:])
+	due, err := leaseDue(ctx, q, now, now.Add(term), orgs, keys[leaseBatch/2:])
 	if err != nil {
 		return nil, false, err
 	}
-	more = len(rows) >= leaseBatch || len(asked) == leaseBatch
-	return slices.Concat(group(asked), group(ordered), group(rows)), more, nil
+	more = len(due) >= leaseBatch || len(asked) == leaseBatch
+	return slices.Concat(group(asked, false), group(ordered, true), group(due, false)), more, nil
 }
 
-// group gathers rows, which come ordered by lease, into leases.
-func group(rows []leasedRow) []Lease {
+type leasedRow struct {
+	Delivery     id.Delivery
+	Endpoint     id.Endpoint
+	Organization id.Organization
+	Lease        [16]byte
+}
+
+// group makes leases of rows, each with its deliveries in their order.
+func group(rows []leasedRow, inOrder bool) []Lease {
+	slices.SortFunc(rows, func(a, b leasedRow) int {
+		return cmp.Or(bytes.Compare(a.Lease[:], b.Lease[:]), bytes.Compare(a.Delivery[:], b.Delivery[:]))
+	})
 	var leases []Lease
-	for _, r := range rows {
-		key := uuid.UUID(r.lease).String()
-		if n := len(leases); n == 0 || leases[n-1].Lease != key {
-			leases = append(leases, Lease{Organization: r.organization,
-				Deliver: task.Deliver{Endpoint: r.endpoint, Lease: key, InOrder: r.inOrder}})
+	for i, r := range rows {
+		if i == 0 || rows[i-1].Lease != r.Lease {
+			deliver := task.Deliver{Endpoint: r.Endpoint, Lease: uuid.UUID(r.Lease).String(), InOrder: inOrder}
+			leases = append(leases, Lease{Organization: r.Organization, Deliver: deliver})
 		}
 		last := &leases[len(leases)-1]
-		last.Deliveries = append(last.Deliveries, r.delivery)
+		last.Deliveries = append(last.Deliveries, r.Delivery)
 	}
 	return leases
 }
 
-type leasedRow struct {
-	delivery     id.Delivery
-	endpoint     id.Endpoint
-	organization id.Organization
-	lease        [16]byte
-	inOrder      bool
-}
-
-// Expired lists leases that ran out, oldest first, so that the relay can ask whether
-// their task still waits on the run queue.
-func Expired(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]string, error) {
-	return expired(ctx, q, now, limit)
-}
-
-// Release makes the deliveries of leases due again at once; it counts them.
-func Release(ctx context.Context, q pg.Querier, leases []string) (int64, error) {
-	return release(ctx, q, leases)
-}
-
-// Renew keeps leases until the given time; it counts the deliveries that are still held.
-func Renew(ctx context.Context, q pg.Querier, leases []string, until time.Time) (int64, error) {
-	return renew(ctx, q, leases, until)
-}
-
-// Target is where the deliveries of a lease go.
+// Target is the URL that the deliveries of a lease go to.
 type Target struct {
 	URL           string
 	Zone          string
-	SwitchedOn    bool   // what was asked for by hand leaves also when it is not
-	Secret        []byte // sealed; open it with webhook.Service's Box at SecretContext
+	SwitchedOn    bool   // deliveries that a person asked for are sent also when it is off
+	Secret        []byte // sealed; open it with webhook.Service's Box and SecretContext
 	SecretContext string
 	From          webhook.Sender
 }
@@ -106,31 +92,16 @@ type Target struct {
 type Due struct {
 	Delivery id.Delivery
 	Event    webhook.Stored
-	Number   int // of the attempt to be made
-	Tries    int // made in the schedule's round so far
+	Number   int // of the attempt to make
+	Tries    int // earlier attempts in this round of the schedule
 }
 
-// Load reads what a lease still holds. An empty list means that the lease was lost, was
-// settled already, or that its URL is gone: nothing is to be attempted.
-func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, time.Time, error) {
-	return load(ctx, q, d)
-}
-
-// ReadTarget reads the target as it is by now; the zero Target when the URL is gone.
-func ReadTarget(ctx context.Context, q pg.Querier, endpoint id.Endpoint) (Target, error) {
-	t, err := scanTarget(q.QueryRow(ctx, targetRow, endpoint), endpoint)
-	if pg.None(err) {
-		return Target{}, nil
+// bounds are the arguments of a search for deliveries by id. The least and the greatest id let
+// PostgreSQL leave out the partitions of other days.
+func bounds(deliveries []id.Delivery) (least, greatest id.Delivery) {
+	if len(deliveries) == 0 {
+		return least, greatest
 	}
-	return t, err
-}
-
-// Traces reads where in their traces the events of leases were recorded; events that were
-// not traced are left out.
-func Traces(ctx context.Context, q pg.Querier, leases []Lease) (traceparents []string, err error) {
-	var all []id.Delivery
-	for _, l := range leases {
-		all = append(all, l.Deliveries...)
-	}
-	return selectTraces(ctx, q, all)
+	compare := func(a, b id.Delivery) int { return bytes.Compare(a[:], b[:]) }
+	return slices.MinFunc(deliveries, compare), slices.MaxFunc(deliveries, compare)
 }

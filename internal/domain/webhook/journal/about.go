@@ -9,18 +9,18 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// StudentDelivery is an event about one person on its way to one of the organization's URLs.
+// StudentDelivery is the delivery of an event about one person to one URL.
 type StudentDelivery struct {
 	Event     id.Event
 	Type      webhook.Type
 	CreatedAt time.Time
-	Delivery  id.Delivery // zero: it does not go to this URL
+	Delivery  id.Delivery // zero: the URL does not get the event
 	Endpoint  id.Endpoint
 	URL       string
-	Status    Status
+	Status    webhook.Status
 }
 
-// StudentEvent is an event about one person, with the deliveries of it.
+// StudentEvent is an event about one person, with its deliveries.
 type StudentEvent struct {
 	Event      id.Event
 	Type       webhook.Type
@@ -28,17 +28,17 @@ type StudentEvent struct {
 	Deliveries []StudentDelivery // to the URLs that the organization still has
 }
 
-// StudentEvents lists the latest events about the person, the last one first. Events are
-// kept for some days; see Drop.
+// StudentEvents lists the latest events about the person, newest first. Events are kept for
+// some days; see Drop.
 func StudentEvents(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]StudentEvent, error) {
 	rows, err := selectAbout(ctx, q, org, user, limit)
 	var events []StudentEvent
-	for _, a := range rows {
-		if len(events) == 0 || events[len(events)-1].Event != a.Event {
-			events = append(events, StudentEvent{Event: a.Event, Type: a.Type, CreatedAt: a.CreatedAt})
+	for _, r := range rows {
+		if len(events) == 0 || events[len(events)-1].Event != r.Event {
+			events = append(events, StudentEvent{Event: r.Event, Type: r.Type, CreatedAt: r.CreatedAt})
 		}
-		if last := &events[len(events)-1]; a.Delivery != (id.Delivery{}) {
-			last.Deliveries = append(last.Deliveries, a)
+		if last := &events[len(events)-1]; r.Delivery != (id.Delivery{}) {
+			last.Deliveries = append(last.Deliveries, r)
 		}
 	}
 	return events, err

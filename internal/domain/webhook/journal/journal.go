@@ -1,6 +1,5 @@
-// Package journal is the log of deliveries: what became of each event at each URL, with
-// every attempt, and what people do about it: resend one, recover a stretch of time, keep
-// for some days, erase a person.
+// Package journal is the log of deliveries, with every attempt, and what can be done about
+// them: resend one, recover a period, delete old days, erase a person.
 package journal
 
 import (
@@ -15,68 +14,58 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Status is what has become of a delivery.
-type Status string
-
-// The statuses. Declined, exhausted and skipped deliveries can be recovered; any that is
-// not under way can be resent.
-const (
-	Waiting   Status = "waiting"   // for its first or its next attempt
-	InFlight  Status = "in_flight" // handed to a sender
-	Delivered Status = "delivered"
-	Declined  Status = "declined"  // the receiver answered with a 4xx
-	Exhausted Status = "exhausted" // twelve tries failed
-	Skipped   Status = "skipped"   // the URL was switched off
-	Cancelled Status = "cancelled" // the URL was deleted, or the person erased
-)
-
-// Statuses lists them.
-func Statuses() []Status {
-	return []Status{Waiting, InFlight, Delivered, Declined, Exhausted, Skipped, Cancelled}
+// Statuses lists the statuses that a delivery can have.
+func Statuses() []webhook.Status {
+	return []webhook.Status{
+		webhook.StatusWaiting,
+		webhook.StatusInFlight,
+		webhook.StatusDelivered,
+		webhook.StatusDeclined,
+		webhook.StatusExhausted,
+		webhook.StatusSkipped,
+		webhook.StatusCancelled,
+	}
 }
 
-// ended are the statuses of deliveries that are over and were not received.
-var ended = []Status{Declined, Exhausted, Skipped, Cancelled}
-
-// Delivery is one event's way to one URL.
+// Delivery is the delivery of one event to one URL.
 type Delivery struct {
 	ID         id.Delivery
 	Event      id.Event
 	Type       webhook.Type
-	Status     Status
+	Status     webhook.Status
 	CreatedAt  time.Time  // of the event
 	DueAt      *time.Time // of the next attempt, while waiting
 	FinishedAt *time.Time
-	Attempts   []Attempt // in their order
+	Attempts   []Attempt `db:"-"` // in their order
 }
 
-// Attempt is one try, as it was recorded.
+// Attempt is one recorded attempt of a delivery.
 type Attempt struct {
 	Delivery       id.Delivery
-	Number         int
+	Number         int // from 1 on
 	StartedAt      time.Time
 	Duration       time.Duration
 	Verdict        webhook.Verdict
 	Cause          string
 	Detail         string
-	Status         *int
+	Status         *int // of the response; nil when there was none
 	Response       []byte
 	RequestHeaders map[string]string
 	Peer           string
-	Timing         webhook.Timing
+	Timing         webhook.Timing `db:"-"`
 }
 
-// Filter narrows a list; the zero Filter lets everything through.
-type Filter struct{ Statuses []Status }
+// Filter narrows a list; the zero Filter keeps everything.
+type Filter struct{ Statuses []webhook.Status }
 
-// CheckStatuses wants each name to be a status. Invalid on status.
-func CheckStatuses(names []string) ([]Status, error) {
-	out := make([]Status, 0, len(names))
+// CheckStatuses converts names to statuses. Faults: Invalid on status.
+func CheckStatuses(names []string) ([]webhook.Status, error) {
+	out := make([]webhook.Status, 0, len(names))
 	for _, name := range names {
-		if !slices.Contains(Statuses(), Status(name)) {
+		if !slices.Contains(Statuses(), webhook.Status(name)) {
 			return nil, fault.Field("status", "unknown_status", "status: %q is no status; choose from %v", name, Statuses())
 		}
-		out = append(out, Status(name))
+		out = append(out, webhook.Status(name))
 	}
 	return out, nil
 }
@@ -91,7 +80,7 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.En
 	return list, attach(ctx, q, list)
 }
 
-// Find reads one delivery with its attempts; NotFound when the URL has no such.
+// Find reads one delivery with its attempts. Faults: NotFound.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (Delivery, error) {
 	d, err := selectDelivery(ctx, q, org, endpoint, delivery)
 	if pg.None(err) {
@@ -113,33 +102,33 @@ func attach(ctx context.Context, q pg.Querier, list []Delivery) error {
 	if len(list) == 0 {
 		return nil
 	}
-	place := make(map[id.Delivery]int, len(list))
+	index := make(map[id.Delivery]int, len(list))
 	for i, d := range list {
-		place[d.ID] = i
+		index[d.ID] = i
 	}
 	attempts, err := selectAttempts(ctx, q, list)
 	for _, a := range attempts {
-		d := &list[place[a.Delivery]]
+		d := &list[index[a.Delivery]]
 		d.Attempts = append(d.Attempts, a)
 	}
 	return err
 }
 
-// Resend makes a new attempt of the delivery, with the same event id, at once and ahead of
-// the backlog, also while the URL is off. Should it fail, a new round of the schedule
-// begins where the URL is on. Faults: NotFound; Conflict "in_flight" while an attempt is
-// under way, "erased" for an event that spoke of an erased person.
+// Resend attempts the delivery again at once, with the same event id, ahead of the backlog
+// and also when the URL is off. If the attempt fails while the URL is on, a new round of the
+// schedule begins. Faults: NotFound; Conflict "in_flight" while an attempt is under way,
+// "erased" for an event about an erased person.
 func Resend(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error {
-		d, erased, err := lockDelivery(ctx, tx, org, endpoint, delivery)
+		d, err := lockDelivery(ctx, tx, org, endpoint, delivery)
 		switch {
 		case pg.None(err):
 			return errNoDelivery(delivery)
 		case err != nil:
 			return err
-		case erased:
-			return fault.New(fault.Conflict, "erased", "the event's data was erased with the person it spoke of")
-		case d.Status == InFlight:
+		case d.Erased:
+			return fault.New(fault.Conflict, "erased", "the event's data was erased with the person it was about")
+		case d.Status == webhook.StatusInFlight:
 			return fault.New(fault.Conflict, "in_flight", "an attempt is under way; resend once it has ended")
 		}
 		webhook.Wake(tx, org)

@@ -22,8 +22,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// place is a database with one organization and one URL.
-type place struct {
+// log is a database with one organization and one URL.
+type log struct {
 	t       *testing.T
 	db      *pg.DB
 	service webhook.Service
@@ -32,22 +32,22 @@ type place struct {
 	now     time.Time
 }
 
-func newPlace(t *testing.T) *place {
+func newLog(t *testing.T) *log {
 	t.Helper()
 	box := sealtest.New(t)
-	p := &place{t: t, db: pgtest.New(t), now: time.Now()}
-	p.service = webhook.Service{DB: p.db, Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}
-	p.org = flowtest.On(t, p.db).Organization("one").ID
+	l := &log{t: t, db: pgtest.New(t), now: time.Now()}
+	l.service = webhook.Service{DB: l.db, Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})}
+	l.org = flowtest.On(t, l.db).Organization("one").ID
 	address := "https://hooks.north-institute.org/"
 	var err error
-	p.url, _, err = p.service.Add(t.Context(), audit.Platform, p.org, webhook.Settings{URL: &address}, p.now)
+	l.url, _, err = l.service.Add(t.Context(), audit.Platform, l.org, webhook.Settings{URL: &address}, l.now)
 	must(t, err)
-	return p
+	return l
 }
 
-// stretch is the recovery of a stretch of time.
-func (p *place) stretch(since, until time.Time) journal.Recovery {
-	return journal.Recovery{Organization: p.org, Endpoint: p.url.ID, Since: since, Until: until}
+// period is a recovery of that time.
+func (l *log) period(since, until time.Time) journal.Recovery {
+	return journal.Recovery{Organization: l.org, Endpoint: l.url.ID, Since: since, Until: until}
 }
 
 func must(t *testing.T, err error) {
@@ -58,12 +58,12 @@ func must(t *testing.T, err error) {
 }
 
 // record writes n events about the user.
-func (p *place) record(n int, user id.User) {
-	p.t.Helper()
-	must(p.t, p.db.InTx(p.t.Context(), func(tx *pg.Tx) error {
+func (l *log) record(n int, user id.User) {
+	l.t.Helper()
+	must(l.t, l.db.InTx(l.t.Context(), func(tx *pg.Tx) error {
 		for i := range n {
 			e := webhook.Event{Type: webhook.StudentJoined, User: user, Data: map[string]any{"email": fmt.Sprintf("student-%d@north-institute.org", user), "n": i}}
-			if err := webhook.Record(p.t.Context(), tx, p.org, p.now, e); err != nil {
+			if err := webhook.Record(l.t.Context(), tx, l.org, l.now, e); err != nil {
 				return err
 			}
 		}
@@ -72,42 +72,42 @@ func (p *place) record(n int, user id.User) {
 }
 
 // attempt leases what is due and settles it with one verdict; it returns what was leased.
-func (p *place) attempt(verdict webhook.Verdict) []dispatch.Lease {
-	p.t.Helper()
-	p.now = p.now.Add(2 * time.Second)
-	leases, _, err := dispatch.LeaseDue(p.t.Context(), p.db, p.now, 20*time.Second, nil)
-	must(p.t, err)
+func (l *log) attempt(verdict webhook.Verdict) []dispatch.Lease {
+	l.t.Helper()
+	l.now = l.now.Add(2 * time.Second)
+	leases, _, err := dispatch.LeaseDue(l.t.Context(), l.db, l.now, 20*time.Second, nil)
+	must(l.t, err)
 	var outcomes []webhook.Outcome
-	for _, l := range leases {
-		_, dues, _, err := dispatch.Load(p.t.Context(), p.db, l.Deliver)
-		must(p.t, err)
+	for _, lease := range leases {
+		_, dues, _, err := dispatch.Load(l.t.Context(), l.db, lease.Deliver)
+		must(l.t, err)
 		for _, d := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Number: d.Number, Tries: d.Tries,
-				StartedAt: p.now, Duration: 3 * time.Millisecond, Verdict: verdict, Cause: "http_410", Status: 410, Response: []byte("no " + fmt.Sprint(d.Number)),
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Number: d.Number, Tries: d.Tries,
+				StartedAt: l.now, Duration: 3 * time.Millisecond, Verdict: verdict, Cause: "http_410", Status: 410, Response: []byte("no " + fmt.Sprint(d.Number)),
 				RequestHeaders: map[string]string{"X-Service-Event": string(d.Event.Type)}, Peer: "203.0.113.7:443",
 				Timing: webhook.Timing{DNS: time.Millisecond, FirstByte: 2 * time.Millisecond}})
 		}
 	}
-	must(p.t, p.db.InTx(p.t.Context(), func(tx *pg.Tx) error { return webhook.Settle(p.t.Context(), tx, outcomes) }))
+	must(l.t, l.db.InTx(l.t.Context(), func(tx *pg.Tx) error { return webhook.Settle(l.t.Context(), tx, outcomes) }))
 	return leases
 }
 
-func (p *place) list(limit int, before id.Delivery, statuses ...journal.Status) ([]journal.Delivery, bool) {
-	p.t.Helper()
-	list, err := journal.List(p.t.Context(), p.db, p.org, p.url.ID, journal.Filter{Statuses: statuses}, before, limit+1)
-	must(p.t, err)
+func (l *log) list(limit int, before id.Delivery, statuses ...webhook.Status) ([]journal.Delivery, bool) {
+	l.t.Helper()
+	list, err := journal.List(l.t.Context(), l.db, l.org, l.url.ID, journal.Filter{Statuses: statuses}, before, limit+1)
+	must(l.t, err)
 	return list[:min(limit, len(list))], len(list) > limit
 }
 
 func TestTheListWalksBackWithEveryAttempt(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.record(5, 7)
-	p.attempt(webhook.Declined)
+	l := newLog(t)
+	l.record(5, 7)
+	l.attempt(webhook.Declined)
 	var seen []id.Delivery
 	var before id.Delivery
 	for page := 0; ; page++ {
-		list, more := p.list(2, before, journal.Declined)
+		list, more := l.list(2, before, webhook.StatusDeclined)
 		for _, d := range list {
 			a := d.Attempts[0]
 			if len(d.Attempts) != 1 || a.Number != 1 || *a.Status != 410 || string(a.Response) != "no 1" || a.Peer != "203.0.113.7:443" ||
@@ -123,10 +123,10 @@ func TestTheListWalksBackWithEveryAttempt(t *testing.T) {
 	if len(seen) != 5 || !slices.IsSortedFunc(seen, func(a, b id.Delivery) int { return -slices.Compare(a[:], b[:]) }) {
 		t.Errorf("the pages hold %d deliveries: %v", len(seen), seen)
 	}
-	if list, _ := p.list(10, id.Delivery{}, journal.Delivered, journal.Waiting); len(list) != 0 {
+	if list, _ := l.list(10, id.Delivery{}, webhook.StatusDelivered, webhook.StatusWaiting); len(list) != 0 {
 		t.Errorf("%d deliveries of other statuses", len(list))
 	}
-	if _, err := journal.Find(t.Context(), p.db, p.org+1, p.url.ID, seen[0]); fault.KindOf(err) != fault.NotFound {
+	if _, err := journal.Find(t.Context(), l.db, l.org+1, l.url.ID, seen[0]); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's delivery: %v", err)
 	}
 	if _, err := journal.CheckStatuses([]string{"lost"}); !fault.Has(err, "unknown_status") {
@@ -136,158 +136,158 @@ func TestTheListWalksBackWithEveryAttempt(t *testing.T) {
 
 func TestAResendIsANewAttemptOfTheSameEvent(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.record(1, 7)
-	p.attempt(webhook.Declined)
-	list, _ := p.list(1, id.Delivery{})
+	l := newLog(t)
+	l.record(1, 7)
+	l.attempt(webhook.Declined)
+	list, _ := l.list(1, id.Delivery{})
 	for round := range 3 {
-		must(t, journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, list[0].ID, p.now))
+		must(t, journal.Resend(t.Context(), l.db, audit.Platform, l.org, l.url.ID, list[0].ID, l.now))
 		verdict := webhook.Delivered
 		if round == 1 {
 			verdict = webhook.Declined
 		}
-		p.attempt(verdict)
+		l.attempt(verdict)
 	}
-	d, err := journal.Find(t.Context(), p.db, p.org, p.url.ID, list[0].ID)
+	d, err := journal.Find(t.Context(), l.db, l.org, l.url.ID, list[0].ID)
 	must(t, err)
-	if d.Event != list[0].Event || d.Status != journal.Delivered || len(d.Attempts) != 4 {
+	if d.Event != list[0].Event || d.Status != webhook.StatusDelivered || len(d.Attempts) != 4 {
 		t.Errorf("after three resends: %+v", d)
 	}
-	if err := journal.Resend(t.Context(), p.db, audit.Platform, p.org+1, p.url.ID, d.ID, p.now); fault.KindOf(err) != fault.NotFound {
+	if err := journal.Resend(t.Context(), l.db, audit.Platform, l.org+1, l.url.ID, d.ID, l.now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's delivery: %v", err)
 	}
-	must(t, journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, d.ID, p.now))
-	_, _, err = dispatch.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
+	must(t, journal.Resend(t.Context(), l.db, audit.Platform, l.org, l.url.ID, d.ID, l.now))
+	_, _, err = dispatch.LeaseDue(t.Context(), l.db, l.now, time.Minute, nil)
 	must(t, err)
-	if err := journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, d.ID, p.now); !fault.Has(err, "in_flight") {
+	if err := journal.Resend(t.Context(), l.db, audit.Platform, l.org, l.url.ID, d.ID, l.now); !fault.Has(err, "in_flight") {
 		t.Errorf("a resend during an attempt: %v", err)
 	}
 }
 
 func TestAResendReachesAURLThatIsOffAndIsNotRetriedThere(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.record(1, 7)
-	_, err := p.service.SwitchOff(t.Context(), audit.Platform, p.org, p.url.ID, "by hand", p.now)
+	l := newLog(t)
+	l.record(1, 7)
+	_, err := l.service.SwitchOff(t.Context(), audit.Platform, l.org, l.url.ID, "by hand", l.now)
 	must(t, err)
-	must(t, webhook.Skip(t.Context(), p.db, p.url.ID, p.now))
-	list, _ := p.list(1, id.Delivery{}, journal.Skipped)
-	must(t, journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, list[0].ID, p.now))
-	if got := p.attempt(webhook.Retry); len(got) != 1 {
+	must(t, webhook.Skip(t.Context(), l.db, l.url.ID, l.now))
+	list, _ := l.list(1, id.Delivery{}, webhook.StatusSkipped)
+	must(t, journal.Resend(t.Context(), l.db, audit.Platform, l.org, l.url.ID, list[0].ID, l.now))
+	if got := l.attempt(webhook.Retry); len(got) != 1 {
 		t.Fatalf("%d leases", len(got))
 	}
-	must(t, journal.Tidy(t.Context(), p.db, p.now))
-	if list, _ := p.list(1, id.Delivery{}, journal.Skipped); len(list) != 1 || len(list[0].Attempts) != 1 {
+	must(t, journal.Tidy(t.Context(), l.db, l.now))
+	if list, _ := l.list(1, id.Delivery{}, webhook.StatusSkipped); len(list) != 1 || len(list[0].Attempts) != 1 {
 		t.Errorf("afterwards: %+v", list)
 	}
 }
 
 // pending is the recovery's task as a worker is given it.
-func (p *place) pending() task.Outbox {
-	p.t.Helper()
+func (l *log) pending() task.Outbox {
+	l.t.Helper()
 	var ref task.Outbox
-	must(p.t, p.db.QueryRow(p.t.Context(), `SELECT id, claims FROM outbox_tasks WHERE kind = $1`, task.WebhookRecover).Scan(&ref.Task, &ref.Claim))
+	must(l.t, l.db.QueryRow(l.t.Context(), `SELECT id, claims FROM outbox_tasks WHERE kind = $1`, task.WebhookRecover).Scan(&ref.Task, &ref.Claim))
 	return ref
 }
 
 func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	_, err := p.service.SwitchOff(t.Context(), audit.Platform, p.org, p.url.ID, "by hand", p.now)
+	l := newLog(t)
+	_, err := l.service.SwitchOff(t.Context(), audit.Platform, l.org, l.url.ID, "by hand", l.now)
 	must(t, err)
 	since := time.Now().Add(-time.Minute)
-	p.record(250, 7) // more than one step
-	_, err = p.service.SendTest(t.Context(), audit.Platform, p.org, p.url.ID, p.now)
+	l.record(250, 7) // more than one step
+	_, err = l.service.SendTest(t.Context(), audit.Platform, l.org, l.url.ID, l.now)
 	must(t, err)
-	p.attempt(webhook.Declined) // the ping, which is not recovered
-	if _, err := journal.Recover(t.Context(), p.db, audit.Platform, p.stretch(since, time.Now().Add(time.Minute)), p.now); !fault.Has(err, "switched_off") {
+	l.attempt(webhook.Declined) // the ping, which is not recovered
+	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now().Add(time.Minute)), l.now); !fault.Has(err, "switched_off") {
 		t.Fatalf("a recovery of a URL that is off: %v", err)
 	}
-	_, err = p.service.TurnOn(t.Context(), audit.Platform, p.org, p.url.ID, p.now)
+	_, err = l.service.TurnOn(t.Context(), audit.Platform, l.org, l.url.ID, l.now)
 	must(t, err)
-	run, err := journal.Recover(t.Context(), p.db, audit.Platform, p.stretch(since, time.Now().Add(time.Minute)), p.now)
+	run, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now().Add(time.Minute)), l.now)
 	must(t, err)
 	if run.Total != 250 || run.Status != "running" {
 		t.Fatalf("%+v", run)
 	}
-	if _, err := journal.Recover(t.Context(), p.db, audit.Platform, p.stretch(since, time.Now()), p.now); !fault.Has(err, "recovery_running") {
+	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now()), l.now); !fault.Has(err, "recovery_running") {
 		t.Errorf("a second recovery: %v", err)
 	}
-	ref := p.pending()
-	must(t, journal.Step(t.Context(), p.db, ref, p.now))
-	must(t, journal.Step(t.Context(), p.db, ref, p.now)) // waits for the first two hundred
+	ref := l.pending()
+	must(t, journal.Step(t.Context(), l.db, ref, l.now))
+	must(t, journal.Step(t.Context(), l.db, ref, l.now)) // waits for the first two hundred
 	var order []id.Delivery
 	for step := 0; step < 60; step++ {
-		for _, l := range p.attempt(webhook.Delivered) {
+		for _, l := range l.attempt(webhook.Delivered) {
 			if !l.InOrder {
 				t.Fatalf("a lease out of order: %+v", l)
 			}
 			order = append(order, l.Deliveries...)
 		}
 		if step == 10 { // the worker that did the second step crashed; another has the claim
-			must(t, p.move(ref))
+			must(t, l.move(ref))
 			ref.Claim++
 		}
-		must(t, journal.Step(t.Context(), p.db, ref, p.now))
+		must(t, journal.Step(t.Context(), l.db, ref, l.now))
 	}
 	if len(order) != 250 || !slices.IsSortedFunc(order, func(a, b id.Delivery) int { return slices.Compare(a[:], b[:]) }) {
 		t.Errorf("%d deliveries were recovered, want 250 in their order", len(order))
 	}
-	runs, err := journal.Recoveries(t.Context(), p.db, p.org, p.url.ID)
+	runs, err := journal.Recoveries(t.Context(), l.db, l.org, l.url.ID)
 	must(t, err)
 	if len(runs) != 1 || runs[0].Status != "done" || runs[0].PutBack != 250 || runs[0].Waiting != 0 || runs[0].FinishedAt == nil {
 		t.Errorf("recoveries: %+v", runs)
 	}
 }
 
-func (p *place) move(ref task.Outbox) error {
-	_, err := p.db.Exec(p.t.Context(), `UPDATE outbox_tasks SET claims = claims + 1 WHERE id = $1`, ref.Task)
+func (l *log) move(ref task.Outbox) error {
+	_, err := l.db.Exec(l.t.Context(), `UPDATE outbox_tasks SET claims = claims + 1 WHERE id = $1`, ref.Task)
 	return err
 }
 
 func TestErasingAPersonLeavesNothingOfThem(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.record(2, 7)
-	p.attempt(webhook.Declined)
-	p.record(1, 7)
-	p.record(1, 8)
-	n, err := journal.Erase(t.Context(), p.db, audit.Platform, 7, p.now)
+	l := newLog(t)
+	l.record(2, 7)
+	l.attempt(webhook.Declined)
+	l.record(1, 7)
+	l.record(1, 8)
+	n, err := journal.Erase(t.Context(), l.db, audit.Platform, 7, l.now)
 	must(t, err)
 	if n != 3 {
 		t.Errorf("%d events were erased, want 3", n)
 	}
 	var left int
-	must(t, p.db.QueryRow(t.Context(), `
+	must(t, l.db.QueryRow(t.Context(), `
 		SELECT (SELECT count(*) FROM webhook_events WHERE user_id = 7 OR data::text LIKE '%student-7@%')
 			+ (SELECT count(*) FROM webhook_attempts WHERE response_body IS NOT NULL)`).Scan(&left))
 	if left != 0 {
 		t.Errorf("%d rows still speak of the person", left)
 	}
-	if list, _ := p.list(9, id.Delivery{}, journal.Cancelled); len(list) != 1 {
+	if list, _ := l.list(9, id.Delivery{}, webhook.StatusCancelled); len(list) != 1 {
 		t.Errorf("%d deliveries were cancelled, want the one that had not left", len(list))
 	}
-	if list, _ := p.list(9, id.Delivery{}, journal.Waiting); len(list) != 1 {
+	if list, _ := l.list(9, id.Delivery{}, webhook.StatusWaiting); len(list) != 1 {
 		t.Errorf("%d deliveries wait, want the other person's", len(list))
 	}
-	list, _ := p.list(9, id.Delivery{}, journal.Declined)
-	if err := journal.Resend(t.Context(), p.db, audit.Platform, p.org, p.url.ID, list[0].ID, p.now); !fault.Has(err, "erased") {
+	list, _ := l.list(9, id.Delivery{}, webhook.StatusDeclined)
+	if err := journal.Resend(t.Context(), l.db, audit.Platform, l.org, l.url.ID, list[0].ID, l.now); !fault.Has(err, "erased") {
 		t.Errorf("a resend of an erased event: %v", err)
 	}
 }
 
 func TestOldDaysAreDroppedUnlessSomethingWaits(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
+	l := newLog(t)
 	old := clock.Date{Year: 2026, Month: 1, Day: 10}
-	must(t, webhook.MakePartitions(t.Context(), p.db, old, 3))
+	must(t, webhook.MakePartitions(t.Context(), l.db, old, 3))
 	insert := func(day int, status string) {
 		t.Helper()
-		_, err := p.db.Exec(t.Context(), `
+		_, err := l.db.Exec(t.Context(), `
 			WITH v AS (INSERT INTO webhook_events (id, organization_id, type, created_at, data)
 				VALUES (uuid7_floor(make_timestamptz(2026, 1, $1, 12, 0, 0, 'UTC')), $2, 'student.joined', now(), '{}') RETURNING id)
 			INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
-			SELECT id, id, $2, $3, $4, now() FROM v`, day, p.org, p.url.ID, status)
+			SELECT id, id, $2, $3, $4, now() FROM v`, day, l.org, l.url.ID, status)
 		must(t, err)
 	}
 	insert(10, "delivered")
@@ -296,10 +296,10 @@ func TestOldDaysAreDroppedUnlessSomethingWaits(t *testing.T) {
 	insert(20, "delivered") // in the default partition
 	insert(21, "waiting")
 	for range 2 {
-		_, err := journal.Drop(t.Context(), p.db, clock.Date{Year: 2026, Month: 3, Day: 1})
+		_, err := journal.Drop(t.Context(), l.db, clock.Date{Year: 2026, Month: 3, Day: 1})
 		must(t, err)
 	}
-	rows, err := p.db.Query(t.Context(), `SELECT extract(day FROM uuid7_time(id) AT TIME ZONE 'UTC')::int FROM webhook_deliveries ORDER BY id`)
+	rows, err := l.db.Query(t.Context(), `SELECT extract(day FROM uuid7_time(id) AT TIME ZONE 'UTC')::int FROM webhook_deliveries ORDER BY id`)
 	must(t, err)
 	var days []int
 	for rows.Next() {
@@ -311,50 +311,50 @@ func TestOldDaysAreDroppedUnlessSomethingWaits(t *testing.T) {
 		t.Errorf("deliveries are left of the days %v, want 11 and 21, which wait", days)
 	}
 	var events int
-	must(t, p.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_events v JOIN webhook_deliveries d ON d.event_id = v.id`).Scan(&events))
+	must(t, l.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_events v JOIN webhook_deliveries d ON d.event_id = v.id`).Scan(&events))
 	if events != 2 {
 		t.Errorf("%d events are left of the two that wait", events)
 	}
-	must(t, webhook.MakePartitions(t.Context(), p.db, clock.Date{Year: 2026, Month: 1, Day: 21}, 1)) // takes the row out of the default
+	must(t, webhook.MakePartitions(t.Context(), l.db, clock.Date{Year: 2026, Month: 1, Day: 21}, 1)) // takes the row out of the default
 	var inDefault int
-	must(t, p.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries_default`).Scan(&inDefault))
+	must(t, l.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries_default`).Scan(&inDefault))
 	if inDefault != 0 {
 		t.Errorf("%d rows are left in the default partition", inDefault)
 	}
-	if got := p.attempt(webhook.Delivered); len(got) != 2 {
+	if got := l.attempt(webhook.Delivered); len(got) != 2 {
 		t.Errorf("%d leases of the two that waited", len(got))
 	}
 }
 
 func TestWhatWaitsForAURLThatIsGoneIsCancelled(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.record(3, 7)
-	_, err := p.db.Exec(t.Context(), `DELETE FROM webhook_endpoints WHERE id = $1`, p.url.ID)
+	l := newLog(t)
+	l.record(3, 7)
+	_, err := l.db.Exec(t.Context(), `DELETE FROM webhook_endpoints WHERE id = $1`, l.url.ID)
 	must(t, err)
-	must(t, journal.Tidy(t.Context(), p.db, p.now))
-	if list, _ := p.list(9, id.Delivery{}, journal.Cancelled); len(list) != 3 {
+	must(t, journal.Tidy(t.Context(), l.db, l.now))
+	if list, _ := l.list(9, id.Delivery{}, webhook.StatusCancelled); len(list) != 3 {
 		t.Errorf("%d are cancelled, want 3", len(list))
 	}
 }
 
 func TestTheMeasurementCountsWhatWaitsAndWhatNobodyMoves(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.record(5, 7)
-	p.now = time.Now()
-	m, err := journal.Measure(t.Context(), p.db, p.now.Add(time.Minute))
+	l := newLog(t)
+	l.record(5, 7)
+	l.now = time.Now()
+	m, err := journal.Measure(t.Context(), l.db, l.now.Add(time.Minute))
 	must(t, err)
 	if len(m.Backlogs) != 1 || m.Backlogs[0].Organization != "one" || m.Backlogs[0].Waiting != 5 || m.Backlogs[0].Oldest < 50*time.Second ||
 		m.On != 1 || m.Off != 0 || m.Allowance != 8 || m.Unaccounted != 0 {
 		t.Errorf("%+v", m)
 	}
-	_, _, err = dispatch.LeaseDue(t.Context(), p.db, p.now, time.Minute, nil)
+	_, _, err = dispatch.LeaseDue(t.Context(), l.db, l.now, time.Minute, nil)
 	must(t, err)
-	if m, err = journal.Measure(t.Context(), p.db, p.now); err != nil || m.InFlight != 5 || m.Unaccounted != 0 {
+	if m, err = journal.Measure(t.Context(), l.db, l.now); err != nil || m.InFlight != 5 || m.Unaccounted != 0 {
 		t.Errorf("under way: %+v, %v", m, err)
 	}
-	if m, err = journal.Measure(t.Context(), p.db, p.now.Add(time.Hour)); err != nil || m.Unaccounted != 5 {
+	if m, err = journal.Measure(t.Context(), l.db, l.now.Add(time.Hour)); err != nil || m.Unaccounted != 5 {
 		t.Errorf("an hour after leases ran out: %+v, %v", m, err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Drop forgets the days before the given one (in UTC), a table at a time. Days with
-// deliveries that have not ended stay whole. It counts the tables.
+// Drop drops the tables of the days before the given one, in UTC, and counts them. A day with
+// deliveries that have not ended is kept whole.
 func Drop(ctx context.Context, db *pg.DB, before clock.Date) (dropped int, err error) {
 	err = db.InTx(ctx, func(tx *pg.Tx) error {
 		dropped, err = dropPartitions(ctx, tx, before)
@@ -24,8 +24,8 @@ func Drop(ctx context.Context, db *pg.DB, before clock.Date) (dropped int, err e
 // sweepBatch bounds one statement of a sweep.
 const sweepBatch = 1000
 
-// Tidy puts right what changed while a delivery was under way: deliveries that came back
-// to a URL which is off are skipped, those of a URL that is gone are cancelled.
+// Tidy ends waiting deliveries that cannot be sent: it skips those to a URL that was switched
+// off while they were in flight, and cancels those to a URL that was removed.
 func Tidy(ctx context.Context, q pg.Querier, now time.Time) error {
 	for _, sweep := range []func(context.Context, pg.Querier, time.Time, int) (int64, error){skipOff, cancelGone} {
 		for {
@@ -41,12 +41,12 @@ func Tidy(ctx context.Context, q pg.Querier, now time.Time) error {
 	return nil
 }
 
-// erasing is how many events one transaction of Erase scrubs.
+// erasing is how many events one transaction of Erase erases.
 const erasing = 200
 
-// Erase removes a person's data from the stored payloads, from what receivers answered to
-// them, and ends deliveries of them that have not left. The rows stay as a record that
-// something was sent. It counts the events. The audit entry is written with the first ones.
+// Erase removes a person's data from events and from the responses to them, and cancels their
+// deliveries that are waiting. The rows stay, as a record that something was sent. It counts
+// the events, and writes its audit entry with the first of them.
 func Erase(ctx context.Context, db *pg.DB, by audit.Actor, user id.User, now time.Time) (events int, err error) {
 	for first := true; ; first = false {
 		var n int

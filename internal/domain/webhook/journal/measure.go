@@ -7,30 +7,30 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Measurement is the state of all deliveries, for metrics.
+// Measurement sums up all deliveries, for metrics.
 type Measurement struct {
-	Backlogs    []Backlog // of the organizations with the largest, MostBacklogs at most
-	Others      Backlog   // of all other organizations together
-	InFlight    int       // handed to senders
+	Backlogs    []Backlog `db:"-"` // of the organizations with the largest, MostBacklogs at most
+	Others      Backlog   `db:"-"` // of all other organizations together
+	InFlight    int       // leased to senders
 	On, Off     int       // URLs
 	Probing     int       // of those that are on
-	Allowance   float64   // what URLs that are on may have in flight, on average
+	Allowance   float64   // of the URLs that are on, on average
 	Unaccounted int       // see Measure
 }
 
-// Backlog is what waits for the URLs of an organization.
+// Backlog sums up the waiting deliveries of an organization.
 type Backlog struct {
-	Organization string // its slug
-	Waiting      int    // counted up to a hundred thousand a URL
-	Oldest       time.Duration
+	Organization string        // its slug
+	Waiting      int           // counted up to 100,000 a URL
+	Oldest       time.Duration // the age of the oldest event
 }
 
-// MostBacklogs bounds how many organizations are told apart.
+// MostBacklogs bounds how many organizations are listed by name.
 const MostBacklogs = 50
 
-// Measure reads the state in a few index walks. Unaccounted counts deliveries that nothing
-// would ever bring further: leased ones without a lease or whose lease ran out ten minutes
-// ago, and ones that wait for a URL which is gone. It is 0 in a system that works.
+// Measure reads the measurement in a few index walks. Unaccounted counts deliveries that
+// nothing would ever continue: leased ones without a lease or whose lease ran out ten minutes
+// ago, and ones that wait for a URL that was removed. It is 0 in a system that works.
 func Measure(ctx context.Context, q pg.Querier, now time.Time) (Measurement, error) {
 	m, err := selectMeasurement(ctx, q, now)
 	if err != nil {

@@ -14,16 +14,26 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Recovery is a run that puts the undelivered events of a stretch of time back, in order.
+// RecoveryStatus is the state of a recovery.
+type RecoveryStatus string
+
+// The states of recoveries.
+const (
+	RecoveryRunning RecoveryStatus = "running"
+	RecoveryDone    RecoveryStatus = "done"
+	RecoveryStopped RecoveryStatus = "stopped" // the URL was switched off
+)
+
+// Recovery makes the undelivered events of a period due again, in order.
 type Recovery struct {
 	ID           id.Recovery
 	Organization id.Organization
 	Endpoint     id.Endpoint
 	Since, Until time.Time
-	Status       string // running, done, or stopped because the URL was switched off
-	Total        int    // undelivered when it began
-	PutBack      int    // so far; they leave one after the other
-	Waiting      int    // of those, not attempted yet
+	Status       RecoveryStatus
+	Total        int // undelivered when it began
+	PutBack      int // made due again so far; they are sent one after the other
+	Waiting      int // of those, not attempted yet
 	CreatedAt    time.Time
 	FinishedAt   *time.Time
 }
@@ -31,8 +41,8 @@ type Recovery struct {
 const (
 	// recoverBatch is how many deliveries one step puts back.
 	recoverBatch = 200
-	// recoverAhead is how many may wait before the next step, so that a recovery of months
-	// neither floods the receiver nor keeps what happens today waiting.
+	// recoverAhead is how many may wait when a step begins, so that a recovery of months
+	// neither floods the receiver nor delays the events of today.
 	recoverAhead = 100
 	// recoverPause is between two steps.
 	recoverPause = 500 * time.Millisecond
@@ -40,10 +50,10 @@ const (
 	recoverHold = time.Minute
 )
 
-// Recover begins the recovery of what was recorded for r.Endpoint from r.Since on and before
-// r.Until and was declined, exhausted or skipped; r needs these and r.Organization. Faults:
-// NotFound; Conflict "switched_off" for a URL that is off, "recovery_running" while another
-// one of the URL runs; Invalid on until.
+// Recover starts a recovery of the deliveries to r.Endpoint of r.Organization that were
+// recorded from r.Since on, before r.Until, and were declined, exhausted or skipped. Faults:
+// NotFound; Conflict "switched_off" when the URL is off, "recovery_running" while the URL has
+// another recovery; Invalid on until.
 func Recover(ctx context.Context, db *pg.DB, by audit.Actor, r Recovery, now time.Time) (Recovery, error) {
 	if !r.Since.Before(r.Until) {
 		return Recovery{}, fault.Field("until", "empty_range", "until: it must be after since")
@@ -76,13 +86,8 @@ func Recover(ctx context.Context, db *pg.DB, by audit.Actor, r Recovery, now tim
 	return made, err
 }
 
-// Recoveries lists the URL's latest twenty, newest first.
-func Recoveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint) ([]Recovery, error) {
-	return selectRecoveries(ctx, q, org, endpoint)
-}
-
-// Step does one step of the recovery that the task is about, and owes the next one. A step
-// and what it leads to are one transaction, so that a crash repeats nothing.
+// Step does one step of the recovery that the task is about, and postpones the task to the
+// next. All of a step is one transaction, so that a crash repeats nothing.
 func Step(ctx context.Context, db *pg.DB, ref task.Outbox, now time.Time) error {
 	err := db.InTx(ctx, func(tx *pg.Tx) error {
 		claimed, err := outbox.Hold(ctx, tx, ref, now.Add(recoverHold))
@@ -96,7 +101,7 @@ func Step(ctx context.Context, db *pg.DB, ref task.Outbox, now time.Time) error 
 		if over {
 			return outbox.Done(ctx, tx, ref)
 		}
-		return outbox.Later(ctx, tx, ref, now.Add(recoverPause))
+		return outbox.Postpone(ctx, tx, ref, now.Add(recoverPause))
 	})
 	if errors.Is(err, outbox.ErrLost) {
 		return nil
@@ -107,14 +112,14 @@ func Step(ctx context.Context, db *pg.DB, ref task.Outbox, now time.Time) error 
 func step(ctx context.Context, tx *pg.Tx, recovery id.Recovery, now time.Time) (over bool, err error) {
 	state, err := lockRecovery(ctx, tx, recovery)
 	if pg.None(err) {
-		return true, nil // it ended, or its URL is gone
+		return true, nil // it has ended, or its URL was removed
 	}
 	switch {
 	case err != nil:
 		return false, err
-	case !state.on:
-		return true, finishRecovery(ctx, tx, recovery, "stopped", now)
-	case state.waiting >= recoverAhead:
+	case !state.SwitchedOn:
+		return true, finishRecovery(ctx, tx, recovery, RecoveryStopped, now)
+	case state.Waiting >= recoverAhead:
 		return false, nil
 	}
 	n, err := putBack(ctx, tx, state, now, recoverBatch)
@@ -123,7 +128,7 @@ func step(ctx context.Context, tx *pg.Tx, recovery id.Recovery, now time.Time) (
 	}
 	webhook.Wake(tx, state.Organization)
 	if n < recoverBatch {
-		return true, finishRecovery(ctx, tx, recovery, "done", now)
+		return true, finishRecovery(ctx, tx, recovery, RecoveryDone, now)
 	}
 	return false, nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// config is everything that the environment decides. Where Kubernetes is comes from
+// config is the configuration, read from the environment. The address of Kubernetes comes from
 // KUBECONFIG, or from the pod that the operator runs in.
 type config struct {
 	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
@@ -21,8 +21,8 @@ type config struct {
 
 	WatchNamespaces []string      `env:"WATCH_NAMESPACES" help:"namespaces whose resources are kept, comma-separated; empty for all"`
 	LeaseNamespace  string        `env:"LEASE_NAMESPACE" help:"namespace of the lease by which replicas choose their leader; empty for the pod's own"`
-	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is looked at though nothing has happened"`
-	Patience        time.Duration `env:"DELETION_PATIENCE" envDefault:"10m" help:"how long a deletion waits for PostgreSQL before the resource goes all the same"`
+	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is reconciled although nothing has happened"`
+	Patience        time.Duration `env:"DELETION_PATIENCE" envDefault:"10m" help:"how long a deletion waits for PostgreSQL before the resource is deleted without it"`
 
 	Egress  egress.Config
 	Secrets seal.Config
@@ -30,7 +30,7 @@ type config struct {
 
 // Validate implements env.Validator.
 func (c *config) Validate() error {
-	if strings.Contains(c.ClusterName, "/") { // `a` would take the URLs of `a/b` for its own that are lost
+	if strings.Contains(c.ClusterName, "/") { // `a` would take the URLs of `a/b` for orphans of its own
 		return errors.New("CLUSTER_NAME: a slash is not possible; use letters, digits, dots and dashes")
 	}
 	return nil

@@ -32,7 +32,7 @@ const (
 	requestsPerSecond, requestBurst = 200, 400
 )
 
-// newManager makes everything that runs: caches, the controller, its lease and the servers.
+// newManager makes the manager: caches, the controller, its lease and the servers.
 func newManager(ctx context.Context, c config, cluster *rest.Config, service webhook.Service, probe *pg.Probe) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -70,7 +70,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 	return mgr, r.Setup(ctx, mgr)
 }
 
-// addProbes lets /healthz ask nobody, and /readyz ask PostgreSQL.
+// addProbes adds /healthz, which checks nothing, and /readyz, which checks PostgreSQL.
 func addProbes(mgr manager.Manager, probe *pg.Probe) error {
 	alive := func(*http.Request) error { return nil }
 	if err := mgr.AddHealthzCheck("process", alive); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// config is everything that the environment decides.
+// config is the configuration, read from the environment.
 type config struct {
 	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
 	RedisURL    string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`

@@ -11,7 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// config is everything that the environment decides.
+// config is the configuration, read from the environment.
 type config struct {
 	DatabaseURL       string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
 	RedisURL          string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
@@ -23,10 +23,10 @@ type config struct {
 	MailFrom          string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
 	PublicURL         string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in a mail, such as https://registrar.example"`
 	Suppressed        []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
-	PlanConcurrency   int           `env:"PLAN_CONCURRENCY" envDefault:"4" help:"test plans in hand at a time because something was heard of them"`
+	PlanConcurrency   int           `env:"PLAN_CONCURRENCY" envDefault:"4" help:"test plans that are decided at a time after a change"`
 	EmailConcurrency  int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
 	RosterConcurrency int           `env:"ROSTER_CONCURRENCY" envDefault:"2" help:"roster imports in hand at a time, each of another organization"`
-	OutboxLease       time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long owed work may wait on the run queue before it is put there again"`
+	OutboxLease       time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long pending work may wait on the run queue before it is put there again"`
 	SchemaWait        time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	AsynqPassword     string        `env:"ASYNQ_PASSWORD,unset" json:"-" help:"password of the queues' page for the user registrar; without one the page asks for none"`
 	Secrets           seal.Config

@@ -1,5 +1,5 @@
-// Command worker moves owed work from PostgreSQL to the run queue, and does the part of
-// it that is not webhooks: mails, and what is due by the clock.
+// Command worker moves pending work from PostgreSQL to the run queue, and does all of it but
+// webhooks: mails, roster imports, test plans and periodic jobs.
 package main
 
 import (
@@ -25,7 +25,7 @@ const relayConns = 3
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
 	if len(args) > 0 {
-		return env.Explain[config](stdout, "worker relays owed work and sends mails. It is configured by its environment:", args)
+		return env.Explain[config](stdout, "worker relays pending work and sends mails. It is configured by its environment:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {

@@ -43,11 +43,11 @@ type worker struct {
 	plans    *testplan.Service
 }
 
-// rosterTime bounds one run; what is left of it then is done by the next claim.
+// rosterTime bounds one run; the next claim continues it.
 const rosterTime = 30 * time.Minute
 
-// smtpRest is how long a mail server that answered is not asked again: providers count
-// conversations without a mail.
+// smtpRest is the pause after a check that the mail server answers: providers count
+// connections without a mail.
 const smtpRest = time.Minute
 
 func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box *seal.Box, rdb *redis.Client) (*worker, error) {
@@ -98,9 +98,9 @@ func mailCounter(reg prometheus.Registerer) func(email.Type, mail.Result) {
 	return func(t email.Type, r mail.Result) { attempts.WithLabelValues(string(t), string(r)).Inc() }
 }
 
-// run does all of a worker's pieces until ctx ends, beside its private port.
+// run runs all of a worker's pieces until ctx ends, and serves its private port.
 func (w *worker) run(ctx context.Context) error {
-	// Neither Redis nor the mail server makes a worker unready: it relays what can go on.
+	// Neither Redis nor the mail server makes a worker unready: other work can go on.
 	probe := pg.NewProbe(w.db)
 	defer probe.Close(ctx)
 	private := obs.NewPrivate(w.registry,
@@ -130,7 +130,7 @@ func (w *worker) pieces() []func(context.Context) error {
 	}
 }
 
-// lead makes a piece of work that one worker at a time does.
+// lead makes a piece of work that only one worker at a time does.
 func (w *worker) lead(name string, do func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		pg.Lead(ctx, w.db, name, do)

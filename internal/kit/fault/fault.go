@@ -117,8 +117,7 @@ const Most = 100
 // beyond the first Most they are dropped. The zero value is ready.
 type List struct{ all []*Error }
 
-// Add takes a fault; nil and errors that are no faults are told apart by the result:
-// it returns err unchanged when it is neither nil nor a fault.
+// Add adds err if it is a fault. It returns err when it is neither nil nor a fault.
 func (l *List) Add(err error) error {
 	if err == nil {
 		return nil

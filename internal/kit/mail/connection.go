@@ -13,7 +13,7 @@ import (
 	"github.com/wneessen/go-mail/smtp"
 )
 
-// errSetUp marks what is wrong with the server's settings and not with its state.
+// errSetUp marks errors in the server's settings, as opposed to its state.
 var errSetUp = errors.New("the mail server's settings do not fit")
 
 // connection is a client whose every wait has an end: the deadline of the step, and the
@@ -85,8 +85,8 @@ func (s *Server) greet(c *connection) error {
 	return nil
 }
 
-// signIn does nothing without a user name. The password leaves over TLS alone, unless
-// tls=none says that the network is trusted.
+// signIn does nothing without a user name. It sends the password only over TLS, unless tls=none
+// says that the network is trusted.
 func (s *Server) signIn(c *connection) error {
 	if s.user == "" {
 		return nil

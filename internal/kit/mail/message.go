@@ -1,5 +1,5 @@
-// Package mail composes a message and hands it to a mail server over SMTP, and says how
-// far that went: taken, refused for now, refused for good, or unknown.
+// Package mail composes a message, hands it to a mail server over SMTP, and reports the
+// result: taken, refused for now, refused for good, or unknown.
 package mail
 
 import (
@@ -20,14 +20,14 @@ type Message struct {
 	Subject string
 	Text    string
 	HTML    string
-	// ID is the Message-ID without its brackets. A message that is sent twice by
-	// misfortune has it twice, so that the receiving side can drop one.
+	// ID is the Message-ID without its brackets. A message that is sent twice by accident has
+	// the same, so that the receiving side can drop one.
 	ID   string
 	Date time.Time
 }
 
-// compose writes the message as it goes over the wire. Whatever a name or subject holds,
-// it cannot begin a header line of its own.
+// compose writes the message in its wire format. No name or subject can begin a header line
+// of its own, whatever it holds.
 func compose(m Message) ([]byte, error) {
 	msg := gomail.NewMsg(gomail.WithCharset(gomail.CharsetUTF8), gomail.WithEncoding(gomail.EncodingQP))
 	msg.FromMailAddress(&netmail.Address{Name: OneLine(m.From.Name), Address: m.From.Address})

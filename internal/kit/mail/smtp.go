@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Result is how far a message got.
+// Result is what became of a message.
 type Result string
 
 // The results.
@@ -126,13 +126,13 @@ func (s *Server) Ping(ctx context.Context) error {
 	return c.Quit()
 }
 
-// Send hands the message over. handOver is called when the server has agreed to sender
-// and recipient, just before the text: from then on the message may have been taken
-// without our learning of it. When handOver fails, Send stops and returns its error;
+// Send hands the message over. It calls handOver when the server has accepted sender and
+// recipient, just before it sends the text: from then on the server may have taken the message
+// although Send cannot know it. When handOver fails, Send stops and returns its error;
 // otherwise its error is nil and the outcome says everything.
 //
-// What the server refuses before it has heard of the recipient is temporary whatever its
-// code: a wrong password is ours to mend and no reason to give a student's mail up.
+// A refusal before the server knows the recipient is temporary whatever its code: a wrong
+// password is our mistake and no reason to give up a student's mail.
 func (s *Server) Send(ctx context.Context, m Message, handOver func(context.Context) error) (Outcome, error) {
 	if !valid(m.To.Address) {
 		return Outcome{Permanent, "the address is not one that mail can be sent to"}, nil

@@ -17,8 +17,8 @@ import (
 )
 
 // StartTraces exports the program's spans over OTLP/HTTP when OTEL_EXPORTER_OTLP_ENDPOINT
-// or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector; else nothing is recorded. The
-// other OTEL_ variables mean what OpenTelemetry says. stop sends what is left.
+// or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector; otherwise nothing is recorded. The
+// other OTEL_ variables work as OpenTelemetry defines them. stop sends the remaining spans.
 func StartTraces(ctx context.Context, program string, getenv func(string) string) (stop func(), err error) {
 	if getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		return func() {}, nil
@@ -36,7 +36,7 @@ func StartTraces(ctx context.Context, program string, getenv func(string) string
 // propagator carries a trace from process to process (W3C traceparent).
 var propagator propagation.TraceContext
 
-// Tracing says whether spans are recorded, for what is only worth its cost then.
+// Tracing says whether spans are recorded, so that work for them can be skipped otherwise.
 func Tracing() bool {
 	_, recording := otel.GetTracerProvider().(*sdktrace.TracerProvider)
 	return recording
@@ -59,8 +59,8 @@ func StartRequest(r *http.Request) (_ *http.Request, end func(route string, stat
 	}
 }
 
-// Traceparent is the context's place in its trace, to be stored with work that goes on
-// elsewhere; "" when nothing is traced.
+// Traceparent is the context's span, to be stored with work that another process continues; ""
+// when nothing is traced.
 func Traceparent(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagator.Inject(ctx, carrier)
@@ -80,8 +80,8 @@ func StartRemote(ctx context.Context, traceparent, name string, attributes ...st
 	}
 }
 
-// Past records a span below a stored Traceparent for something that has just been done for
-// several traces at once. Nothing without a traceparent.
+// Past records a span below a stored Traceparent for work that has just been done for several
+// traces at once. It does nothing without a traceparent.
 func Past(traceparent, name string, began, ended time.Time, attributes ...string) {
 	if traceparent == "" {
 		return

@@ -1,10 +1,10 @@
-// Package page makes the cursors of lists: opaque texts that say where a walk through a
-// list goes on.
+// Package page makes the cursors of lists: opaque texts that say where the next page of a
+// list begins.
 //
 // A cursor carries the organization, the list, a hash of the filters and the position,
 // and is signed, so that it works for nothing else. It never expires: the signing key is
 // drawn once for a database and stored in it, sealed with the programs' secret keyset, so
-// that neither a new replica nor a rotated keyset makes a stored cursor worthless.
+// that a stored cursor stays valid with new replicas and rotated keysets.
 package page
 
 import (
@@ -33,8 +33,8 @@ type List struct {
 	Filters []string
 }
 
-// Position is a place in a list: what the last row that was read is ordered by, most
-// significant first. The zero Position is before the first row.
+// Position is a position in a list: the values by which the last row that was read is
+// ordered, most significant first. The zero Position is before the first row.
 type Position []int64
 
 // At is the i-th number of the position, or zero where it has none.
@@ -54,7 +54,7 @@ type Cursors struct {
 	key []byte // nil until it was needed
 }
 
-// New makes a Cursors; the key is read when it is needed first.
+// New makes a Cursors, which reads its key when it first needs it.
 func New(db *pg.DB, box *seal.Box) *Cursors { return &Cursors{db: db, box: box} }
 
 const (
@@ -148,8 +148,8 @@ var (
 		"cursor: it was made for another list or with other filters; send it with the filters of the request that gave it, or begin without a cursor")
 )
 
-// place is where the sealed key is stored.
-const place = "page_keys/1"
+// keyContext is what the sealed key is bound to.
+const keyContext = "page_keys/1"
 
 func (c *Cursors) signingKey(ctx context.Context) ([]byte, error) {
 	c.mu.Lock()
@@ -164,7 +164,7 @@ func (c *Cursors) signingKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.key, err = c.box.Open(ctx, sealed, place)
+	c.key, err = c.box.Open(ctx, sealed, keyContext)
 	return c.key, err
 }
 
@@ -172,7 +172,7 @@ func (c *Cursors) signingKey(ctx context.Context) ([]byte, error) {
 func (c *Cursors) draw(ctx context.Context) ([]byte, error) {
 	fresh := make([]byte, 32)
 	_, _ = rand.Read(fresh) // never fails
-	sealed, err := c.box.Seal(ctx, fresh, place)
+	sealed, err := c.box.Seal(ctx, fresh, keyContext)
 	if err != nil {
 		return nil, err
 	}

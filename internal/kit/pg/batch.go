@@ -6,15 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Batch gathers statements that leave in one round trip and run in order. Functions that
-// take one queue their statements, and fill what they promise when it is sent. The zero
-// value is ready; it is sent once.
+// Batch gathers statements that are sent in one round trip and run in order. A function that
+// takes a Batch only queues its statements; its results are there after Send. The zero value
+// is ready. A Batch is sent once.
 type Batch struct {
 	pgx.Batch
 	wakes []wake
 }
 
-// Send runs what was queued and stops at the first fault. An empty batch costs nothing.
+// Send runs the queued statements and stops at the first error. An empty batch costs nothing.
 func (b *Batch) Send(ctx context.Context, q Querier) error {
 	if b.Len() == 0 {
 		return nil
@@ -26,12 +26,12 @@ func (b *Batch) Send(ctx context.Context, q Querier) error {
 	return err
 }
 
-// Wake is Tx.Wake for the transaction that the batch is sent in. Functions that take what
-// a queued statement found may call it.
+// Wake is Tx.Wake for the transaction that the batch is sent in. It may also be called while
+// the results of queued statements are read.
 func (b *Batch) Wake(channel, payload string) { b.wakes = append(b.wakes, wake{channel, payload}) }
 
-// Commit is Send for the last batch of a transaction: the COMMIT leaves with it, in one
-// round trip. After it the transaction takes nothing more.
+// Commit sends the last batch of a transaction together with the COMMIT, in one round trip.
+// The transaction must not be used afterwards.
 func (b *Batch) Commit(ctx context.Context, tx *Tx) error {
 	b.Queue(commit).Exec(committed)
 	if err := b.Send(ctx, tx); err != nil {
@@ -41,14 +41,14 @@ func (b *Batch) Commit(ctx context.Context, tx *Tx) error {
 	return nil
 }
 
-// TryLock is Lock for a caller who does not wait: got says whether it has the lock.
+// TryLock is Lock without waiting: got says whether the caller has the lock.
 func (b *Batch) TryLock(space LockSpace, key string, got *bool) {
 	b.Queue(`SELECT pg_try_advisory_xact_lock($1, hashtext($2))`, int32(space), key).
 		QueryRow(func(row pgx.Row) error { return row.Scan(got) })
 }
 
-// Lock queues what the function Lock does; the batch must be sent in a transaction. What
-// is queued after it sees everything that the lock's holder before had committed.
+// Lock queues what the function Lock does; the batch must be sent in a transaction. Later
+// statements see everything that the lock's previous holder committed.
 func (b *Batch) Lock(space LockSpace, key string) {
 	b.Queue(`SELECT pg_advisory_xact_lock($1, hashtext($2))`, int32(space), key)
 }

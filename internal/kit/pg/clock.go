@@ -11,8 +11,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-// Clock tells PostgreSQL's time. Processes share it, so that what one leases, or puts off,
-// another does not take for over because its machine's clock is ahead.
+// Clock has PostgreSQL's time, which processes share: a lease of one process does not look
+// expired to another because its machine's clock is ahead.
 type Clock struct {
 	db      *DB
 	machine clock.Clock
@@ -53,7 +53,7 @@ func (c *Clock) keep(ctx context.Context) {
 	}
 }
 
-// measure takes the middle of the statement for the moment at which PostgreSQL looked.
+// measure assumes that PostgreSQL read its clock in the middle of the statement.
 func (c *Clock) measure(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -70,7 +70,7 @@ func (c *Clock) measure(ctx context.Context) error {
 	took := c.machine().Sub(before)
 	offset := theirs.Sub(before.Add(took / 2))
 	if known := time.Duration(c.offset.Load()); (offset - known).Abs() <= took/2 {
-		return nil // as far as can be told, it is what was known
+		return nil // within the error of the measurement, nothing has changed
 	}
 	if old := time.Duration(c.offset.Swap(int64(offset))); (offset - old).Abs() > clockOff {
 		c.log.WarnContext(ctx, "this machine's clock and PostgreSQL's differ; PostgreSQL's counts", "ahead", -offset)

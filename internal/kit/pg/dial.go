@@ -9,7 +9,7 @@ import (
 
 const (
 	// connectTimeout bounds a try to connect where the address does not: pgx waits two
-	// minutes, and each try at a machine that is lost keeps a place of the pool.
+	// minutes, and each try at a machine that is lost occupies a connection of the pool.
 	connectTimeout = 10 * time.Second
 
 	// lostAfter is when a connection counts as lost whose other end does not even

@@ -8,15 +8,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Lead runs duty in one process at a time: whoever holds the session lock of name. It
-// returns when ctx ends. duty's context ends when the lock may be lost; when duty
-// returns early it is started again after a pause. Another process takes over within
-// about a second of the holder's end, and within leaderSilence where the holder's machine
-// is lost or stands still.
+// Lead calls run in one process at a time, the one that holds the session lock of name. It
+// returns when ctx ends. The context of run ends when the lock may be lost; when run returns
+// early it is called again after a pause. When the process ends, another one takes over
+// within about a second; when its machine is lost or hangs, within leaderSilence.
 func Lead(ctx context.Context, db *DB, name string, run func(context.Context)) {
 	for ctx.Err() == nil {
 		if err := leadOnce(ctx, db, name, run); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "leadership lost", "duty", name, "error", err)
+			slog.WarnContext(ctx, "leadership lost", "job", name, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -25,8 +24,8 @@ func Lead(ctx context.Context, db *DB, name string, run func(context.Context)) {
 	}
 }
 
-// leaderSilence is how long PostgreSQL keeps the session, and with it the lock, of a holder
-// that says nothing. It says something once a second.
+// leaderSilence is how long PostgreSQL keeps an idle session, and with it the lock. The holder
+// pings once a second.
 const leaderSilence = "10s"
 
 func leadOnce(ctx context.Context, db *DB, name string, run func(context.Context)) error {
@@ -42,7 +41,7 @@ func leadOnce(ctx context.Context, db *DB, name string, run func(context.Context
 	if err != nil || !held {
 		return err
 	}
-	slog.InfoContext(ctx, "leading", "duty", name)
+	slog.InfoContext(ctx, "leading", "job", name)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -56,7 +55,7 @@ func leadOnce(ctx context.Context, db *DB, name string, run func(context.Context
 	return err
 }
 
-// holdUntil proves once a second that the session, and with it the lock, is alive.
+// holdUntil checks once a second that the session, and with it the lock, is alive.
 func holdUntil(ctx context.Context, conn *pgx.Conn, done <-chan struct{}) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -30,8 +30,8 @@ var migrations = func() fs.FS {
 }()
 
 const (
-	// lockPatience is how long a migration, or whoever gives way, waits for a lock: as long as it
-	// waits, PostgreSQL lets nobody else at the table either.
+	// lockPatience is how long a migration, or a transaction that called GiveWay, waits for a
+	// lock. While it waits, PostgreSQL lets no other transaction lock the table either.
 	lockPatience = "2s"
 	lockTimeout  = "lock_timeout"
 
@@ -204,8 +204,8 @@ func dropInvalid(ctx context.Context, conn *sql.Conn, migration string) error {
 	return nil
 }
 
-// RequiredVersion is the schema version that this program was built for: the highest
-// embedded migration.
+// RequiredVersion is the schema version that this program needs: the highest embedded
+// migration.
 func RequiredVersion() int64 {
 	entries, err := fs.ReadDir(migrations, ".")
 	if err != nil || len(entries) == 0 {

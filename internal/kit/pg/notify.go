@@ -12,9 +12,9 @@ import (
 
 type wake struct{ channel, payload string }
 
-// notifier sends wake-ups one round trip at a time; what arrives meanwhile, and in a short
-// rest after it, is merged and leaves with the next trip. A single wake-up leaves at once,
-// and many cost little: each trip wakes every listening connection of the database.
+// notifier sends wake-ups, one round trip at a time. Those that arrive during a trip, or in
+// the short rest after it, are merged and sent with the next. A single wake-up is sent at
+// once; merging matters because each trip wakes every listening connection of the database.
 type notifier struct {
 	pool   *pgxpool.Pool
 	mu     sync.Mutex
@@ -107,15 +107,15 @@ func (n *notifier) close() {
 	<-n.done
 }
 
-// Notification is one wake-up. Reset means that the connection is new and anything may
-// have been missed: look at the rows.
+// Notification is one wake-up. Reset means that the connection is new, so that notifications
+// may have been missed: read the rows.
 type Notification struct {
 	Channel, Payload string
 	Reset            bool
 }
 
-// Listen calls handle for every notification on the channels until ctx ends, over a
-// connection of its own that it opens again after a loss, with pauses of 0.1 to 5 s.
+// Listen calls handle for every notification on the channels until ctx ends. It uses a
+// connection of its own and reopens it after a loss, with pauses of 0.1 to 5 s.
 func Listen(ctx context.Context, db *DB, handle func(Notification), channels ...string) {
 	pause := 100 * time.Millisecond
 	for ctx.Err() == nil {

@@ -1,5 +1,5 @@
-// Package pg is the door to PostgreSQL: the pool, transactions, wake-ups of other
-// processes, constraint names and the embedded migrations.
+// Package pg gives access to PostgreSQL: the pool, transactions, wake-ups of other processes,
+// constraint names and the embedded migrations.
 //
 // A function that takes a Querier may run anywhere; one that takes a *Tx must run in
 // its caller's transaction.
@@ -35,14 +35,14 @@ type DB struct {
 	notifier *notifier
 }
 
-// defaultConns is the pool's size where the address does not set pool_max_conns. pgx's own
-// default, one a core, would make requests wait for each other on small machines, and on
-// large ones open more than an operator reckoned with.
+// defaultConns is the pool's size when the address does not set pool_max_conns. With pgx's
+// default, one a core, requests would wait for each other on small machines, and large
+// machines would open more connections than an operator expects.
 const defaultConns = 16
 
-// silence is how long a transaction may stand still between two statements. PostgreSQL ends
-// those of a program that has vanished with its machine, whose locks others wait for; it
-// would notice by itself after hours.
+// silence is how long a transaction may be idle between two statements. PostgreSQL then ends
+// the transactions of a program whose machine was lost, and frees their locks; by itself it
+// would notice only after hours.
 const (
 	silence           = "1min"
 	idleInTransaction = "idle_in_transaction_session_timeout"
@@ -68,9 +68,9 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	cfg.ConnConfig.DialFunc = dialer(cfg.ConnConfig.ConnectTimeout)
-	// Days are reckoned in Go; timestamps travel as instants.
+	// Days are computed in Go; timestamps are sent as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	// Short statements on many partitions look expensive enough to be compiled, and are not.
+	// PostgreSQL would compile short statements on many partitions, which is never worth it.
 	cfg.ConnConfig.RuntimeParams["jit"] = "off"
 	if obs.Tracing() {
 		cfg.ConnConfig.Tracer = otelpgx.NewTracer() // below a span alone; without arguments
@@ -90,8 +90,8 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	return db, nil
 }
 
-// parse reads an address. Its error says what is wrong and shows nothing of it: pgx takes the
-// password out of what it shows only where it can tell which part is one.
+// parse reads an address. Its error says what is wrong without any part of the address: pgx
+// removes the password only from addresses in which it recognises one.
 func parse(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err == nil {
@@ -107,22 +107,22 @@ func parse(url string) (*pgxpool.Config, error) {
 	return nil, fmt.Errorf("DATABASE_URL: %s; send a postgres:// address, with special characters of the user name and password percent-encoded", what)
 }
 
-// Close sends the wake-ups in hand and closes the pool.
+// Close sends the pending wake-ups and closes the pool.
 func (db *DB) Close() {
 	db.notifier.close()
 	db.Pool.Close()
 }
 
-// Wake sends a NOTIFY soon, merged with its equals.
+// Wake sends a NOTIFY soon; equal ones are merged.
 func (db *DB) Wake(channel, payload string) { db.notifier.add(wake{channel, payload}) }
 
-// attempts bounds how often InTx runs a transaction that PostgreSQL chose as a
-// deadlock's victim.
+// attempts bounds how often InTx runs a transaction that PostgreSQL aborts because of a
+// deadlock.
 const attempts = 3
 
-// InTx runs fn in one READ COMMITTED transaction: committed when fn returns nil, else
-// rolled back. fn may run again after a deadlock, so it must not leave traces outside
-// the transaction before it returns.
+// InTx runs fn in one READ COMMITTED transaction, which it commits when fn returns nil and
+// rolls back otherwise. After a deadlock fn runs again, so it must have no effect outside the
+// transaction.
 func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 	var err error
 	for range attempts {
@@ -164,15 +164,15 @@ func Violates(err error, constraint string) bool {
 	return errors.As(err, &e) && e.ConstraintName == constraint
 }
 
-// Duplicate says whether err is a unique constraint of whatever name that was violated.
+// Duplicate says whether err is the violation of any unique constraint.
 func Duplicate(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "23505"
 }
 
-// Away says whether err means that PostgreSQL could not be asked: refused or lost
-// connections, a server that starts, stops or has no connection left, a transaction that
-// stood still for too long. A repeat can help.
+// Away says whether err means that PostgreSQL could not be reached, so that a retry can help:
+// a refused or lost connection, a server that starts, stops or has no connection left, a
+// transaction that was idle for too long.
 func Away(err error) bool {
 	var connecting *pgconn.ConnectError
 	if errors.As(err, &connecting) {
@@ -188,15 +188,15 @@ func Away(err error) bool {
 // None says whether err means that a query found no row.
 func None(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
-// Lock takes the transaction-scoped advisory lock of (space, key); it waits for whoever
-// holds it and goes with the transaction. Spaces keep unrelated keys apart.
+// Lock takes the advisory lock of (space, key), waiting until it is free. The lock is released
+// with the transaction. Spaces keep unrelated keys apart.
 func Lock(ctx context.Context, tx *Tx, space LockSpace, key string) error {
 	_, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1, hashtext($2))`, int32(space), key)
 	return err
 }
 
-// LockAll takes the locks of many keys of a space, in an order that is the same for
-// everybody, so that two callers who need several never wait for each other.
+// LockAll takes the locks of many keys of a space. All callers take them in the same order, so
+// that two of them never deadlock.
 func LockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) error {
 	if len(keys) == 0 {
 		return nil
@@ -207,8 +207,9 @@ func LockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) error 
 	return err
 }
 
-// GiveWay has the transaction's statements wait for a lock no longer than lockPatience, and then
-// fail: for what locks a whole table, behind which everybody who comes later waits too.
+// GiveWay makes the transaction's statements fail when they wait for a lock longer than
+// lockPatience. Use it before locking a whole table, because all later transactions queue
+// behind such a lock.
 func GiveWay(ctx context.Context, tx *Tx) error {
 	_, err := tx.Exec(ctx, "SET LOCAL "+lockTimeout+" = '"+lockPatience+"'")
 	return err
@@ -221,11 +222,11 @@ type LockSpace int32
 // The lock spaces.
 const (
 	LockEmail  LockSpace = 1001 // one provisioning call an email address
-	LockLeader LockSpace = 1002 // one leader a duty; session-scoped
+	LockLeader LockSpace = 1002 // one leader a job; session-scoped
 
 	LockOrganization LockSpace = 1003 // one upsert an organization's slug
 	LockRoster       LockSpace = 1050 // whose turn it is among an organization's roster runs
-	LockBatch        LockSpace = 1051 // one batch of people's changes a place, of all organizations
+	LockBatch        LockSpace = 1051 // one batch of people's changes at a time, of all organizations
 
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Probe asks PostgreSQL whether it answers over a connection of its own, opened again after a
-// loss: that all of the pool's are in use says nothing of PostgreSQL, and a replica that left
-// for it would hand its load to the next one, which would follow.
+// Probe checks whether PostgreSQL answers. It uses a connection of its own and reopens it after
+// a loss: when all connections of the pool are in use, PostgreSQL is not down, and a replica
+// that became unready for it would only overload the next one.
 type Probe struct {
 	db   *DB
 	turn chan *pgx.Conn // holds the connection, or nil, while nobody asks
@@ -44,7 +44,7 @@ func (p *Probe) Ping(ctx context.Context) (err error) {
 	return nil
 }
 
-// Close closes the connection, also where ctx has ended. Nobody may ask afterwards.
+// Close closes the connection, also when ctx has ended. The probe must not be used afterwards.
 func (p *Probe) Close(ctx context.Context) {
 	if conn := <-p.turn; conn != nil {
 		p.drop(ctx, conn)

@@ -44,9 +44,9 @@ func neverMigrated(err error) bool {
 // openPause lies between two tries of OpenCurrent.
 const openPause = time.Second
 
-// OpenCurrent opens the database for a program: as Open, and refuses a schema older than
-// the program needs. For as long as wait it tries again while PostgreSQL is away or its
-// schema is behind: the two may be on their way when programs start.
+// OpenCurrent is Open for a program: it also refuses a schema that is older than the program
+// needs. It tries again for up to wait while PostgreSQL is away or its schema is behind,
+// because programs may start before PostgreSQL does or before it is migrated.
 func OpenCurrent(ctx context.Context, url string, wait time.Duration) (*DB, error) {
 	until := time.Now().Add(wait)
 	for notified := false; ; notified = true {
@@ -77,7 +77,7 @@ func openOnce(ctx context.Context, url string) (*DB, error) {
 	return db, nil
 }
 
-// mayPass says whether another try can help.
+// mayPass says whether another attempt can help.
 func mayPass(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false

@@ -8,9 +8,9 @@ import (
 )
 
 // steadySettings make PostgreSQL plan a statement once a connection, for any arguments, and
-// walk indexes. Over partitioned tables it would otherwise plan anew at every call, because
-// a plan for known arguments leaves out partitions and so looks cheaper; planning then costs
-// more than running. A plan that is kept leaves partitions out while it runs.
+// use indexes. Otherwise it would plan statements on partitioned tables at every call, because
+// a plan for known arguments leaves out partitions and so seems cheaper; but planning costs
+// more than running. A plan that is kept leaves out partitions when it runs.
 var steadySettings = map[string]string{
 	"plan_cache_mode":  "force_generic_plan",
 	"enable_seqscan":   "off",
@@ -18,8 +18,8 @@ var steadySettings = map[string]string{
 	"enable_mergejoin": "off",
 }
 
-// Steady opens a second pool of at most conns connections for few statements that run all
-// the time and touch few rows by index. Other statements do not belong there.
+// Steady opens a second pool of at most conns connections. Use it only for statements that run
+// all the time and find few rows by index.
 func (db *DB) Steady(ctx context.Context, conns int32) (*DB, error) {
 	cfg := db.Config()
 	cfg.MaxConns, cfg.MinConns = conns, 0

@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Tx is a transaction that remembers whom to wake once it has committed. Its BEGIN leaves
-// in one round trip with what comes first, when that is a batch; Batch.Commit sends the
-// COMMIT along with what comes last.
+// Tx is a transaction that sends wake-ups once it has committed. When its first statements are
+// a batch, its BEGIN is sent in the same round trip; Batch.Commit sends the COMMIT along with
+// the last ones.
 type Tx struct {
 	conn      *pgxpool.Conn
 	begun     bool
@@ -21,10 +21,10 @@ type Tx struct {
 	wakes     []wake
 }
 
-// Wake asks for a NOTIFY on channel after the commit. It is a hint that saves the
-// receiver's polling pause and may be lost with the process: the row is the truth.
-// It is sent outside the transaction because NOTIFY inside one takes a lock that
-// makes every committing transaction of the server wait for the one before.
+// Wake asks for a NOTIFY on channel after the commit. It saves the receiver's polling pause,
+// and may be lost with the process: only the row counts. It is not sent inside the
+// transaction, because NOTIFY there takes a lock that makes all committing transactions of
+// the server wait for each other.
 func (tx *Tx) Wake(channel, payload string) {
 	tx.wakes = append(tx.wakes, wake{channel, payload})
 }
@@ -61,7 +61,7 @@ func (tx *Tx) end(ctx context.Context) error {
 	return nil
 }
 
-// rollback gives the connection back clean, also for a caller whose context has ended.
+// rollback cleans up the connection, also when the caller's context has ended.
 func (tx *Tx) rollback(ctx context.Context) {
 	if tx.conn.Conn().IsClosed() || tx.conn.Conn().PgConn().TxStatus() == 'I' {
 		return // committed, never begun, or gone
@@ -71,7 +71,7 @@ func (tx *Tx) rollback(ctx context.Context) {
 	_, _ = tx.conn.Exec(ctx, "rollback") // a connection that cannot is thrown away
 }
 
-// committed finds that PostgreSQL rolled back instead, because a statement had failed.
+// committed returns an error when PostgreSQL rolled back instead, because a statement failed.
 func committed(tag pgconn.CommandTag) error {
 	if tag.String() != "COMMIT" {
 		return pgx.ErrTxCommitRollback
@@ -128,8 +128,8 @@ func (tx *Tx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []stri
 	return tx.conn.CopyFrom(ctx, table, columns, rows)
 }
 
-// Script runs several statements, without arguments, that PostgreSQL does not prepare:
-// their plans are kept nowhere.
+// Script runs several statements without arguments. They are not prepared, and their plans are
+// not kept.
 func (tx *Tx) Script(ctx context.Context, sql string) error {
 	if err := tx.begin(ctx); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 )
 
 // Watch lets many requests wait for rows to change, over one listening connection. The
-// payload of the channel's notifications names the row. Without Run, or when a
-// notification is lost, those who wait find out by polling.
+// payload of the channel's notifications names the row. Without Run, or when a notification
+// is lost, waiting requests notice changes by polling.
 type Watch struct {
 	db      *DB
 	channel string
@@ -18,10 +18,10 @@ type Watch struct {
 	waiting map[string][]chan struct{}
 }
 
-// watchPoll is the net under lost notifications.
+// watchPoll is how soon a change is noticed when its notification was lost.
 const watchPoll = time.Second
 
-// NewWatch makes a watch of the channel that nobody waits at yet.
+// NewWatch makes a watch of the channel.
 func NewWatch(db *DB, channel string) *Watch {
 	return &Watch{db: db, channel: channel, waiting: map[string][]chan struct{}{}}
 }
@@ -47,8 +47,8 @@ func (w *Watch) onNotification(n Notification) {
 	}
 }
 
-// Until calls look, now and whenever the row may have changed, until it says that it has
-// seen enough. It gives up with ctx, and with context.DeadlineExceeded after the limit.
+// Until calls snapshot, now and whenever the row may have changed, until it returns enough or
+// an error. It ends with ctx, and with context.DeadlineExceeded after the limit.
 func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, snapshot func(context.Context) (enough bool, err error)) error {
 	woken := make(chan struct{}, 1)
 	w.join(row, woken)

@@ -1,10 +1,10 @@
 // Package queue is the run queue between the programs: Asynq over Redis, and the only
 // importer of either's task machinery.
 //
-// The queue is disposable. PostgreSQL says what is owed and when it is tried again, so a
-// task here carries ids only, is run at most once by Asynq's own doing, and may vanish
-// with Redis at any moment: whoever put it in puts it in again when its lease has run
-// out. Hence Asynq's retries, archive and retention are not used.
+// The queue is disposable. PostgreSQL holds the pending work and says when it is tried again,
+// so a task here carries ids only, is run at most once by Asynq, and may vanish with Redis at
+// any moment: the relay puts it in again when its lease has run out. Hence Asynq's retries,
+// archive and retention are not used.
 package queue
 
 import (
@@ -46,8 +46,7 @@ func Of(kind task.Kind) Name {
 
 // Connect makes the process's client of the Redis at redisURL (redis://, rediss:// or
 // unix://, whose query may hold go-redis settings). It does not wait for an answer:
-// programs start, and keep what they owe, while Redis is away. Its error never shows the
-// password.
+// programs also start while Redis is away. Its error never shows the password.
 func Connect(redisURL string) (*redis.Client, error) {
 	o, err := redis.ParseURL(redisURL)
 	if err != nil {
@@ -116,8 +115,8 @@ func NewClient(rdb *redis.Client) *Client {
 	return &Client{rdb: rdb, asynq: asynq.NewClientFromRedisClient(rdb)}
 }
 
-// Enqueue puts one task in; that it is there already is a success. While Redis is away
-// it fails within 3 s, and at once when the connection is refused.
+// Enqueue puts one task in; a task that is there already is a success. While Redis is away it
+// fails within 3 s, and at once when the connection is refused.
 func (c *Client) Enqueue(ctx context.Context, it Item) error {
 	ctx, cancel := context.WithTimeout(ctx, enqueueTimeout)
 	defer cancel()
@@ -135,8 +134,8 @@ func (c *Client) Enqueue(ctx context.Context, it Item) error {
 	return nil
 }
 
-// EnqueueMany puts tasks in, several at a time. After a failure it gives up the ones not
-// begun; any of them may or may not be in the queue.
+// EnqueueMany puts tasks in, several at a time. After a failure it does not begin others; any
+// of the tasks may or may not be in the queue.
 func (c *Client) EnqueueMany(ctx context.Context, items []Item) error {
 	if len(items) == 1 {
 		return c.Enqueue(ctx, items[0])

@@ -16,9 +16,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Handler runs one task. Its context ends at the item's timeout and, when a stopping
-// server has waited long enough, then. An error is logged and counted and nothing else:
-// the row that the task is about says what happens next.
+// Handler runs one task. Its context ends at the item's timeout, or when a stopping server
+// has waited long enough. An error is only logged and counted: the row that the task is about
+// says what happens next.
 type Handler func(ctx context.Context, payload []byte) error
 
 // Options configure Serve.
@@ -31,14 +31,14 @@ type Options struct {
 	Metrics         *Metrics // nil: none
 }
 
-// checkInterval is how often an idle server looks for work: a pick-up in about 6 ms for
+// checkInterval is how often an idle server polls for work: a pick-up in about 6 ms for
 // 7 % of a core.
 const checkInterval = 10 * time.Millisecond
 
-// Serve runs the tasks of one queue until ctx ends, then takes no new one and waits for
-// the handlers in hand. While Redis is away it waits for it to come back.
+// Serve runs the tasks of one queue until ctx ends; then it waits for the running handlers.
+// While Redis is away it waits for Redis to come back.
 func Serve(ctx context.Context, rdb *redis.Client, o Options) error {
-	// Work in hand outlives ctx; base ends when the waiting does.
+	// Running handlers outlive ctx; base ends when the server stops waiting for them.
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
 	s := &server{options: o}
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, rdb *redis.Client, o Options) error {
 }
 
 // announce keeps the queue listed until ctx ends: after FLUSHALL Asynq would not list it
-// again, and its page would be blind.
+// again, and its page would show nothing.
 func announce(ctx context.Context, rdb *redis.Client, q Name) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
@@ -115,8 +115,7 @@ func (s *server) run(ctx context.Context, kind task.Kind, payload []byte) (err e
 
 type enqueuedKey struct{}
 
-// EnqueuedAt is when the task that a handler's context is of was put in; zero when that is
-// not known.
+// EnqueuedAt is when the task of a handler's context was enqueued; zero when that is unknown.
 func EnqueuedAt(ctx context.Context) time.Time {
 	at, _ := ctx.Value(enqueuedKey{}).(time.Time)
 	return at
@@ -131,8 +130,8 @@ func enqueuedAt(t *asynq.Task) time.Time {
 	return time.UnixMicro(us)
 }
 
-// asynqLog writes Asynq's lines with the program's; its news of starting and stopping is
-// for debugging.
+// asynqLog writes Asynq's log lines into the program's log; those about starting and stopping
+// at level debug.
 type asynqLog struct{ log *slog.Logger }
 
 func (l asynqLog) Debug(args ...any) { l.log.Debug("asynq: " + fmt.Sprint(args...)) }

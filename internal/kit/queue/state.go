@@ -10,18 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Asynq's inspector finds a queue only while asynq:queues names it and takes no context,
-// so what is read of a queue is read from its keys. A test holds them against the inspector.
+// Asynq's inspector takes no context, and finds a queue only while asynq:queues names it, so
+// this file reads a queue's keys itself. A test compares the result with the inspector's.
 
 func key(q Name, suffix string) string { return "asynq:{" + string(q) + "}:" + suffix }
 
 const allQueues = "asynq:queues"
 
-// State is where a task is.
+// State is the state of a task.
 type State string
 
-// The states that a task of ours can have. Archived is one whose worker died or whose
-// handler ignored its deadline.
+// The states that our tasks can have. The worker of an archived one died, or its handler
+// ignored its deadline.
 const (
 	Absent   State = "absent"
 	Pending  State = "pending"
@@ -29,7 +29,7 @@ const (
 	Archived State = "archived"
 )
 
-// TaskState says where the task is; Absent when the queue does not know it (any more).
+// TaskState reads the state of a task; Absent when the queue does not have it (any more).
 func (c *Client) TaskState(ctx context.Context, q Name, id string) (State, error) {
 	states, err := c.TaskStates(ctx, q, []string{id})
 	if err != nil {
@@ -38,7 +38,7 @@ func (c *Client) TaskState(ctx context.Context, q Name, id string) (State, error
 	return states[0], nil
 }
 
-// TaskStates is TaskState for many, in their order and in one round trip.
+// TaskStates is TaskState for many tasks, in their order and in one round trip.
 func (c *Client) TaskStates(ctx context.Context, q Name, ids []string) ([]State, error) {
 	pipe := c.rdb.Pipeline()
 	answers := make([]*redis.StringCmd, len(ids))
@@ -97,7 +97,7 @@ func depths(ctx context.Context, rdb *redis.Client, queues []Name) (map[Name]Dep
 			answers[i].since = pipe.HGet(ctx, key(q, "t:"+ids[0]), "pending_since")
 		}
 	}
-	// A task may have been taken since: its age is then no age.
+	// The task may have been taken since; it then has no age.
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, fmt.Errorf("queue ages: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 )
 
 // Box encrypts with the primary key of a Tink keyset and decrypts with any of its keys,
-// so that keys rotate without a moment at which something cannot be read.
+// so that everything can be read at any moment of a rotation.
 type Box struct{ aead tink.AEAD }
 
 // Config names where the keyset is: exactly one of the two. It is embedded in the
@@ -89,17 +89,17 @@ func NewKeyset() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Seal encrypts. place says where the result is stored ("webhook_secrets/7/2"): sealed
-// bytes copied to another row do not open there.
-func (b *Box) Seal(_ context.Context, plain []byte, place string) ([]byte, error) {
-	return b.aead.Encrypt(plain, []byte(place))
+// Seal encrypts plain. boundTo names the row that stores the result ("webhook_secrets/7/2"):
+// sealed bytes that were copied to another row do not open there.
+func (b *Box) Seal(_ context.Context, plain []byte, boundTo string) ([]byte, error) {
+	return b.aead.Encrypt(plain, []byte(boundTo))
 }
 
-// Open decrypts what Seal made for the same place.
-func (b *Box) Open(_ context.Context, sealed []byte, place string) ([]byte, error) {
-	plain, err := b.aead.Decrypt(sealed, []byte(place))
+// Open decrypts what Seal made for the same row.
+func (b *Box) Open(_ context.Context, sealed []byte, boundTo string) ([]byte, error) {
+	plain, err := b.aead.Decrypt(sealed, []byte(boundTo))
 	if err != nil {
-		return nil, fmt.Errorf("the secret at %s does not open with this keyset: %w", place, err)
+		return nil, fmt.Errorf("the secret at %s does not open with this keyset: %w", boundTo, err)
 	}
 	return plain, nil
 }
@@ -111,8 +111,8 @@ func Token() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// Hash is the stored form of a Token. A plain digest is enough: a token has 256 random
-// bits, so there is no guessing to be slowed down.
+// Hash is the stored form of a Token. A plain digest is enough, because a token has 256 random
+// bits and cannot be guessed.
 func Hash(token string) []byte {
 	sum := sha256.Sum256([]byte(token))
 	return sum[:]

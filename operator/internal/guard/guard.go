@@ -1,6 +1,5 @@
-// Package guard lets those read the metrics whom the API server lets: it asks who the
-// bearer of a token is (TokenReview) and whether they may get the path
-// (SubjectAccessReview).
+// Package guard protects the metrics. It asks the API server who the bearer of a token is
+// (TokenReview) and whether they may get the path (SubjectAccessReview).
 package guard
 
 import (
@@ -22,10 +21,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-// remembered is how long an answer of the API server holds.
+// remembered is how long an answer of the API server is cached.
 const remembered = time.Minute
 
-// maxRemembered bounds the memory that callers with made-up tokens can take.
+// maxRemembered bounds the memory that callers with invented tokens can use.
 const maxRemembered = 1000
 
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create

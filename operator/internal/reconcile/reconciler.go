@@ -1,9 +1,9 @@
-// Package reconcile makes PostgreSQL agree with the WebhookEndpoints of a cluster, and
-// the WebhookEndpoints tell what became of their URLs.
+// Package reconcile registers the WebhookEndpoints of a cluster in PostgreSQL, and shows the
+// state of their URLs in their status.
 //
 // A visit to a resource is an ordered list of steps. A step does one thing and returns an
-// error, or nil to let the next one run; it writes no status. One place (report) turns
-// what the steps found into conditions and Events.
+// error, or nil to let the next one run; it writes no status. Only report turns what the steps
+// found into conditions and Events.
 package reconcile
 
 import (
@@ -41,13 +41,13 @@ const fieldManager = client.FieldOwner("registrar-operator")
 
 // Options are what a site may choose.
 type Options struct {
-	Cluster    string        // tells the resources of clusters that share a PostgreSQL apart
-	Namespaces []string      // those whose resources are kept; none: all
-	Resync     time.Duration // how often a resource is looked at though nothing has happened
+	Cluster    string        // distinguishes the clusters that share a PostgreSQL
+	Namespaces []string      // whose resources are reconciled; none: all
+	Resync     time.Duration // how often a resource is reconciled although nothing has happened
 	Patience   time.Duration // how long a deletion waits for PostgreSQL
 }
 
-// Reconciler keeps the URLs of WebhookEndpoints.
+// Reconciler reconciles WebhookEndpoints with their URLs.
 type Reconciler struct {
 	Options
 
@@ -61,7 +61,7 @@ type Reconciler struct {
 	away    workqueue.TypedRateLimiter[ctrl.Request] // pauses while PostgreSQL is away
 }
 
-// visit is one look at one resource, and what its steps have found so far.
+// visit is the reconciliation of one resource, and what its steps have found so far.
 type visit struct {
 	*Reconciler
 	object *v1alpha1.WebhookEndpoint
@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	// What an annotation asks for happens once, so it is not decided on an old copy.
+	// What an annotation asks for must happen once, so an old copy cannot decide it.
 	if pending(&object) {
 		if err := r.Live.Get(ctx, req.NamespacedName, &object); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, v, err)
 }
 
-// steps make the world as the spec says, in this order.
+// steps apply the spec, in this order.
 var steps = []func(*visit, context.Context) error{
 	(*visit).hold,
 	(*visit).find,
@@ -117,7 +117,7 @@ var steps = []func(*visit, context.Context) error{
 	(*visit).measure,
 }
 
-// pending says whether an annotation asks for something that was not done yet.
+// pending says whether an annotation asks for something that has not been done.
 func pending(object *v1alpha1.WebhookEndpoint) bool {
 	h := object.Status.Handled
 	return asks(object, v1alpha1.AnnotationRotateSecret, h.RotateSecret) ||
@@ -131,7 +131,7 @@ func asks(object *v1alpha1.WebhookEndpoint, annotation, handled string) bool {
 	return token != "" && token != handled
 }
 
-// hold puts the finalizer, so that the URL is never left behind.
+// hold adds the finalizer, so that no URL outlives its resource.
 func (v *visit) hold(ctx context.Context) error {
 	if controllerutil.ContainsFinalizer(v.object, v1alpha1.Finalizer) {
 		return nil
@@ -141,8 +141,8 @@ func (v *visit) hold(ctx context.Context) error {
 	return v.Client.Patch(ctx, v.object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
 }
 
-// managedBy is how PostgreSQL knows whose a URL is. It is a name and not a uid, so that
-// a resource that is restored from a backup finds its URL again.
+// managedBy names the resource in PostgreSQL. It has no uid, so that a resource that is
+// restored from a backup finds its URL again.
 func (r *Reconciler) managedBy(key types.NamespacedName) string {
 	return r.managedPrefix() + key.Namespace + "/" + key.Name
 }
@@ -154,12 +154,12 @@ func (v *visit) actor() audit.Actor {
 
 func (r *Reconciler) managedPrefix() string { return "kubernetes/" + r.Cluster + "/" }
 
-// responsible says whether the operator keeps the resources of a namespace.
+// responsible says whether the operator reconciles the resources of a namespace.
 func (r *Reconciler) responsible(namespace string) bool {
 	return len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace)
 }
 
-// spread keeps resources that were made together from being looked at together.
+// spread keeps resources that were created together from being reconciled together.
 func spread(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/5+1))
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
-// release removes the URL of a resource that is being deleted, then lets the resource go.
-// While PostgreSQL is away it tries again, for Patience at most: a database that is gone
-// for good must not keep a namespace from going. What is left behind then is swept once
-// PostgreSQL is back.
+// release removes the URL of a resource that is being deleted, then the finalizer. While
+// PostgreSQL is away it tries again, for Patience at most, because a database that is lost for
+// good must not block the deletion of a namespace. Sweep removes the URL when PostgreSQL is
+// back.
 func (r *Reconciler) release(ctx context.Context, object *v1alpha1.WebhookEndpoint) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(object, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
@@ -45,7 +45,7 @@ func (r *Reconciler) release(ctx context.Context, object *v1alpha1.WebhookEndpoi
 	return ctrl.Result{}, nil
 }
 
-// stay says why a deletion has to wait, and tries again.
+// stay reports why a deletion has to wait, and tries again.
 func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint, cause error) (ctrl.Result, error) {
 	v := &visit{Reconciler: r, object: object, handled: object.Status.Handled}
 	waiting := &refusal{reason: v1alpha1.ReasonDeleting, waits: true,
@@ -56,7 +56,7 @@ func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint,
 	return r.again(object, cause)
 }
 
-// remove deletes the endpoint that is managed so; none is what is wanted.
+// remove deletes the endpoint that the resource manages, if there is one.
 func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
 	e, err := r.Webhooks.FindManaged(ctx, managedBy)
 	if err == nil {
@@ -68,8 +68,8 @@ func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
 	return err
 }
 
-// Sweep removes the URLs whose resource is gone: deleted while PostgreSQL was away for
-// longer than a deletion waits, or without its finalizer.
+// Sweep removes URLs without a resource: it was deleted while PostgreSQL was away for longer
+// than Patience, or without its finalizer.
 func (r *Reconciler) Sweep(ctx context.Context) error {
 	all, err := r.Webhooks.ListManaged(ctx, r.managedPrefix())
 	if err != nil {

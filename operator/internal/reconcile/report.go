@@ -15,8 +15,8 @@ import (
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
-// report is the one place that writes a status, and then the Events that its change
-// deserves. It says when the resource is looked at again.
+// report writes the status, and then the Events that its change calls for. It returns when to
+// reconcile the resource again. Nothing else writes a status.
 func (r *Reconciler) report(ctx context.Context, v *visit, err error) (ctrl.Result, error) {
 	judged := judge(err)
 	if err == nil || judged.refusal != nil {
@@ -32,13 +32,13 @@ func (r *Reconciler) report(ctx context.Context, v *visit, err error) (ctrl.Resu
 	}
 	r.away.Forget(requestOf(v.object))
 	if judged.refusal != nil {
-		return ctrl.Result{RequeueAfter: spread(min(lookAgain, r.Resync))}, nil //nolint:nilerr // the error has become a condition
+		return ctrl.Result{RequeueAfter: spread(min(recheck, r.Resync))}, nil //nolint:nilerr // the error has become a condition
 	}
 	return ctrl.Result{RequeueAfter: spread(r.Resync)}, nil
 }
 
-// again tries a visit again that failed for no fault of the resource. What is expected
-// to happen, old copies and a PostgreSQL that is away, is not logged for each resource.
+// again retries a visit that failed through no fault of the resource. Expected failures, an old
+// copy or a PostgreSQL that is away, are not logged for each resource.
 func (r *Reconciler) again(object *v1alpha1.WebhookEndpoint, cause error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsConflict(cause):
@@ -53,8 +53,8 @@ func requestOf(object *v1alpha1.WebhookEndpoint) ctrl.Request {
 	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 }
 
-// write patches the status where it differs. The copy at hand may be older than the last
-// write, so a difference is looked at again on what the API server has.
+// write patches the status if it differs. The copy at hand may be older than the last write, so
+// a difference is checked again on the API server's copy.
 func (r *Reconciler) write(ctx context.Context, v *visit, refused *refusal) error {
 	now := r.Clock()
 	if !r.worthWriting(v.object, v.status(v.object.Status, refused, now), now) {
@@ -82,8 +82,8 @@ func (r *Reconciler) write(ctx context.Context, v *visit, refused *refusal) erro
 	return nil
 }
 
-// worthWriting says whether a status is to be written now. Figures that change with every
-// attempt are written along with something else, or once a resync.
+// worthWriting says whether to write a status now. Figures that change with every attempt are
+// written along with something else, or once a resync.
 func (r *Reconciler) worthWriting(object *v1alpha1.WebhookEndpoint, after v1alpha1.WebhookEndpointStatus, now time.Time) bool {
 	before := object.Status
 	if !equality.Semantic.DeepEqual(quiet(before), quiet(after)) {
@@ -97,8 +97,8 @@ func (r *Reconciler) emit(object *v1alpha1.WebhookEndpoint, h occurrence) {
 	r.Events.Eventf(object, nil, h.kind, h.reason, "Reconcile", "%s", h.note)
 }
 
-// refreshes remembers when the figures of each resource were written. A new process
-// begins with now: starting an operator is no reason to write.
+// refreshes remembers when the figures of each resource were written. A new process begins
+// with now, because the start of an operator is no reason to write.
 type refreshes struct {
 	mu   sync.Mutex
 	last map[types.UID]time.Time

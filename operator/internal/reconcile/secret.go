@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
-// secretSuffix follows a resource's name in that of the Secret generated for it.
+// secretSuffix follows the resource's name in the name of its generated Secret.
 const secretSuffix = "-signing-secret"
 
 // secretName is the Secret that holds the signing secret of a resource.
@@ -25,16 +25,17 @@ func secretName(object *v1alpha1.WebhookEndpoint) string {
 	return object.Name + secretSuffix
 }
 
-// secretPlace is where the signing secret is.
-func secretPlace(object *v1alpha1.WebhookEndpoint) *v1alpha1.SecretKeyRef {
-	place := &v1alpha1.SecretKeyRef{Name: secretName(object), Key: v1alpha1.DefaultSecretKey}
+// secretKey names the Secret and the key that hold the signing secret.
+func secretKey(object *v1alpha1.WebhookEndpoint) *v1alpha1.SecretKeyRef {
+	key := &v1alpha1.SecretKeyRef{Name: secretName(object), Key: v1alpha1.DefaultSecretKey}
 	if ref := object.Spec.SigningSecretRef; ref != nil && ref.Key != "" {
-		place.Key = ref.Key
+		key.Key = ref.Key
 	}
-	return place
+	return key
 }
 
-// generatedSecret is the Secret that the operator makes for a resource. It goes with it.
+// generatedSecret is the Secret that the operator makes for a resource and that is deleted with
+// it.
 func generatedSecret(object *v1alpha1.WebhookEndpoint, value string) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -51,8 +52,8 @@ func generatedSecret(object *v1alpha1.WebhookEndpoint, value string) *corev1.Sec
 	}
 }
 
-// ownerOf lets the Secret go with the resource. It does not hold the resource up, which
-// would need leave to change its finalizers.
+// ownerOf makes the Secret be deleted with the resource. It does not block the resource's
+// deletion, which would need permission to change its finalizers.
 func ownerOf(object *v1alpha1.WebhookEndpoint) metav1.OwnerReference {
 	owner := metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind("WebhookEndpoint"))
 	owner.BlockOwnerDeletion = nil
@@ -61,10 +62,10 @@ func ownerOf(object *v1alpha1.WebhookEndpoint) metav1.OwnerReference {
 
 func newSecret() string { return webhook.SecretPrefix + seal.Token() }
 
-// ensureSecret reads the signing secret, from the Secret that spec names or from the
-// generated one, which it makes, makes again, or gives a new value when it is asked to.
+// ensureSecret reads the signing secret, from the Secret that the spec names or from the
+// generated one, which it creates if it is missing and changes on request.
 func (v *visit) ensureSecret(ctx context.Context) error {
-	v.secretRef = secretPlace(v.object)
+	v.secretRef = secretKey(v.object)
 	rotate := asks(v.object, v1alpha1.AnnotationRotateSecret, v.handled.RotateSecret) && v.endpoint != nil
 	var secret corev1.Secret
 	err := v.Client.Get(ctx, types.NamespacedName{Namespace: v.object.Namespace, Name: v.secretRef.Name}, &secret)

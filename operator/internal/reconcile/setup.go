@@ -38,7 +38,7 @@ const (
 	sweepEvery = time.Hour
 )
 
-// Setup adds the controller and what feeds it to the manager.
+// Setup adds the controller and its sources to the manager.
 func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 	for name, keys := range map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint, byWaiting: indexWaiting} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.WebhookEndpoint{}, name, keys); err != nil {
@@ -86,9 +86,9 @@ func indexWaiting(o client.Object) []string {
 	return nil
 }
 
-// wake is what PostgreSQL has announced.
+// wake is a notification from PostgreSQL.
 type wake struct {
-	everything bool   // announcements may have been missed
+	everything bool   // notifications may have been missed
 	endpoint   string // the id of an endpoint that changed; "" when an organization did
 }
 
@@ -111,7 +111,7 @@ func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) [
 	return r.list(ctx, client.InNamespace(namespace.GetName()))
 }
 
-// list asks the cache, which answers as long as the manager runs.
+// list reads the cache, which answers as long as the manager runs.
 func (r *Reconciler) list(ctx context.Context, which ...client.ListOption) []ctrl.Request {
 	var found v1alpha1.WebhookEndpointList
 	if err := r.Client.List(ctx, &found, which...); err != nil {
@@ -125,7 +125,7 @@ func (r *Reconciler) list(ctx context.Context, which ...client.ListOption) []ctr
 	return requests
 }
 
-// listener hears what PostgreSQL announces while its operator leads.
+// listener turns PostgreSQL's notifications into wakes while its operator leads.
 type listener struct {
 	reconciler *Reconciler
 	wakes      chan<- event.TypedGenericEvent[wake]

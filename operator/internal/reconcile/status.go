@@ -16,20 +16,20 @@ const (
 	warning = corev1.EventTypeWarning
 )
 
-// occurrence is an Event to tell.
+// occurrence is an Event to emit.
 type occurrence struct{ kind, reason, note string }
 
 func (v *visit) note(kind, reason, note string) {
 	v.happened = append(v.happened, occurrence{kind, reason, note})
 }
 
-// status is what the visit makes of the status that was there. It depends on nothing
-// else, so that the same findings give the same status.
+// status computes the new status from the old one and the visit. It depends on nothing else, so
+// that the same findings give the same status.
 func (v *visit) status(before v1alpha1.WebhookEndpointStatus, refused *refusal, now time.Time) v1alpha1.WebhookEndpointStatus {
 	s := *before.DeepCopy()
 	generation := v.object.Generation
 	if refused != nil && refused.reason == v1alpha1.ReasonDatabaseUnavailable && before.ObservedGeneration == generation {
-		return s // what was known of this spec is still the best that is known
+		return s // nothing newer is known about this spec
 	}
 	s.ObservedGeneration = generation
 	s.Handled = v.handled
@@ -57,7 +57,7 @@ func (v *visit) status(before v1alpha1.WebhookEndpointStatus, refused *refusal, 
 	return s
 }
 
-// figuresOf copies what PostgreSQL knows of the endpoint.
+// figuresOf copies the endpoint's figures from PostgreSQL.
 func (v *visit) figuresOf(s *v1alpha1.WebhookEndpointStatus) {
 	e := v.endpoint
 	if e == nil {
@@ -69,7 +69,7 @@ func (v *visit) figuresOf(s *v1alpha1.WebhookEndpointStatus) {
 	s.LastSuccessTime, s.LastFailureTime = stamp(e.LastSuccessAt), stamp(e.LastFailureAt)
 }
 
-// stamp is a time as the API server keeps it: in whole seconds.
+// stamp is a time as the API server stores it: in whole seconds.
 func stamp(t *time.Time) *metav1.Time {
 	if t == nil {
 		return nil
@@ -108,14 +108,13 @@ func switchedOn(e *webhook.Endpoint) condition {
 	return condition{metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff, e.SwitchedOffReason, false}
 }
 
-// quiet removes what changes with every attempt, so that two statuses can be compared by
-// what is worth a write at any time.
+// quiet removes the figures that change with every attempt, which alone are not worth a write.
 func quiet(s v1alpha1.WebhookEndpointStatus) v1alpha1.WebhookEndpointStatus {
 	s.ConsecutiveFailures, s.Backlog, s.LastSuccessTime, s.LastFailureTime = 0, 0, nil, nil
 	return s
 }
 
-// transition is the Event that a change of the Ready condition deserves, if any.
+// transition is the Event for a change of the Ready condition, if any.
 func transition(before, after v1alpha1.WebhookEndpointStatus) (occurrence, bool) {
 	old := reasonOf(before)
 	ready := meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)

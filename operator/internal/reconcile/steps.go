@@ -17,14 +17,14 @@ import (
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
-// The reasons that the operator switches a URL off for. It knows its own again by them:
-// what the sender or a person has switched off is not its to turn on.
+// The reasons for which the operator switches a URL off. It turns on only URLs with such a
+// reason, not those that the sender or a person has switched off.
 const (
 	offSuspended = "Suspended by its Kubernetes resource (spec.suspend)."
 	offForeign   = "Its Kubernetes namespace may not register URLs of this organization any more."
 )
 
-// find reads the endpoint that an earlier visit has registered.
+// find reads the endpoint that an earlier visit registered.
 func (v *visit) find(ctx context.Context) error {
 	e, err := v.Webhooks.FindManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
 	switch {
@@ -38,8 +38,8 @@ func (v *visit) find(ctx context.Context) error {
 	return nil
 }
 
-// mayRegister checks that the namespace names the organization. When it ceases to, the
-// URL gets nothing more.
+// mayRegister checks that the namespace names the organization. If it no longer does, nothing
+// more is sent to the URL.
 func (v *visit) mayRegister(ctx context.Context) error {
 	label, err := v.namespaceOrganization(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (v *visit) mayRegister(ctx context.Context) error {
 		v.object.Namespace, v.object.Spec.Organization, v1alpha1.LabelOrganization, label)
 }
 
-// namespaceOrganization reads the label. Without leave to watch all namespaces it asks
-// the API server for this one.
+// namespaceOrganization reads the label. Without permission to watch all namespaces it asks the
+// API server for this one.
 func (v *visit) namespaceOrganization(ctx context.Context) (string, error) {
 	var namespace metav1.PartialObjectMetadata
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -78,13 +78,13 @@ func (v *visit) belong(ctx context.Context) error {
 	return err
 }
 
-// register adds the endpoint or brings its settings up to date.
+// register adds the endpoint or updates its settings.
 func (v *visit) register(ctx context.Context) error {
 	want, err := v.settings()
 	if err != nil {
 		return err
 	}
-	if v.endpoint != nil && v.endpoint.Organization != v.org { // the resource was made anew, for another one
+	if v.endpoint != nil && v.endpoint.Organization != v.org { // the resource was deleted and created for another one
 		if err := v.Webhooks.Remove(ctx, v.actor(), v.endpoint.Organization, v.endpoint.ID, v.Clock()); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (v *visit) add(ctx context.Context, s webhook.Settings) error {
 	return nil
 }
 
-// sign puts the Secret's signing secret in force.
+// sign makes the Secret's signing secret the current one.
 func (v *visit) sign(ctx context.Context) error {
 	signs, err := v.Webhooks.Signs(ctx, v.org, v.endpoint.ID, v.secret)
 	if err != nil || signs {
@@ -147,7 +147,7 @@ func (v *visit) sign(ctx context.Context) error {
 	return nil
 }
 
-// turn suspends and resumes, and turns a URL on that was switched off when it is asked to.
+// turn suspends and resumes a URL, and on request turns on one that was switched off.
 func (v *visit) turn(ctx context.Context) error {
 	asked := asks(v.object, v1alpha1.AnnotationTurnOn, v.handled.TurnOn) && !v.added
 	v.handled.TurnOn = v.object.Annotations[v1alpha1.AnnotationTurnOn]
@@ -181,7 +181,7 @@ func (v *visit) switchOff(ctx context.Context, reason string) error {
 	return nil
 }
 
-// test sends a ping when it is asked to.
+// test sends a ping on request.
 func (v *visit) test(ctx context.Context) error {
 	if asks(v.object, v1alpha1.AnnotationSendTest, v.handled.SendTest) {
 		delivery, err := v.Webhooks.SendTest(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
@@ -194,7 +194,7 @@ func (v *visit) test(ctx context.Context) error {
 	return nil
 }
 
-// measure counts what waits for the URL.
+// measure counts the URL's backlog.
 func (v *visit) measure(ctx context.Context) error {
 	backlogs, err := v.Webhooks.Backlogs(ctx, v.endpoint.ID)
 	v.backlog = backlogs[v.endpoint.ID]

@@ -14,29 +14,29 @@ import (
 type refusal struct {
 	reason  string // of the condition
 	message string
-	waits   bool // it may resolve itself; otherwise somebody has to act
+	waits   bool // it may resolve itself; otherwise a person has to act
 }
 
 func (r *refusal) Error() string { return r.message }
 
-// refuse makes a refusal that somebody has to resolve.
+// refuse makes a refusal that a person has to resolve.
 func refuse(reason, format string, args ...any) error {
 	return &refusal{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// waitFor makes a refusal that goes when something else happens.
+// waitFor makes a refusal that ends when something else happens.
 func waitFor(reason, format string, args ...any) error {
 	return &refusal{reason: reason, message: fmt.Sprintf(format, args...), waits: true}
 }
 
-// verdict is what an error of a step means: a refusal for the conditions, an error to
-// try again after, or both.
+// verdict is the meaning of a step's error: a refusal for the conditions, an error to retry
+// after, or both.
 type verdict struct {
 	refusal *refusal
 	retry   error
 }
 
-// judge is the operator's table over the kinds of faults.
+// judge maps the kinds of faults to verdicts.
 func judge(err error) verdict {
 	var refused *refusal
 	var f *fault.Error
@@ -59,12 +59,12 @@ func judge(err error) verdict {
 			return verdict{refusal: &refusal{reason: reason, message: f.Message}}
 		}
 	case fault.Internal, fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.TooLarge, fault.Unavailable:
-		// NotFound is an endpoint or organization that went while it was looked at.
+		// NotFound is an endpoint or organization that was removed during the visit.
 	}
 	return verdict{retry: err}
 }
 
-// conflicts are the states of an organization's URLs that refuse one more.
+// conflicts are the states of an organization's URLs in which it cannot have another.
 var conflicts = map[string]string{
 	"url_limit":  v1alpha1.ReasonURLLimitReached,
 	"url_exists": v1alpha1.ReasonURLInUse,
@@ -80,13 +80,13 @@ func invalidReason(f *fault.Error) string {
 	return v1alpha1.ReasonInvalidSpec
 }
 
-// waitsForOthers are the reasons that go when another URL or an organization changes,
-// which PostgreSQL announces without saying whom it concerns.
+// waitsForOthers are the reasons that end when another URL or an organization changes.
+// PostgreSQL's notifications do not say which resources that concerns.
 var waitsForOthers = map[string]bool{
 	v1alpha1.ReasonURLLimitReached:      true,
 	v1alpha1.ReasonURLInUse:             true,
 	v1alpha1.ReasonOrganizationNotFound: true,
 }
 
-// lookAgain bounds how long a refused resource waits when an announcement was missed.
-const lookAgain = time.Minute
+// recheck bounds how long a refused resource waits when a notification was missed.
+const recheck = time.Minute

@@ -28,12 +28,12 @@ const (
 	attemptLimit = 10 * time.Second
 	// keptResponse is how much of a response is recorded.
 	keptResponse = 4 << 10
-	// readResponse is how much is read at most; what comes after it is of no interest.
+	// readResponse is how much of a response is read at most.
 	readResponse = 64 << 10
 	userAgent    = "Registrar-Webhooks/1.0"
 )
 
-// Dispatcher is the only outbound HTTP client.
+// Dispatcher sends requests to receivers. It is the only outbound HTTP client.
 type Dispatcher struct {
 	client  *http.Client
 	clock   clock.Clock
@@ -86,7 +86,7 @@ type message struct {
 	body   []byte
 }
 
-// call makes one attempt. It always has an outcome: whatever goes wrong is a cause.
+// call makes one attempt. It always returns an outcome, whose cause says what went wrong.
 func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	started := c.clock()
 	began := time.Now()
@@ -124,8 +124,8 @@ func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	return o
 }
 
-// failed notes what kept an attempt from its end. A receiver that declined has said so with
-// its status, however its answer ends (reference: webhooks#delivery-and-retries).
+// failed records why an attempt did not complete. A status that declines counts, however the
+// rest of the response fails (reference: webhooks#delivery-and-retries).
 func (c *Dispatcher) failed(ctx context.Context, err error, trace *trace, o *webhook.Outcome) {
 	cause := causeOf(ctx, err, trace, o.Status)
 	if o.Verdict != webhook.Declined {
@@ -146,9 +146,9 @@ func (c *Dispatcher) post(ctx context.Context, m message, o *webhook.Outcome) er
 	for name, value := range o.RequestHeaders {
 		req.Header.Set(name, value)
 	}
-	// Not sent, being empty: it tells net/http that this POST may be repeated. A receiver that
-	// ends an idle connection just as it is used again gets the event over another one now,
-	// not in a minute; should it have taken it, it knows the id.
+	// An empty value is not sent, but lets net/http repeat this POST: when a receiver closes an
+	// idle connection just as it is used again, the event is sent at once over another one, and
+	// not a minute later. A receiver that has taken the event already knows its id.
 	req.Header["Idempotency-Key"] = nil
 	resp, err := c.client.Do(req)
 	if err != nil {
@@ -161,11 +161,11 @@ func (c *Dispatcher) post(ctx context.Context, m message, o *webhook.Outcome) er
 	body, err := io.ReadAll(io.LimitReader(resp.Body, readResponse))
 	o.Response = body[:min(len(body), keptResponse)]
 	if err == nil {
-		// A receiver that sees us hang up may close an endless body properly before we look away.
+		// A receiver that sees us hang up may properly end an endless body before we stop reading.
 		err = ctx.Err()
 	}
 	return err
 }
 
-// Close lets go of idle connections.
+// Close closes idle connections.
 func (c *Dispatcher) Close() { c.client.CloseIdleConnections() }

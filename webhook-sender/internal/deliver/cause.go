@@ -18,8 +18,8 @@ import (
 // addressNotPublic is the cause of an attempt that the policy did not allow.
 const addressNotPublic = "address_not_public"
 
-// causeOf names why an attempt had no complete answer; webhook.Explain has a sentence for
-// each. The order matters: a deadline shows up as many other errors.
+// causeOf names the reason why an attempt got no complete response; webhook.Explain has a
+// sentence for each. The order matters: a deadline also appears as many other errors.
 func causeOf(ctx context.Context, err error, t *trace, status int) string {
 	var timeout interface{ Timeout() bool }
 	switch {
@@ -83,9 +83,9 @@ func tlsCause(err error) string {
 	return ""
 }
 
-// detail is the error's text for the receiver's people, who know their own address: without
-// the URL, and without any address, as those on our side would tell of the network that we
-// are in, of its resolver, and of what its names lead to. The log has all of it.
+// detail is the error's text for the receiver's people. It has no URL, which they know, and no
+// addresses, which would reveal our network, its resolver and what names resolve to there. The
+// log has the whole text.
 func detail(err error) string {
 	text := withoutAddress(err).Error()
 	return text[:min(len(text), 500)]
@@ -111,8 +111,8 @@ func withoutAddress(err error) error {
 	return withoutURL(err)
 }
 
-// withoutURL takes off the URL, which the delivery's page shows anyway and which may hold a
-// secret of the receiver's.
+// withoutURL removes the URL, which may hold a secret of the receiver's; the delivery's page
+// shows it anyway.
 func withoutURL(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

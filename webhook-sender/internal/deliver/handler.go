@@ -28,16 +28,16 @@ type Handler struct {
 	Metrics  *Metrics
 }
 
-// startMargin is what a lease must have left when its attempts begin: their deadline and
-// time to record them. A lease with less is renewed first, so that it cannot run out,
-// and be handed to another sender, under an attempt.
+// startMargin is how long a lease must still last when its attempts begin: their deadline, and
+// time to record them. A lease with less is renewed first, so that it cannot run out during
+// an attempt and be given to another sender.
 const (
 	startMargin = attemptLimit + 2*time.Second
 	renewTerm   = 20 * time.Second
 )
 
-// Handle attempts what the lease still holds, all of it at once: the relay gave no more
-// than the URL's allowance. It returns when the outcomes are recorded.
+// Handle attempts the deliveries that the lease still holds, all at the same time: the relay
+// keeps to the URL's allowance. It returns when the outcomes are recorded.
 func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	lease, err := task.Decode[task.Deliver](payload)
 	if err != nil {
@@ -68,8 +68,8 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	outcomes, stopped := h.attempt(ctx, lease, target, read, messages)
 	left := len(messages) - len(outcomes)
 	if ctx.Err() != nil {
-		// Attempts that our own end cut off say nothing about the receiver; their lease
-		// runs out and they are made again.
+		// Attempts that were cut off because this process stops say nothing about the
+		// receiver; their lease runs out and they are made again.
 		outcomes = slices.DeleteFunc(outcomes, func(o webhook.Outcome) bool { return o.Status == 0 })
 	}
 	attempted := time.Now()
@@ -86,8 +86,8 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	return errors.Join(stopped, err)
 }
 
-// giveBack makes due again what was not attempted. Of a URL that is off by now nothing is
-// due: whoever switched it off may have skipped what waits before this was among it.
+// giveBack makes due again what was not attempted. If the URL has been switched off meanwhile,
+// it skips these deliveries: the task that skips pending ones may already have run.
 func (h *Handler) giveBack(ctx context.Context, lease task.Deliver) error {
 	if _, err := dispatch.Release(ctx, h.DB, []string{lease.Lease}); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (h *Handler) giveBack(ctx context.Context, lease task.Deliver) error {
 	return webhook.Skip(ctx, h.DB, lease.Endpoint, h.Clock())
 }
 
-// queuedSince is when the handler's task was put in, or otherwise where that is not known.
+// queuedSince is when the handler's task was enqueued; otherwise when that is unknown.
 func queuedSince(ctx context.Context, otherwise time.Time) time.Time {
 	if at := queue.EnqueuedAt(ctx); !at.IsZero() {
 		return at
@@ -128,8 +128,8 @@ func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []di
 	return messages, nil
 }
 
-// attempt attempts the messages to the target, which was read at the given time. An error
-// says why some were left; what was attempted before it has an outcome.
+// attempt sends the messages to the target, which was read at the given time. An error says
+// why some messages were not attempted; the others have outcomes.
 func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, read time.Time, messages []message) ([]webhook.Outcome, error) {
 	if lease.InOrder {
 		return h.inOrder(ctx, lease, target, read, messages)
@@ -143,13 +143,13 @@ func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispat
 	return outcomes, nil
 }
 
-// lookAgain is how old what is known of a URL may be when an attempt begins: a new secret
-// or address holds from the very next one on, and quick receivers cost no statement each.
-const lookAgain = 50 * time.Millisecond
+// targetAge is how old a target may be when an attempt begins. A new secret or address is used
+// from the next attempt on, and attempts to quick receivers do not cost a statement each.
+const targetAge = 50 * time.Millisecond
 
-// inOrder attempts one after the other until one fails, the URL is switched off or removed,
-// or the lease, which was just renewed, has no time left for another; what follows is given
-// back.
+// inOrder sends one message after the other, until one fails, the URL is switched off or
+// removed, or the lease, which was just renewed, has no time left for another. The caller
+// gives back the rest.
 func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispatch.Target, read time.Time, messages []message) (outcomes []webhook.Outcome, err error) {
 	began, secret := h.Clock(), messages[0].secret
 	for _, m := range messages {
@@ -157,7 +157,7 @@ func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispat
 		if now.Sub(began) > renewTerm-startMargin {
 			break
 		}
-		if now.Sub(read) > lookAgain {
+		if now.Sub(read) > targetAge {
 			if target, err = dispatch.ReadTarget(ctx, h.DB, lease.Endpoint); err != nil || !target.SwitchedOn {
 				return outcomes, err
 			}

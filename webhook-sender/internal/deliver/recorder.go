@@ -15,13 +15,12 @@ import (
 // groupLimit bounds the outcomes of one transaction.
 const groupLimit = 512
 
-// recordLimit is how long a group is tried while PostgreSQL is away. After it the leases
-// are long over and the deliveries are attempted again.
+// recordLimit is how long a group is retried while PostgreSQL is away. By the end of it the
+// leases have run out, and the deliveries are attempted again.
 const recordLimit = time.Minute
 
-// Recorder commits outcomes in groups: while one commit is under way, the next group
-// gathers, so a busy sender pays one commit for many attempts and an idle one does not
-// wait for company.
+// Recorder commits outcomes in groups. While one commit is under way, the next group gathers:
+// a busy sender needs one commit for many attempts, and an idle one does not wait.
 type Recorder struct {
 	db   *pg.DB
 	log  *slog.Logger
@@ -34,21 +33,21 @@ type entry struct {
 	settled  chan error
 }
 
-// StartRecorder starts committing. Close ends it after the last entry, and ctx must not
-// end before: what was attempted has to be recorded.
+// StartRecorder starts committing, until Close. ctx must not end before, because every attempt
+// has to be recorded.
 func StartRecorder(ctx context.Context, db *pg.DB, log *slog.Logger) *Recorder {
 	r := &Recorder{db: db, log: log, in: make(chan entry, groupLimit), done: make(chan struct{})}
 	go r.run(ctx)
 	return r
 }
 
-// Close waits until everything handed in is settled. Nothing may be handed in after it.
+// Close waits until everything is settled. Record must not be called afterwards.
 func (r *Recorder) Close() {
 	close(r.in)
 	<-r.done
 }
 
-// Record returns once the outcomes are committed, or could not be.
+// Record returns when the outcomes are committed, or cannot be.
 func (r *Recorder) Record(outcomes []webhook.Outcome) error {
 	e := entry{outcomes, make(chan error, 1)}
 	r.in <- e
@@ -62,7 +61,7 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// gather takes what is there already, and waits for nothing.
+// gather takes the entries that are there already, without waiting.
 func (r *Recorder) gather(first entry) []entry {
 	group, size := []entry{first}, len(first.outcomes)
 	for size < groupLimit {
@@ -100,7 +99,7 @@ func (r *Recorder) commit(ctx context.Context, group []entry) {
 	}
 }
 
-// settle tries until PostgreSQL answers, with pauses of 50 ms to 1 s.
+// settle retries until PostgreSQL answers, with pauses of 50 ms to 1 s.
 func (r *Recorder) settle(ctx context.Context, outcomes []webhook.Outcome) error {
 	pause := 50 * time.Millisecond
 	for {

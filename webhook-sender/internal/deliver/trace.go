@@ -9,8 +9,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 )
 
-// trace collects where an attempt's time goes. Its hooks may run after the attempt has
-// ended (a dial that nobody waits for any more), hence the lock.
+// trace measures the phases of an attempt. Its hooks may run after the attempt has ended (a
+// dial that nothing waits for any more), hence the lock.
 type trace struct {
 	mu                  sync.Mutex
 	peer                string
@@ -36,8 +36,8 @@ func (t *trace) hooks(began time.Time) *httptrace.ClientTrace {
 	}
 }
 
-// stalled names what an attempt waited for when its time was over; status is that of the
-// answer, 0 when there was none.
+// stalled names what an attempt was waiting for when its time was over; status is the
+// response's, 0 when there was none.
 func (t *trace) stalled(status int) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -28,8 +28,8 @@ func Outbox(work func(context.Context, task.Outbox) error) queue.Handler {
 	}
 }
 
-// Plan decides the test plan that a task is about. A plan that cannot be decided now is
-// tried again when the claim has run out; one whose claim was lost is somebody else's.
+// Plan makes the handler that decides the test plan of a task. It tries again when the claim
+// of a failed task has run out; when the claim was lost, another worker has the task.
 func Plan(o *testplan.Service) queue.Handler {
 	return Outbox(func(ctx context.Context, ref task.Outbox) error {
 		if err := o.Step(ctx, ref); !errors.Is(err, outbox.ErrLost) {
@@ -39,14 +39,14 @@ func Plan(o *testplan.Service) queue.Handler {
 	})
 }
 
-// Maintenance does the work on many webhook deliveries that a change to one URL leaves
-// behind. Each piece may be repeated, so a claim that is lost half-way harms nothing.
+// Maintenance updates the deliveries of a URL after the URL was changed. Its work can be
+// repeated, so a claim that is lost half-way does no harm.
 type Maintenance struct {
 	DB    *pg.DB
 	Clock clock.Clock
 }
 
-// patience is how long one piece may take, and the pause before it is tried again.
+// patience is how long one task may take, and the pause before it is tried again.
 const patience = 5 * time.Minute
 
 // Handlers are the handlers of the maintenance queue.

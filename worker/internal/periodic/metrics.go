@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Late measures what people and the clock owe, each time it is scraped, for 2 s at most.
+// Late measures held roster runs and overdue test plans when it is scraped, for 2 s at most.
 type Late struct {
 	DB    *pg.DB
 	Clock clock.Clock
@@ -40,7 +40,7 @@ func (l *Late) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector; what cannot be read is left out.
+// Collect implements prometheus.Collector; it leaves out what cannot be read.
 func (l *Late) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

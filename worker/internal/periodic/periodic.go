@@ -1,5 +1,4 @@
-// Package periodic does what is due by the clock and by nobody's call. One worker at a time
-// does it (pg.Lead).
+// Package periodic runs jobs at fixed intervals, in one worker at a time (pg.Lead).
 package periodic
 
 import (
@@ -23,33 +22,32 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/replay"
 )
 
-// Job is one thing to do again and again. It must be safe to repeat, and catch up by
-// itself after it was not done for days.
+// Job is work to do at a fixed interval. It must be safe to repeat, and must catch up when it
+// has not run for days.
 type Job struct {
 	Name  string
 	Every time.Duration
 	Run   func(ctx context.Context, now time.Time) error
 }
 
-// partitionsAhead is how many days of rows have their partitions made before
-// they are needed.
+// partitionsAhead is for how many days partitions are made in advance.
 const partitionsAhead = 7
 
-// How long an upload that is never completed stays, and for how many days the details of a
-// roster run can be looked at and the run taken back.
+// How long an upload that is never completed is kept, and for how many days the details of a
+// roster run can be read and the run reverted.
 const (
 	uploadKept = 2 * time.Hour
 	rosterKept = 90
 )
 
-// All lists the duties; zone is the platform's, which decides today, and webhookDays how many
-// days of deliveries are kept.
+// All lists the jobs. zone is the platform's time zone, which decides what day it is;
+// webhookDays is for how many days deliveries are kept.
 func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 	return []Job{
-		{Name: "telling of overdue assignments", Every: 10 * time.Second, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "recording overdue assignments", Every: 10 * time.Second, Run: func(ctx context.Context, now time.Time) error {
 			return (&assign.Service{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
 		}},
-		{Name: "placing results of students who came back", Every: 10 * time.Second, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "recording work of students who came back", Every: 10 * time.Second, Run: func(ctx context.Context, now time.Time) error {
 			return (&work.Service{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
 		}},
 		{Name: "making partitions for activity", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
@@ -58,7 +56,7 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 		{Name: "compiling the attendance register", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return compileRegister(ctx, db, now)
 		}},
-		{Name: "forgetting the nonces of LMS launches", Every: 15 * time.Minute, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "dropping the nonces of LMS launches", Every: 15 * time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return lti.DropUsedNonces(ctx, db, now)
 		}},
 		{Name: "dropping expired activity", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
@@ -73,17 +71,17 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 			_, err := journal.Drop(ctx, db, today.AddDays(-webhookDays))
 			return err
 		}},
-		{Name: "putting deliveries of switched-off and deleted URLs right", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "ending deliveries to switched-off and deleted URLs", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return journal.Tidy(ctx, db, now)
 		}},
-		{Name: "clearing what roster runs leave", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "dropping old roster uploads and details", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
 			return roster.Clear(ctx, db, now.Add(-uploadKept), now.AddDate(0, 0, -rosterKept))
 		}},
 		{Name: "dropping expired set-password links", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
 			_, err := student.DropExpiredLinks(ctx, db, now)
 			return err
 		}},
-		{Name: "telling what the calendar did to enrollments", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "recording what the calendar changed in enrollments", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			_, err := (&enrollment.Service{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
 			return err
 		}},
@@ -98,8 +96,8 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 	}
 }
 
-// Plans is the daily pass over test plans, as each plan's zone begins its day. It also
-// catches up with what could not be done while no worker ran.
+// Plans is the daily pass over test plans, each at the start of the day in its own zone. It
+// also catches up after a time without a worker.
 func Plans(o *testplan.Service) Job {
 	return Job{Name: "deciding test plans", Every: 10 * time.Second, Run: func(ctx context.Context, _ time.Time) error {
 		_, err := o.Sweep(ctx)
@@ -115,22 +113,22 @@ func compileRegister(ctx context.Context, db *pg.DB, now time.Time) error {
 	return err
 }
 
-// Run does each duty at once and then at its interval, until ctx ends. A duty that fails
-// is logged and done again at the next turn.
+// Run runs each job at once and then at its interval, until ctx ends. A job that fails is
+// logged and runs again at its next turn.
 func Run(ctx context.Context, now clock.Clock, log *slog.Logger, jobs []Job) {
 	var wg sync.WaitGroup
-	for _, d := range jobs {
-		wg.Go(func() { d.run(ctx, now, log) })
+	for _, j := range jobs {
+		wg.Go(func() { j.run(ctx, now, log) })
 	}
 	wg.Wait()
 }
 
-func (d Job) run(ctx context.Context, now clock.Clock, log *slog.Logger) {
-	tick := time.NewTicker(d.Every)
+func (j Job) run(ctx context.Context, now clock.Clock, log *slog.Logger) {
+	tick := time.NewTicker(j.Every)
 	defer tick.Stop()
 	for {
-		if err := d.Run(ctx, now()); err != nil && ctx.Err() == nil {
-			log.ErrorContext(ctx, "a periodic duty failed", "duty", d.Name, "error", err)
+		if err := j.Run(ctx, now()); err != nil && ctx.Err() == nil {
+			log.ErrorContext(ctx, "a periodic job failed", "job", j.Name, "error", err)
 		}
 		select {
 		case <-ctx.Done():

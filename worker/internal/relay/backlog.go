@@ -12,7 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Backlog measures all deliveries each time it is scraped, for 2 s at most.
+// Backlog measures all deliveries when it is scraped, for 2 s at most.
 type Backlog struct {
 	DB    *pg.DB
 	Clock clock.Clock

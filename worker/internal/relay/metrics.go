@@ -14,7 +14,7 @@ var (
 	outboxPass   = passDesc("outbox")
 	webhooksPass = passDesc("webhooks")
 	outboxDue    = prometheus.NewDesc("registrar_outbox_due",
-		"Owed tasks whose time has come and that are not on the run queue.", []string{"kind"}, nil)
+		"Tasks that are due and not on the run queue.", []string{"kind"}, nil)
 	outboxOldest = prometheus.NewDesc("registrar_outbox_oldest_due_seconds",
 		"How long the oldest due task has been waiting.", []string{"kind"}, nil)
 )
@@ -51,12 +51,12 @@ func (w *Webhooks) Collect(out chan<- prometheus.Metric) { out <- w.passes.since
 
 func passDesc(relay string) *prometheus.Desc {
 	return prometheus.NewDesc("registrar_relay_last_pass_seconds",
-		"How long ago this worker's relay last looked at what is due and handed it on. One worker relays at a time, so the least of all counts.",
+		"How long ago this worker's relay last relayed all that was due. One worker relays at a time, so the least of all counts.",
 		nil, prometheus.Labels{"relay": relay})
 }
 
-// passes is when a relay last did all that it could. It goes by this process alone, which
-// no clock that is set can mislead.
+// passes is when a relay last relayed all that it could. It uses the process's monotonic clock,
+// which nobody can set.
 type passes struct{ last atomic.Pointer[time.Time] }
 
 var started = time.Now()

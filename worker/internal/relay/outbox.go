@@ -17,11 +17,11 @@ import (
 
 // Outbox claims due rows of the outbox and puts a task for each claim on the run queue.
 //
-// A claim lasts a few seconds, within which a worker has to begin; the worker then holds
-// it for as long as its work takes. A task that Redis lost, or whose worker died, is
-// therefore soon claimed anew, and the older one finds its claim lost. One that still waits
-// on its queue keeps its claim, however long its turn takes to come: claims count beginnings.
-// What waits on a queue is bounded, so that the backlog stays in PostgreSQL.
+// A claim lasts a few seconds, within which a worker has to begin; the worker then extends it
+// for as long as its work takes. So a task that Redis lost, or whose worker died, is soon
+// claimed again, and the older claim is lost. A task that still waits on its queue keeps its
+// claim, however long it waits: the number of claims is the number of times that a worker
+// could begin. The length of a queue is bounded, so that the backlog stays in PostgreSQL.
 type Outbox struct {
 	DB    *pg.DB
 	Queue *queue.Client
@@ -30,7 +30,7 @@ type Outbox struct {
 	Kinds map[task.Kind]time.Duration // what is relayed, with the handler's timeout
 	Lease time.Duration               // of a claim until a worker begins; 0 is 20 s
 	Depth int64                       // the most tasks that wait on one queue; 0 is 200
-	Poll  time.Duration               // the longest pause between two looks; 0 is 1 s
+	Poll  time.Duration               // the longest pause between two passes; 0 is 1 s
 
 	passes passes
 }
@@ -38,7 +38,7 @@ type Outbox struct {
 const (
 	defaultLease = 20 * time.Second
 	defaultDepth = 200
-	// refill is the pause before a full queue is looked at again.
+	// refill is the pause before a full queue is checked again.
 	refill = 50 * time.Millisecond
 )
 
@@ -75,19 +75,19 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// report logs the beginning and the end of trouble, not each try in between.
+// report logs the first failure and the recovery, not each failure in between.
 func (o *Outbox) report(ctx context.Context, away bool, err error) bool {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && !away:
-		o.Log.WarnContext(ctx, "owed work is not relayed; it waits in PostgreSQL", "error", err)
+		o.Log.WarnContext(ctx, "pending work is not relayed; it waits in PostgreSQL", "error", err)
 	case err == nil && away:
-		o.Log.InfoContext(ctx, "owed work is relayed again")
+		o.Log.InfoContext(ctx, "pending work is relayed again")
 	}
 	return err != nil
 }
 
-// Pump looks once at every kind. more says that work was left because a queue is full.
+// Pump relays every kind once. more says that work was left because a queue is full.
 func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
 	queues := make([]queue.Name, 0, len(o.Kinds))
 	for kind := range o.Kinds {
@@ -123,8 +123,8 @@ func (o *Outbox) Pump(ctx context.Context) (more bool, err error) {
 
 func (o *Outbox) depth() int64 { return cmp.Or(o.Depth, defaultDepth) }
 
-// keep prolongs the claims that have run out of tasks that still wait on the queue. It looks
-// at as many as can wait there, and so at all that move could claim instead.
+// keep extends claims that have run out while their tasks still wait on the queue. It checks
+// as many as can wait there, and so all that move could claim.
 func (o *Outbox) keep(ctx context.Context, kind task.Kind) error {
 	now := o.Clock()
 	lapsed, err := outbox.Lapsed(ctx, o.DB, kind, now, int(o.depth()))
@@ -151,8 +151,8 @@ func (o *Outbox) keep(ctx context.Context, kind task.Kind) error {
 	return outbox.Keep(ctx, o.DB, now, now.Add(cmp.Or(o.Lease, defaultLease)), waiting)
 }
 
-// move claims up to room tasks of a kind and enqueues them. What could not be enqueued
-// is given back at once.
+// move claims up to room tasks of a kind and enqueues them. It releases the claims at once
+// when that fails.
 func (o *Outbox) move(ctx context.Context, kind task.Kind, room int64) (int64, error) {
 	if room <= 0 {
 		return 0, nil
@@ -175,7 +175,7 @@ func (o *Outbox) move(ctx context.Context, kind task.Kind, room int64) (int64, e
 	return int64(len(items)), nil
 }
 
-// giveBack makes the rows due again; without it they are so when their lease is over.
+// giveBack makes the tasks due again; without it they are due when their lease has run out.
 func (o *Outbox) giveBack(ctx context.Context, now time.Time, lease time.Duration, refs []task.Outbox) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -184,5 +184,5 @@ func (o *Outbox) giveBack(ctx context.Context, now time.Time, lease time.Duratio
 	}
 }
 
-// taskID names a claim on the run queue: one claim is one task, however often it is put in.
+// taskID names a claim on the run queue: a claim that is enqueued twice is still one task.
 func taskID(ref task.Outbox) string { return fmt.Sprintf("outbox:%d:%d", ref.Task, ref.Claim) }

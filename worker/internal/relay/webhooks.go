@@ -1,6 +1,5 @@
-// Package relay moves work from PostgreSQL, where it is owed, to the run queue, where it
-// is run. One worker at a time does it (pg.Lead), woken by notifications, with a short
-// poll as the net.
+// Package relay moves pending work from PostgreSQL to the run queue. One worker at a time does
+// it (pg.Lead), woken by notifications, and by a short poll in case one is lost.
 package relay
 
 import (
@@ -28,7 +27,7 @@ type Webhooks struct {
 	Clock clock.Clock
 	Log   *slog.Logger
 	Term  time.Duration // of a lease; 0 is 20 s
-	Poll  time.Duration // the longest pause between two looks; 0 is 1 s
+	Poll  time.Duration // the longest pause between two passes; 0 is 1 s
 
 	passes   passes
 	doubtful []string // leases whose tasks Redis may or may not have taken
@@ -58,14 +57,14 @@ func (w *Webhooks) Run(ctx context.Context) {
 	}
 }
 
-// try keeps the relay alive through the loss of PostgreSQL or Redis: the rows wait.
+// try logs a failed step. The relay goes on when PostgreSQL or Redis is back: the rows wait.
 func (w *Webhooks) try(ctx context.Context, what string, step func(context.Context) error) {
 	if err := step(ctx); err != nil && ctx.Err() == nil {
 		w.Log.WarnContext(ctx, what+" failed; trying again", "error", err)
 	}
 }
 
-// drain leases until nothing more may run now; nothing while Redis is away.
+// drain leases until nothing more may run now. It leases nothing while Redis is away.
 func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	if err := w.resolve(ctx); err != nil {
 		return err
@@ -89,8 +88,8 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	return nil
 }
 
-// enqueue puts in a task a lease. When Redis fails in the middle of it, some tasks may have
-// been taken, and a sender may be at them by now: the leases are kept until resolve can ask.
+// enqueue enqueues one task a lease. When Redis fails half-way, it may have taken some tasks,
+// which a sender may have begun: the leases are kept until resolve can ask.
 func (w *Webhooks) enqueue(ctx context.Context, leases []dispatch.Lease) error {
 	if len(leases) == 0 {
 		return nil
@@ -109,7 +108,7 @@ func (w *Webhooks) enqueue(ctx context.Context, leases []dispatch.Lease) error {
 	return err
 }
 
-// trace records, in each event's trace, what the relay did from began until now.
+// trace adds a span from began until now to each event's trace.
 func (w *Webhooks) trace(ctx context.Context, leases []dispatch.Lease, began time.Time) {
 	ended := time.Now()
 	traceparents, err := dispatch.Traces(ctx, w.DB, leases)
@@ -121,8 +120,8 @@ func (w *Webhooks) trace(ctx context.Context, leases []dispatch.Lease, began tim
 	}
 }
 
-// resolve asks Redis, once it answers again, for the tasks that it may not have taken, and
-// makes the deliveries of those that it does not know due at once.
+// resolve asks Redis, once it answers again, which tasks it has taken, and makes the deliveries
+// of the others due at once.
 func (w *Webhooks) resolve(ctx context.Context) error {
 	if len(w.doubtful) == 0 {
 		return nil
@@ -144,12 +143,12 @@ func (w *Webhooks) resolve(ctx context.Context) error {
 	return nil
 }
 
-// sweepBatch bounds how many leases one look examines.
+// sweepBatch bounds how many leases one sweep examines.
 const sweepBatch = 500
 
-// sweep looks at leases that ran out. Where the task still waits on the run queue, the
-// lease goes on; where it is gone (Redis lost it) or was begun and never settled (its
-// process died), the deliveries are due again.
+// sweep examines leases that have run out. If the task still waits on the run queue, the lease
+// is renewed; if it is gone (Redis lost it) or was begun and never settled (its process
+// died), the deliveries are due again.
 func (w *Webhooks) sweep(ctx context.Context) error {
 	now := w.Clock()
 	leases, err := dispatch.Expired(ctx, w.DB, now, sweepBatch)
@@ -180,7 +179,7 @@ func (w *Webhooks) sweep(ctx context.Context) error {
 
 func (w *Webhooks) term() time.Duration { return cmp.Or(w.Term, defaultTerm) }
 
-// dueSet is which organizations may have something to lease.
+// dueSet holds the organizations that may have due deliveries.
 type dueSet struct {
 	mu     sync.Mutex
 	orgs   map[id.Organization]struct{}
@@ -188,7 +187,7 @@ type dueSet struct {
 	signal chan struct{}
 }
 
-// maxDueOrgs bounds the set; past it, all are looked at.
+// maxDueOrgs bounds the set; beyond it, all organizations count as due.
 const maxDueOrgs = 200
 
 func newDueSet() *dueSet {
@@ -216,7 +215,7 @@ func (s *dueSet) addAll() {
 	s.all = true
 }
 
-// take empties the set; no organizations with any set means all of them.
+// take empties the set. When any is true and orgs is empty, all organizations may be due.
 func (s *dueSet) take() (orgs []id.Organization, any bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

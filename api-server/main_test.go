@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -77,9 +78,9 @@ func TestServesWithoutRedisAndEndsInOrder(t *testing.T) {
 		}
 		status, ready = fetch(t, "http://"+vars["PRIVATE_ADDR"]+"/readyz", "")
 	}
-	if status != 200 || !strings.Contains(ready, `"degraded"`) || !strings.Contains(ready, `"redis"`) {
-		t.Fatalf("readyz: %d %s", status, ready)
-	}
+	check.Equal(check.Now(t), "status", status, 200, "readyz: %d %s", status, ready)
+	check.True(check.Now(t), "strings.Contains(ready, `\"degraded\"`)", strings.Contains(ready, `"degraded"`), "readyz: %d %s", status, ready)
+	check.True(check.Now(t), "strings.Contains(ready, `\"redis\"`)", strings.Contains(ready, `"redis"`), "readyz: %d %s", status, ready)
 	if status, body := fetch(t, "http://"+vars["HTTP_ADDR"]+"/api/v1/ping/", "wrong"); status != 401 {
 		t.Errorf("ping: %d %s", status, body)
 	}
@@ -175,8 +176,8 @@ func TestConfigurationFaultsAreToldTogether(t *testing.T) {
 	vars["PLATFORM_KEY"], vars["PUBLIC_URL"], vars["PLATFORM_TIME_ZONE"], vars["MAX_IN_FLIGHT"] = "short", "registrar.example", "Mars/Base", "-1"
 	err = run(t.Context(), nil, environment(vars), io.Discard)
 	for _, want := range []string{"PLATFORM_KEY: ", "PUBLIC_URL: ", "PLATFORM_TIME_ZONE: ", "MAX_IN_FLIGHT: "} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in:\n%v", want, err)
+		if check.True(t, "err != nil", err != nil, "%q is missing in:\n%v", want, err) {
+			check.True(t, "strings.Contains(err.Error(), want)", strings.Contains(err.Error(), want), "%q is missing in:\n%v", want, err)
 		}
 	}
 }
@@ -184,9 +185,8 @@ func TestConfigurationFaultsAreToldTogether(t *testing.T) {
 func TestMigrateNeedsOnlyTheDatabase(t *testing.T) {
 	var out bytes.Buffer
 	err := run(t.Context(), []string{"migrate"}, environment(map[string]string{"DATABASE_URL": pgtest.URL(t)}), &out)
-	if err != nil || !strings.Contains(out.String(), "schema is current") {
-		t.Fatalf("%v\n%s", err, out.String())
-	}
+	check.NoError(check.Now(t), err, "%v\n%s", err, out.String())
+	check.True(check.Now(t), "strings.Contains(out.String(), \"schema is current\")", strings.Contains(out.String(), "schema is current"), "%v\n%s", err, out.String())
 }
 
 func TestNewKeysetOpensABox(t *testing.T) {
@@ -194,8 +194,8 @@ func TestNewKeysetOpensABox(t *testing.T) {
 	if err := run(t.Context(), []string{"new-keyset"}, environment(nil), &out); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := seal.New(out.Bytes()); err != nil || !json.Valid(out.Bytes()) {
-		t.Fatalf("%v in %s", err, out.String())
+	if _, err := seal.New(out.Bytes()); check.NoError(check.Now(t), err, "%v in %s", err, out.String()) {
+		check.True(check.Now(t), "json.Valid(out.Bytes())", json.Valid(out.Bytes()), "%v in %s", err, out.String())
 	}
 }
 
@@ -206,8 +206,8 @@ func TestRotateKeyset(t *testing.T) {
 		if err := run(t.Context(), []string{"rotate-keyset", step}, environment(vars), &out); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := seal.New(out.Bytes()); err != nil || out.String() == vars["SECRET_KEYSET"]+"\n" {
-			t.Fatalf("%s: %v in %s", step, err, out.String())
+		if _, err := seal.New(out.Bytes()); check.NoError(check.Now(t), err, "%s: %v in %s", step, err, out.String()) {
+			check.True(check.Now(t), "out.String() != vars[\"SECRET_KEYSET\"]+\"\\n\"", out.String() != vars["SECRET_KEYSET"]+"\n", "%s: %v in %s", step, err, out.String())
 		}
 		vars["SECRET_KEYSET"] = out.String()
 	}
@@ -231,13 +231,13 @@ func TestProbe(t *testing.T) {
 	}))
 	defer server.Close()
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"probe", server.URL + "/well"}, environment(nil), &out); err != nil || !strings.Contains(out.String(), "200 OK "+server.URL) {
-		t.Fatalf("%v\n%s", err, out.String())
+	if err := run(t.Context(), []string{"probe", server.URL + "/well"}, environment(nil), &out); check.NoError(check.Now(t), err, "%v\n%s", err, out.String()) {
+		check.True(check.Now(t), "strings.Contains(out.String(), \"200 OK \"+server.URL)", strings.Contains(out.String(), "200 OK "+server.URL), "%v\n%s", err, out.String())
 	}
 	err := run(t.Context(), []string{"probe", "--timeout=1s", server.URL + "/ill", server.URL + "/well", "http://" + freeAddr(t)}, environment(nil), &out)
 	for _, want := range []string{"/ill: 503", "out of order", "refused"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is missing in: %v", want, err)
+		if check.True(t, "err != nil", err != nil, "%q is missing in: %v", want, err) {
+			check.True(t, "strings.Contains(err.Error(), want)", strings.Contains(err.Error(), want), "%q is missing in: %v", want, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -182,8 +183,8 @@ func TestAQueuedMailArrives(t *testing.T) {
 		"/asynq":   "<!doctype html>",
 		"/metrics": `registrar_mail_attempts_total{result="accepted",type="welcome"} 1`,
 	} {
-		if code, body := p.get(t, path); code != 200 || !strings.Contains(body, want) {
-			t.Errorf("%s: %d, no %s in %.2000s", path, code, want, body)
+		if code, body := p.get(t, path); check.Equal(t, "code", code, 200, "%s: %d, no %s in %.2000s", path, code, want, body) {
+			check.True(t, "strings.Contains(body, want)", strings.Contains(body, want), "%s: %d, no %s in %.2000s", path, code, want, body)
 		}
 	}
 	_, metrics := p.get(t, "/metrics")
@@ -205,8 +206,8 @@ func TestAQueuedMailArrives(t *testing.T) {
 func TestWhatTheServerSaysReachesTheRow(t *testing.T) {
 	server := mailtest.Start(t, mailtest.Script{OnRcpt: func(string) error { return mailtest.Refuse(550, "no such user") }}, mailtest.Options{})
 	p := start(t, server.URL())
-	if r := p.queue(t); r.Status != email.Failed || !strings.Contains(r.Detail, "550") {
-		t.Fatalf("%+v", r)
+	if r := p.queue(t); check.Equal(check.Now(t), "r.Status", r.Status, email.Failed, "%+v", r) {
+		check.True(check.Now(t), "strings.Contains(r.Detail, \"550\")", strings.Contains(r.Detail, "550"), "%+v", r)
 	}
 	server.Play(mailtest.Script{OnData: func(string) error { return mailtest.ErrDrop }})
 	if r := p.queue(t); r.Status != email.Uncertain {
@@ -216,8 +217,8 @@ func TestWhatTheServerSaysReachesTheRow(t *testing.T) {
 
 func TestConfigurationIsCheckedAndShown(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"-h"}, func(string) string { return "" }, &out); err != nil || !strings.Contains(out.String(), "SMTP_URL (required)") {
-		t.Errorf("%v: %s", err, out.String())
+	if err := run(t.Context(), []string{"-h"}, func(string) string { return "" }, &out); check.NoError(t, err, "%v: %s", err, out.String()) {
+		check.True(t, "strings.Contains(out.String(), \"SMTP_URL (required)\")", strings.Contains(out.String(), "SMTP_URL (required)"), "%v: %s", err, out.String())
 	}
 	good := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "REDIS_URL": "redis://127.0.0.1:1", "SMTP_URL": "smtp://127.0.0.1:1", "MAIL_FROM": "a@b.school", "PUBLIC_URL": "https://b.school"}
 	for name, bad := range map[string]string{"DATABASE_URL": "", "REDIS_URL": "", "SMTP_URL": "http://:hush@x", "MAIL_FROM": "nobody", "PUBLIC_URL": "nowhere", "PLATFORM_TIME_ZONE": "Mars/Olympus"} {
@@ -227,8 +228,9 @@ func TestConfigurationIsCheckedAndShown(t *testing.T) {
 			}
 			return good[n]
 		}, io.Discard)
-		if err == nil || !strings.Contains(fmt.Sprint(err), name) || strings.Contains(fmt.Sprint(err), "hush") {
-			t.Errorf("%s=%q: %v", name, bad, err)
+		if check.True(t, "err != nil", err != nil, "%s=%q: %v", name, bad, err) &&
+			check.True(t, "strings.Contains(fmt.Sprint(err), name)", strings.Contains(fmt.Sprint(err), name), "%s=%q: %v", name, bad, err) {
+			check.False(t, "strings.Contains(fmt.Sprint(err), \"hush\")", strings.Contains(fmt.Sprint(err), "hush"), "%s=%q: %v", name, bad, err)
 		}
 	}
 }

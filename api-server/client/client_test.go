@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // printed is what f writes to the standard output.
@@ -74,42 +75,38 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 	}
 	ctx := t.Context()
 	who, err := c.PingWithResponse(ctx)
-	if err != nil || who.JSON200.OrganizationSlug != "north" {
-		t.Fatal(who, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", who, err)
+	check.Equal(check.Now(t), "who.JSON200.OrganizationSlug", who.JSON200.OrganizationSlug, "north", "%v %v", who, err)
 	settings, err := c.ShowOrganizationWithResponse(ctx, nil)
-	if err != nil || !settings.JSON200.Organization.LanguageTestsEnabled || settings.JSON200.APIKey.CreatedAt.IsZero() {
-		t.Fatal(settings, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", settings, err)
+	check.True(check.Now(t), "settings.JSON200.Organization.LanguageTestsEnabled", settings.JSON200.Organization.LanguageTestsEnabled, "%v %v", settings, err)
+	check.False(check.Now(t), "settings.JSON200.APIKey.CreatedAt.IsZero()", settings.JSON200.APIKey.CreatedAt.IsZero(), "%v %v", settings, err)
 	courses, err := c.ListCoursesWithResponse(ctx)
-	if err != nil || courses.JSON200.CourseTypes[0].DefaultCourse != nil {
-		t.Fatal(courses, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", courses, err)
+	check.True(check.Now(t), "courses.JSON200.CourseTypes[0].DefaultCourse == nil", courses.JSON200.CourseTypes[0].DefaultCourse == nil, "%v %v", courses, err)
 	planned, err := c.ProvisionStudentWithResponse(ctx, &client.ProvisionStudentParams{IdempotencyKey: new("one")}, client.ProvisionRequest{
 		Email: "ana@north-institute.org", FirstName: "Ana", Courses: []string{"ielts"}, TenureMonths: 6, ExternalRef: "order-7",
 		TargetScorePlan: &client.TargetScorePlanRequest{TargetScore: 7.5, TestPlan: new(true), Timezone: "Asia/Kolkata",
 			StaffRecipients: new([]string{}), SafeExamBrowser: new(false)}})
-	if err != nil || planned.JSON201 == nil || *planned.Student().TargetScorePlan.TargetScore != 7.5 {
-		t.Fatal(planned, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", planned, err)
+	check.True(check.Now(t), "planned.JSON201 != nil", planned.JSON201 != nil, "%v %v", planned, err)
+	check.Equal(check.Now(t), "*planned.Student().TargetScorePlan.TargetScore", *planned.Student().TargetScorePlan.TargetScore, 7.5, "%v %v", planned, err)
 	items, err := c.ListCatalogWithResponse(ctx, &client.ListCatalogParams{Kind: new("quiz")})
-	if err != nil || items.JSON200.Count != 1 {
-		t.Fatal(items, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", items, err)
+	check.Equal(check.Now(t), "items.JSON200.Count", items.JSON200.Count, 1, "%v %v", items, err)
 	assigned, err := c.AssignWorkWithResponse(ctx, nil, client.NewAssignment{UserID: planned.Student().UserID,
 		Kind: client.KindQuiz, ItemID: items.JSON200.Items[0].ItemID, DueDate: "2026-12-31", Notify: new(false)})
-	if err != nil || !assigned.Work().Created || assigned.Work().Assignment.DueDate == nil {
-		t.Fatal(assigned, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", assigned, err)
+	check.True(check.Now(t), "assigned.Work().Created", assigned.Work().Created, "%v %v", assigned, err)
+	check.True(check.Now(t), "assigned.Work().Assignment.DueDate != nil", assigned.Work().Assignment.DueDate != nil, "%v %v", assigned, err)
 	run, err := c.ImportRosterWithBodyWithResponse(ctx, &client.ImportRosterParams{XRosterSource: new("sis")}, "text/csv",
 		strings.NewReader("person_external_id,email,first_name,last_name,role\n7,bo@north-institute.org,Bo,Li,student\n"))
-	if err != nil || run.Run().Status != client.RosterRunStatusApplied {
-		t.Fatal(run, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", run, err)
+	check.Equal(check.Now(t), "run.Run().Status", run.Run().Status, client.RosterRunStatusApplied, "%v %v", run, err)
 	found, err := c.Lookup(ctx, "ana@north-institute.org")
-	if err != nil || found.Student.UserID != planned.Student().UserID || found.Student.LastLogin != nil {
-		t.Fatal(found, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", found, err)
+	check.Equal(check.Now(t), "found.Student.UserID", found.Student.UserID, planned.Student().UserID, "%v %v", found, err)
+	check.True(check.Now(t), "found.Student.LastLogin == nil", found.Student.LastLogin == nil, "%v %v", found, err)
 	for _, count := range []int{
 		countPages(t, c.AssignmentPages(ctx, client.ListAssignmentsParams{Limit: new(1)})),
 		countPages(t, c.ResultPages(ctx, client.ListResultsParams{Kind: new("test,quiz"), Since: new("2026-01-01")})),
@@ -120,9 +117,8 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 		}
 	}
 	days, err := c.ListProgressWithResponse(ctx, &client.ListProgressParams{TZ: new("Asia/Kolkata")})
-	if err != nil || days.JSON200.Timezone != "Asia/Kolkata" {
-		t.Fatal(days, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", days, err)
+	check.Equal(check.Now(t), "days.JSON200.Timezone", days.JSON200.Timezone, "Asia/Kolkata", "%v %v", days, err)
 }
 
 func countPages[P any](t *testing.T, pages func(func(*P, error) bool)) (n int) {
@@ -149,8 +145,11 @@ func TestARefusalOfAProxyIsAFaultToo(t *testing.T) {
 	}
 	_, err = c.PingWithResponse(t.Context())
 	fault, ok := errors.AsType[*client.Fault](err)
-	if !ok || fault.Status != http.StatusBadGateway || fault.Message != "busy" || fault.RetryAfter != 7*time.Second || !fault.Retry() {
-		t.Errorf("%v %+v", err, fault)
+	if check.True(t, "ok", ok, "%v %+v", err, fault) &&
+		check.Equal(t, "fault.Status", fault.Status, http.StatusBadGateway, "%v %+v", err, fault) &&
+		check.Equal(t, "fault.Message", fault.Message, "busy", "%v %+v", err, fault) &&
+		check.Equal(t, "fault.RetryAfter", fault.RetryAfter, 7*time.Second, "%v %+v", err, fault) {
+		check.True(t, "fault.Retry()", fault.Retry(), "%v %+v", err, fault)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/registrar-dev/registrar/hack/internal/chart"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestTheReportShowsWhatWasMissed(t *testing.T) {
@@ -21,8 +22,8 @@ func TestTheReportShowsWhatWasMissed(t *testing.T) {
 			Peaks:   map[string]int64{"worker": 5 << 20, "api-server": 7 << 20}}},
 		{Name: "mails", About: "mails", Err: errors.New("no mail server")},
 	}}
-	if missed, all := p.missed(); missed != 2 || all != 3 {
-		t.Errorf("%d of %d were missed", missed, all)
+	if missed, all := p.missed(); check.Equal(t, "missed", missed, 2, "%d of %d were missed", missed, all) {
+		check.Equal(t, "all", all, 3, "%d of %d were missed", missed, all)
 	}
 	file := filepath.Join(t.TempDir(), "bench.md")
 	if err := p.write(t.Context(), file); err != nil {
@@ -42,11 +43,11 @@ func TestTheReportShowsWhatWasMissed(t *testing.T) {
 		}
 	}
 	drawn, err := os.ReadFile(filepath.Join(filepath.Dir(file), "bench", "lists.svg"))
-	if err != nil || !strings.Contains(string(drawn), "a page") {
-		t.Errorf("the chart: %v\n%s", err, drawn)
+	if check.NoError(t, err, "the chart: %v\n%s", err, drawn) {
+		check.True(t, "strings.Contains(string(drawn), \"a page\")", strings.Contains(string(drawn), "a page"), "the chart: %v\n%s", err, drawn)
 	}
-	if _, err := os.Stat(filepath.Join(filepath.Dir(file), "bench", "mails.svg")); err == nil || strings.Contains(string(text), "mails.svg") {
-		t.Error("a chart of nothing")
+	if _, err := os.Stat(filepath.Join(filepath.Dir(file), "bench", "mails.svg")); check.True(t, "err != nil", err != nil, "a chart of nothing") {
+		check.False(t, "strings.Contains(string(text), \"mails.svg\")", strings.Contains(string(text), "mails.svg"), "a chart of nothing")
 	}
 }
 
@@ -58,8 +59,8 @@ func TestAChartHoldsPanelsBeforeTheSpreadOfCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		rates, calls := strings.Index(drawn, "Rates"), strings.Index(drawn, "a call")
-		if rates < 0 || calls < rates {
-			t.Error(drawn)
+		if check.True(t, "rates >= 0", rates >= 0, "%v", drawn) {
+			check.True(t, "calls >= rates", calls >= rates, "%v", drawn)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -67,9 +68,8 @@ func chartDir(t *testing.T) string {
 func valuesFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(chartDir(t), "ci", "*.yaml"))
-	if err != nil || len(files) < 4 {
-		t.Fatalf("%d values files, %v", len(files), err)
-	}
+	check.NoError(check.Now(t), err, "%d values files, %v", len(files), err)
+	check.True(check.Now(t), "len(files) >= 4", len(files) >= 4, "%d values files, %v", len(files), err)
 	return files
 }
 
@@ -202,8 +202,8 @@ func TestUnitsByHelmUnittest(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	suites, err := filepath.Glob(filepath.Join(chartDir(t), "tests", "*_test.yaml"))
-	if err != nil || len(suites) < 5 {
-		t.Errorf("%d suites, %v", len(suites), err)
+	if check.NoError(t, err, "%d suites, %v", len(suites), err) {
+		check.True(t, "len(suites) >= 5", len(suites) >= 5, "%d suites, %v", len(suites), err)
 	}
 }
 
@@ -281,8 +281,8 @@ func TestGeneratedKeysetOpensABox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain, err := box.Open(t.Context(), sealed, "here"); err != nil || string(plain) != "secret" {
-			t.Fatalf("%q %v", plain, err)
+		if plain, err := box.Open(t.Context(), sealed, "here"); check.NoError(check.Now(t), err, "%q %v", plain, err) {
+			check.Equal(check.Now(t), "string(plain)", string(plain), "secret", "%q %v", plain, err)
 		}
 		drawn[keyset] = true
 	}
@@ -301,8 +301,8 @@ func TestThePlatformAPIIsNeverRouted(t *testing.T) {
 		t.Errorf("the HTTPRoute leads to %q", got)
 	}
 	public := find(all, "Service", "reg")
-	if ports := list(public, "spec", "ports"); len(ports) != 1 || text(ports[0], "targetPort") != "http" {
-		t.Errorf("the public Service has the ports %v", ports)
+	if ports := list(public, "spec", "ports"); check.Equal(t, "len(ports)", len(ports), 1, "the public Service has the ports %v", ports) {
+		check.Equal(t, "text(ports[0], \"targetPort\")", text(ports[0], "targetPort"), "http", "the public Service has the ports %v", ports)
 	}
 	if got := text(find(all, "Service", "reg-platform"), "spec", "type"); got != "ClusterIP" {
 		t.Errorf("the platform API's Service is a %s", got)
@@ -317,18 +317,18 @@ func TestMigrationRunsBeforeThePrograms(t *testing.T) {
 		t.Errorf("managed database, install: hook %q", got)
 	}
 	first := render(t, "--values", filepath.Join(dir, "evaluation-values.yaml"))
-	if job = find(first, "Job", "r-registrar-migrate-first"); job == nil || at(job, "metadata", "annotations") != nil {
-		t.Error("evaluation, install: the Job has to start beside its PostgreSQL")
+	if job = find(first, "Job", "r-registrar-migrate-first"); check.True(t, "job != nil", job != nil, "evaluation, install: the Job has to start beside its PostgreSQL") {
+		check.True(t, "at(job, \"metadata\", \"annotations\") == nil", at(job, "metadata", "annotations") == nil, "evaluation, install: the Job has to start beside its PostgreSQL")
 	}
 	later := render(t, "--values", filepath.Join(dir, "evaluation-values.yaml"), "--is-upgrade")
-	if job = find(later, "Job", "r-registrar-migrate"); text(job, "metadata", "annotations", hook) != "pre-install,pre-upgrade" || find(later, "Job", "r-registrar-migrate-first") != nil {
-		t.Error("evaluation, upgrade: not a hook")
+	if job = find(later, "Job", "r-registrar-migrate"); check.Equal(t, "text(job, \"metadata\", \"annotations\", hook)", text(job, "metadata", "annotations", hook), "pre-install,pre-upgrade", "evaluation, upgrade: not a hook") {
+		check.True(t, "find(later, \"Job\", \"r-registrar-migrate-first\") == nil", find(later, "Job", "r-registrar-migrate-first") == nil, "evaluation, upgrade: not a hook")
 	}
 	urls := render(t, "--values", filepath.Join(dir, "urls-values.yaml"), "--set", "migration.enabled=true")
 	secret := find(urls, "Secret", "r-registrar-migrate")
 	job = find(urls, "Job", "r-registrar-migrate")
-	if text(secret, "metadata", "annotations", hook) == "" || text(container(job), "env", 0, "valueFrom", "secretKeyRef", "name") != "r-registrar-migrate" {
-		t.Error("an address in the values: the hook has to bring its own Secret")
+	if check.True(t, "text(secret, \"metadata\", \"annotations\", hook) != \"\"", text(secret, "metadata", "annotations", hook) != "", "an address in the values: the hook has to bring its own Secret") {
+		check.Equal(t, "text(container(job), \"env\", 0, \"valueFrom\", \"secretKeyRef...", text(container(job), "env", 0, "valueFrom", "secretKeyRef", "name"), "r-registrar-migrate", "an address in the values: the hook has to bring its own Secret")
 	}
 	for _, o := range append(urls, later...) {
 		if strings.Contains(text(o, "metadata", "annotations", hook), "rollback") {
@@ -374,11 +374,12 @@ func TestOptionsReachThePods(t *testing.T) {
 		t.Errorf("image %s", got)
 	}
 	pod := at(api, "spec", "template", "spec")
-	if text(pod, "imagePullSecrets", 0, "name") != "registry" || text(pod, "priorityClassName") == "" || text(pod, "topologySpreadConstraints", 0, "whenUnsatisfiable") != "DoNotSchedule" {
-		t.Error("imagePullSecrets, priorityClassName or topologySpread is missing")
+	if check.Equal(t, "text(pod, \"imagePullSecrets\", 0, \"name\")", text(pod, "imagePullSecrets", 0, "name"), "registry", "imagePullSecrets, priorityClassName or topologySpread is missing") &&
+		check.True(t, "text(pod, \"priorityClassName\") != \"\"", text(pod, "priorityClassName") != "", "imagePullSecrets, priorityClassName or topologySpread is missing") {
+		check.Equal(t, "text(pod, \"topologySpreadConstraints\", 0, \"whenUnsatisfia...", text(pod, "topologySpreadConstraints", 0, "whenUnsatisfiable"), "DoNotSchedule", "imagePullSecrets, priorityClassName or topologySpread is missing")
 	}
-	if text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") == "" || find(all, "ConfigMap", "reg-dashboard-service") == nil {
-		t.Error("no rules or dashboards")
+	if check.True(t, "text(find(all, \"PrometheusRule\", \"reg\"), \"spec\", \"groups\"...", text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") != "", "no rules or dashboards") {
+		check.True(t, "find(all, \"ConfigMap\", \"reg-dashboard-service\") != nil", find(all, "ConfigMap", "reg-dashboard-service") != nil, "no rules or dashboards")
 	}
 }
 
@@ -396,8 +397,8 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 	some := render(t, "--values", filepath.Join(chartDir(t), "ci", "external-values.yaml"))
 	cluster := find(some, "ClusterRole", "n-r-registrar-operator")
 	for _, p := range permissions([]object{cluster}) {
-		if strings.Contains(p, "secrets") || strings.Contains(p, "webhookendpoints") {
-			t.Errorf("with watchNamespaces the operator still may %s everywhere", p)
+		if check.False(t, "strings.Contains(p, \"secrets\")", strings.Contains(p, "secrets"), "with watchNamespaces the operator still may %s everywhere", p) {
+			check.False(t, "strings.Contains(p, \"webhookendpoints\")", strings.Contains(p, "webhookendpoints"), "with watchNamespaces the operator still may %s everywhere", p)
 		}
 	}
 	if got := permissions([]object{cluster, find(some, "Role", "n-r-registrar-operator")}); !slices.Equal(got, want) {

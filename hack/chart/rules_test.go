@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
@@ -22,9 +23,8 @@ type rule struct {
 func rules(t *testing.T) []rule {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(chartDir(t), "files", "rules", "*.yaml"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no rules: %v", err)
-	}
+	check.NoError(check.Now(t), err, "no rules: %v", err)
+	check.True(check.Now(t), "len(files) != 0", len(files) != 0, "no rules: %v", err)
 	var all []rule
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -91,14 +91,14 @@ func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
 			continue
 		}
 		pages = append(pages, page)
-		if content, err := os.ReadFile(filepath.Join(runbooks, page)); err != nil || !strings.HasPrefix(string(content), "# "+r.Alert+"\n") {
-			t.Errorf("%s: its runbook: %v", r.Alert, err)
+		if content, err := os.ReadFile(filepath.Join(runbooks, page)); check.NoError(t, err, "%s: its runbook: %v", r.Alert, err) {
+			check.True(t, "strings.HasPrefix(string(content), \"# \"+r.Alert+\"\\n\")", strings.HasPrefix(string(content), "# "+r.Alert+"\n"), "%s: its runbook: %v", r.Alert, err)
 		}
 		if s := r.Labels["severity"]; s != "critical" && s != "warning" {
 			t.Errorf("%s: severity %q", r.Alert, s)
 		}
-		if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
-			t.Errorf("%s: no summary or description", r.Alert)
+		if check.True(t, "r.Annotations[\"summary\"] != \"\"", r.Annotations["summary"] != "", "%s: no summary or description", r.Alert) {
+			check.True(t, "r.Annotations[\"description\"] != \"\"", r.Annotations["description"] != "", "%s: no summary or description", r.Alert)
 		}
 	}
 	files, err := os.ReadDir(runbooks)
@@ -114,9 +114,8 @@ func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
 
 func TestDashboardsAreOfOneForm(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(chartDir(t), "files", "dashboards", "*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no dashboards: %v", err)
-	}
+	check.NoError(check.Now(t), err, "no dashboards: %v", err)
+	check.True(check.Now(t), "len(files) != 0", len(files) != 0, "no dashboards: %v", err)
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -135,8 +134,9 @@ func TestDashboardsAreOfOneForm(t *testing.T) {
 		}
 		ids := map[int]bool{}
 		for _, p := range d.Panels {
-			if ids[p.ID] || p.Title == "" || len(p.Targets) == 0 {
-				t.Errorf("%s: panel %d %q", file, p.ID, p.Title)
+			if check.False(t, "ids[p.ID]", ids[p.ID], "%s: panel %d %q", file, p.ID, p.Title) &&
+				check.True(t, "p.Title != \"\"", p.Title != "", "%s: panel %d %q", file, p.ID, p.Title) {
+				check.True(t, "len(p.Targets) != 0", len(p.Targets) != 0, "%s: panel %d %q", file, p.ID, p.Title)
 			}
 			ids[p.ID] = true
 			for _, target := range p.Targets {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 var (
@@ -254,8 +255,8 @@ func (h *house) checkReceipts(events map[string]bool) {
 			}
 			last[key] = r.ReceivedAt
 		}
-		if r.Verified == nil || !*r.Verified {
-			h.t.Errorf("the signature of a request to %s does not verify", r.Path)
+		if check.True(h.t, "r.Verified != nil", r.Verified != nil, "the signature of a request to %s does not verify", r.Path) {
+			check.True(h.t, "*r.Verified", *r.Verified, "the signature of a request to %s does not verify", r.Path)
 		}
 	}
 	h.t.Logf("%d of %d deliveries came twice; so many of them after so long: %v", twice, len(last), gaps) // in order: fmt sorts a map
@@ -278,8 +279,8 @@ func (h *house) awaitSwitchOff(db *pgxpool.Pool, path string) {
 			FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.url = $1`, h.receiver.URL(path)).Scan(&on, &failures, &attempts)
 		must(h.t, err)
 		if !on {
-			if failures != webhook.SwitchOffAfter || attempts != webhook.SwitchOffAfter {
-				h.t.Errorf("it is off after %d failures and %d attempts, want %d", failures, attempts, webhook.SwitchOffAfter)
+			if check.Equal(h.t, "failures", failures, webhook.SwitchOffAfter, "it is off after %d failures and %d attempts, want %d", failures, attempts, webhook.SwitchOffAfter) {
+				check.Equal(h.t, "attempts", attempts, webhook.SwitchOffAfter, "it is off after %d failures and %d attempts, want %d", failures, attempts, webhook.SwitchOffAfter)
 			}
 			return
 		}

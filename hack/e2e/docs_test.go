@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // shell finds the commands of a page: the blocks fenced as sh.
@@ -63,11 +64,11 @@ func TestTheREADMEIsTrue(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a command of the README fails: %v\n%s", err, out)
 	}
-	if !strings.Contains(string(out), `"status":"success"`) || !strings.Contains(string(out), `"set_password_url":"http`) {
-		t.Errorf("the call of the README does not provision:\n%s", out)
+	if check.True(t, "strings.Contains(string(out), `\"status\":\"success\"`)", strings.Contains(string(out), `"status":"success"`), "the call of the README does not provision:\n%s", out) {
+		check.True(t, "strings.Contains(string(out), `\"set_password_url\":\"http`)", strings.Contains(string(out), `"set_password_url":"http`), "the call of the README does not provision:\n%s", out)
 	}
-	if out, err := down(ctx); err != nil || !strings.Contains(string(out), "Nothing runs") {
-		t.Errorf("`make down` left something running: %v\n%s", err, out)
+	if out, err := down(ctx); check.NoError(t, err, "`make down` left something running: %v\n%s", err, out) {
+		check.True(t, "strings.Contains(string(out), \"Nothing runs\")", strings.Contains(string(out), "Nothing runs"), "`make down` left something running: %v\n%s", err, out)
 	}
 }
 

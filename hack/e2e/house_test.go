@@ -16,6 +16,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/client"
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/obs/logtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -207,8 +208,8 @@ func (h *house) awaitEvents(email string, n int) []stack.Received {
 		h.t.Fatalf("%d of %d events about %s: %v", len(got), n, email, err)
 	}
 	for _, r := range got {
-		if r.Verified == nil || !*r.Verified {
-			h.t.Errorf("the signature of %s does not verify", r.Body)
+		if check.True(h.t, "r.Verified != nil", r.Verified != nil, "the signature of %s does not verify", r.Body) {
+			check.True(h.t, "*r.Verified", *r.Verified, "the signature of %s does not verify", r.Body)
 		}
 	}
 	return got

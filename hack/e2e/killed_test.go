@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -47,8 +48,8 @@ func (h *house) try(body string) bool {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode/100 != 2 || err == nil && !json.Valid(text) {
-		h.t.Errorf("%s\n%d %s", body, resp.StatusCode, text)
+	if check.False(h.t, "err == nil && resp.StatusCode/100 != 2", err == nil && resp.StatusCode/100 != 2, "%s\n%d %s", body, resp.StatusCode, text) {
+		check.False(h.t, "err == nil && !json.Valid(text)", err == nil && !json.Valid(text), "%s\n%d %s", body, resp.StatusCode, text)
 	}
 	return err == nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // A plan's first steps, through the programs as they run: the baseline is assigned in the
@@ -39,13 +40,15 @@ func TestAPlanAssignsItsBaselineAndReactsToTheResult(t *testing.T) {
 		given[0].Student.UserID, given[0].Item.ID, given[0].ID, time.Now().UTC().Format(time.RFC3339))
 	h.platform(http.MethodPut, "test-sessions/s1", session, nil)
 	staff, others := h.awaitMailAbout(olive, "Band 5.5"), h.awaitMailAbout(parent, "Band 5.5")
-	if link := "/results/test:s1"; !strings.Contains(staff, link) || strings.Contains(others, link) {
-		t.Errorf("staff get the result with its link, others without:\n%s\n%s", staff, others)
+	if link := "/results/test:s1"; check.True(t, "strings.Contains(staff, link)", strings.Contains(staff, link), "staff get the result with its link, others without:\n%s\n%s", staff, others) {
+		check.False(t, "strings.Contains(others, link)", strings.Contains(others, link), "staff get the result with its link, others without:\n%s\n%s", staff, others)
 	}
 	// What the mails tell was committed together with what follows from the result.
 	next := h.plan(asha)
-	if next.NextTest.Kind != "skills_check" || next.NextTest.Section != "writing" || next.NextTest.State != "waiting" || next.Pace != "intensive" {
-		t.Errorf("after the result: %+v", next)
+	if check.Equal(t, "next.NextTest.Kind", next.NextTest.Kind, "skills_check", "after the result: %+v", next) &&
+		check.Equal(t, "next.NextTest.Section", next.NextTest.Section, "writing", "after the result: %+v", next) &&
+		check.Equal(t, "next.NextTest.State", next.NextTest.State, "waiting", "after the result: %+v", next) {
+		check.Equal(t, "next.Pace", next.Pace, "intensive", "after the result: %+v", next)
 	}
 	if given = h.assignments(asha); len(given) != 2 {
 		t.Errorf("no drill was given: %+v", given)

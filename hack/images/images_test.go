@@ -17,6 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/registrar-dev/registrar/hack/internal/oci"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // A small program stands for ours, which take long to compile for another machine.
@@ -91,15 +92,14 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 	blob := func(d v1.Descriptor) []byte {
 		t.Helper()
 		content := files["blobs/sha256/"+d.Digest.Hex]
-		if digest(content) != d.Digest || int64(len(content)) != d.Size {
-			t.Fatalf("%s is not what its descriptor says", d.Digest)
-		}
+		check.Equal(check.Now(t), "digest(content)", digest(content), d.Digest, "%s is not what its descriptor says", d.Digest)
+		check.Equal(check.Now(t), "int64(len(content))", int64(len(content)), d.Size, "%s is not what its descriptor says", d.Digest)
 		return content
 	}
 	outer := into[v1.IndexManifest](t, files["index.json"])
-	if len(outer.Manifests) != 1 || outer.Manifests[0].Digest != indexDigest || outer.Manifests[0].Annotations["io.containerd.image.name"] != "registry.example/hello:1" {
-		t.Fatalf("%+v", outer)
-	}
+	check.Equal(check.Now(t), "len(outer.Manifests)", len(outer.Manifests), 1, "%+v", outer)
+	check.Equal(check.Now(t), "outer.Manifests[0].Digest", outer.Manifests[0].Digest, indexDigest, "%+v", outer)
+	check.Equal(check.Now(t), "outer.Manifests[0].Annotations[\"io.containerd.image.name\"]", outer.Manifests[0].Annotations["io.containerd.image.name"], "registry.example/hello:1", "%+v", outer)
 	inner := into[v1.IndexManifest](t, blob(outer.Manifests[0]))
 	if len(inner.Manifests) != 2 {
 		t.Fatalf("%+v", inner)
@@ -107,19 +107,19 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 	for _, d := range inner.Manifests {
 		m := into[v1.Manifest](t, blob(d))
 		c := into[v1.ConfigFile](t, blob(m.Config))
-		if c.Architecture != d.Platform.Architecture || c.Config.User != "65532:65532" || c.Config.Entrypoint[0] != "/hello" {
-			t.Errorf("%+v for %+v", c, d.Platform)
+		if check.Equal(t, "c.Architecture", c.Architecture, d.Platform.Architecture, "%+v for %+v", c, d.Platform) &&
+			check.Equal(t, "c.Config.User", c.Config.User, "65532:65532", "%+v for %+v", c, d.Platform) {
+			check.Equal(t, "c.Config.Entrypoint[0]", c.Config.Entrypoint[0], "/hello", "%+v for %+v", c, d.Platform)
 		}
 		plain, err := gzip.NewReader(bytes.NewReader(blob(m.Layers[0])))
 		if err != nil {
 			t.Fatal(err)
 		}
 		layer, err := io.ReadAll(plain)
-		if err != nil || digest(layer) != c.RootFS.DiffIDs[0] {
-			t.Fatalf("the layer is not the one of the configuration: %v", err)
-		}
-		if inside := untar(t, layer); len(inside) != 1 || len(inside["hello"]) == 0 {
-			t.Errorf("the layer holds %d files", len(inside))
+		check.NoError(check.Now(t), err, "the layer is not the one of the configuration: %v", err)
+		check.Equal(check.Now(t), "digest(layer)", digest(layer), c.RootFS.DiffIDs[0], "the layer is not the one of the configuration: %v", err)
+		if inside := untar(t, layer); check.Equal(t, "len(inside)", len(inside), 1, "the layer holds %d files", len(inside)) {
+			check.True(t, "len(inside[\"hello\"]) != 0", len(inside["hello"]) != 0, "the layer holds %d files", len(inside))
 		}
 	}
 	legacy := into[[]struct {
@@ -127,8 +127,9 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 		RepoTags []string
 		Layers   []string
 	}](t, files["manifest.json"])
-	if got := into[v1.ConfigFile](t, files[legacy[0].Config]); got.Architecture != runtime.GOARCH || files[legacy[0].Layers[0]] == nil || legacy[0].RepoTags[0] != "registry.example/hello:1" {
-		t.Errorf("%+v, %+v", legacy, got)
+	if got := into[v1.ConfigFile](t, files[legacy[0].Config]); check.Equal(t, "got.Architecture", got.Architecture, runtime.GOARCH, "%+v, %+v", legacy, got) &&
+		check.True(t, "files[legacy[0].Layers[0]] != nil", files[legacy[0].Layers[0]] != nil, "%+v, %+v", legacy, got) {
+		check.Equal(t, "legacy[0].RepoTags[0]", legacy[0].RepoTags[0], "registry.example/hello:1", "%+v, %+v", legacy, got)
 	}
 }
 
@@ -163,8 +164,10 @@ func TestSPDXListsTheModulesInABinary(t *testing.T) {
 	for _, p := range doc.Packages {
 		ids[p.SPDXID], found[p.Name] = true, p.VersionInfo
 	}
-	if doc.SPDXVersion != "SPDX-2.3" || len(ids) != len(doc.Packages) || found["stdlib"] == "" || found["github.com/registrar-dev/registrar"] == "" && len(found) < 2 {
-		t.Errorf("%s: %v", doc.SPDXVersion, found)
+	if check.Equal(t, "doc.SPDXVersion", doc.SPDXVersion, "SPDX-2.3", "%s: %v", doc.SPDXVersion, found) &&
+		check.Equal(t, "len(ids)", len(ids), len(doc.Packages), "%s: %v", doc.SPDXVersion, found) &&
+		check.True(t, "found[\"stdlib\"] != \"\"", found["stdlib"] != "", "%s: %v", doc.SPDXVersion, found) {
+		check.False(t, "found[\"github.com/registrar-dev/registrar\"] == \"\" && len(...", found["github.com/registrar-dev/registrar"] == "" && len(found) < 2, "%s: %v", doc.SPDXVersion, found)
 	}
 	for _, r := range doc.Relationships {
 		if !ids[r.RelatedSPDXElement] {

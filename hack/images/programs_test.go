@@ -15,6 +15,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // The four programs as they are released: for both architectures, static, and with a list of all
@@ -48,8 +49,8 @@ func TestEveryProgramIsMadeForBothArchitectures(t *testing.T) {
 				machine elf.Machine
 			}{{"amd64", elf.EM_X86_64}, {"arm64", elf.EM_AARCH64}} {
 				d := inner.Manifests[i]
-				if d.Platform.Architecture != want.arch || d.Platform.OS != "linux" {
-					t.Errorf("manifest %d is for %+v", i, d.Platform)
+				if check.Equal(t, "d.Platform.Architecture", d.Platform.Architecture, want.arch, "manifest %d is for %+v", i, d.Platform) {
+					check.Equal(t, "d.Platform.OS", d.Platform.OS, "linux", "manifest %d is for %+v", i, d.Platform)
 				}
 				layer := into[v1.Manifest](t, blob(d)).Layers[0]
 				checkBinary(t, unzip(t, blob(layer)), name, want.machine)
@@ -114,8 +115,8 @@ func checkList(t *testing.T, inside map[string][]byte, name, file, module string
 			t.Errorf("%s: %s %s is listed as %q", filepath.Base(file), m.Path, m.Version, listed[m.Path])
 		}
 	}
-	if listed[module] == "" || "go"+listed["stdlib"] != info.GoVersion {
-		t.Errorf("%s lacks %s or Go %s", filepath.Base(file), module, info.GoVersion)
+	if check.True(t, "listed[module] != \"\"", listed[module] != "", "%s lacks %s or Go %s", filepath.Base(file), module, info.GoVersion) {
+		check.Equal(t, "\"go\"+listed[\"stdlib\"]", "go"+listed["stdlib"], info.GoVersion, "%s lacks %s or Go %s", filepath.Base(file), module, info.GoVersion)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const changes = `# Changelog
@@ -41,8 +42,8 @@ func TestReleaseNotesAreTheVersionsPartOfTheChangelog(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "release-notes"), version)
 		cmd.Env = append(os.Environ(), "CHANGELOG="+file)
 		out, err := cmd.Output()
-		if string(out) != want || (err != nil) != (want == "") {
-			t.Errorf("%s: %q, %v; want %q", version, out, err, want)
+		if check.Equal(t, "string(out)", string(out), want, "%s: %q, %v; want %q", version, out, err, want) {
+			check.Equal(t, "(err != nil)", (err != nil), (want == ""), "%s: %q, %v; want %q", version, out, err, want)
 		}
 	}
 }
@@ -58,8 +59,8 @@ func TestTheReleaseHasEveryProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	loop := regexp.MustCompile(`for program in ([a-z -]+);`).FindSubmatch(workflow)
-	if loop == nil || string(loop[1]) != strings.Join(programs, " ") {
-		t.Errorf("%q are released, and %q built", loop, programs)
+	if check.True(t, "loop != nil", loop != nil, "%q are released, and %q built", loop, programs) {
+		check.Equal(t, "string(loop[1])", string(loop[1]), strings.Join(programs, " "), "%q are released, and %q built", loop, programs)
 	}
 	scripts := regexp.MustCompile(`(?m)^        run: \|\n((?:          .*\n)+)`).FindAllSubmatch(workflow, -1)
 	if len(scripts) < 4 {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // limit is how long anything that is waited for may take. It is no measure of speed.
@@ -134,8 +135,8 @@ func (s *site) everyCommandRan() {
 		}
 	}
 	slices.Sort(left)
-	if len(left) > 0 || len(s.commands) < 15 {
-		s.t.Errorf("of %d commands in docs/operations.md nothing here runs:\n%s", len(s.commands), strings.Join(left, "\n"))
+	if check.True(s.t, "len(left) <= 0", len(left) <= 0, "of %d commands in docs/operations.md nothing here runs:\n%s", len(s.commands), strings.Join(left, "\n")) {
+		check.True(s.t, "len(s.commands) >= 15", len(s.commands) >= 15, "of %d commands in docs/operations.md nothing here runs:\n%s", len(s.commands), strings.Join(left, "\n"))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -175,8 +176,8 @@ curl -s -u "registrar:$PASSWORD" http://localhost:9090/asynq/api/queues | grep -
 curl -s -o /dev/null -w '%{http_code}' -X POST -u "registrar:$PASSWORD" http://localhost:9090/asynq/api/queues/webhook:pause`
 	out := strings.Fields(s.must(script, "PASSWORD="+password))
 	want := []string{"401", "200", `"queue":"webhook"`, "405"}
-	if len(out) < 4 || !slices.Equal(out[len(out)-4:], want) {
-		s.t.Errorf("without a password, with it, the queues, pausing one: %q, want %q", out, want)
+	if check.True(s.t, "len(out) >= 4", len(out) >= 4, "without a password, with it, the queues, pausing one: %q, want %q", out, want) {
+		check.True(s.t, "slices.Equal(out[len(out)-4:], want)", slices.Equal(out[len(out)-4:], want), "without a password, with it, the queues, pausing one: %q, want %q", out, want)
 	}
 }
 

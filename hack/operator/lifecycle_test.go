@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -28,18 +29,22 @@ func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
 	w.create(t, e)
 	w.awaitReady(t, e)
 	stored := w.stored(t, e)
-	if stored.URL != e.Spec.URL || stored.TimeZone != "Asia/Kolkata" || len(stored.Events) != 2 || !stored.SwitchedOn {
-		t.Errorf("registered: %+v", stored)
+	if check.Equal(t, "stored.URL", stored.URL, e.Spec.URL, "registered: %+v", stored) &&
+		check.Equal(t, "stored.TimeZone", stored.TimeZone, "Asia/Kolkata", "registered: %+v", stored) &&
+		check.Equal(t, "len(stored.Events)", len(stored.Events), 2, "registered: %+v", stored) {
+		check.True(t, "stored.SwitchedOn", stored.SwitchedOn, "registered: %+v", stored)
 	}
-	if e.Status.EndpointID != int64(stored.ID) || e.Status.SecretVersion != 1 || e.Status.SecretRef == nil || *e.Status.SecretRef != (v1alpha1.SecretKeyRef{Name: "results-signing-secret", Key: "secret"}) {
-		t.Errorf("status: %+v", e.Status)
+	if check.Equal(t, "e.Status.EndpointID", e.Status.EndpointID, int64(stored.ID), "status: %+v", e.Status) &&
+		check.Equal(t, "e.Status.SecretVersion", e.Status.SecretVersion, 1, "status: %+v", e.Status) &&
+		check.True(t, "e.Status.SecretRef != nil", e.Status.SecretRef != nil, "status: %+v", e.Status) {
+		check.Equal(t, "*e.Status.SecretRef", *e.Status.SecretRef, (v1alpha1.SecretKeyRef{Name: "results-signing-secret", Key: "secret"}), "status: %+v", e.Status)
 	}
-	if on := conditionOf(e, v1alpha1.ConditionSwitchedOn); on == nil || on.Status != metav1.ConditionTrue {
-		t.Errorf("SwitchedOn: %+v", on)
+	if on := conditionOf(e, v1alpha1.ConditionSwitchedOn); check.True(t, "on != nil", on != nil, "SwitchedOn: %+v", on) {
+		check.Equal(t, "on.Status", on.Status, metav1.ConditionTrue, "SwitchedOn: %+v", on)
 	}
 	secret := w.secret(t, "lifecycle", "results-signing-secret", "secret")
-	if !strings.HasPrefix(secret, webhook.SecretPrefix) || !w.signs(t, e, secret) {
-		t.Error("the generated Secret does not sign")
+	if check.True(t, "strings.HasPrefix(secret, webhook.SecretPrefix)", strings.HasPrefix(secret, webhook.SecretPrefix), "the generated Secret does not sign") {
+		check.True(t, "w.signs(t, e, secret)", w.signs(t, e, secret), "the generated Secret does not sign")
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "Registered")
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "TestSent")
@@ -51,8 +56,10 @@ func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
 		e.Spec.URL, e.Spec.Events, e.Spec.TimeZone = "https://hooks.example.com/elsewhere", nil, "UTC"
 	})
 	w.awaitReady(t, e)
-	if changed := w.stored(t, e); changed.ID != stored.ID || changed.URL != e.Spec.URL || len(changed.Events) != 0 || changed.TimeZone != "UTC" {
-		t.Errorf("edited: %+v", changed)
+	if changed := w.stored(t, e); check.Equal(t, "changed.ID", changed.ID, stored.ID, "edited: %+v", changed) &&
+		check.Equal(t, "changed.URL", changed.URL, e.Spec.URL, "edited: %+v", changed) &&
+		check.Equal(t, "len(changed.Events)", len(changed.Events), 0, "edited: %+v", changed) {
+		check.Equal(t, "changed.TimeZone", changed.TimeZone, "UTC", "edited: %+v", changed)
 	}
 
 	if err := w.client.Delete(t.Context(), e); err != nil {
@@ -75,8 +82,8 @@ func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
 	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "monday")
 	w.awaitVersion(t, e, 2)
 	second := w.secret(t, "rotation", "generated-signing-secret", "secret")
-	if second == first || !w.signs(t, e, second) {
-		t.Error("the annotation has not replaced the secret")
+	if check.True(t, "second != first", second != first, "the annotation has not replaced the secret") {
+		check.True(t, "w.signs(t, e, second)", w.signs(t, e, second), "the annotation has not replaced the secret")
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "SecretRotated")
 
@@ -95,8 +102,8 @@ func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitVersion(t, e, 4)
-	if again := w.secret(t, "rotation", "generated-signing-secret", "secret"); again == second || !w.signs(t, e, again) {
-		t.Error("a Secret that was deleted by hand is not made again with a new value")
+	if again := w.secret(t, "rotation", "generated-signing-secret", "secret"); check.True(t, "again != second", again != second, "a Secret that was deleted by hand is not made again with a new value") {
+		check.True(t, "w.signs(t, e, again)", w.signs(t, e, again), "a Secret that was deleted by hand is not made again with a new value")
 	}
 	w.awaitEvent(t, e, corev1.EventTypeWarning, "SecretRegenerated")
 }
@@ -154,8 +161,9 @@ func TestASecretOfTheTeamSigns(t *testing.T) {
 	if !w.signs(t, e, "a-secret-out-of-our-own-vault") {
 		t.Error("the referenced Secret does not sign")
 	}
-	if on := e.Status.SecretRef; on == nil || on.Name != "ours" || on.Key != "hook" {
-		t.Errorf("status.secretRef: %+v", on)
+	if on := e.Status.SecretRef; check.True(t, "on != nil", on != nil, "status.secretRef: %+v", on) &&
+		check.Equal(t, "on.Name", on.Name, "ours", "status.secretRef: %+v", on) {
+		check.Equal(t, "on.Key", on.Key, "hook", "status.secretRef: %+v", on)
 	}
 	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "1")
 	w.awaitEvent(t, e, corev1.EventTypeWarning, "RotationRefused")
@@ -197,11 +205,13 @@ func TestASwitchOffIsShownAndUndone(t *testing.T) {
 	w.awaitReady(t, e)
 	w.fail(t, e, webhook.SwitchOffAfter)
 	off := w.awaitReason(t, e, v1alpha1.ConditionSwitchedOn, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
-	if !strings.Contains(off.Message, "50") || e.Status.SwitchedOffReason != off.Message || e.Status.SwitchedOffAt == nil || e.Status.ConsecutiveFailures != webhook.SwitchOffAfter {
-		t.Errorf("the reason is not shown: %+v", e.Status)
+	if check.True(t, "strings.Contains(off.Message, \"50\")", strings.Contains(off.Message, "50"), "the reason is not shown: %+v", e.Status) &&
+		check.Equal(t, "e.Status.SwitchedOffReason", e.Status.SwitchedOffReason, off.Message, "the reason is not shown: %+v", e.Status) &&
+		check.True(t, "e.Status.SwitchedOffAt != nil", e.Status.SwitchedOffAt != nil, "the reason is not shown: %+v", e.Status) {
+		check.Equal(t, "e.Status.ConsecutiveFailures", e.Status.ConsecutiveFailures, webhook.SwitchOffAfter, "the reason is not shown: %+v", e.Status)
 	}
-	if stalled := conditionOf(e, v1alpha1.ConditionStalled); stalled == nil || stalled.Reason != v1alpha1.ReasonSwitchedOff {
-		t.Errorf("Stalled: %+v", stalled)
+	if stalled := conditionOf(e, v1alpha1.ConditionStalled); check.True(t, "stalled != nil", stalled != nil, "Stalled: %+v", stalled) {
+		check.Equal(t, "stalled.Reason", stalled.Reason, v1alpha1.ReasonSwitchedOff, "Stalled: %+v", stalled)
 	}
 	if c := conditionOf(e, v1alpha1.ConditionReady); c.Status != metav1.ConditionFalse {
 		t.Errorf("Ready: %+v", c)
@@ -212,11 +222,11 @@ func TestASwitchOffIsShownAndUndone(t *testing.T) {
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff) // an edit turns nothing on
 	annotate(t, w, e, v1alpha1.AnnotationTurnOn, time.Now().Format(time.RFC3339))
 	w.awaitReady(t, e)
-	if stored := w.stored(t, e); !stored.SwitchedOn || stored.ConsecutiveFailures != 0 {
-		t.Errorf("turned on: %+v", stored)
+	if stored := w.stored(t, e); check.True(t, "stored.SwitchedOn", stored.SwitchedOn, "turned on: %+v", stored) {
+		check.Equal(t, "stored.ConsecutiveFailures", stored.ConsecutiveFailures, 0, "turned on: %+v", stored)
 	}
-	if conditionOf(e, v1alpha1.ConditionStalled) != nil || e.Status.SwitchedOffAt != nil {
-		t.Errorf("traces are left: %+v", e.Status)
+	if check.True(t, "conditionOf(e, v1alpha1.ConditionStalled) == nil", conditionOf(e, v1alpha1.ConditionStalled) == nil, "traces are left: %+v", e.Status) {
+		check.True(t, "e.Status.SwitchedOffAt == nil", e.Status.SwitchedOffAt == nil, "traces are left: %+v", e.Status)
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "TurnedOn")
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
@@ -69,8 +70,8 @@ func TestPostgreSQLComesBack(t *testing.T) {
 	w.restartPostgres(t)
 	w.awaitReady(t, during)
 	w.awaitGone(t, leaving)
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), e); err != nil || e.ResourceVersion != version {
-		t.Errorf("the outage was written to a resource that it did not concern: version %s, was %s (%v)", e.ResourceVersion, version, err)
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(e), e); check.NoError(t, err, "the outage was written to a resource that it did not concern: version %s, was %s (%v)", e.ResourceVersion, version, err) {
+		check.Equal(t, "e.ResourceVersion", e.ResourceVersion, version, "the outage was written to a resource that it did not concern: version %s, was %s (%v)", e.ResourceVersion, version, err)
 	}
 }
 
@@ -199,8 +200,8 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	ours, theirs := endpoint("listed", "ours"), endpoint("unlisted", "theirs")
 	w.create(t, theirs, ours)
 	w.awaitReady(t, ours)
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil || len(theirs.Finalizers)+len(theirs.Status.Conditions) != 0 {
-		t.Errorf("a resource of another namespace was touched (%v): %+v", err, theirs)
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); check.NoError(t, err, "a resource of another namespace was touched (%v): %+v", err, theirs) {
+		check.Equal(t, "len(theirs.Finalizers)+len(theirs.Status.Conditions)", len(theirs.Finalizers)+len(theirs.Status.Conditions), 0, "a resource of another namespace was touched (%v): %+v", err, theirs)
 	}
 	if err := w.client.Delete(t.Context(), ours); err != nil {
 		t.Fatal(err)
@@ -238,8 +239,8 @@ func TestTheMetricsAreForThoseWhoMay(t *testing.T) {
 		w.token(t, "prometheus"): http.StatusOK,
 	} {
 		for range 2 { // the second answer is remembered
-			if got, body := w.metrics(t, token); got != want || want == http.StatusOK && !strings.Contains(body, "registrar_postgres_pool_connections") {
-				t.Errorf("%d, want %d", got, want)
+			if got, body := w.metrics(t, token); check.Equal(t, "got", got, want, "%d, want %d", got, want) {
+				check.False(t, "want == http.StatusOK && !strings.Contains(body, \"registr...", want == http.StatusOK && !strings.Contains(body, "registrar_postgres_pool_connections"), "%d, want %d", got, want)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
@@ -42,14 +43,14 @@ func TestAClusterKeepsItsObjectsWhenTheAPIServerIsKilled(t *testing.T) {
 	if err := c.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := c.Kubectl(t.Context(), "get", "namespaces", "-o", "name"); err != nil || !strings.Contains(out, "namespace/kept") {
-		t.Errorf("%v: %s", err, out)
+	if out, err := c.Kubectl(t.Context(), "get", "namespaces", "-o", "name"); check.NoError(t, err, "%v: %s", err, out) {
+		check.True(t, "strings.Contains(out, \"namespace/kept\")", strings.Contains(out, "namespace/kept"), "%v: %s", err, out)
 	}
 	who, err := c.User("nobody-in-particular")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := c.Kubectl(t.Context(), "--kubeconfig", who, "get", "secrets", "-A"); err == nil || !strings.Contains(out, "forbidden") {
-		t.Errorf("a user without roles reads Secrets: %v %s", err, out)
+	if out, err := c.Kubectl(t.Context(), "--kubeconfig", who, "get", "secrets", "-A"); check.True(t, "err != nil", err != nil, "a user without roles reads Secrets: %v %s", err, out) {
+		check.True(t, "strings.Contains(out, \"forbidden\")", strings.Contains(out, "forbidden"), "a user without roles reads Secrets: %v %s", err, out)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const message = "From: a@registrar.example\r\nTo: b@demo-school.org\r\nSubject: Hi\r\n\r\nHello.\r\n"
@@ -58,14 +59,14 @@ func TestMailCatcher(t *testing.T) {
 		}
 		total += c.kept
 		files, err := filepath.Glob(filepath.Join(dir, "*"))
-		if err != nil || len(files) != total || len(catcher.All()) != total {
-			t.Errorf("%s: %d files, %d in the journal, want %d", c.name, len(files), len(catcher.All()), total)
+		if check.NoError(t, err, "%s: %d files, %d in the journal, want %d", c.name, len(files), len(catcher.All()), total) &&
+			check.Equal(t, "len(files)", len(files), total, "%s: %d files, %d in the journal, want %d", c.name, len(files), len(catcher.All()), total) {
+			check.Equal(t, "len(catcher.All())", len(catcher.All()), total, "%s: %d files, %d in the journal, want %d", c.name, len(files), len(catcher.All()), total)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.eml"))
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", files, err)
+	check.True(check.Now(t), "len(files) != 0", len(files) != 0, "%v %v", files, err)
 	text, err := os.ReadFile(files[0])
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +75,7 @@ func TestMailCatcher(t *testing.T) {
 	if got := string(text); got != want {
 		t.Errorf("file = %q", got)
 	}
-	if m := catcher.All()[0]; m.From != "a@registrar.example" || strings.Join(m.To, ",") != "b@demo-school.org" {
-		t.Errorf("envelope = %v", m)
+	if m := catcher.All()[0]; check.Equal(t, "m.From", m.From, "a@registrar.example", "envelope = %v", m) {
+		check.Equal(t, "strings.Join(m.To, \",\")", strings.Join(m.To, ","), "b@demo-school.org", "envelope = %v", m)
 	}
 }

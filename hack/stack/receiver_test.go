@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const secret = "whsec_0123456789"
@@ -79,8 +80,8 @@ func TestReceiverVerifiesAndLogs(t *testing.T) {
 		{"secret unknown for the path", "/elsewhere", sign(now, secret, body), nil},
 	}
 	for _, c := range cases {
-		if code, err := post(t.Context(), client, receiver.URL(c.path), c.signature, body); err != nil || code != http.StatusOK {
-			t.Fatalf("%s: %d, %v", c.name, code, err)
+		if code, err := post(t.Context(), client, receiver.URL(c.path), c.signature, body); check.NoError(check.Now(t), err, "%s: %d, %v", c.name, code, err) {
+			check.Equal(check.Now(t), "code", code, http.StatusOK, "%s: %d, %v", c.name, code, err)
 		}
 	}
 	if err := receiver.Stop(); err != nil {
@@ -92,14 +93,16 @@ func TestReceiverVerifiesAndLogs(t *testing.T) {
 	}
 	for i, c := range cases {
 		line := lines[i]
-		if line["verified"] != c.want || line["body"] != body || line["path"] != c.path || line["method"] != "POST" {
-			t.Errorf("%s: %v, want verified %v", c.name, line, c.want)
+		if check.True(t, "line[\"verified\"] == c.want", line["verified"] == c.want, "%s: %v, want verified %v", c.name, line, c.want) &&
+			check.True(t, "line[\"body\"] == body", line["body"] == body, "%s: %v, want verified %v", c.name, line, c.want) &&
+			check.True(t, "line[\"path\"] == c.path", line["path"] == c.path, "%s: %v, want verified %v", c.name, line, c.want) {
+			check.True(t, "line[\"method\"] == \"POST\"", line["method"] == "POST", "%s: %v, want verified %v", c.name, line, c.want)
 		}
 		if got := line["headers"].(map[string]any)["X-Service-Signature"]; c.signature != "" && got != c.signature {
 			t.Errorf("%s: signature header = %v", c.name, got)
 		}
-		if at, err := time.Parse(time.RFC3339Nano, line["received_at"].(string)); err != nil || at.Before(now.Add(-time.Second)) {
-			t.Errorf("%s: received_at = %v", c.name, line["received_at"])
+		if at, err := time.Parse(time.RFC3339Nano, line["received_at"].(string)); check.NoError(t, err, "%s: received_at = %v", c.name, line["received_at"]) {
+			check.False(t, "at.Before(now.Add(-time.Second))", at.Before(now.Add(-time.Second)), "%s: received_at = %v", c.name, line["received_at"])
 		}
 	}
 }
@@ -140,8 +143,8 @@ func TestReceiverAnswersAsTold(t *testing.T) {
 		}
 	}
 	receiver.SetRespond(stack.Status(http.StatusGone))
-	if code, err := post(t.Context(), client, receiver.URL("/webhooks"), "", ""); err != nil || code != http.StatusGone {
-		t.Errorf("after SetRespond: %d, %v", code, err)
+	if code, err := post(t.Context(), client, receiver.URL("/webhooks"), "", ""); check.NoError(t, err, "after SetRespond: %d, %v", code, err) {
+		check.Equal(t, "code", code, http.StatusGone, "after SetRespond: %d, %v", code, err)
 	}
 	for name, respond := range map[string]stack.Respond{"hang": stack.Hang, "drip": stack.Drip(time.Millisecond)} {
 		receiver.SetRespond(respond)
@@ -194,7 +197,7 @@ func TestCertsAreKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "receiver.pem"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if third, err := stack.LoadCerts(dir); err != nil || third.Leaf.Leaf.Equal(first.Leaf.Leaf) {
-		t.Errorf("damaged certificates are not replaced: %v", err)
+	if third, err := stack.LoadCerts(dir); check.NoError(t, err, "damaged certificates are not replaced: %v", err) {
+		check.False(t, "third.Leaf.Leaf.Equal(first.Leaf.Leaf)", third.Leaf.Leaf.Equal(first.Leaf.Leaf), "damaged certificates are not replaced: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func freePort(t *testing.T) int {
@@ -93,8 +94,8 @@ func TestPostgresKeepsItsDataThroughStopAndCrash(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := server.EnsureDatabase(t.Context(), "registrar", "owner's")
-	if err != nil || again != url {
-		t.Errorf("EnsureDatabase again = %q, %v; want %q", again, err, url)
+	if check.NoError(t, err, "EnsureDatabase again = %q, %v; want %q", again, err, url) {
+		check.Equal(t, "again", again, url, "EnsureDatabase again = %q, %v; want %q", again, err, url)
 	}
 	if got := query[int](t, url, "SELECT count(*)::int FROM pg_largeobject_metadata WHERE oid = 4711"); got != 1 {
 		t.Errorf("after a stop and a crash %d of 1 objects are left", got)
@@ -140,8 +141,8 @@ func TestRedisForgetsAndComesBackOnItsPort(t *testing.T) {
 		if err := r.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := client.Exists(t.Context(), "key").Result(); err != nil || n != 0 {
-			t.Errorf("after a new start: %d keys, %v", n, err)
+		if n, err := client.Exists(t.Context(), "key").Result(); check.NoError(t, err, "after a new start: %d keys, %v", n, err) {
+			check.Equal(t, "n", n, 0, "after a new start: %d keys, %v", n, err)
 		}
 	}
 }

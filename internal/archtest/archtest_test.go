@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/archtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestImports(t *testing.T) {
@@ -172,8 +173,8 @@ func TestCheckFinds(t *testing.T) {
 				p.Imports = []string{full(c.to)}
 			}
 			got := strings.Join(archtest.Check([]archtest.Package{p}), "\n")
-			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
-				t.Errorf("Check = %q, want %q", got, c.want)
+			if check.Equal(t, "(c.want == \"\")", (c.want == ""), (got == ""), "Check = %q, want %q", got, c.want) {
+				check.True(t, "strings.Contains(got, c.want)", strings.Contains(got, c.want), "Check = %q, want %q", got, c.want)
 			}
 		})
 	}
@@ -203,13 +204,12 @@ func TestCheckSQLFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, line := range []string{"org.go:3 ", "org.go:6 ", "org.go:7 ", "org.go:9 "} {
-		if len(got) != 4 || !strings.Contains(got[i], line) {
-			t.Fatalf("CheckSQL = %q, want lines 3, 6, 7 and 9 of org.go", got)
-		}
+		check.Equal(check.Now(t), "len(got)", len(got), 4, "CheckSQL = %q, want lines 3, 6, 7 and 9 of org.go", got)
+		check.True(check.Now(t), "strings.Contains(got[i], line)", strings.Contains(got[i], line), "CheckSQL = %q, want lines 3, 6, 7 and 9 of org.go", got)
 	}
 	p.ImportPath = archtest.Module + "/hack/bench"
-	if got, err := archtest.CheckSQL([]archtest.Package{p}); err != nil || len(got) != 0 {
-		t.Errorf("tools may hold SQL: %q, %v", got, err)
+	if got, err := archtest.CheckSQL([]archtest.Package{p}); check.NoError(t, err, "tools may hold SQL: %q, %v", got, err) {
+		check.Equal(t, "len(got)", len(got), 0, "tools may hold SQL: %q, %v", got, err)
 	}
 }
 

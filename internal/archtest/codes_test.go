@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // place is a function by its name, and which of its parameters is a fault's code.
@@ -43,9 +45,8 @@ func documented(t *testing.T) map[string]bool {
 	var files []string
 	for _, pattern := range []string{"../../docs/*.md", "../../docs/reference/*.md"} {
 		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no documents at %s: %v", pattern, err)
-		}
+		check.NoError(check.Now(t), err, "no documents at %s: %v", pattern, err)
+		check.True(check.Now(t), "len(found) != 0", len(found) != 0, "no documents at %s: %v", pattern, err)
 		files = append(files, found...)
 	}
 	known := map[string]bool{}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 var (
@@ -52,9 +54,8 @@ func TestTheReferenceIsCitedAndHeld(t *testing.T) {
 func sectionsOfTheReference(t *testing.T) map[string]bool {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/reference/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("docs/reference has no pages: %v", err)
-	}
+	check.NoError(check.Now(t), err, "docs/reference has no pages: %v", err)
+	check.True(check.Now(t), "len(pages) != 0", len(pages) != 0, "docs/reference has no pages: %v", err)
 	sections := map[string]bool{}
 	for _, file := range pages {
 		page := strings.TrimSuffix(filepath.Base(file), ".md")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // judge checks that a failure's page says what is wrong, leads on, and is one that everybody
@@ -103,8 +104,8 @@ func TestOnlyABrowserGetsAPageForAStrayPath(t *testing.T) {
 			}
 			_ = res.Body.Close()
 			html := strings.HasPrefix(res.Header.Get("Content-Type"), "text/html")
-			if html != (page && browser) || res.StatusCode != 404 && res.StatusCode != 405 {
-				t.Errorf("%s for %q: %d %s", path, accept, res.StatusCode, res.Header.Get("Content-Type"))
+			if check.Equal(t, "html", html, (page && browser), "%s for %q: %d %s", path, accept, res.StatusCode, res.Header.Get("Content-Type")) {
+				check.False(t, "res.StatusCode != 404 && res.StatusCode != 405", res.StatusCode != 404 && res.StatusCode != 405, "%s for %q: %d %s", path, accept, res.StatusCode, res.Header.Get("Content-Type"))
 			}
 			if html {
 				checkHeaders(t, path, res.Header)

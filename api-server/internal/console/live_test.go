@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -57,8 +58,8 @@ func TestARunningRecoveryIsFollowed(t *testing.T) {
 	s.exec(t, `UPDATE webhook_deliveries SET status = 'delivered' WHERE in_order`)
 	step()
 	b.AwaitText("250 of 250, 50 waiting") // in the table of those that were
-	if running, form := b.Count("[data-live]"), b.Count("#since"); running != 0 || form != 1 {
-		t.Errorf("%d recoveries are shown as running, %d forms are there for the next one", running, form)
+	if running, form := b.Count("[data-live]"), b.Count("#since"); check.Equal(t, "running", running, 0, "%d recoveries are shown as running, %d forms are there for the next one", running, form) {
+		check.Equal(t, "form", form, 1, "%d recoveries are shown as running, %d forms are there for the next one", running, form)
 	}
 	b.Screenshot("recovery-done")
 }
@@ -79,9 +80,8 @@ func (s *site) record(t *testing.T, n int) {
 func (s *site) recovery(t *testing.T) (step func()) {
 	t.Helper()
 	claimed, err := outbox.Claim(t.Context(), s.DB, task.WebhookRecover, s.Now(), time.Minute, 1)
-	if err != nil || len(claimed) != 1 {
-		t.Fatalf("%d recoveries are owed (%v)", len(claimed), err)
-	}
+	check.NoError(check.Now(t), err, "%d recoveries are owed (%v)", len(claimed), err)
+	check.Equal(check.Now(t), "len(claimed)", len(claimed), 1, "%d recoveries are owed (%v)", len(claimed), err)
 	return func() {
 		t.Helper()
 		if err := journal.Step(t.Context(), s.DB, task.Outbox{Task: claimed[0].ID, Claim: claimed[0].Claim}, s.Now()); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // enter signs the person in, in a real browser.
@@ -112,8 +113,8 @@ func TestStoredTextStaysText(t *testing.T) {
 	for _, route := range append(shownPages(t, s), "GET /my-courses", "GET /change-password") {
 		_, pattern, _ := strings.Cut(route, " ")
 		b.Visit(s.URL() + target(pattern))
-		if b.Count("h1") != 1 || strings.Contains(b.Text(), "Something went wrong") {
-			t.Errorf("%s is no page of ours:\n%s", pattern, b.Text())
+		if check.Equal(t, "b.Count(\"h1\")", b.Count("h1"), 1, "%s is no page of ours:\n%s", pattern, b.Text()) {
+			check.False(t, "strings.Contains(b.Text(), \"Something went wrong\")", strings.Contains(b.Text(), "Something went wrong"), "%s is no page of ours:\n%s", pattern, b.Text())
 		}
 		if n := b.Count("[data-evil], [onerror], [onload], main img, main script"); n != 0 {
 			t.Errorf("%s: %d elements were put into the page", pattern, n)

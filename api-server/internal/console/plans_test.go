@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // prepare runs a student's plan through a month, and gives the path of its page.
@@ -118,8 +119,8 @@ func TestPlansAreForOwnersAndAdminsOfTheirOrganization(t *testing.T) {
 	adam := s.signedIn(t, "adam")
 	status, page, header := adam.get(t, path)
 	want(t, "the page", status, page, http.StatusOK, "Ana &lt;Rao&gt;", `<polyline class="way"`)
-	if policy := header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") || strings.Contains(page, " style=") {
-		t.Errorf("inline style or a loose policy: %s", policy)
+	if policy := header.Get("Content-Security-Policy"); check.False(t, "strings.Contains(policy, \"unsafe\")", strings.Contains(policy, "unsafe"), "inline style or a loose policy: %s", policy) {
+		check.False(t, "strings.Contains(page, \" style=\")", strings.Contains(page, " style="), "inline style or a loose policy: %s", policy)
 	}
 	s.Organization(t, "south")
 	s.Platform.Put(t, "organizations/south/staff/sam@south-institute.org",
@@ -131,7 +132,7 @@ func TestPlansAreForOwnersAndAdminsOfTheirOrganization(t *testing.T) {
 			t.Errorf("another organization's owner sees %s: %d %s", other, status, page)
 		}
 	}
-	if status, page, _ := adam.get(t, "/console/north/plans/?user_id=99999"); status != http.StatusOK || !strings.Contains(page, "There is no such plan") {
-		t.Errorf("the plans of nobody: %d %s", status, page)
+	if status, page, _ := adam.get(t, "/console/north/plans/?user_id=99999"); check.Equal(t, "status", status, http.StatusOK, "the plans of nobody: %d %s", status, page) {
+		check.True(t, "strings.Contains(page, \"There is no such plan\")", strings.Contains(page, "There is no such plan"), "the plans of nobody: %d %s", status, page)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // hold sends a snapshot of which most are missing, and gives the path of its review page.
@@ -142,14 +143,14 @@ func TestOnlyOwnersAndAdminsReviewImports(t *testing.T) {
 		}
 	}
 	adam := s.signedIn(t, "adam")
-	if status, page, _ := adam.get(t, path+"issues.csv"); status != 200 || !strings.Contains(page, "suspicious_value") {
-		t.Errorf("issues.csv: %d %s", status, page)
+	if status, page, _ := adam.get(t, path+"issues.csv"); check.Equal(t, "status", status, 200, "issues.csv: %d %s", status, page) {
+		check.True(t, "strings.Contains(page, \"suspicious_value\")", strings.Contains(page, "suspicious_value"), "issues.csv: %d %s", status, page)
 	}
 	if status, page, _ := adam.post(t, path+"discard", nil); status != 303 {
 		t.Errorf("discard: %d %s", status, page)
 	}
-	if _, page, _ := adam.get(t, path); !strings.Contains(page, "discarded") || strings.Contains(page, "Approve and apply") {
-		t.Errorf("after discarding:\n%s", page)
+	if _, page, _ := adam.get(t, path); check.True(t, "strings.Contains(page, \"discarded\")", strings.Contains(page, "discarded"), "after discarding:\n%s", page) {
+		check.False(t, "strings.Contains(page, \"Approve and apply\")", strings.Contains(page, "Approve and apply"), "after discarding:\n%s", page)
 	}
 }
 
@@ -164,8 +165,8 @@ func TestARunningImportShowsHowFarItIs(t *testing.T) {
 		}
 		status, page, _ := b.get(t, path)
 		want(t, state, status, page, 200, text, "Look again")
-		if strings.Contains(page, "Approve and apply") || strings.Contains(page, "Take the import back") {
-			t.Errorf("%s: the page offers what cannot be done:\n%s", state, page)
+		if check.False(t, "strings.Contains(page, \"Approve and apply\")", strings.Contains(page, "Approve and apply"), "%s: the page offers what cannot be done:\n%s", state, page) {
+			check.False(t, "strings.Contains(page, \"Take the import back\")", strings.Contains(page, "Take the import back"), "%s: the page offers what cannot be done:\n%s", state, page)
 		}
 	}
 }

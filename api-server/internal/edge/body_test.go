@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -45,8 +46,10 @@ func TestBodiesThatAreNoJSONObject(t *testing.T) {
 	} {
 		_, err := readBody(t, c.body, "application/json")
 		var f *fault.Error
-		if !errors.As(err, &f) || f.Kind != fault.Invalid || f.Code != c.code || !strings.Contains(f.Message, c.says) {
-			t.Errorf("%s: %+v", name, f)
+		if check.True(t, "errors.As(err, &f)", errors.As(err, &f), "%s: %+v", name, f) &&
+			check.Equal(t, "f.Kind", f.Kind, fault.Invalid, "%s: %+v", name, f) &&
+			check.Equal(t, "f.Code", f.Code, c.code, "%s: %+v", name, f) {
+			check.True(t, "strings.Contains(f.Message, c.says)", strings.Contains(f.Message, c.says), "%s: %+v", name, f)
 		}
 	}
 	if _, err := readBody(t, `{"a": "\\u0000"}`, "application/json"); err != nil {
@@ -55,17 +58,17 @@ func TestBodiesThatAreNoJSONObject(t *testing.T) {
 	if _, err := readBody(t, `{"a": "`+strings.Repeat("x", maxBody<<20)+`"}`, "application/json"); fault.KindOf(err) != fault.TooLarge {
 		t.Errorf("over 1 MiB: %v", err)
 	}
-	if _, err := readBody(t, "a=1", "application/x-www-form-urlencoded"); err == nil || !strings.Contains(err.Error(), "Content-Type is application/x-www-form-urlencoded") {
-		t.Errorf("a form: %v", err)
+	if _, err := readBody(t, "a=1", "application/x-www-form-urlencoded"); check.True(t, "err != nil", err != nil, "a form: %v", err) {
+		check.True(t, "strings.Contains(err.Error(), \"Content-Type is applicatio...", strings.Contains(err.Error(), "Content-Type is application/x-www-form-urlencoded"), "a form: %v", err)
 	}
-	if b, err := readBody(t, "\xef\xbb\xbf{\"a\": 1}", "application/json"); err != nil || !b.Has("a") {
-		t.Errorf("behind a byte order mark: %v", err)
+	if b, err := readBody(t, "\xef\xbb\xbf{\"a\": 1}", "application/json"); check.NoError(t, err, "behind a byte order mark: %v", err) {
+		check.True(t, "b.Has(\"a\")", b.Has("a"), "behind a byte order mark: %v", err)
 	}
 	for encoding, taken := range map[string]bool{"": true, "identity": true, "gzip": false, "br": false, "gzip, identity": false} {
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader("{}"))
 		r.Header.Set("Content-Encoding", encoding)
-		if _, err := ReadBody(httptest.NewRecorder(), r); (err == nil) != taken || err != nil && !fault.Has(err, "unsupported_content_encoding") {
-			t.Errorf("Content-Encoding %q: %v", encoding, err)
+		if _, err := ReadBody(httptest.NewRecorder(), r); check.Equal(t, "(err == nil)", (err == nil), taken, "Content-Encoding %q: %v", encoding, err) {
+			check.False(t, "err != nil && !fault.Has(err, \"unsupported_content_encodi...", err != nil && !fault.Has(err, "unsupported_content_encoding"), "Content-Encoding %q: %v", encoding, err)
 		}
 	}
 	if _, err := readBody(t, "{}", ""); err != nil {
@@ -150,8 +153,8 @@ func TestFaultsOfInnerObjectsNameTheWholePath(t *testing.T) {
 	inner := b.Object("a")
 	inner.Int("n", 1, 5)
 	b.Required("name", "l")
-	if b.Object("l") != nil || b.Object("z") != nil {
-		t.Error("a list or null is read as an object")
+	if check.True(t, "b.Object(\"l\") == nil", b.Object("l") == nil, "a list or null is read as an object") {
+		check.True(t, "b.Object(\"z\") == nil", b.Object("z") == nil, "a list or null is read as an object")
 	}
 	var f *fault.Error
 	if !errors.As(b.Err(), &f) {
@@ -164,8 +167,10 @@ func TestFaultsOfInnerObjectsNameTheWholePath(t *testing.T) {
 	if want := []string{"a.n", "name", "l"}; !slices.Equal(fields, want) {
 		t.Fatalf("%q, want %q", fields, want)
 	}
-	if !b.Cleared("z") || b.Cleared("a") || b.Cleared("nowhere") || !slices.Equal(b.Names(), []string{"a", "l", "z"}) {
-		t.Error("Cleared or Names")
+	if check.True(t, "b.Cleared(\"z\")", b.Cleared("z"), "Cleared or Names") &&
+		check.False(t, "b.Cleared(\"a\")", b.Cleared("a"), "Cleared or Names") &&
+		check.False(t, "b.Cleared(\"nowhere\")", b.Cleared("nowhere"), "Cleared or Names") {
+		check.True(t, "slices.Equal(b.Names(), []string{\"a\", \"l\", \"z\"})", slices.Equal(b.Names(), []string{"a", "l", "z"}), "Cleared or Names")
 	}
 }
 
@@ -211,8 +216,9 @@ func TestTimestampsHaveAYearThatCanBeWritten(t *testing.T) {
 	} {
 		b := parse(t, `{"at":`+raw+`}`)
 		at := b.Timestamp("at")
-		if f := b.FirstFault(); (at != nil) != right || (f == nil) != right || !right && f.Code != "not_a_timestamp" {
-			t.Errorf("%s: %v, %v", raw, at, f)
+		if f := b.FirstFault(); check.Equal(t, "(at != nil)", (at != nil), right, "%s: %v, %v", raw, at, f) &&
+			check.Equal(t, "(f == nil)", (f == nil), right, "%s: %v, %v", raw, at, f) {
+			check.False(t, "!right && f.Code != \"not_a_timestamp\"", !right && f.Code != "not_a_timestamp", "%s: %v, %v", raw, at, f)
 		}
 	}
 }

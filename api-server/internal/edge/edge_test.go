@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -77,14 +78,14 @@ func TestEveryKindHasItsStatus(t *testing.T) {
 		if kind != fault.Internal && body != shown {
 			t.Errorf("%v: %s", kind, body)
 		}
-		if strings.Contains(body, "the cause") || kind == fault.Internal && strings.Contains(body, "the_code") {
-			t.Errorf("%v shows its inside: %s", kind, body)
+		if check.False(t, "strings.Contains(body, \"the cause\")", strings.Contains(body, "the cause"), "%v shows its inside: %s", kind, body) {
+			check.False(t, "kind == fault.Internal && strings.Contains(body, \"the_code\")", kind == fault.Internal && strings.Contains(body, "the_code"), "%v shows its inside: %s", kind, body)
 		}
 		if got, is := w.Header().Get("Retry-After") != "", kind == fault.Unavailable; got != is {
 			t.Errorf("%v: Retry-After %q", kind, w.Header().Get("Retry-After"))
 		}
-		if line := b.logLine(t); line["kind"] != kind.String() || !strings.Contains(fmt.Sprint(line["error"]), "the cause") {
-			t.Errorf("%v: log %v", kind, line)
+		if line := b.logLine(t); check.True(t, "line[\"kind\"] == kind.String()", line["kind"] == kind.String(), "%v: log %v", kind, line) {
+			check.True(t, "strings.Contains(fmt.Sprint(line[\"error\"]), \"the cause\")", strings.Contains(fmt.Sprint(line["error"]), "the cause"), "%v: log %v", kind, line)
 		}
 	}
 }
@@ -119,8 +120,9 @@ func TestErrorsThatAreNoFaults(t *testing.T) {
 		b.Get("/x", Handle(func(http.ResponseWriter, *http.Request) error { return c.err }))
 		w := b.call(t, "GET", "/x", "")
 		var body errorBody
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != c.status || body.Code != c.code {
-			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		if err := json.Unmarshal(w.Body.Bytes(), &body); check.NoError(t, err, "%s: %d %s", name, w.Code, w.Body) &&
+			check.Equal(t, "w.Code", w.Code, c.status, "%s: %d %s", name, w.Code, w.Body) {
+			check.Equal(t, "body.Code", body.Code, c.code, "%s: %d %s", name, w.Code, w.Body)
 		}
 	}
 }
@@ -131,8 +133,8 @@ func TestAClientThatLeftIsNoFailure(t *testing.T) {
 	b.Get("/x", Handle(func(_ http.ResponseWriter, r *http.Request) error { cancel(); return r.Context().Err() }))
 	w := httptest.NewRecorder()
 	b.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/x", nil))
-	if line := b.logLine(t); line["status"] != 499.0 || line["level"] != "INFO" {
-		t.Fatalf("%v", line)
+	if line := b.logLine(t); check.True(check.Now(t), "line[\"status\"] == 499.0", line["status"] == 499.0, "%v", line) {
+		check.True(check.Now(t), "line[\"level\"] == \"INFO\"", line["level"] == "INFO", "%v", line)
 	}
 }
 
@@ -142,12 +144,12 @@ func TestAPanicIsAnAnswerAndALogLine(t *testing.T) {
 	for range 2 { // the second shows that the first gave its place back
 		b.log.Reset()
 		w := b.call(t, "GET", "/x", "")
-		if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
-			t.Fatalf("%d %s", w.Code, w.Body)
-		}
+		check.Equal(check.Now(t), "w.Code", w.Code, 500, "%d %s", w.Code, w.Body)
+		check.False(check.Now(t), "strings.Contains(w.Body.String(), \"secret\")", strings.Contains(w.Body.String(), "secret"), "%d %s", w.Code, w.Body)
 	}
-	if line := b.logLine(t); line["level"] != "ERROR" || line["error"] != "panic: secret detail" || !strings.Contains(line["stack"].(string), "edge_test.go") {
-		t.Fatalf("%v", line)
+	if line := b.logLine(t); check.True(check.Now(t), "line[\"level\"] == \"ERROR\"", line["level"] == "ERROR", "%v", line) &&
+		check.True(check.Now(t), "line[\"error\"] == \"panic: secret detail\"", line["error"] == "panic: secret detail", "%v", line) {
+		check.True(check.Now(t), "strings.Contains(line[\"stack\"].(string), \"edge_test.go\")", strings.Contains(line["stack"].(string), "edge_test.go"), "%v", line)
 	}
 }
 
@@ -156,8 +158,8 @@ func TestRequestIDs(t *testing.T) {
 	b.Get("/x", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
 	for sent, kept := range map[string]bool{"abc-1:2.3_4": true, "": false, "with space": false, strings.Repeat("x", 129): false, "a\tb": false} {
 		got := b.call(t, "GET", "/x", "", "X-Request-Id", sent).Header().Get("X-Request-Id")
-		if got == "" || (got == sent) != kept {
-			t.Errorf("sent %q, got %q", sent, got)
+		if check.True(t, "got != \"\"", got != "", "sent %q, got %q", sent, got) {
+			check.Equal(t, "(got == sent)", (got == sent), kept, "sent %q, got %q", sent, got)
 		}
 	}
 	if b.call(t, "GET", "/nowhere", "").Header().Get("X-Request-Id") == "" {
@@ -176,9 +178,9 @@ func TestOverloadIsRefusedAndCounted(t *testing.T) {
 	}()
 	<-inside
 	w := b.call(t, "GET", "/slow", "")
-	if w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "overloaded") {
-		t.Fatalf("%d %v %s", w.Code, w.Header(), w.Body)
-	}
+	check.Equal(check.Now(t), "w.Code", w.Code, 503, "%d %v %s", w.Code, w.Header(), w.Body)
+	check.True(check.Now(t), "w.Header().Get(\"Retry-After\") != \"\"", w.Header().Get("Retry-After") != "", "%d %v %s", w.Code, w.Header(), w.Body)
+	check.True(check.Now(t), "strings.Contains(w.Body.String(), \"overloaded\")", strings.Contains(w.Body.String(), "overloaded"), "%d %v %s", w.Code, w.Header(), w.Body)
 	close(release)
 	<-done
 	b.wantRefusals(t, map[string]float64{"replica": 1})
@@ -202,8 +204,8 @@ registrar_http_requests_total{api="test",method="other",route="unmatched",status
 	if err := testutil.GatherAndCompare(b.reg, strings.NewReader(expected), "registrar_http_requests_total"); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := testutil.GatherAndCount(b.reg, "registrar_http_request_duration_seconds"); err != nil || n != 3 {
-		t.Fatalf("%d histograms, %v", n, err)
+	if n, err := testutil.GatherAndCount(b.reg, "registrar_http_request_duration_seconds"); check.NoError(check.Now(t), err, "%d histograms, %v", n, err) {
+		check.Equal(check.Now(t), "n", n, 3, "%d histograms, %v", n, err)
 	}
 }
 
@@ -220,13 +222,13 @@ func TestPathsAndParameters(t *testing.T) {
 		"/v1/people/a%2Fb%25.c": "a/b%.c",
 		"/v1/people/a%2540b.c":  "a%40b.c",
 	} {
-		if w := b.call(t, "GET", target, ""); w.Code != 200 || w.Body.String() != want {
-			t.Errorf("%s: %d %s, want %s", target, w.Code, w.Body, want)
+		if w := b.call(t, "GET", target, ""); check.Equal(t, "w.Code", w.Code, 200, "%s: %d %s, want %s", target, w.Code, w.Body, want) {
+			check.Equal(t, "w.Body.String()", w.Body.String(), want, "%s: %d %s, want %s", target, w.Code, w.Body, want)
 		}
 	}
 	w := b.call(t, "DELETE", "/v1/people/x/", "")
-	if got := w.Header().Get("Allow"); w.Code != 405 || got != "GET, HEAD, PUT" {
-		t.Errorf("%d Allow %q", w.Code, got)
+	if got := w.Header().Get("Allow"); check.Equal(t, "w.Code", w.Code, 405, "%d Allow %q", w.Code, got) {
+		check.Equal(t, "got", got, "GET, HEAD, PUT", "%d Allow %q", w.Code, got)
 	}
 }
 

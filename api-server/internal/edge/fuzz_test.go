@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
@@ -61,8 +62,8 @@ func FuzzLabel(f *testing.F) {
 		var number json.Number
 		if s != nil && raw[0] != '"' && json.Unmarshal([]byte(raw), &number) == nil && len(number) < 50 {
 			sent, _ := new(big.Rat).SetString(string(number))
-			if read, ok := new(big.Rat).SetString(*s); !ok || read.Cmp(sent) != 0 {
-				t.Errorf("%s reads as %q", raw, *s)
+			if read, ok := new(big.Rat).SetString(*s); check.True(t, "ok", ok, "%s reads as %q", raw, *s) {
+				check.Equal(t, "read.Cmp(sent)", read.Cmp(sent), 0, "%s reads as %q", raw, *s)
 			}
 		}
 		return s != nil
@@ -98,8 +99,8 @@ func FuzzIDs(f *testing.F) {
 func FuzzList(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		for _, s := range b.List("f") {
-			if s == "" || s != strings.TrimSpace(s) {
-				t.Errorf("%s holds %q", raw, s)
+			if check.True(t, "s != \"\"", s != "", "%s holds %q", raw, s) {
+				check.Equal(t, "s", s, strings.TrimSpace(s), "%s holds %q", raw, s)
 			}
 		}
 		return b.Err() == nil
@@ -124,8 +125,8 @@ func FuzzNumber(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		n := b.Number("f")
 		if n != nil {
-			if again, err := decimal.Parse(n.String()); err != nil || again != *n {
-				t.Errorf("%s reads as %v, which reads as %v, %v", raw, n, again, err)
+			if again, err := decimal.Parse(n.String()); check.NoError(t, err, "%s reads as %v, which reads as %v, %v", raw, n, again, err) {
+				check.Equal(t, "again", again, *n, "%s reads as %v, which reads as %v, %v", raw, n, again, err)
 			}
 		}
 		return n != nil
@@ -166,8 +167,8 @@ func FuzzParseInstant(f *testing.F) {
 		}
 		for _, hours := range []int{-12, 0, 14} {
 			written := at.In(time.FixedZone("", hours*3600)).Format(time.RFC3339Nano)
-			if again, err := time.Parse(time.RFC3339, written); err != nil || !again.Equal(at) {
-				t.Errorf("%q is %s, which is read as %s, %v", text, written, again, err)
+			if again, err := time.Parse(time.RFC3339, written); check.NoError(t, err, "%q is %s, which is read as %s, %v", text, written, again, err) {
+				check.True(t, "again.Equal(at)", again.Equal(at), "%q is %s, which is read as %s, %v", text, written, again, err)
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -20,8 +21,8 @@ func TestIDs(t *testing.T) {
 		`{"f": [371, " 380 ", ""]}`: {371, 380},
 	} {
 		b := parse(t, body)
-		if got := b.IDs("f"); !slices.Equal(got, want) || b.Err() != nil {
-			t.Errorf("%s: %v, %v; want %v", body, got, b.Err(), want)
+		if got := b.IDs("f"); check.True(t, "slices.Equal(got, want)", slices.Equal(got, want), "%s: %v, %v; want %v", body, got, b.Err(), want) {
+			check.NoError(t, b.Err(), "%s: %v, %v; want %v", body, got, b.Err(), want)
 		}
 	}
 	for body, code := range map[string]string{
@@ -31,8 +32,9 @@ func TestIDs(t *testing.T) {
 		b := parse(t, body)
 		b.IDs("f")
 		var f *fault.Error
-		if !errors.As(b.Err(), &f) || f.Code != code || f.Field != "f" {
-			t.Errorf("%s: %v, want %s", body, b.Err(), code)
+		if check.True(t, "errors.As(b.Err(), &f)", errors.As(b.Err(), &f), "%s: %v, want %s", body, b.Err(), code) &&
+			check.Equal(t, "f.Code", f.Code, code, "%s: %v, want %s", body, b.Err(), code) {
+			check.Equal(t, "f.Field", f.Field, "f", "%s: %v, want %s", body, b.Err(), code)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -88,8 +89,8 @@ func TestWhoGetsNoShareInTimeIsRefused(t *testing.T) {
 		b, release := shared(2, &limit.Shares{Name: "organization", All: 2, Each: 1, Patience: 10 * time.Second})
 		first := b.send(t, "a")
 		w := b.call(t, "GET", "/x", "", "Of", "a") // in the bubble the patience is over when nothing else can happen
-		if w.Code != 503 || w.Header().Get("Retry-After") == "" {
-			t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+		if check.Equal(t, "w.Code", w.Code, 503, "%d %v %s", w.Code, w.Header(), w.Body) {
+			check.True(t, "w.Header().Get(\"Retry-After\") != \"\"", w.Header().Get("Retry-After") != "", "%d %v %s", w.Code, w.Header(), w.Body)
 		}
 		close(release)
 		if code := <-first; code != 204 {
@@ -130,8 +131,9 @@ func TestARequestHasATimeToBeWorkedOn(t *testing.T) {
 		b.Get("/x", Handle(func(_ http.ResponseWriter, r *http.Request) error { <-r.Context().Done(); return r.Context().Err() }))
 		began := time.Now()
 		w := b.call(t, "GET", "/x", "")
-		if took := time.Since(began); took != requestTime || w.Code != 503 || w.Header().Get("Retry-After") == "" {
-			t.Errorf("%d %v %s after %v", w.Code, w.Header(), w.Body, took)
+		if took := time.Since(began); check.Equal(t, "took", took, requestTime, "%d %v %s after %v", w.Code, w.Header(), w.Body, took) &&
+			check.Equal(t, "w.Code", w.Code, 503, "%d %v %s after %v", w.Code, w.Header(), w.Body, took) {
+			check.True(t, "w.Header().Get(\"Retry-After\") != \"\"", w.Header().Get("Retry-After") != "", "%d %v %s after %v", w.Code, w.Header(), w.Body, took)
 		}
 		if line := b.logLine(t); line["kind"] != "unavailable" {
 			t.Errorf("%v", line)
@@ -150,8 +152,8 @@ func TestARequestMayGetMoreTime(t *testing.T) {
 		}))
 		began := time.Now()
 		w := b.call(t, "GET", "/x", "")
-		if took := time.Since(began); took != requestTime/2+time.Hour || w.Code != 503 {
-			t.Errorf("%d after %v", w.Code, took)
+		if took := time.Since(began); check.Equal(t, "took", took, requestTime/2+time.Hour, "%d after %v", w.Code, took) {
+			check.Equal(t, "w.Code", w.Code, 503, "%d after %v", w.Code, took)
 		}
 	})
 }
@@ -182,8 +184,10 @@ func TestAStreamHasATimeToBeRead(t *testing.T) {
 			<-time.After(standstill * 3 / 4)
 		}
 		want := []time.Duration{standstill, standstill, standstill / 2}
-		if len(w.set) != 3 || w.set[0] != want[0] || w.set[1] != want[1] || w.set[2] != want[2] {
-			t.Errorf("the client has %v for each piece, want %v", w.set, want)
+		if check.Equal(t, "len(w.set)", len(w.set), 3, "the client has %v for each piece, want %v", w.set, want) &&
+			check.Equal(t, "w.set[0]", w.set[0], want[0], "the client has %v for each piece, want %v", w.set, want) &&
+			check.Equal(t, "w.set[1]", w.set[1], want[1], "the client has %v for each piece, want %v", w.set, want) {
+			check.Equal(t, "w.set[2]", w.set[2], want[2], "the client has %v for each piece, want %v", w.set, want)
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // What is secret in a path is in no log line, whatever becomes of the request.
@@ -36,8 +38,8 @@ func TestASecretInAPathIsNotLogged(t *testing.T) {
 		{"GET", "/set-password/" + token + "%00", 404},
 	} {
 		b.log.Reset()
-		if w := b.call(t, c.method, c.target, ""); w.Code != c.status || strings.Contains(w.Body.String(), token) {
-			t.Errorf("%s %s: %d %s, want %d", c.method, c.target, w.Code, w.Body, c.status)
+		if w := b.call(t, c.method, c.target, ""); check.Equal(t, "w.Code", w.Code, c.status, "%s %s: %d %s, want %d", c.method, c.target, w.Code, w.Body, c.status) {
+			check.False(t, "strings.Contains(w.Body.String(), token)", strings.Contains(w.Body.String(), token), "%s %s: %d %s, want %d", c.method, c.target, w.Code, w.Body, c.status)
 		}
 		b.wantNoSecret(t, c.method+" "+c.target, token)
 	}
@@ -60,7 +62,7 @@ func TestASecretInAPathIsNotLogged(t *testing.T) {
 
 func (b *bench) wantNoSecret(t *testing.T, what, token string) {
 	t.Helper()
-	if line := b.logLine(t); strings.Contains(b.log.String(), token) || line["path"] != "/set-password/{secret}" {
-		t.Errorf("%s: %s", what, b.log.String())
+	if line := b.logLine(t); check.False(t, "strings.Contains(b.log.String(), token)", strings.Contains(b.log.String(), token), "%s: %s", what, b.log.String()) {
+		check.True(t, "line[\"path\"] == \"/set-password/{secret}\"", line["path"] == "/set-password/{secret}", "%s: %s", what, b.log.String())
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -51,8 +52,9 @@ func TestFieldsThatStandTwice(t *testing.T) {
 		if errors.As(err, &f) {
 			for _, each := range f.All() {
 				got = append(got, each.Field)
-				if each.Code != "sent_twice" || each.Kind != fault.Invalid || !strings.HasPrefix(each.Message, each.Field+": ") {
-					t.Errorf("%s: %+v", name, each)
+				if check.Equal(t, "each.Code", each.Code, "sent_twice", "%s: %+v", name, each) &&
+					check.Equal(t, "each.Kind", each.Kind, fault.Invalid, "%s: %+v", name, each) {
+					check.True(t, "strings.HasPrefix(each.Message, each.Field+\": \")", strings.HasPrefix(each.Message, each.Field+": "), "%s: %+v", name, each)
 				}
 			}
 		}
@@ -70,8 +72,9 @@ func TestNamesThatStandTwiceAreToldUpToAMeasure(t *testing.T) {
 	}
 	_, err := readBody(t, `{`+b.String()+`"z": 1}`, "application/json")
 	var f *fault.Error
-	if !errors.As(err, &f) || len(f.All()) != mostTwice || len(f.Message) > 300 {
-		t.Errorf("%d faults, %v", len(f.All()), err)
+	if check.True(t, "errors.As(err, &f)", errors.As(err, &f), "%d faults, %v", len(f.All()), err) &&
+		check.Equal(t, "len(f.All())", len(f.All()), mostTwice, "%d faults, %v", len(f.All()), err) {
+		check.True(t, "len(f.Message) <= 300", len(f.Message) <= 300, "%d faults, %v", len(f.All()), err)
 	}
 }
 
@@ -136,8 +139,8 @@ func FuzzRecords(f *testing.F) {
 		for i, record := range records {
 			var want map[string]json.RawMessage
 			bad := json.Unmarshal(items[i], &want) != nil || want == nil
-			if bad != (record.FirstFault() != nil) || !maps.EqualFunc(record.fields, want, func(a jsontext.Value, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
-				t.Errorf("%s reads as %s", items[i], record.fields)
+			if check.Equal(t, "bad", bad, (record.FirstFault() != nil), "%s reads as %s", items[i], record.fields) {
+				check.True(t, "maps.EqualFunc(record.fields, want, func(a jsontext.Value...", maps.EqualFunc(record.fields, want, func(a jsontext.Value, b json.RawMessage) bool { return bytes.Equal(a, b) }), "%s reads as %s", items[i], record.fields)
 			}
 		}
 	})
@@ -155,8 +158,7 @@ func BenchmarkRecords(b *testing.B) {
 			b.Fatal(err)
 		}
 		records, err := body.Records("events", 1000)
-		if err != nil || len(records) != 1000 {
-			b.Fatal(len(records), err)
-		}
+		check.NoError(check.Now(b), err, "%v %v", len(records), err)
+		check.Equal(check.Now(b), "len(records)", len(records), 1000, "%v %v", len(records), err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
@@ -32,8 +33,9 @@ func TestTheAnswerToAClientThatHungUpIsKept(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := ask(ctx, cancel)
 	again := ask(t.Context(), func() {})
-	if times != 1 || again.Code != http.StatusCreated || again.Body.String() != first.Body.String() {
-		t.Errorf("worked on %d times; answered %d %s, and first %s", times, again.Code, again.Body, first.Body)
+	if check.Equal(t, "times", times, 1, "worked on %d times; answered %d %s, and first %s", times, again.Code, again.Body, first.Body) &&
+		check.Equal(t, "again.Code", again.Code, http.StatusCreated, "worked on %d times; answered %d %s, and first %s", times, again.Code, again.Body, first.Body) {
+		check.Equal(t, "again.Body.String()", again.Body.String(), first.Body.String(), "worked on %d times; answered %d %s, and first %s", times, again.Code, again.Body, first.Body)
 	}
 }
 
@@ -50,8 +52,8 @@ func TestWorkThatWasGivenUpIsDoneAnew(t *testing.T) {
 	k.Middleware(edge.Handle(func(w http.ResponseWriter, _ *http.Request) error {
 		return edge.JSON(w, http.StatusCreated, "done")
 	})).ServeHTTP(answer, request(t.Context()))
-	if answer.Code != http.StatusCreated || answer.Header().Get(idempotency.Replayed) != "" {
-		t.Errorf("answered %d %s", answer.Code, answer.Body)
+	if check.Equal(t, "answer.Code", answer.Code, http.StatusCreated, "answered %d %s", answer.Code, answer.Body) {
+		check.Equal(t, "answer.Header().Get(idempotency.Replayed)", answer.Header().Get(idempotency.Replayed), "", "answered %d %s", answer.Code, answer.Body)
 	}
 }
 

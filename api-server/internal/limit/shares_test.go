@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -50,8 +51,8 @@ func TestAnOrganizationGetsItsShareAndLeavesTheRest(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if len(s.of) != 0 || s.taken != 0 {
-		t.Errorf("%d places are taken, %d organizations remembered", s.taken, len(s.of))
+	if check.Equal(t, "len(s.of)", len(s.of), 0, "%d places are taken, %d organizations remembered", s.taken, len(s.of)) {
+		check.Equal(t, "s.taken", s.taken, 0, "%d places are taken, %d organizations remembered", s.taken, len(s.of))
 	}
 	fill(t, s, north, 2)
 }
@@ -78,21 +79,20 @@ func TestAPlaceGoesToTheFirstWhoMayHaveIt(t *testing.T) {
 		arrive(t.Context(), s, west, other)
 		theirs[0]()
 		synctest.Wait()
-		if len(second)+len(third) > 0 || len(other) != 1 {
-			t.Fatal("the place did not go to the organization that has none")
-		}
+		check.True(check.Now(t), "len(second)+len(third) <= 0", len(second)+len(third) <= 0, "the place did not go to the organization that has none")
+		check.Equal(check.Now(t), "len(other)", len(other), 1, "the place did not go to the organization that has none")
 		ours[0]()
 		synctest.Wait()
-		if len(second) != 1 || len(third) > 0 {
-			t.Fatal("the place did not go to who came first")
-		}
+		check.Equal(check.Now(t), "len(second)", len(second), 1, "the place did not go to who came first")
+		check.True(check.Now(t), "len(third) <= 0", len(third) <= 0, "the place did not go to who came first")
 		s.none(t, north, south)
 		(<-second)()
 		(<-other)()
 		(<-third)()
 		ours[1]()
-		if s.taken != 0 || len(s.of) != 0 || len(s.waiting) != 0 {
-			t.Errorf("%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
+		if check.Equal(t, "s.taken", s.taken, 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) &&
+			check.Equal(t, "len(s.of)", len(s.of), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) {
+			check.Equal(t, "len(s.waiting)", len(s.waiting), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
 		}
 	})
 }
@@ -109,12 +109,13 @@ func TestWhoWaitsGivesUpInTime(t *testing.T) {
 		if <-gone != nil {
 			t.Error("one that has gone got a place")
 		}
-		if began := time.Now(); <-patient != nil || time.Since(began) != s.Patience {
-			t.Error("it did not give up after its patience")
+		if began := time.Now(); check.True(t, "<-patient == nil", <-patient == nil, "it did not give up after its patience") {
+			check.Equal(t, "time.Since(began)", time.Since(began), s.Patience, "it did not give up after its patience")
 		}
 		leave()
-		if s.taken != 0 || len(s.of) != 0 || len(s.waiting) != 0 {
-			t.Errorf("%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
+		if check.Equal(t, "s.taken", s.taken, 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) &&
+			check.Equal(t, "len(s.of)", len(s.of), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) {
+			check.Equal(t, "len(s.waiting)", len(s.waiting), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
 		}
 	})
 }
@@ -127,11 +128,12 @@ func TestTheQueueOfAnOrganizationIsBounded(t *testing.T) {
 		for range queue {
 			arrive(t.Context(), s, north, got)
 		}
-		if leave, ok := s.Wait(t.Context(), north); ok || leave != nil || len(got) > 0 {
-			t.Error("one more than may wait was let in")
+		if leave, ok := s.Wait(t.Context(), north); check.False(t, "ok", ok, "one more than may wait was let in") &&
+			check.True(t, "leave == nil", leave == nil, "one more than may wait was let in") {
+			check.True(t, "len(got) <= 0", len(got) <= 0, "one more than may wait was let in")
 		}
-		if leave, ok := s.Wait(t.Context(), south); !ok || leave == nil {
-			t.Error("another organization has to wait")
+		if leave, ok := s.Wait(t.Context(), south); check.True(t, "ok", ok, "another organization has to wait") {
+			check.True(t, "leave != nil", leave != nil, "another organization has to wait")
 		}
 		for range queue {
 			<-got

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // operations are the calls of a document as a reader sees them: "GET /api/v1/ping/".
@@ -56,8 +57,8 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	b.Click(`[data-path="/api/v1/ping/"]`)
 	b.Click(".opblock-body .execute")
 	b.Await(".live-responses-table .response-col_status")
-	if answer := b.Value(`document.querySelector(".live-responses-table").innerText`); !strings.Contains(answer, "200") || !strings.Contains(answer, `"north"`) {
-		t.Errorf("the tried call is answered:\n%s", answer)
+	if answer := b.Value(`document.querySelector(".live-responses-table").innerText`); check.True(t, "strings.Contains(answer, \"200\")", strings.Contains(answer, "200"), "the tried call is answered:\n%s", answer) {
+		check.True(t, "strings.Contains(answer, `\"north\"`)", strings.Contains(answer, `"north"`), "the tried call is answered:\n%s", answer)
 	}
 	b.Screenshot("docs-tried")
 
@@ -102,8 +103,9 @@ func TestThePolicyLetsNothingElseIn(t *testing.T) {
 			t.Errorf("the policy has %s: %s", word, policy)
 		}
 	}
-	if page := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(page, "Registrar platform API") || !strings.Contains(page, "/platform/v1/docs/swagger-ui-bundle.js?v=") {
-		t.Errorf("%d %s", w.Code, page)
+	if page := w.Body.String(); check.Equal(t, "w.Code", w.Code, http.StatusOK, "%d %s", w.Code, page) &&
+		check.True(t, "strings.Contains(page, \"Registrar platform API\")", strings.Contains(page, "Registrar platform API"), "%d %s", w.Code, page) {
+		check.True(t, "strings.Contains(page, \"/platform/v1/docs/swagger-ui-bund...", strings.Contains(page, "/platform/v1/docs/swagger-ui-bundle.js?v="), "%d %s", w.Code, page)
 	}
 }
 
@@ -111,10 +113,9 @@ func TestAssetsAreServedPackedAndUnpacked(t *testing.T) {
 	t.Parallel()
 	const path = "/platform/v1/docs/swagger-ui-bundle.js"
 	packed, plain := get(t, path, "Accept-Encoding", "gzip"), get(t, path)
-	if packed.Header().Get("Content-Encoding") != "gzip" || plain.Header().Get("Content-Encoding") != "" {
-		t.Fatalf("encodings: %v, %v", packed.Header(), plain.Header())
-	}
-	if packed.Body.Len() >= plain.Body.Len() || !strings.Contains(plain.Body.String(), "SwaggerUIBundle") {
-		t.Errorf("%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len())
+	check.Equal(check.Now(t), "packed.Header().Get(\"Content-Encoding\")", packed.Header().Get("Content-Encoding"), "gzip", "encodings: %v, %v", packed.Header(), plain.Header())
+	check.Equal(check.Now(t), "plain.Header().Get(\"Content-Encoding\")", plain.Header().Get("Content-Encoding"), "", "encodings: %v, %v", packed.Header(), plain.Header())
+	if check.True(t, "packed.Body.Len() < plain.Body.Len()", packed.Body.Len() < plain.Body.Len(), "%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len()) {
+		check.True(t, "strings.Contains(plain.Body.String(), \"SwaggerUIBundle\")", strings.Contains(plain.Body.String(), "SwaggerUIBundle"), "%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -85,9 +86,8 @@ func TestAskingForALinkTellsNothing(t *testing.T) {
 	for _, address := range []string{"ana@institute.org", "olive@institute.org", "nobody@institute.org"} {
 		p := b.do(t, "/forgot-password/", ask(" "+strings.ToUpper(address)))
 		text := strings.ReplaceAll(p.body, address, "X")
-		if p.status != 200 || text == p.body {
-			t.Fatalf("%s: %d\n%s", address, p.status, p.body)
-		}
+		check.Equal(check.Now(t), "p.status", p.status, 200, "%s: %d\n%s", address, p.status, p.body)
+		check.True(check.Now(t), "text != p.body", text != p.body, "%s: %d\n%s", address, p.status, p.body)
 		if first == "" {
 			first = text
 		}
@@ -98,12 +98,14 @@ func TestAskingForALinkTellsNothing(t *testing.T) {
 	var asked, claimed, links int
 	err := s.DB.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM password_resets), (SELECT count(*) FROM outbox_tasks WHERE kind = 'email.password_reset'),
 		(SELECT count(*) FROM set_password_tokens WHERE organization_id IS NULL)`).Scan(&asked, &claimed, &links)
-	if err != nil || asked != 3 || claimed != 3 || links != 0 {
-		t.Errorf("%d requests, %d tasks, %d links, %v", asked, claimed, links, err)
+	if check.NoError(t, err, "%d requests, %d tasks, %d links, %v", asked, claimed, links, err) &&
+		check.Equal(t, "asked", asked, 3, "%d requests, %d tasks, %d links, %v", asked, claimed, links, err) &&
+		check.Equal(t, "claimed", claimed, 3, "%d requests, %d tasks, %d links, %v", asked, claimed, links, err) {
+		check.Equal(t, "links", links, 0, "%d requests, %d tasks, %d links, %v", asked, claimed, links, err)
 	}
 	for _, wrong := range []string{"", "ana", "ana@", "a b@institute.org"} {
-		if p := b.do(t, "/forgot-password/", ask(wrong)); p.status != 400 || !strings.Contains(p.body, "no email address") {
-			t.Errorf("%q: %d\n%s", wrong, p.status, p.body)
+		if p := b.do(t, "/forgot-password/", ask(wrong)); check.Equal(t, "p.status", p.status, 400, "%q: %d\n%s", wrong, p.status, p.body) {
+			check.True(t, "strings.Contains(p.body, \"no email address\")", strings.Contains(p.body, "no email address"), "%q: %d\n%s", wrong, p.status, p.body)
 		}
 	}
 	if text := s.log.String(); strings.Contains(text, "nobody@") {
@@ -121,9 +123,8 @@ func TestAskingForLinksIsLimited(t *testing.T) {
 		if i >= 3 {
 			want = 429
 		}
-		if p.status != want || (want == 429) != (p.header.Get("Retry-After") != "") {
-			t.Fatalf("request %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
-		}
+		check.Equal(check.Now(t), "p.status", p.status, want, "request %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
+		check.Equal(check.Now(t), "(want == 429)", (want == 429), (p.header.Get("Retry-After") != ""), "request %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
 	}
 	status := 200
 	for i := 0; status == 200 && i < 40; i++ { // of one client

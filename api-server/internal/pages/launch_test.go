@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/oauth1"
 )
 
@@ -91,13 +92,13 @@ func TestALearnerFromAnLMS(t *testing.T) {
 	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)
 	l, b := s.lms(t, "north", s.north), s.browser(t)
 	form := l.form("Lena@school.example", "urn:lti:role:ims/lis/Learner")
-	if p := l.launch(t, b, form); p.status != 303 || p.to != "/my-courses/" {
-		t.Fatalf("%d to %q\n%s", p.status, p.to, p.body)
+	if p := l.launch(t, b, form); check.Equal(check.Now(t), "p.status", p.status, 303, "%d to %q\n%s", p.status, p.to, p.body) {
+		check.Equal(check.Now(t), "p.to", p.to, "/my-courses/", "%d to %q\n%s", p.status, p.to, p.body)
 	}
 	p := b.do(t, "/my-courses/", nil)
 	for _, want := range []string{"Lena", "Institute north", "You have been given", "Your work", "Grammar &amp; more</strong>", "To do"} {
-		if p.status != 200 || !strings.Contains(p.body, want) {
-			t.Errorf("%d, the page lacks %q:\n%s", p.status, want, p.body)
+		if check.Equal(t, "p.status", p.status, 200, "%d, the page lacks %q:\n%s", p.status, want, p.body) {
+			check.True(t, "strings.Contains(p.body, want)", strings.Contains(p.body, want), "%d, the page lacks %q:\n%s", p.status, want, p.body)
 		}
 	}
 	var who struct {
@@ -109,23 +110,25 @@ func TestALearnerFromAnLMS(t *testing.T) {
 		Membership struct{ Role, Status string } `json:"membership"`
 	}
 	s.north.ReadOnly.Get(t, "students/?email=lena@school.example").Want(t, 200).Into(t, &who)
-	if who.Student.LastName != "O'Brien & Söhne" || who.Membership.Role != "member" || who.Membership.Status != "active" {
-		t.Errorf("%+v", who)
+	if check.Equal(t, "who.Student.LastName", who.Student.LastName, "O'Brien & Söhne", "%+v", who) &&
+		check.Equal(t, "who.Membership.Role", who.Membership.Role, "member", "%+v", who) {
+		check.Equal(t, "who.Membership.Status", who.Membership.Status, "active", "%+v", who)
 	}
 	var work struct {
 		Assignments []struct{ Kind, Status string } `json:"assignments"`
 	}
 	s.north.ReadOnly.Get(t, fmt.Sprintf("assignments/?user_id=%d", who.Student.UserID)).Want(t, 200).Into(t, &work)
-	if len(work.Assignments) != 1 || work.Assignments[0].Kind != "quiz" || work.Assignments[0].Status != "pending" {
-		t.Errorf("%+v", work)
+	if check.Equal(t, "len(work.Assignments)", len(work.Assignments), 1, "%+v", work) &&
+		check.Equal(t, "work.Assignments[0].Kind", work.Assignments[0].Kind, "quiz", "%+v", work) {
+		check.Equal(t, "work.Assignments[0].Status", work.Assignments[0].Status, "pending", "%+v", work)
 	}
 	if n := s.count(t, `SELECT count(*) FROM accounts a JOIN members m ON m.user_id = a.id JOIN assignments w ON w.user_id = a.id
 		WHERE a.created_via = 'lti' AND m.created_via = 'lti' AND w.source = 'lti'`); n != 1 {
 		t.Errorf("%d from an LMS", n)
 	}
 	// The same launch again is a replay; the same link again changes nothing.
-	if p := l.launch(t, s.browser(t), form); p.status != 400 || !strings.Contains(p.body, "used already") {
-		t.Errorf("a replay: %d\n%s", p.status, p.body)
+	if p := l.launch(t, s.browser(t), form); check.Equal(t, "p.status", p.status, 400, "a replay: %d\n%s", p.status, p.body) {
+		check.True(t, "strings.Contains(p.body, \"used already\")", strings.Contains(p.body, "used already"), "a replay: %d\n%s", p.status, p.body)
 	}
 	if p := l.launch(t, s.browser(t), l.form("lena@school.example", "Learner")); p.status != 303 {
 		t.Errorf("the second time: %d\n%s", p.status, p.body)
@@ -143,15 +146,15 @@ func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
 	l, b := s.lms(t, "north", s.north), s.browser(t)
 	s.setPassword(t) // ana, whom north made and who chose a password
 	signedIn := func(b *browser) bool { return b.do(t, "/my-courses/", nil).status == 200 }
-	if p := l.launch(t, b, l.form("ana@institute.org", "Learner")); p.status != 303 || signedIn(b) {
-		t.Errorf("whoever has a password was signed in without: %d", p.status)
+	if p := l.launch(t, b, l.form("ana@institute.org", "Learner")); check.Equal(t, "p.status", p.status, 303, "whoever has a password was signed in without: %d", p.status) {
+		check.False(t, "signedIn(b)", signedIn(b), "whoever has a password was signed in without: %d", p.status)
 	}
 	if p := b.do(t, "/sign-in/", nil); !strings.Contains(p.body, "Grammar") {
 		t.Errorf("the sign-in page does not say why one is there:\n%s", p.body)
 	}
 	ben := south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 201).Object(t)
-	if p := l.launch(t, b, l.form("ben@institute.org", "Learner")); p.status != 303 || signedIn(b) {
-		t.Errorf("another organization's account was opened: %d", p.status)
+	if p := l.launch(t, b, l.form("ben@institute.org", "Learner")); check.Equal(t, "p.status", p.status, 303, "another organization's account was opened: %d", p.status) {
+		check.False(t, "signedIn(b)", signedIn(b), "another organization's account was opened: %d", p.status)
 	}
 	if status, _, _ := s.visit(t, ben["set_password_url"].(string), nil); status != 410 {
 		t.Errorf("the link that the other organization was given leads in here: %d", status)
@@ -197,8 +200,9 @@ func TestLaunchesThatDoNotWork(t *testing.T) {
 		"a link without a number": {&lms{s: s, key: l.key, secret: l.secret, link: "/lti/launch/quiz/x"}, url.Values{}, 404, ""},
 	}
 	for name, c := range cases {
-		if p := c.l.launch(t, s.browser(t), c.form); p.status != c.status || !strings.Contains(p.body, c.text) || !strings.Contains(p.body, "<h1") {
-			t.Errorf("%s: %d\n%s", name, p.status, p.body)
+		if p := c.l.launch(t, s.browser(t), c.form); check.Equal(t, "p.status", p.status, c.status, "%s: %d\n%s", name, p.status, p.body) &&
+			check.True(t, "strings.Contains(p.body, c.text)", strings.Contains(p.body, c.text), "%s: %d\n%s", name, p.status, p.body) {
+			check.True(t, "strings.Contains(p.body, \"<h1\")", strings.Contains(p.body, "<h1"), "%s: %d\n%s", name, p.status, p.body)
 		}
 	}
 	if n := s.count(t, `SELECT count(*) FROM accounts WHERE created_via = 'lti'`) + s.count(t, `SELECT count(*) FROM assignments`); n != 0 {
@@ -210,8 +214,8 @@ func TestALinksAddressIsForAnLMS(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	l := s.lms(t, "north", s.north)
-	if p := s.browser(t).do(t, l.link, nil); p.status != 405 || !strings.Contains(p.body, "Open this in your LMS") {
-		t.Errorf("%d\n%s", p.status, p.body)
+	if p := s.browser(t).do(t, l.link, nil); check.Equal(t, "p.status", p.status, 405, "%d\n%s", p.status, p.body) {
+		check.True(t, "strings.Contains(p.body, \"Open this in your LMS\")", strings.Contains(p.body, "Open this in your LMS"), "%d\n%s", p.status, p.body)
 	}
 }
 

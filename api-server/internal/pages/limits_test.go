@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 )
@@ -31,12 +32,11 @@ func TestGuessingIsStopped(t *testing.T) {
 		if i >= 10 {
 			want = 429
 		}
-		if p.status != want || (want == 429) != (p.header.Get("Retry-After") != "") {
-			t.Fatalf("try %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
-		}
+		check.Equal(check.Now(t), "p.status", p.status, want, "try %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
+		check.Equal(check.Now(t), "(want == 429)", (want == 429), (p.header.Get("Retry-After") != ""), "try %d: %d, Retry-After %q", i, p.status, p.header.Get("Retry-After"))
 	}
-	if p := s.browser(t).signIn(t, "ana@institute.org", password); p.status != 429 || !strings.Contains(p.body, "Too many tries") {
-		t.Errorf("the right password after too many wrong ones: %d", p.status)
+	if p := s.browser(t).signIn(t, "ana@institute.org", password); check.Equal(t, "p.status", p.status, 429, "the right password after too many wrong ones: %d", p.status) {
+		check.True(t, "strings.Contains(p.body, \"Too many tries\")", strings.Contains(p.body, "Too many tries"), "the right password after too many wrong ones: %d", p.status)
 	}
 	if p := s.browser(t).signIn(t, "nobody@institute.org", password); p.status != 401 {
 		t.Errorf("another name: %d", p.status)
@@ -57,9 +57,8 @@ func TestRefusalsInABrowser(t *testing.T) {
 	}
 	// However long the browser takes, none of the names is allowed another try meanwhile.
 	names, err := rdb.Keys(t.Context(), "*_name:*").Result()
-	if err != nil || len(names) != 2 {
-		t.Fatal(names, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", names, err)
+	check.Equal(check.Now(t), "len(names)", len(names), 2, "%v %v", names, err)
 	for _, name := range names {
 		if err := errors.Join(rdb.IncrByFloat(t.Context(), name, 3600).Err(), rdb.Persist(t.Context(), name).Err()); err != nil {
 			t.Fatal(err)
@@ -124,8 +123,9 @@ func TestLaunchesAreLimited(t *testing.T) {
 		for i := range most {
 			p := l.launchFrom(t, b, form, from(i))
 			if p.status == 429 {
-				if p.header.Get("Retry-After") == "" || !strings.Contains(p.body, "Too many people") || i < burst {
-					t.Errorf("launch %d: Retry-After %q\n%s", i, p.header.Get("Retry-After"), p.body)
+				if check.True(t, "p.header.Get(\"Retry-After\") != \"\"", p.header.Get("Retry-After") != "", "launch %d: Retry-After %q\n%s", i, p.header.Get("Retry-After"), p.body) &&
+					check.True(t, "strings.Contains(p.body, \"Too many people\")", strings.Contains(p.body, "Too many people"), "launch %d: Retry-After %q\n%s", i, p.header.Get("Retry-After"), p.body) {
+					check.True(t, "i >= burst", i >= burst, "launch %d: Retry-After %q\n%s", i, p.header.Get("Retry-After"), p.body)
 				}
 				return
 			}

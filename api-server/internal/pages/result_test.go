@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // work is a site where Ana's work is reported.
@@ -84,13 +85,11 @@ func TestAResultIsShownToItsStudentAndTheStaff(t *testing.T) {
 	w.setPassword(t)
 	ana := w.browser(t)
 	p := ana.do(t, path, nil)
-	if p.status != 303 || p.to != "/sign-in/?next="+url.QueryEscape(path) {
-		t.Fatalf("nobody: %d to %q", p.status, p.to)
-	}
+	check.Equal(check.Now(t), "p.status", p.status, 303, "nobody: %d to %q", p.status, p.to)
+	check.Equal(check.Now(t), "p.to", p.to, "/sign-in/?next="+url.QueryEscape(path), "nobody: %d to %q", p.status, p.to)
 	p = ana.do(t, "/sign-in/", url.Values{"name": {"ana@institute.org"}, "password": {password}, "next": {path}})
-	if p.status != 303 || p.to != path {
-		t.Fatalf("after the sign-in: %d to %q", p.status, p.to)
-	}
+	check.Equal(check.Now(t), "p.status", p.status, 303, "after the sign-in: %d to %q", p.status, p.to)
+	check.Equal(check.Now(t), "p.to", p.to, path, "after the sign-in: %d to %q", p.status, p.to)
 	viewers := map[string]*browser{"the student": ana}
 	for _, role := range []string{"owner", "admin", "examiner", "teacher"} {
 		viewers[role] = w.staffOf(t, "north", role, role)
@@ -100,8 +99,8 @@ func TestAResultIsShownToItsStudentAndTheStaff(t *testing.T) {
 			p := b.do(t, at, nil)
 			for _, want := range []string{"Mock &lt;1&gt;", "Ana", "Institute north", "Band 6.5", "6.5 of 9", "72.22 %", "Final", "IELTS Academic, practice",
 				"20 November 2026, 10:45 UTC", "listening", "speaking"} {
-				if p.status != 200 || !strings.Contains(p.body, want) {
-					t.Errorf("%s at %s: %d without %q\n%s", who, at, p.status, want, p.body)
+				if check.Equal(t, "p.status", p.status, 200, "%s at %s: %d without %q\n%s", who, at, p.status, want, p.body) {
+					check.True(t, "strings.Contains(p.body, want)", strings.Contains(p.body, want), "%s at %s: %d without %q\n%s", who, at, p.status, want, p.body)
 				}
 			}
 		}
@@ -128,8 +127,8 @@ func TestAResultIsNobodyElsesToSee(t *testing.T) {
 		if p := b.do(t, "/my-courses/", nil); p.status != 200 {
 			t.Errorf("%s is not signed in: %d", who, p.status)
 		}
-		if p := b.do(t, "/results/test:s1", nil); p.status != 404 || strings.Contains(p.body, "Mock") {
-			t.Errorf("%s: %d\n%s", who, p.status, p.body)
+		if p := b.do(t, "/results/test:s1", nil); check.Equal(t, "p.status", p.status, 404, "%s: %d\n%s", who, p.status, p.body) {
+			check.False(t, "strings.Contains(p.body, \"Mock\")", strings.Contains(p.body, "Mock"), "%s: %d\n%s", who, p.status, p.body)
 		}
 	}
 }
@@ -150,12 +149,12 @@ func TestTheLinkOfAResultHoldsAnyName(t *testing.T) {
 		t.Fatalf("%d links", len(paths))
 	}
 	for i, path := range paths {
-		if p := ana.do(t, path, nil); p.status != 200 || !strings.Contains(p.body, "Band 6.5") {
-			t.Errorf("%q at %s: %d", names[i], path, p.status)
+		if p := ana.do(t, path, nil); check.Equal(t, "p.status", p.status, 200, "%q at %s: %d", names[i], path, p.status) {
+			check.True(t, "strings.Contains(p.body, \"Band 6.5\")", strings.Contains(p.body, "Band 6.5"), "%q at %s: %d", names[i], path, p.status)
 		}
 		to, err := url.Parse(nobody.do(t, path, nil).to)
-		if err != nil || to.Query().Get("next") != path {
-			t.Errorf("%q: the sign-in leads back to %v, %v", names[i], to, err)
+		if check.NoError(t, err, "%q: the sign-in leads back to %v, %v", names[i], to, err) {
+			check.Equal(t, "to.Query().Get(\"next\")", to.Query().Get("next"), path, "%q: the sign-in leads back to %v, %v", names[i], to, err)
 		}
 	}
 }
@@ -171,8 +170,10 @@ func TestWorkThatIsNotFinalHasNoScore(t *testing.T) {
 	ana.signIn(t, "ana@institute.org", password)
 	for who, b := range map[string]*browser{"the student": ana, "staff": w.staffOf(t, "north", "tia", "teacher")} {
 		for path, want := range map[string]string{"/results/test:held": "Under review", "/results/test:begun": "Not finished"} {
-			if p := b.do(t, path, nil); p.status != 200 || !strings.Contains(p.body, want) || strings.Contains(p.body, "6.5") || strings.Contains(p.body, "Band") {
-				t.Errorf("%s at %s: %d\n%s", who, path, p.status, p.body)
+			if p := b.do(t, path, nil); check.Equal(t, "p.status", p.status, 200, "%s at %s: %d\n%s", who, path, p.status, p.body) &&
+				check.True(t, "strings.Contains(p.body, want)", strings.Contains(p.body, want), "%s at %s: %d\n%s", who, path, p.status, p.body) &&
+				check.False(t, "strings.Contains(p.body, \"6.5\")", strings.Contains(p.body, "6.5"), "%s at %s: %d\n%s", who, path, p.status, p.body) {
+				check.False(t, "strings.Contains(p.body, \"Band\")", strings.Contains(p.body, "Band"), "%s at %s: %d\n%s", who, path, p.status, p.body)
 			}
 		}
 	}
@@ -194,8 +195,9 @@ func TestAResultIsThatOfTheViewersOrganization(t *testing.T) {
 		*browser
 		shows, hides string
 	}{"north": {w.staffOf(t, "north", "nia", "teacher"), "Institute north", "Institute south"}, "south": {elsewhere, "Institute south", "Institute north"}} {
-		if p := c.do(t, "/results/test:s1", nil); p.status != 200 || !strings.Contains(p.body, c.shows) || strings.Contains(p.body, c.hides) {
-			t.Errorf("%s: %d\n%s", who, p.status, p.body)
+		if p := c.do(t, "/results/test:s1", nil); check.Equal(t, "p.status", p.status, 200, "%s: %d\n%s", who, p.status, p.body) &&
+			check.True(t, "strings.Contains(p.body, c.shows)", strings.Contains(p.body, c.shows), "%s: %d\n%s", who, p.status, p.body) {
+			check.False(t, "strings.Contains(p.body, c.hides)", strings.Contains(p.body, c.hides), "%s: %d\n%s", who, p.status, p.body)
 		}
 	}
 	w.Platform.Put(t, "organizations/north/staff/sue@south.institute.org", `{"role": "teacher", "password": "`+staffPassword+`"}`).Want(t, 201)

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const password = "Tr0ub4dor&3x"
@@ -114,15 +115,15 @@ func TestASignInLeadsWhereThePersonBelongs(t *testing.T) {
 		"ana@institute.org": {password, "/my-courses/"}, "olive@institute.org": {"correct horse battery", "/console/"},
 	} {
 		b := s.browser(t)
-		if p := b.do(t, "/", nil); p.status != 303 || p.to != "/sign-in/?next=%2F" {
-			t.Errorf("nobody at the site's bare address: %d to %q", p.status, p.to)
+		if p := b.do(t, "/", nil); check.Equal(t, "p.status", p.status, 303, "nobody at the site's bare address: %d to %q", p.status, p.to) {
+			check.Equal(t, "p.to", p.to, "/sign-in/?next=%2F", "nobody at the site's bare address: %d to %q", p.status, p.to)
 		}
-		if p := b.signIn(t, name, c.password); p.status != 303 || p.to != c.home {
-			t.Errorf("%s: %d to %q", name, p.status, p.to)
+		if p := b.signIn(t, name, c.password); check.Equal(t, "p.status", p.status, 303, "%s: %d to %q", name, p.status, p.to) {
+			check.Equal(t, "p.to", p.to, c.home, "%s: %d to %q", name, p.status, p.to)
 		}
 		for _, path := range []string{"/", "/sign-in/"} {
-			if p := b.do(t, path, nil); p.status != 303 || p.to != c.home {
-				t.Errorf("%s at %s: %d to %q", name, path, p.status, p.to)
+			if p := b.do(t, path, nil); check.Equal(t, "p.status", p.status, 303, "%s at %s: %d to %q", name, path, p.status, p.to) {
+				check.Equal(t, "p.to", p.to, c.home, "%s at %s: %d to %q", name, path, p.status, p.to)
 			}
 		}
 		asked := url.Values{"name": {name}, "password": {c.password}, "next": {"/change-password/"}}
@@ -138,12 +139,12 @@ func TestSignInShowsTheCourses(t *testing.T) {
 	s.north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`).Want(t, 200)
 	s.setPassword(t)
 	b := s.browser(t)
-	if p := b.do(t, "/my-courses/", nil); p.status != 303 || p.to != "/sign-in/?next=%2Fmy-courses%2F" {
-		t.Fatalf("not signed in: %d to %q", p.status, p.to)
+	if p := b.do(t, "/my-courses/", nil); check.Equal(check.Now(t), "p.status", p.status, 303, "not signed in: %d to %q", p.status, p.to) {
+		check.Equal(check.Now(t), "p.to", p.to, "/sign-in/?next=%2Fmy-courses%2F", "not signed in: %d to %q", p.status, p.to)
 	}
 	for _, name := range []string{"ana@institute.org", " Ana@Institute.ORG ", "ANA@institute.org"} {
-		if p := s.browser(t).signIn(t, name, password); p.status != 303 || p.to != "/my-courses/" {
-			t.Errorf("%q: %d to %q", name, p.status, p.to)
+		if p := s.browser(t).signIn(t, name, password); check.Equal(t, "p.status", p.status, 303, "%q: %d to %q", name, p.status, p.to) {
+			check.Equal(t, "p.to", p.to, "/my-courses/", "%q: %d to %q", name, p.status, p.to)
 		}
 	}
 	if p := b.signIn(t, "ana@institute.org", password); p.status != 303 {
@@ -155,19 +156,19 @@ func TestSignInShowsTheCourses(t *testing.T) {
 			t.Errorf("the page lacks %q:\n%s", want, p.body)
 		}
 	}
-	if p := b.do(t, "/sign-in/?next=/change-password/", nil); p.status != 303 || p.to != "/change-password/" {
-		t.Errorf("signed in already: %d to %q", p.status, p.to)
+	if p := b.do(t, "/sign-in/?next=/change-password/", nil); check.Equal(t, "p.status", p.status, 303, "signed in already: %d to %q", p.status, p.to) {
+		check.Equal(t, "p.to", p.to, "/change-password/", "signed in already: %d to %q", p.status, p.to)
 	}
 	if a := s.provision(t); a["set_password_url"] != nil {
 		t.Errorf("a link is handed out after the sign-in: %v", a)
 	}
 	var last time.Time
-	if err := s.DB.QueryRow(t.Context(), `SELECT last_login FROM accounts`).Scan(&last); err != nil || !last.Equal(apitest.Start) {
-		t.Errorf("last_login %v, %v", last, err)
+	if err := s.DB.QueryRow(t.Context(), `SELECT last_login FROM accounts`).Scan(&last); check.NoError(t, err, "last_login %v, %v", last, err) {
+		check.True(t, "last.Equal(apitest.Start)", last.Equal(apitest.Start), "last_login %v, %v", last, err)
 	}
 	old := b.cookie(t)
-	if p := b.do(t, "/sign-out/", url.Values{}); p.status != 303 || b.cookie(t) != "" {
-		t.Errorf("sign-out: %d, cookie %q", p.status, b.cookie(t))
+	if p := b.do(t, "/sign-out/", url.Values{}); check.Equal(t, "p.status", p.status, 303, "sign-out: %d, cookie %q", p.status, b.cookie(t)) {
+		check.Equal(t, "b.cookie(t)", b.cookie(t), "", "sign-out: %d, cookie %q", p.status, b.cookie(t))
 	}
 	u, _ := url.Parse(s.url)
 	b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_session", Value: old}})
@@ -191,13 +192,13 @@ func TestAWrongSignInTellsNothing(t *testing.T) {
 		if name != "" && (p.status != 401 || body != first) {
 			t.Errorf("%q: %d\n%s", name, p.status, p.body)
 		}
-		if strings.Contains(p.body, password) || p.header.Get("Set-Cookie") != "" {
-			t.Errorf("%q: the answer holds the password or begins a session", name)
+		if check.False(t, "strings.Contains(p.body, password)", strings.Contains(p.body, password), "%q: the answer holds the password or begins a session", name) {
+			check.Equal(t, "p.header.Get(\"Set-Cookie\")", p.header.Get("Set-Cookie"), "", "%q: the answer holds the password or begins a session", name)
 		}
 	}
 	var last *time.Time
-	if err := s.DB.QueryRow(t.Context(), `SELECT max(last_login) FROM accounts`).Scan(&last); err != nil || last != nil {
-		t.Errorf("last_login %v, %v", last, err)
+	if err := s.DB.QueryRow(t.Context(), `SELECT max(last_login) FROM accounts`).Scan(&last); check.NoError(t, err, "last_login %v, %v", last, err) {
+		check.True(t, "last == nil", last == nil, "last_login %v, %v", last, err)
 	}
 	if strings.Contains(s.log.String(), password) {
 		t.Error("the log shows a password")
@@ -212,19 +213,19 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	u, _ := url.Parse(s.url)
 	b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_session", Value: "planted"}})
 	p := b.signIn(t, "ana@institute.org", password)
-	if c := p.header.Get("Set-Cookie"); !strings.Contains(c, "HttpOnly") || !strings.Contains(c, "SameSite=Lax") || strings.Contains(c, "planted") {
-		t.Errorf("cookie %q", c)
+	if c := p.header.Get("Set-Cookie"); check.True(t, "strings.Contains(c, \"HttpOnly\")", strings.Contains(c, "HttpOnly"), "cookie %q", c) &&
+		check.True(t, "strings.Contains(c, \"SameSite=Lax\")", strings.Contains(c, "SameSite=Lax"), "cookie %q", c) {
+		check.False(t, "strings.Contains(c, \"planted\")", strings.Contains(c, "planted"), "cookie %q", c)
 	}
 	var tokens int
-	if err := s.DB.QueryRow(t.Context(), `SELECT count(*) FROM sessions WHERE hash = $1 OR data::text LIKE '%' || $1 || '%'`, b.cookie(t)).Scan(&tokens); err != nil || tokens != 0 {
-		t.Errorf("%d sessions are stored with their token (%v)", tokens, err)
+	if err := s.DB.QueryRow(t.Context(), `SELECT count(*) FROM sessions WHERE hash = $1 OR data::text LIKE '%' || $1 || '%'`, b.cookie(t)).Scan(&tokens); check.NoError(t, err, "%d sessions are stored with their token (%v)", tokens, err) {
+		check.Equal(t, "tokens", tokens, 0, "%d sessions are stored with their token (%v)", tokens, err)
 	}
 	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/sign-out/", nil)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	res, err := b.Do(r)
-	if err != nil || res.StatusCode != 403 {
-		t.Fatalf("another site signs out: %v %v", res, err)
-	}
+	check.NoError(check.Now(t), err, "another site signs out: %v %v", res, err)
+	check.Equal(check.Now(t), "res.StatusCode", res.StatusCode, 403, "another site signs out: %v %v", res, err)
 	res.Body.Close()
 	s.exec(t, `UPDATE sessions SET expires_at = now()`)
 	if p := b.do(t, "/my-courses/", nil); p.status != 303 {
@@ -238,8 +239,9 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	routes := chi.NewRouter()
 	routes.Use(secure.Middleware)
 	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), ana) })
-	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); !strings.HasPrefix(c, "__Host-") || !strings.Contains(c, "Secure") || !strings.Contains(c, "Path=/;") {
-		t.Errorf("cookie %q", c)
+	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); check.True(t, "strings.HasPrefix(c, \"__Host-\")", strings.HasPrefix(c, "__Host-"), "cookie %q", c) &&
+		check.True(t, "strings.Contains(c, \"Secure\")", strings.Contains(c, "Secure"), "cookie %q", c) {
+		check.True(t, "strings.Contains(c, \"Path=/;\")", strings.Contains(c, "Path=/;"), "cookie %q", c)
 	}
 }
 
@@ -258,15 +260,15 @@ func TestANewPasswordEndsTheOtherSessions(t *testing.T) {
 		"same as the current":           form(password, password),
 		"most common":                   form(password, "password1"),
 	} {
-		if p := here.do(t, "/change-password/", f); p.status != 400 || !strings.Contains(p.body, text) {
-			t.Errorf("%s: %d\n%s", text, p.status, p.body)
+		if p := here.do(t, "/change-password/", f); check.Equal(t, "p.status", p.status, 400, "%s: %d\n%s", text, p.status, p.body) {
+			check.True(t, "strings.Contains(p.body, text)", strings.Contains(p.body, text), "%s: %d\n%s", text, p.status, p.body)
 		}
 	}
 	if p := here.do(t, "/change-password/", form(password, "N3w-passphrase!")); p.status != 303 {
 		t.Fatalf("%d\n%s", p.status, p.body)
 	}
-	if p := here.do(t, "/my-courses/", nil); p.status != 200 || !strings.Contains(p.body, "Your new password is set") {
-		t.Errorf("here: %d\n%s", p.status, p.body)
+	if p := here.do(t, "/my-courses/", nil); check.Equal(t, "p.status", p.status, 200, "here: %d\n%s", p.status, p.body) {
+		check.True(t, "strings.Contains(p.body, \"Your new password is set\")", strings.Contains(p.body, "Your new password is set"), "here: %d\n%s", p.status, p.body)
 	}
 	if p := there.do(t, "/my-courses/", nil); p.status != 303 {
 		t.Errorf("there: %d", p.status)
@@ -320,8 +322,8 @@ func TestStaffPagesAreForStaff(t *testing.T) {
 		status int
 	}{{"owner@institute.org", 200}, {"teacher@institute.org", 404}, {"ana@institute.org", 404}} {
 		b := s.browser(t)
-		if p := b.do(t, "/guarded/north", nil); p.status != 303 || p.to != "/sign-in/?next=%2Fguarded%2Fnorth" {
-			t.Errorf("nobody: %d to %q", p.status, p.to)
+		if p := b.do(t, "/guarded/north", nil); check.Equal(t, "p.status", p.status, 303, "nobody: %d to %q", p.status, p.to) {
+			check.Equal(t, "p.to", p.to, "/sign-in/?next=%2Fguarded%2Fnorth", "nobody: %d to %q", p.status, p.to)
 		}
 		b.signIn(t, c.name, password)
 		if p := b.do(t, "/guarded/north", nil); p.status != c.status {

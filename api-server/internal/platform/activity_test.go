@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestActivity(t *testing.T) {
@@ -31,8 +32,8 @@ func TestActivity(t *testing.T) {
 	e.Platform.Post(t, "activity/compile", `{"date": "21 November"}`).WantFault(t, 400, "not_a_date", "date")
 	e.Platform.Post(t, "activity/compile", `{}`).WantFault(t, 400, "missing", "date")
 	var views int
-	if err := e.DB.QueryRow(t.Context(), `SELECT page_views FROM activity_days WHERE date = '2026-11-21'`).Scan(&views); err != nil || views != 1 {
-		t.Errorf("%d page views (%v)", views, err)
+	if err := e.DB.QueryRow(t.Context(), `SELECT page_views FROM activity_days WHERE date = '2026-11-21'`).Scan(&views); check.NoError(t, err, "%d page views (%v)", views, err) {
+		check.Equal(t, "views", views, 1, "%d page views (%v)", views, err)
 	}
 }
 

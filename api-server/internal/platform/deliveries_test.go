@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -62,9 +63,10 @@ func TestDeliveriesAreListedWithEveryAttempt(t *testing.T) {
 	}
 	e.Platform.Get(t, endpoint+"/deliveries?status=declined&limit=2").Want(t, 200).Into(t, &first)
 	e.Platform.Get(t, endpoint+"/deliveries?status=declined&limit=2&cursor="+first.NextCursor).Want(t, 200).Into(t, &second)
-	if first.Count != 2 || !first.HasMore || second.Count != 1 || second.HasMore {
-		t.Fatalf("pages: %+v, %+v", first, second)
-	}
+	check.Equal(check.Now(t), "first.Count", first.Count, 2, "pages: %+v, %+v", first, second)
+	check.True(check.Now(t), "first.HasMore", first.HasMore, "pages: %+v, %+v", first, second)
+	check.Equal(check.Now(t), "second.Count", second.Count, 1, "pages: %+v, %+v", first, second)
+	check.False(check.Now(t), "second.HasMore", second.HasMore, "pages: %+v, %+v", first, second)
 	e.Platform.Get(t, endpoint+"/deliveries/"+second.Deliveries[0].ID).Want(t, 200).Golden(t, "delivery")
 	e.Platform.Get(t, endpoint+"/deliveries?cursor="+first.NextCursor).WantFault(t, 400, "invalid_cursor", "cursor")
 	e.Platform.Get(t, endpoint+"/deliveries?status=lost").WantFault(t, 400, "unknown_status", "status")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // lists are those that have pages, each with its rows' name in the answer and the rows of a page
@@ -48,8 +49,9 @@ func TestListsArePagedByCursor(t *testing.T) {
 	for _, l := range lists {
 		all := c.Get(t, l.path).Want(t, 200).Object(t)
 		rows := all[l.rows].([]any)
-		if len(rows) < 3 || all["count"] != float64(len(rows)) || all["has_more"] != false {
-			t.Errorf("%s: %v", l.path, all)
+		if check.True(t, "len(rows) >= 3", len(rows) >= 3, "%s: %v", l.path, all) &&
+			check.True(t, "all[\"count\"] == float64(len(rows))", all["count"] == float64(len(rows)), "%s: %v", l.path, all) {
+			check.True(t, "all[\"has_more\"] == false", all["has_more"] == false, "%s: %v", l.path, all)
 		}
 		var walked []any
 		cursor := ""
@@ -57,12 +59,12 @@ func TestListsArePagedByCursor(t *testing.T) {
 			p := c.Get(t, l.path+"&limit=1&cursor="+cursor).Want(t, 200).Object(t)
 			walked, cursor, more = append(walked, p[l.rows].([]any)...), p["next_cursor"].(string), p["has_more"].(bool)
 		}
-		if !reflect.DeepEqual(walked, rows) || cursor != all["next_cursor"] {
-			t.Errorf("%s: one by one %v, at once %v", l.path, walked, rows)
+		if check.True(t, "reflect.DeepEqual(walked, rows)", reflect.DeepEqual(walked, rows), "%s: one by one %v, at once %v", l.path, walked, rows) {
+			check.True(t, "cursor == all[\"next_cursor\"]", cursor == all["next_cursor"], "%s: one by one %v, at once %v", l.path, walked, rows)
 		}
 		end := c.Get(t, l.path+"&cursor="+cursor).Want(t, 200).Object(t)
-		if end["count"] != 0.0 || end["next_cursor"] != cursor {
-			t.Errorf("%s: behind the last row: %v", l.path, end)
+		if check.True(t, "end[\"count\"] == 0.0", end["count"] == 0.0, "%s: behind the last row: %v", l.path, end) {
+			check.True(t, "end[\"next_cursor\"] == cursor", end["next_cursor"] == cursor, "%s: behind the last row: %v", l.path, end)
 		}
 		for _, other := range lists {
 			if other != l {

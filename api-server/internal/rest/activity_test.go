@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // seen reports one page view.
@@ -137,11 +138,13 @@ func TestActivityIsWalked(t *testing.T) {
 			t.Errorf("%s was seen %d times", d, n)
 		}
 	}
-	if len(whole.Days) != 11 || len(walked) != 12 || !strings.Contains(walked[9], `"user_id":3`) {
-		t.Errorf("%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n"))
+	if check.Equal(t, "len(whole.Days)", len(whole.Days), 11, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n")) &&
+		check.Equal(t, "len(walked)", len(walked), 12, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n")) {
+		check.True(t, "strings.Contains(walked[9], `\"user_id\":3`)", strings.Contains(walked[9], `"user_id":3`), "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n"))
 	}
-	if end := get("cursor=" + page.Cursor); end.Count != 0 || end.HasMore || end.Cursor != page.Cursor {
-		t.Errorf("after the end: %+v", end)
+	if end := get("cursor=" + page.Cursor); check.Equal(t, "end.Count", end.Count, 0, "after the end: %+v", end) &&
+		check.False(t, "end.HasMore", end.HasMore, "after the end: %+v", end) {
+		check.Equal(t, "end.Cursor", end.Cursor, page.Cursor, "after the end: %+v", end)
 	}
 }
 
@@ -172,8 +175,8 @@ func TestActivityGoesOnOnAnotherDay(t *testing.T) {
 		for _, d := range a.Days {
 			got = append(got, fmt.Sprintf("%s %d", d.Date, d.Student.ID))
 		}
-		if a.From != from || !slices.Equal(got, want) {
-			t.Errorf("%s: from %s %v, want %s %v", query, a.From, got, from, want)
+		if check.Equal(t, "a.From", a.From, from, "%s: from %s %v, want %s %v", query, a.From, got, from, want) {
+			check.True(t, "slices.Equal(got, want)", slices.Equal(got, want), "%s: from %s %v, want %s %v", query, a.From, got, from, want)
 		}
 		return a.Cursor
 	}

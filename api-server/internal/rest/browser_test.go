@@ -3,6 +3,8 @@ package rest_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // Whether a test runs only in the secure exam browser is settled as it begins, for tests
@@ -30,14 +32,14 @@ func TestTheBrowserOfATestIsSettledAsItBegins(t *testing.T) {
 		t.Error("nobody has asked for it yet")
 	}
 	require(true)
-	if report("free", s.ielts, free, "started") || !report("bound", second, bound, "started") {
-		t.Error("it holds for tests that begin from now on")
+	if check.False(t, "report(\"free\", s.ielts, free, \"started\")", report("free", s.ielts, free, "started"), "it holds for tests that begin from now on") {
+		check.True(t, "report(\"bound\", second, bound, \"started\")", report("bound", second, bound, "started"), "it holds for tests that begin from now on")
 	}
 	if report("practice", s.ielts, "", "started") {
 		t.Error("it holds for tests that are assigned")
 	}
 	require(false)
-	if !report("bound", second, bound, "finished") || report("free", s.ielts, free, "finished") {
-		t.Error("a started test has changed")
+	if check.True(t, "report(\"bound\", second, bound, \"finished\")", report("bound", second, bound, "finished"), "a started test has changed") {
+		check.False(t, "report(\"free\", s.ielts, free, \"finished\")", report("free", s.ielts, free, "finished"), "a started test has changed")
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -110,8 +111,12 @@ func checkMail(t *testing.T, a *apitest.Answer, status, detail string, typ any) 
 	m := object["email"].(map[string]any)
 	text, isText := m["detail"].(string)
 	got, there := m["detail"]
-	if m["status"] != status || m["type"] != typ || !strings.Contains(text, detail) || !there || isText == (detail == "") || !isText && got != nil {
-		t.Errorf("email = %v, want %s, type %v and detail %q", m, status, typ, detail)
+	if check.True(t, "m[\"status\"] == status", m["status"] == status, "email = %v, want %s, type %v and detail %q", m, status, typ, detail) &&
+		check.True(t, "m[\"type\"] == typ", m["type"] == typ, "email = %v, want %s, type %v and detail %q", m, status, typ, detail) &&
+		check.True(t, "strings.Contains(text, detail)", strings.Contains(text, detail), "email = %v, want %s, type %v and detail %q", m, status, typ, detail) &&
+		check.True(t, "there", there, "email = %v, want %s, type %v and detail %q", m, status, typ, detail) &&
+		check.True(t, "isText != (detail == \"\")", isText != (detail == ""), "email = %v, want %s, type %v and detail %q", m, status, typ, detail) {
+		check.False(t, "!isText && got != nil", !isText && got != nil, "email = %v, want %s, type %v and detail %q", m, status, typ, detail)
 	}
 	if sent := status == "sent" || status == "queued"; object["welcome_email_sent"] != sent {
 		t.Errorf("%s: welcome_email_sent = %v", status, object["welcome_email_sent"])
@@ -128,7 +133,7 @@ func TestAFailedCredentialsMailIsRetriedAsAWelcome(t *testing.T) {
 	checkMail(t, north.Full.With("Prefer", "wait=10").Post(t, provisionPath, body).Want(t, 201), "failed", "550", "credentials")
 	server.Play(mailtest.Script{})
 	checkMail(t, north.Full.With("Prefer", "wait=10").Post(t, provisionPath, body).Want(t, 200), "sent", "", "welcome")
-	if mails := server.Messages(); len(mails) != 1 || !strings.Contains(mails[0], "/set-password/") {
-		t.Errorf("mails: %q", mails)
+	if mails := server.Messages(); check.Equal(t, "len(mails)", len(mails), 1, "mails: %q", mails) {
+		check.True(t, "strings.Contains(mails[0], \"/set-password/\")", strings.Contains(mails[0], "/set-password/"), "mails: %q", mails)
 	}
 }

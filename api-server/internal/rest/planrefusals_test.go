@@ -7,6 +7,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // The rows are the refusals of plans (reference: plans#refusals).
@@ -55,8 +56,8 @@ func TestRefusedPlansSaveNothingNotEvenTheAccount(t *testing.T) {
 			f := north.Full.Post(t, provisionPath, body).Want(t, 400)
 			var fault apitest.Fault
 			f.Into(t, &fault)
-			if fault.Field != "target_score_plan."+c.field || c.code != "" && fault.Code != c.code {
-				t.Errorf("%s: %s at %s, want %s at target_score_plan.%s", body, fault.Code, fault.Field, c.code, c.field)
+			if check.Equal(t, "fault.Field", fault.Field, "target_score_plan."+c.field, "%s: %s at %s, want %s at target_score_plan.%s", body, fault.Code, fault.Field, c.code, c.field) {
+				check.False(t, "c.code != \"\" && fault.Code != c.code", c.code != "" && fault.Code != c.code, "%s: %s at %s, want %s at target_score_plan.%s", body, fault.Code, fault.Field, c.code, c.field)
 			}
 		})
 	}
@@ -78,8 +79,8 @@ func TestRefusedPlansSaveNothingNotEvenTheAccount(t *testing.T) {
 	south.Full.Get(t, "students/?email=new@institute.org").Want(t, 404)
 	for _, table := range []string{"accounts WHERE email = 'new@institute.org'", "plans", "plan_goals", "enrollments", "courses", "emails"} {
 		var n int
-		if err := e.DB.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); err != nil || n != 0 {
-			t.Errorf("%d rows of %s were saved: %v", n, table, err)
+		if err := e.DB.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n); check.NoError(t, err, "%d rows of %s were saved: %v", n, table, err) {
+			check.Equal(t, "n", n, 0, "%d rows of %s were saved: %v", n, table, err)
 		}
 	}
 }
@@ -112,8 +113,8 @@ func TestACourseTypeThatMeansSeveralCoursesIsRefused(t *testing.T) {
 	}
 	for _, name := range []string{"ielts", "IELTS Academic"} {
 		f := call(name).WantFault(t, 400, "ambiguous_course", "target_score_plan.course")
-		if !strings.Contains(f.Error, "2 courses") || !strings.Contains(f.Error, "course id") {
-			t.Errorf("%s", f.Error)
+		if check.True(t, "strings.Contains(f.Error, \"2 courses\")", strings.Contains(f.Error, "2 courses"), "%s", f.Error) {
+			check.True(t, "strings.Contains(f.Error, \"course id\")", strings.Contains(f.Error, "course id"), "%s", f.Error)
 		}
 	}
 	north.Full.Get(t, "students/?email=ana@institute.org").Want(t, 404)
@@ -132,8 +133,8 @@ func TestTheSafeExamBrowserIsRefusedWhereTheSiteHasNone(t *testing.T) {
 	north.Full.Get(t, "students/?email=ana@institute.org").Want(t, 404)
 	block := north.Full.Post(t, provisionPath, `{"email": "ana@institute.org", "first_name": "Ana", "courses": "toefl", "target_score_plan": {"safe_exam_browser": false}}`).
 		Want(t, 201).Object(t)["target_score_plan"].(map[string]any)
-	if block["safe_exam_browser"] != false || block["action"] != "unchanged" {
-		t.Errorf("%v", block)
+	if check.True(t, "block[\"safe_exam_browser\"] == false", block["safe_exam_browser"] == false, "%v", block) {
+		check.True(t, "block[\"action\"] == \"unchanged\"", block["action"] == "unchanged", "%v", block)
 	}
 }
 

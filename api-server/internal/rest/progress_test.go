@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // results makes n final results of a user, from their organization, on one item.
@@ -120,8 +121,8 @@ func TestProgressIsCutOffWhenItCannotGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); err != nil || res.StatusCode != 200 {
-		t.Fatal(res.StatusCode, err)
+	if _, err := io.ReadFull(res.Body, make([]byte, 1000)); check.NoError(check.Now(t), err, "%v %v", res.StatusCode, err) {
+		check.Equal(check.Now(t), "res.StatusCode", res.StatusCode, 200, "%v %v", res.StatusCode, err)
 	}
 	// The database ends the reader's session while the client has not read on.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -134,7 +135,7 @@ func TestProgressIsCutOffWhenItCannotGoOn(t *testing.T) {
 		}
 	}
 	rest, err := io.ReadAll(res.Body)
-	if err == nil || strings.Contains(string(rest), `"count"`) {
-		t.Errorf("the answer ends as if it were whole: %v", err)
+	if check.True(t, "err != nil", err != nil, "the answer ends as if it were whole: %v", err) {
+		check.False(t, "strings.Contains(string(rest), `\"count\"`)", strings.Contains(string(rest), `"count"`), "the answer ends as if it were whole: %v", err)
 	}
 }

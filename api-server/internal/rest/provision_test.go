@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const provisionPath = "provision/student/"
@@ -22,8 +23,8 @@ func TestProvisionANewStudentTwice(t *testing.T) {
 	north.Full.Post(t, provisionPath, body).Want(t, 201).Golden(t, "provisioned")
 	north.Full.Post(t, provisionPath, body).Want(t, 200).Golden(t, "provisioned-again")
 	counts := north.Full.Get(t, "organization/").Object(t)["counts"].(map[string]any)
-	if counts["students_with_access"] != 1.0 || counts["courses"] != 1.0 {
-		t.Errorf("counts = %v", counts)
+	if check.True(t, "counts[\"students_with_access\"] == 1.0", counts["students_with_access"] == 1.0, "counts = %v", counts) {
+		check.True(t, "counts[\"courses\"] == 1.0", counts["courses"] == 1.0, "counts = %v", counts)
 	}
 }
 
@@ -47,8 +48,8 @@ func TestProvisionTakesTheLooseForms(t *testing.T) {
 			}
 		}
 		north.Full.Post(t, provisionPath, body).Want(t, 201).Into(t, &got)
-		if len(got.Enrollments) != 3 || got.Enrollments[2].EndDate != "2027-01-21" {
-			t.Errorf("%s\ngot %+v", body, got)
+		if check.Equal(t, "len(got.Enrollments)", len(got.Enrollments), 3, "%s\ngot %+v", body, got) {
+			check.Equal(t, "got.Enrollments[2].EndDate", got.Enrollments[2].EndDate, "2027-01-21", "%s\ngot %+v", body, got)
 		}
 	}
 }
@@ -180,8 +181,8 @@ func TestProvisioningErrors(t *testing.T) {
 		north.Full.Post(t, provisionPath, `{`).WantFault(t, 403, "language_tests_disabled", "")
 	})
 	var accounts int
-	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM accounts WHERE username <> 'taken'`).Scan(&accounts); err != nil || accounts != 0 {
-		t.Errorf("%d accounts were saved (%v)", accounts, err)
+	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM accounts WHERE username <> 'taken'`).Scan(&accounts); check.NoError(t, err, "%d accounts were saved (%v)", accounts, err) {
+		check.Equal(t, "accounts", accounts, 0, "%d accounts were saved (%v)", accounts, err)
 	}
 }
 
@@ -213,8 +214,10 @@ func TestPasswordModesOverHTTP(t *testing.T) {
 		}
 		north.Full.Post(t, provisionPath, body).Want(t, 201).Into(t, &got)
 		generated := i >= 6
-		if got.Email.Type != c.mail || (got.Credentials.Password != nil) != generated || got.Credentials.MustChange != generated || got.Credentials.Username != fmt.Sprintf("ana.%d", i) {
-			t.Errorf("%s: %+v", c.words, got)
+		if check.Equal(t, "got.Email.Type", got.Email.Type, c.mail, "%s: %+v", c.words, got) &&
+			check.Equal(t, "(got.Credentials.Password != nil)", (got.Credentials.Password != nil), generated, "%s: %+v", c.words, got) &&
+			check.Equal(t, "got.Credentials.MustChange", got.Credentials.MustChange, generated, "%s: %+v", c.words, got) {
+			check.Equal(t, "got.Credentials.Username", got.Credentials.Username, fmt.Sprintf("ana.%d", i), "%s: %+v", c.words, got)
 		}
 	}
 }
@@ -238,8 +241,8 @@ func TestTwoHundredCallsForOneNewEmail(t *testing.T) {
 	for s := range statuses {
 		counts[s]++
 	}
-	if counts[201] != 1 || counts[200] != calls-1 {
-		t.Errorf("statuses %v, want one 201 and the others 200", counts)
+	if check.Equal(t, "counts[201]", counts[201], 1, "statuses %v, want one 201 and the others 200", counts) {
+		check.Equal(t, "counts[200]", counts[200], calls-1, "statuses %v, want one 201 and the others 200", counts)
 	}
 	for what, sql := range map[string]string{
 		"account": `accounts`, "membership": `members`, "enrollment": `enrollments`, "welcome mail": `emails WHERE type = 'welcome'`, "mail": `emails`,

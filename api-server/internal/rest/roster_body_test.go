@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestOnlyTheRequestsOwnEndIsItsFault(t *testing.T) {
@@ -19,8 +21,8 @@ func TestOnlyTheRequestsOwnEndIsItsFault(t *testing.T) {
 	} {
 		u := &upload{Reader: iotest.OneByteReader(c.body)}
 		_, err := io.Copy(io.Discard, u)
-		if u.broken != c.broken || u.broken != errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%s: broken = %t, want %t (%v)", name, u.broken, c.broken, err)
+		if check.Equal(t, "u.broken", u.broken, c.broken, "%s: broken = %t, want %t (%v)", name, u.broken, c.broken, err) {
+			check.Equal(t, "u.broken", u.broken, errors.Is(err, io.ErrUnexpectedEOF), "%s: broken = %t, want %t (%v)", name, u.broken, c.broken, err)
 		}
 	}
 }

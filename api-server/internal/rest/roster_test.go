@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/domain/roster/rostertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const rosterHeader = "person_external_id,email,first_name,last_name,role\n"
@@ -99,8 +100,9 @@ func TestRosterImportTakesEveryInputForm(t *testing.T) {
 	archive := zipOf(t, "people.csv", rows, "enrollments.csv", "person_external_id,class_external_id,class_name\ns1,c1,One\n")
 
 	contentType, body := form(t, archive, map[string]string{"mode": "additive_only", "source": "sis"}, nil)
-	if a := send(t, north.Full, contentType, body, 200); a.String() != "applied additive_only sis create=1 update=0 skip=0 deactivate=0 issues=0" || a.Classes["add"] != 1 || a.RunID == 0 {
-		t.Errorf("form: %s", a)
+	if a := send(t, north.Full, contentType, body, 200); check.Equal(t, "a.String()", a.String(), "applied additive_only sis create=1 update=0 skip=0 deactivate=0 issues=0", "form: %s", a) &&
+		check.Equal(t, "a.Classes[\"add\"]", a.Classes["add"], 1, "form: %s", a) {
+		check.True(t, "a.RunID != 0", a.RunID != 0, "form: %s", a)
 	}
 	contentType, body = form(t, archive, nil, map[string]string{"source": "sis", "dry_run": "true"})
 	if a := send(t, north.Full, contentType, body, 200); a.String() != "dry_run additive_only sis create=0 update=0 skip=1 deactivate=0 issues=0" {
@@ -155,8 +157,9 @@ func TestRosterImportRefusals(t *testing.T) {
 
 	var people, runs int
 	err := e.DB.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM accounts), (SELECT count(*) FROM roster_runs WHERE state = 'uploading')`).Scan(&people, &runs)
-	if err != nil || people != 0 || runs != 0 {
-		t.Errorf("%d people, %d unfinished uploads, %v", people, runs, err)
+	if check.NoError(t, err, "%d people, %d unfinished uploads, %v", people, runs, err) &&
+		check.Equal(t, "people", people, 0, "%d people, %d unfinished uploads, %v", people, runs, err) {
+		check.Equal(t, "runs", runs, 0, "%d people, %d unfinished uploads, %v", people, runs, err)
 	}
 }
 
@@ -188,8 +191,8 @@ func TestWhatIsNoRosterIsNamed(t *testing.T) {
 	} {
 		contentType, body := formWith(t, c.name, []byte(c.content), nil, nil)
 		f := north.With("Content-Type", contentType).Post(t, "roster/import/", body).WantFault(t, 400, c.code, "")
-		if !strings.Contains(f.Error, c.says) || len(f.Errors) != 1 {
-			t.Errorf("%s, %.20q: %s", c.name, c.content, f.Error)
+		if check.True(t, "strings.Contains(f.Error, c.says)", strings.Contains(f.Error, c.says), "%s, %.20q: %s", c.name, c.content, f.Error) {
+			check.Equal(t, "len(f.Errors)", len(f.Errors), 1, "%s, %.20q: %s", c.name, c.content, f.Error)
 		}
 	}
 	utf16 := "\xff\xfe" + strings.Join(strings.Split(rows, ""), "\x00") + "\x00"
@@ -236,15 +239,14 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	}
 	three := rosterHeader + "s0,s0@institute.org,Given0,Family,student\ns1,s1@institute.org,Given1,Family,student\nnew,new@institute.org,New,Comer,student\n"
 	held := send(t, snapshot, "text/csv", three, 202)
-	if held.String() != "held authoritative_snapshot default create=1 update=8 skip=2 deactivate=8 issues=0" || len(held.Reasons) != 1 ||
-		held.ReviewURL != fmt.Sprintf("%s/console/north/roster-runs/%d/", apitest.PublicURL, held.RunID) {
-		t.Fatalf("%s %v %s", held, held.Reasons, held.ReviewURL)
-	}
+	check.Equal(check.Now(t), "held.String()", held.String(), "held authoritative_snapshot default create=1 update=8 skip=2 deactivate=8 issues=0", "%s %v %s", held, held.Reasons, held.ReviewURL)
+	check.Equal(check.Now(t), "len(held.Reasons)", len(held.Reasons), 1, "%s %v %s", held, held.Reasons, held.ReviewURL)
+	check.Equal(check.Now(t), "held.ReviewURL", held.ReviewURL, fmt.Sprintf("%s/console/north/roster-runs/%d/", apitest.PublicURL, held.RunID), "%s %v %s", held, held.Reasons, held.ReviewURL)
 	members := func(want int) {
 		t.Helper()
 		var got int
-		if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM members WHERE organization_id = $1 AND status = 'active'`, north.ID).Scan(&got); err != nil || got != want {
-			t.Fatalf("%d active members, want %d (%v)", got, want, err)
+		if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM members WHERE organization_id = $1 AND status = 'active'`, north.ID).Scan(&got); check.NoError(check.Now(t), err, "%d active members, want %d (%v)", got, want, err) {
+			check.Equal(check.Now(t), "got", got, want, "%d active members, want %d (%v)", got, want, err)
 		}
 	}
 	members(10)
@@ -265,8 +267,9 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	}
 	members(3)
 	e.Platform.Post(t, one+"/approve", nil).WantFault(t, 409, "run_state", "")
-	if got := e.Platform.Post(t, one+"/undo", nil).Want(t, 200).Object(t); got["state"] != "applied" || got["undoes"] != float64(held.RunID) || got["update"] != float64(9) {
-		t.Fatal(got)
+	if got := e.Platform.Post(t, one+"/undo", nil).Want(t, 200).Object(t); check.True(check.Now(t), "got[\"state\"] == \"applied\"", got["state"] == "applied", "%v", got) &&
+		check.True(check.Now(t), "got[\"undoes\"] == float64(held.RunID)", got["undoes"] == float64(held.RunID), "%v", got) {
+		check.True(check.Now(t), "got[\"update\"] == float64(9)", got["update"] == float64(9), "%v", got)
 	}
 	members(10)
 	if got := e.Platform.Get(t, one).Want(t, 200).Object(t)["state"]; got != "undone" {

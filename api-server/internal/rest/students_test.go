@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // provision onboards a student and returns the user id.
@@ -107,8 +108,9 @@ func TestStudentList(t *testing.T) {
 		t.Helper()
 		var p studentPage
 		north.ReadOnly.Get(t, "students/?"+parameters).Want(t, 200).Into(t, &p)
-		if p.Count != len(p.Students) || p.HasMore || p.NextCursor == "" {
-			t.Errorf("%s: %+v", parameters, p)
+		if check.Equal(t, "p.Count", p.Count, len(p.Students), "%s: %+v", parameters, p) &&
+			check.False(t, "p.HasMore", p.HasMore, "%s: %+v", parameters, p) {
+			check.True(t, "p.NextCursor != \"\"", p.NextCursor != "", "%s: %+v", parameters, p)
 		}
 		return p.ids()
 	}
@@ -169,14 +171,15 @@ func TestStudentWalk(t *testing.T) {
 				break
 			}
 		}
-		if !slices.Equal(walked, all.ids()) || !slices.Equal(walked, want) || cursor != all.NextCursor {
-			t.Errorf("%q: walked %v, one page %v", filter, walked, all.ids())
+		if check.True(t, "slices.Equal(walked, all.ids())", slices.Equal(walked, all.ids()), "%q: walked %v, one page %v", filter, walked, all.ids()) &&
+			check.True(t, "slices.Equal(walked, want)", slices.Equal(walked, want), "%q: walked %v, one page %v", filter, walked, all.ids()) {
+			check.Equal(t, "cursor", cursor, all.NextCursor, "%q: walked %v, one page %v", filter, walked, all.ids())
 		}
 		// The end gives its own cursor again, and who comes later is found from there.
 		var end studentPage
 		north.Full.Get(t, "students/?limit=1"+filter+"&cursor="+cursor).Want(t, 200).Into(t, &end)
-		if end.NextCursor != cursor || end.Count != 0 {
-			t.Errorf("%q: %+v", filter, end)
+		if check.Equal(t, "end.NextCursor", end.NextCursor, cursor, "%q: %+v", filter, end) {
+			check.Equal(t, "end.Count", end.Count, 0, "%q: %+v", filter, end)
 		}
 		want = append(want, provision(t, north, "late"+strconv.Itoa(len(want))+"@school.example", `"courses": ["ielts"]`))
 		north.Full.Get(t, "students/?limit=1"+filter+"&cursor="+cursor).Want(t, 200).Into(t, &end)

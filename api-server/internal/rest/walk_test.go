@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -109,12 +110,13 @@ func TestAssignmentsChangeDuringAWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	there, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || !slices.Equal(seen, there) || len(there) < teachers*items/2 {
-		t.Errorf("%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there)
+	if check.NoError(t, err, "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there) &&
+		check.True(t, "slices.Equal(seen, there)", slices.Equal(seen, there), "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there) {
+		check.True(t, "len(there) >= teachers*items/2", len(there) >= teachers*items/2, "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there)
 	}
 	var done int
-	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM assignments WHERE status = 'completed'`).Scan(&done); err != nil || done < teachers {
-		t.Errorf("%d were completed meanwhile (%v)", done, err)
+	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM assignments WHERE status = 'completed'`).Scan(&done); check.NoError(t, err, "%d were completed meanwhile (%v)", done, err) {
+		check.True(t, "done >= teachers", done >= teachers, "%d were completed meanwhile (%v)", done, err)
 	}
 }
 
@@ -154,8 +156,9 @@ func TestAFilteredWalkGoesOnWhereItWas(t *testing.T) {
 		t.Helper()
 		var p listPage
 		s.Full.Get(t, "assignments/?status=open&limit=2&cursor="+url.QueryEscape(cursor)).Want(t, 200).Into(t, &p)
-		if got := p.ids(); !slices.Equal(got, want) || p.HasMore != more || len(want) == 0 && p.NextCursor != cursor {
-			t.Errorf("%+v, want %v, more: %t", p, want, more)
+		if got := p.ids(); check.True(t, "slices.Equal(got, want)", slices.Equal(got, want), "%+v, want %v, more: %t", p, want, more) &&
+			check.Equal(t, "p.HasMore", p.HasMore, more, "%+v, want %v, more: %t", p, want, more) {
+			check.False(t, "len(want) == 0 && p.NextCursor != cursor", len(want) == 0 && p.NextCursor != cursor, "%+v, want %v, more: %t", p, want, more)
 		}
 		cursor = p.NextCursor
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
@@ -37,7 +38,7 @@ func TestSecretPathsAreOnBothPorts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if text := log.String(); strings.Count(text, "{secret}") < 2 || strings.Contains(text, "c2VjcmV0") {
-		t.Errorf("%s", text)
+	if text := log.String(); check.True(t, "strings.Count(text, \"{secret}\") >= 2", strings.Count(text, "{secret}") >= 2, "%s", text) {
+		check.False(t, "strings.Contains(text, \"c2VjcmV0\")", strings.Contains(text, "c2VjcmV0"), "%s", text)
 	}
 }

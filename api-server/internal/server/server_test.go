@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
@@ -43,9 +44,8 @@ func TestDocumentsHaveEveryRoute(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil || len(registered) == 0 {
-				t.Fatal(registered, err)
-			}
+			check.NoError(check.Now(t), err, "%v %v", registered, err)
+			check.True(check.Now(t), "len(registered) != 0", len(registered) != 0, "%v %v", registered, err)
 			for _, r := range registered {
 				if !slices.Contains(documented, r) {
 					t.Errorf("%s is not documented", r)
@@ -67,12 +67,11 @@ func TestDocumentsAreServedWithoutAKey(t *testing.T) {
 		for ending, mediaType := range map[string]string{".yaml": "application/yaml", ".json": "application/json"} {
 			w := httptest.NewRecorder()
 			routes.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path+ending, nil))
-			if w.Code != http.StatusOK || w.Header().Get("Content-Type") != mediaType {
-				t.Fatalf("%s%s: %d %s", path, ending, w.Code, w.Header())
-			}
+			check.Equal(check.Now(t), "w.Code", w.Code, http.StatusOK, "%s%s: %d %s", path, ending, w.Code, w.Header())
+			check.Equal(check.Now(t), "w.Header().Get(\"Content-Type\")", w.Header().Get("Content-Type"), mediaType, "%s%s: %d %s", path, ending, w.Code, w.Header())
 			checker, err := apicheck.New(w.Body.Bytes())
-			if err != nil || len(checker.Operations()) == 0 {
-				t.Errorf("%s%s: %v", path, ending, err)
+			if check.NoError(t, err, "%s%s: %v", path, ending, err) {
+				check.True(t, "len(checker.Operations()) != 0", len(checker.Operations()) != 0, "%s%s: %v", path, ending, err)
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // operation is what the test needs of an operation of a document.
@@ -141,8 +142,8 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 				return
 			}
 			own := theirs.Full.Get(t, o.path)
-			if a := mine.Full.Get(t, o.path); a.Status != own.Status || leak.Match(a.Body) {
-				t.Errorf("%d %s", a.Status, a.Body)
+			if a := mine.Full.Get(t, o.path); check.Equal(t, "a.Status", a.Status, own.Status, "%d %s", a.Status, a.Body) {
+				check.False(t, "leak.Match(a.Body)", leak.Match(a.Body), "%d %s", a.Status, a.Body)
 			}
 			for _, name := range o.query {
 				value, ok := sent[name]
@@ -162,8 +163,8 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 
 func refused(t *testing.T, a *apitest.Answer) {
 	t.Helper()
-	if a.Status != 404 && a.Status != 400 || leak.Match(a.Body) {
-		t.Errorf("%d %s", a.Status, a.Body)
+	if check.False(t, "a.Status != 404 && a.Status != 400", a.Status != 404 && a.Status != 400, "%d %s", a.Status, a.Body) {
+		check.False(t, "leak.Match(a.Body)", leak.Match(a.Body), "%d %s", a.Status, a.Body)
 	}
 }
 

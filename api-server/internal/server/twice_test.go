@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // Whatever takes JSON refuses a body that names a field twice, at any depth, and says which.
@@ -36,8 +37,9 @@ func TestNoCallTakesAFieldTwice(t *testing.T) {
 				target := anyParameter.ReplaceAllString(strings.ReplaceAll(path, "{slug}", "north"), "1")
 				f := c.client.Do(t, method, target, `{"b": {"c": [1, {"d": 1, "d": 2}]}, "a": 1, "\u0061": 1}`).
 					WantFault(t, http.StatusBadRequest, "sent_twice", "b.c[1].d")
-				if len(f.Errors) != 2 || f.Errors[1].Field != "a" || !strings.HasPrefix(f.Errors[1].Error, "a: ") {
-					t.Errorf("%s %s lists %+v", method, target, f.Errors)
+				if check.Equal(t, "len(f.Errors)", len(f.Errors), 2, "%s %s lists %+v", method, target, f.Errors) &&
+					check.Equal(t, "f.Errors[1].Field", f.Errors[1].Field, "a", "%s %s lists %+v", method, target, f.Errors) {
+					check.True(t, "strings.HasPrefix(f.Errors[1].Error, \"a: \")", strings.HasPrefix(f.Errors[1].Error, "a: "), "%s %s lists %+v", method, target, f.Errors)
 				}
 			}
 		}

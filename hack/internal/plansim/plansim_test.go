@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/hack/internal/plansim"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -22,10 +23,10 @@ func TestPlansKeepTheirRules(t *testing.T) {
 		t.Error(err)
 	}
 	var table bytes.Buffer
-	if err := w.Table(t.Context(), &table); err != nil || !strings.Contains(table.String(), "IELTS  all") {
-		t.Errorf("%v\n%s", err, &table)
+	if err := w.Table(t.Context(), &table); check.NoError(t, err, "%v\n%s", err, &table) {
+		check.True(t, "strings.Contains(table.String(), \"IELTS all\")", strings.Contains(table.String(), "IELTS  all"), "%v\n%s", err, &table)
 	}
-	if picture, err := w.Picture(t.Context()); err != nil || strings.Count(picture, "<g ") != 3 {
-		t.Error(err, picture)
+	if picture, err := w.Picture(t.Context()); check.NoError(t, err, "%v %v", err, picture) {
+		check.Equal(t, "strings.Count(picture, \"<g \")", strings.Count(picture, "<g "), 3, "%v %v", err, picture)
 	}
 }

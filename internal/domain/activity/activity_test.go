@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -95,8 +96,8 @@ func TestEventsAreTakenOrRefusedOneByOne(t *testing.T) {
 		report(9, "north", 2, noon.Add(4*time.Minute), activity.Heartbeat),
 		report(10, "north", 2, noon.AddDate(0, 0, -92), activity.Heartbeat),
 	)
-	if receipt.Accepted != 4 || receipt.Late != 0 {
-		t.Errorf("receipt %+v", receipt)
+	if check.Equal(t, "receipt.Accepted", receipt.Accepted, 4, "receipt %+v", receipt) {
+		check.Equal(t, "receipt.Late", receipt.Late, 0, "receipt %+v", receipt)
 	}
 	want := []string{"1 not_found", "2 not_a_student", "3 not_a_student", "5 not_a_student", "6 not_a_choice", "7 in_the_future", "8 too_old"}
 	var got []string
@@ -115,8 +116,9 @@ func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 	midnight := clock.DayStart(today.AddDays(1), activity.Zone)
 	lastMoment := report(0, "north", 1, midnight.Add(-time.Millisecond), activity.Heartbeat)
 	record(t, db, noon, report(0, "north", 1, noon, activity.Visit), report(1, "north", 2, noon, activity.Visit))
-	if days := compileDue(t, db, noon); len(days) != 1 || days[0].Date != today.AddDays(-1) || days[0].Rows != 0 {
-		t.Fatalf("at noon of the first day: %+v", days)
+	if days := compileDue(t, db, noon); check.Equal(check.Now(t), "len(days)", len(days), 1, "at noon of the first day: %+v", days) &&
+		check.Equal(check.Now(t), "days[0].Date", days[0].Date, today.AddDays(-1), "at noon of the first day: %+v", days) {
+		check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 0, "at noon of the first day: %+v", days)
 	}
 	if len(register(t, db, today)) != 0 {
 		t.Error("today's register is there before the day is over")
@@ -128,19 +130,22 @@ func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 		t.Errorf("compiled before it has settled: %+v", days)
 	}
 	days := compileDue(t, db, midnight.Add(5*time.Minute))
-	if len(days) != 1 || days[0].Date != today || days[0].Rows != 2 || days[0].Events != 3 {
-		t.Fatalf("compiled %+v", days)
-	}
-	if got := register(t, db, today); got[1] != 2 || got[2] != 1 || len(got) != 2 {
-		t.Errorf("register %v", got)
+	check.Equal(check.Now(t), "len(days)", len(days), 1, "compiled %+v", days)
+	check.Equal(check.Now(t), "days[0].Date", days[0].Date, today, "compiled %+v", days)
+	check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 2, "compiled %+v", days)
+	check.Equal(check.Now(t), "days[0].Events", days[0].Events, 3, "compiled %+v", days)
+	if got := register(t, db, today); check.Equal(t, "got[1]", got[1], 2, "register %v", got) &&
+		check.Equal(t, "got[2]", got[2], 1, "register %v", got) {
+		check.Equal(t, "len(got)", len(got), 2, "register %v", got)
 	}
 	if days := compileDue(t, db, midnight.Add(6*time.Minute)); len(days) != 0 {
 		t.Errorf("compiled again: %+v", days)
 	}
 	late := record(t, db, midnight.Add(6*time.Minute), lastMoment, report(1, "north", 3, noon, activity.Visit),
 		report(2, "north", 3, midnight, activity.Visit), report(3, "north", 3, noon.AddDate(0, 0, -40), activity.Visit))
-	if late.Accepted != 4 || late.Late != 3 || fmt.Sprint(late.LateDays) != fmt.Sprint([]clock.Date{today.AddDays(-40), today}) {
-		t.Errorf("late ones: %+v", late)
+	if check.Equal(t, "late.Accepted", late.Accepted, 4, "late ones: %+v", late) &&
+		check.Equal(t, "late.Late", late.Late, 3, "late ones: %+v", late) {
+		check.Equal(t, "fmt.Sprint(late.LateDays)", fmt.Sprint(late.LateDays), fmt.Sprint([]clock.Date{today.AddDays(-40), today}), "late ones: %+v", late)
 	}
 	if len(register(t, db, today)) != 2 {
 		t.Error("a late event changed the register by itself")
@@ -149,8 +154,10 @@ func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 		if _, err := activity.Compile(t.Context(), db, today, midnight.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if got := register(t, db, today); got[1] != 2 || got[2] != 1 || got[3] != 1 || len(got) != 3 {
-			t.Errorf("compiled with the late ones: %v", got)
+		if got := register(t, db, today); check.Equal(t, "got[1]", got[1], 2, "compiled with the late ones: %v", got) &&
+			check.Equal(t, "got[2]", got[2], 1, "compiled with the late ones: %v", got) &&
+			check.Equal(t, "got[3]", got[3], 1, "compiled with the late ones: %v", got) {
+			check.Equal(t, "len(got)", len(got), 3, "compiled with the late ones: %v", got)
 		}
 	}
 }
@@ -159,21 +166,23 @@ func TestCompilationCatchesUp(t *testing.T) {
 	t.Parallel()
 	db := school(t, 1)
 	record(t, db, noon, report(0, "north", 1, noon.AddDate(0, 0, -3), activity.Visit), report(1, "north", 1, noon, activity.Visit))
-	if days := compileDue(t, db, noon); len(days) != 3 || days[0].Date != today.AddDays(-3) || days[0].Rows != 1 {
-		t.Fatalf("from the first event on: %+v", days)
+	if days := compileDue(t, db, noon); check.Equal(check.Now(t), "len(days)", len(days), 3, "from the first event on: %+v", days) &&
+		check.Equal(check.Now(t), "days[0].Date", days[0].Date, today.AddDays(-3), "from the first event on: %+v", days) {
+		check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 1, "from the first event on: %+v", days)
 	}
 	days := compileDue(t, db, noon.AddDate(0, 0, 10))
-	if len(days) != 10 || days[0].Date != today || days[0].Rows != 1 || days[9].Rows != 0 {
-		t.Fatalf("after ten days: %+v", days)
-	}
+	check.Equal(check.Now(t), "len(days)", len(days), 10, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "days[0].Date", days[0].Date, today, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 1, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "days[9].Rows", days[9].Rows, 0, "after ten days: %+v", days)
 }
 
 func TestTodayMayBeCompiledAndNoDayBeyondWhatIsKept(t *testing.T) {
 	t.Parallel()
 	db := school(t, 1)
 	record(t, db, noon, report(0, "north", 1, noon, activity.Visit))
-	if c, err := activity.Compile(t.Context(), db, today, noon); err != nil || c.Rows != 1 {
-		t.Errorf("today: %+v, %v", c, err)
+	if c, err := activity.Compile(t.Context(), db, today, noon); check.NoError(t, err, "today: %+v, %v", c, err) {
+		check.Equal(t, "c.Rows", c.Rows, 1, "today: %+v, %v", c, err)
 	}
 	if r := record(t, db, noon, report(0, "north", 1, noon.Add(time.Minute), activity.Visit)); r.Late != 0 {
 		t.Errorf("a day that goes on has a late event: %+v", r)
@@ -215,21 +224,21 @@ func TestWhatIsNoLongerKeptIsDroppedDayByDay(t *testing.T) {
 	}
 	_, before := count()
 	drop()
-	if events, days := count(); events != 3 || days != before {
-		t.Errorf("what is not compiled was dropped: %d events, %d days", events, days)
+	if events, days := count(); check.Equal(t, "events", events, 3, "what is not compiled was dropped: %d events, %d days", events, days) {
+		check.Equal(t, "days", days, before, "what is not compiled was dropped: %d events, %d days", events, days)
 	}
 	compileDue(t, db, later)
 	drop()
-	if events, days := count(); events != 1 || days != before-2 {
-		t.Errorf("%d events and %d of %d days are left", events, days, before)
+	if events, days := count(); check.Equal(t, "events", events, 1, "%d events and %d of %d days are left", events, days, before) {
+		check.Equal(t, "days", days, before-2, "%d events and %d of %d days are left", events, days, before)
 	}
 	// A day that began in the default partition gets none of its own.
 	record(t, db, later, report(0, "north", 1, later, activity.Visit))
 	if err := activity.MakePartitions(t.Context(), db, clock.DateIn(later, activity.Zone), 2); err != nil {
 		t.Fatal(err)
 	}
-	if events, days := count(); events != 2 || days != before-1 {
-		t.Errorf("%d events, %d of %d days", events, days, before)
+	if events, days := count(); check.Equal(t, "events", events, 2, "%d events, %d of %d days", events, days, before) {
+		check.Equal(t, "days", days, before-1, "%d events, %d of %d days", events, days, before)
 	}
 }
 
@@ -249,8 +258,8 @@ func TestNoEventIsLostBetweenInTimeAndLate(t *testing.T) {
 			for c := range calls {
 				user := id.User(w*calls + c + 1)
 				r, err := activity.Record(context.WithoutCancel(t.Context()), db, []activity.Report{report(0, "north", user, noon, activity.Visit)}, now)
-				if err != nil || r.Accepted != 1 {
-					t.Errorf("%+v, %v", r, err)
+				if check.NoError(t, err, "%+v, %v", r, err) {
+					check.Equal(t, "r.Accepted", r.Accepted, 1, "%+v, %v", r, err)
 				}
 				mu.Lock()
 				inTime[user] = r.Late == 0
@@ -273,8 +282,8 @@ func TestNoEventIsLostBetweenInTimeAndLate(t *testing.T) {
 			t.Errorf("user %d was in time and is not in the register", user)
 		}
 	}
-	if late == 0 || late == writers*calls {
-		t.Errorf("%d of %d are late: nothing was shown", late, writers*calls)
+	if check.True(t, "late != 0", late != 0, "%d of %d are late: nothing was shown", late, writers*calls) {
+		check.True(t, "late != writers*calls", late != writers*calls, "%d of %d are late: nothing was shown", late, writers*calls)
 	}
 }
 
@@ -301,8 +310,8 @@ func TestMakingAndDroppingDaysGiveWay(t *testing.T) {
 		"dropping": func() error { return activity.DropExpired(t.Context(), db, noon.AddDate(0, 0, activity.RawDays+9)) },
 	} {
 		var refused *pgconn.PgError
-		if err := do(); !errors.As(err, &refused) || refused.Code != "55P03" {
-			t.Errorf("%s days while events are read: %v", name, err)
+		if err := do(); check.True(t, "errors.As(err, &refused)", errors.As(err, &refused), "%s days while events are read: %v", name, err) {
+			check.Equal(t, "refused.Code", refused.Code, "55P03", "%s days while events are read: %v", name, err)
 		}
 	}
 	if err := reading.Rollback(t.Context()); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -37,17 +38,22 @@ func TestPutFillsInTheScaleAndKeepsWhatIsNotSent(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	i, created, err := put(t, db, 0, catalog.Test, "ielts-1", catalog.Patch{Title: new("  IELTS 1 "), Type: new("ielts"), Difficulty: new(decimal.Whole(6))})
-	if err != nil || !created || i.Title != "IELTS 1" || i.MaxScore != decimal.Whole(9) || !i.Active || i.Scope != "full" {
-		t.Fatalf("%+v %v %v", i, created, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v %v", i, created, err)
+	check.True(check.Now(t), "created", created, "%+v %v %v", i, created, err)
+	check.Equal(check.Now(t), "i.Title", i.Title, "IELTS 1", "%+v %v %v", i, created, err)
+	check.Equal(check.Now(t), "i.MaxScore", i.MaxScore, decimal.Whole(9), "%+v %v %v", i, created, err)
+	check.True(check.Now(t), "i.Active", i.Active, "%+v %v %v", i, created, err)
+	check.Equal(check.Now(t), "i.Scope", i.Scope, "full", "%+v %v %v", i, created, err)
 	again, created, err := put(t, db, 0, catalog.Test, "ielts-1", catalog.Patch{Active: new(false)})
-	if err != nil || created || again.ID != i.ID || again.Title != "IELTS 1" || *again.Difficulty != decimal.Whole(6) || again.Active {
-		t.Fatalf("%+v %v %v", again, created, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v %v", again, created, err)
+	check.False(check.Now(t), "created", created, "%+v %v %v", again, created, err)
+	check.Equal(check.Now(t), "again.ID", again.ID, i.ID, "%+v %v %v", again, created, err)
+	check.Equal(check.Now(t), "again.Title", again.Title, "IELTS 1", "%+v %v %v", again, created, err)
+	check.Equal(check.Now(t), "*again.Difficulty", *again.Difficulty, decimal.Whole(6), "%+v %v %v", again, created, err)
+	check.False(check.Now(t), "again.Active", again.Active, "%+v %v %v", again, created, err)
 	section, _, err := put(t, db, 0, catalog.Test, "sat-math", catalog.Patch{Title: new("Maths"), Type: new("sat"), Scope: new("math")})
-	if err != nil || section.MaxScore != decimal.Whole(800) {
-		t.Fatalf("%+v %v", section, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v", section, err)
+	check.Equal(check.Now(t), "section.MaxScore", section.MaxScore, decimal.Whole(800), "%+v %v", section, err)
 }
 
 func TestPutRefuses(t *testing.T) {
@@ -69,8 +75,8 @@ func TestPutRefuses(t *testing.T) {
 	} {
 		_, _, err := put(t, db, org, c.kind, "code", c.patch)
 		var f *fault.Error
-		if !asFault(err, &f) || f.Field != c.field {
-			t.Errorf("%s: %v", name, err)
+		if check.True(t, "asFault(err, &f)", asFault(err, &f), "%s: %v", name, err) {
+			check.Equal(t, "f.Field", f.Field, c.field, "%s: %v", name, err)
 		}
 	}
 }
@@ -119,7 +125,7 @@ func TestAnOrganizationSeesItsOwnAndEveryonesTests(t *testing.T) {
 	if got := list(north, catalog.Test); !slices.Equal(got, []id.Item{all}) {
 		t.Errorf("an inactive item is listed: %v", got)
 	}
-	if items, err := catalog.Load(t.Context(), db, north, []id.Item{all, mine, theirs}); err != nil || len(items) != 2 {
-		t.Errorf("%v %v", items, err)
+	if items, err := catalog.Load(t.Context(), db, north, []id.Item{all, mine, theirs}); check.NoError(t, err, "%v %v", items, err) {
+		check.Equal(t, "len(items)", len(items), 2, "%v %v", items, err)
 	}
 }

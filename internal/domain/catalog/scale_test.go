@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
@@ -66,8 +67,9 @@ func TestOverallFromSections(t *testing.T) {
 		{"adaptive_language", []string{"50", "51", "50", "51"}, "51", "51", "51/100"},
 	} {
 		got, err := test(c.typ).Check("", mark(t, c.typ, c.sections...))
-		if err != nil || got.Score != number(t, c.score) || got.Percentage() != number(t, c.percentage) {
-			t.Errorf("%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage)
+		if check.NoError(t, err, "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage) &&
+			check.Equal(t, "got.Score", got.Score, number(t, c.score), "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage) {
+			check.Equal(t, "got.Percentage()", got.Percentage(), number(t, c.percentage), "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage)
 		}
 		if name := catalog.Label(c.typ, got.Score, got.MaxScore); name != c.name {
 			t.Errorf("%s %v is called %q, want %q", c.typ, c.score, name, c.name)
@@ -142,13 +144,16 @@ func TestScoresOffTheScale(t *testing.T) {
 			continue
 		}
 		var f *fault.Error
-		if !asFault(err, &f) || f.Field != c.want || f.Kind != fault.Invalid {
-			t.Errorf("%s: %v, want a fault of %s", name, err, c.want)
+		if check.True(t, "asFault(err, &f)", asFault(err, &f), "%s: %v, want a fault of %s", name, err, c.want) &&
+			check.Equal(t, "f.Field", f.Field, c.want, "%s: %v, want a fault of %s", name, err, c.want) {
+			check.Equal(t, "f.Kind", f.Kind, fault.Invalid, "%s: %v, want a fault of %s", name, err, c.want)
 		}
 	}
 	got, err := quiz.Check("", catalog.Mark{Score: new(number(t, "1")), MaxScore: new(number(t, "3"))})
-	if err != nil || got.Score != number(t, "33.33") || got.MaxScore != decimal.Whole(100) || catalog.Label("quiz", got.Score, got.MaxScore) != "33.33%" {
-		t.Errorf("a quiz is a percentage: %+v, %v", got, err)
+	if check.NoError(t, err, "a quiz is a percentage: %+v, %v", got, err) &&
+		check.Equal(t, "got.Score", got.Score, number(t, "33.33"), "a quiz is a percentage: %+v, %v", got, err) &&
+		check.Equal(t, "got.MaxScore", got.MaxScore, decimal.Whole(100), "a quiz is a percentage: %+v, %v", got, err) {
+		check.Equal(t, "catalog.Label(\"quiz\", got.Score, got.MaxScore)", catalog.Label("quiz", got.Score, got.MaxScore), "33.33%", "a quiz is a percentage: %+v, %v", got, err)
 	}
 }
 
@@ -170,8 +175,8 @@ func TestTypesOf(t *testing.T) {
 		{"quizzes", quizzes, "", []string{"quiz"}},
 		{"tests and assessments", []catalog.Kind{catalog.Test, catalog.Assessment}, "", append(catalog.TestTypes(), "assessment")},
 	} {
-		if got := catalog.TypesOf(c.kinds, c.testType); !slices.Equal(got, c.want) || (got == nil) != (c.want == nil) {
-			t.Errorf("%s: got %#v, want %#v", c.name, got, c.want)
+		if got := catalog.TypesOf(c.kinds, c.testType); check.True(t, "slices.Equal(got, c.want)", slices.Equal(got, c.want), "%s: got %#v, want %#v", c.name, got, c.want) {
+			check.Equal(t, "(got == nil)", (got == nil), (c.want == nil), "%s: got %#v, want %#v", c.name, got, c.want)
 		}
 	}
 }

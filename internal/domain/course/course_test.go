@@ -7,6 +7,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -53,22 +54,21 @@ func TestTheFourteenTypes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	types, err := course.Types(t.Context(), db)
-	if err != nil || len(types) != 14 {
-		t.Fatalf("%d types, %v", len(types), err)
-	}
+	check.NoError(check.Now(t), err, "%d types, %v", len(types), err)
+	check.Equal(check.Now(t), "len(types)", len(types), 14, "%d types, %v", len(types), err)
 	if first := types[0]; first != (course.Type{Name: "ielts", DisplayName: "IELTS Academic", Active: true, TestPlanAvailable: true, TargetScoreMax: 9}) {
 		t.Fatalf("first type = %+v", first)
 	}
-	if last := types[13]; last.Name != "custom" || last.TargetScoreMax != 100 {
-		t.Fatalf("last type = %+v", last)
+	if last := types[13]; check.Equal(check.Now(t), "last.Name", last.Name, "custom", "last type = %+v", last) {
+		check.Equal(check.Now(t), "last.TargetScoreMax", last.TargetScoreMax, 100, "last type = %+v", last)
 	}
 }
 
 func TestAnInactiveTypeIsNotResolved(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	if got, err := course.SetTypeActive(t.Context(), db, "dmat", false); err != nil || got.Active {
-		t.Fatalf("%+v, %v", got, err)
+	if got, err := course.SetTypeActive(t.Context(), db, "dmat", false); check.NoError(check.Now(t), err, "%+v, %v", got, err) {
+		check.False(check.Now(t), "got.Active", got.Active, "%+v, %v", got, err)
 	}
 	if _, err := course.SetTypeActive(t.Context(), db, "latin", false); fault.KindOf(err) != fault.NotFound {
 		t.Fatalf("unknown type: %v", err)
@@ -79,8 +79,8 @@ func TestAnInactiveTypeIsNotResolved(t *testing.T) {
 	}
 	for text, want := range map[string]string{"ielts": "ielts", " IELTS academic ": "ielts", "PTE_Core": "pte_core", "dMAT": "", "": "", "latin": ""} {
 		got, err := course.ResolveType(types, "courses", text)
-		if got.Name != want || (want == "") != fault.Has(err, "unknown_course_type") {
-			t.Errorf("ResolveType(%q) = %q, %v; want %q", text, got.Name, err, want)
+		if check.Equal(t, "got.Name", got.Name, want, "ResolveType(%q) = %q, %v; want %q", text, got.Name, err, want) {
+			check.Equal(t, "(want == \"\")", (want == ""), fault.Has(err, "unknown_course_type"), "ResolveType(%q) = %q, %v; want %q", text, got.Name, err, want)
 		}
 	}
 }
@@ -100,8 +100,8 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 	if made != want {
 		t.Fatalf("made %+v\nwant %+v", made, want)
 	}
-	if got, err := course.Find(t.Context(), db, org, made.ID); err != nil || got != want {
-		t.Fatalf("found %+v, %v", got, err)
+	if got, err := course.Find(t.Context(), db, org, made.ID); check.NoError(check.Now(t), err, "found %+v, %v", got, err) {
+		check.Equal(check.Now(t), "got", got, want, "found %+v, %v", got, err)
 	}
 	if _, err := course.Find(t.Context(), db, other, made.ID); fault.KindOf(err) != fault.NotFound {
 		t.Fatalf("another organization finds it: %v", err)
@@ -117,8 +117,8 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 		})
 		return c, err
 	}
-	if got, err := update(org, patch); err != nil || got != want {
-		t.Fatalf("updated %+v, %v\nwant %+v", got, err, want)
+	if got, err := update(org, patch); check.NoError(check.Now(t), err, "updated %+v, %v\nwant %+v", got, err, want) {
+		check.Equal(check.Now(t), "got", got, want, "updated %+v, %v\nwant %+v", got, err, want)
 	}
 	if _, err := update(other, patch); fault.KindOf(err) != fault.NotFound {
 		t.Fatalf("another organization updates it: %v", err)
@@ -135,9 +135,8 @@ func TestCreateNamesEveryFieldAtFault(t *testing.T) {
 	_, err := course.Create(t.Context(), db, organization(t, db, "org"),
 		course.Draft{Status: "gone", DefaultAccessMonths: 121, DefaultAccessWeeks: -1}, now)
 	var f *fault.Error
-	if !errors.As(err, &f) || len(f.All()) != 6 {
-		t.Fatalf("faults: %v", err)
-	}
+	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "faults: %v", err)
+	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 6, "faults: %v", err)
 	if _, err := course.Create(t.Context(), db, organization(t, db, "second"), draft("Latin", "latin"), now); !fault.Has(err, "unknown_course_type") {
 		t.Fatalf("unknown type: %v", err)
 	}
@@ -195,10 +194,11 @@ func TestCountsLeaveOutStaffAndCancelledCourses(t *testing.T) {
 	enrollment(t, db, org, ben, made[1].ID, "running", day(-9), day(-3), day(-1)) // over
 	enrollment(t, db, org, cat, made[0].ID, "running", day(-9), day(9), day(9))   // staff
 	list, err := course.List(t.Context(), db, org, today)
-	if err != nil || len(list) != 2 || list[0].StudentsWithAccess != 1 || list[1].StudentsWithAccess != 1 {
-		t.Fatalf("list = %+v, %v", list, err)
-	}
-	if got, err := course.Count(t.Context(), db, org, today); err != nil || got != (course.Counts{Courses: 2, StudentsWithAccess: 1}) {
-		t.Fatalf("counts = %+v, %v", got, err)
+	check.NoError(check.Now(t), err, "list = %+v, %v", list, err)
+	check.Equal(check.Now(t), "len(list)", len(list), 2, "list = %+v, %v", list, err)
+	check.Equal(check.Now(t), "list[0].StudentsWithAccess", list[0].StudentsWithAccess, 1, "list = %+v, %v", list, err)
+	check.Equal(check.Now(t), "list[1].StudentsWithAccess", list[1].StudentsWithAccess, 1, "list = %+v, %v", list, err)
+	if got, err := course.Count(t.Context(), db, org, today); check.NoError(check.Now(t), err, "counts = %+v, %v", got, err) {
+		check.Equal(check.Now(t), "got", got, (course.Counts{Courses: 2, StudentsWithAccess: 1}), "counts = %+v, %v", got, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -34,8 +35,8 @@ func TestStandingFollowsFromTheStateAndTheDays(t *testing.T) {
 		{"dropped", held(course.Dropped, -9, 9, 9), course.EnrollmentDropped, false},
 		{"completed", held(course.Completed, -9, -1, -1), course.EnrollmentCompleted, false},
 	} {
-		if got := c.e.Status(today); got != c.want || c.e.HasAccess(today) != c.access {
-			t.Errorf("%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access)
+		if got := c.e.Status(today); check.Equal(t, "got", got, c.want, "%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access) {
+			check.Equal(t, "c.e.HasAccess(today)", c.e.HasAccess(today), c.access, "%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access)
 		}
 		if current := c.e.Current(today); current != (c.access || c.want == course.EnrollmentPending) {
 			t.Errorf("%s: current = %v", c.name, current)
@@ -66,8 +67,8 @@ func TestLengthOfAccess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := moves[0].After; got.EndDate != c.want || got.GracePeriodEnd != c.want.AddDays(7) {
-			t.Errorf("%s: until %v (%v), want %v", c.name, got.EndDate, got.GracePeriodEnd, c.want)
+		if got := moves[0].After; check.Equal(t, "got.EndDate", got.EndDate, c.want, "%s: until %v (%v), want %v", c.name, got.EndDate, got.GracePeriodEnd, c.want) {
+			check.Equal(t, "got.GracePeriodEnd", got.GracePeriodEnd, c.want.AddDays(7), "%s: until %v (%v), want %v", c.name, got.EndDate, got.GracePeriodEnd, c.want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -137,20 +138,19 @@ func TestEnrollmentMoves(t *testing.T) {
 			}
 			moves, warnings, err := course.Plan(c.request, course.Offer{Types: []course.Type{ielts}, Courses: c.offer}, h, terms, today)
 			if c.fault != "" {
-				if !fault.Has(err, c.fault) || moves != nil {
-					t.Fatalf("err = %v, moves = %v; want the fault %s alone", err, moves, c.fault)
-				}
+				check.True(check.Now(t), "fault.Has(err, c.fault)", fault.Has(err, c.fault), "err = %v, moves = %v; want the fault %s alone", err, moves, c.fault)
+				check.True(check.Now(t), "moves == nil", moves == nil, "err = %v, moves = %v; want the fault %s alone", err, moves, c.fault)
 				return
 			}
-			if err != nil || len(moves) != 1 {
-				t.Fatalf("%v, moves = %+v; want one", err, moves)
-			}
+			check.NoError(check.Now(t), err, "%v, moves = %+v; want one", err, moves)
+			check.Equal(check.Now(t), "len(moves)", len(moves), 1, "%v, moves = %+v; want one", err, moves)
 			m := moves[0]
-			if m.Action != c.action || m.Note != c.note || m.After.Course.ID != c.course {
-				t.Errorf("course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note)
+			if check.Equal(t, "m.Action", m.Action, c.action, "course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note) &&
+				check.Equal(t, "m.Note", m.Note, c.note, "course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note) {
+				check.Equal(t, "m.After.Course.ID", m.After.Course.ID, c.course, "course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note)
 			}
-			if m.After.StartDate != today.AddDays(c.start) || m.After.EndDate.String() != c.end {
-				t.Errorf("from %v until %v; want from %v until %s", m.After.StartDate, m.After.EndDate, today.AddDays(c.start), c.end)
+			if check.Equal(t, "m.After.StartDate", m.After.StartDate, today.AddDays(c.start), "from %v until %v; want from %v until %s", m.After.StartDate, m.After.EndDate, today.AddDays(c.start), c.end) {
+				check.Equal(t, "m.After.EndDate.String()", m.After.EndDate.String(), c.end, "from %v until %v; want from %v until %s", m.After.StartDate, m.After.EndDate, today.AddDays(c.start), c.end)
 			}
 			if m.Granted() && (m.After.GracePeriodEnd != m.After.EndDate.AddDays(7) || m.After.State != course.Running) {
 				t.Errorf("granted %+v", m.After)
@@ -158,8 +158,8 @@ func TestEnrollmentMoves(t *testing.T) {
 			if m.Before.ID != m.After.ID {
 				t.Errorf("enrollment %d became %d", m.Before.ID, m.After.ID)
 			}
-			if got := strings.Join(warnings, "\n"); !strings.Contains(got, c.warning) || len(warnings) != min(1, len(c.warning)) {
-				t.Errorf("warnings = %q, want one with %q", warnings, c.warning)
+			if got := strings.Join(warnings, "\n"); check.True(t, "strings.Contains(got, c.warning)", strings.Contains(got, c.warning), "warnings = %q, want one with %q", warnings, c.warning) {
+				check.Equal(t, "len(warnings)", len(warnings), min(1, len(c.warning)), "warnings = %q, want one with %q", warnings, c.warning)
 			}
 		})
 	}
@@ -173,9 +173,8 @@ func TestACourseNamedTwiceIsOneEntryInFirstNamedOrder(t *testing.T) {
 	moves, warnings, err := course.Plan(
 		course.Request{Types: []string{"toefl", "ielts", "TOEFL"}, Courses: []id.Course{2, 1, 2}},
 		course.Offer{Types: []course.Type{ielts, toefl}, Courses: []course.Course{def, batch, other}}, course.Held{}, terms, today)
-	if err != nil || len(warnings) != 0 {
-		t.Fatal(err, warnings)
-	}
+	check.NoError(check.Now(t), err, "%v %v", err, warnings)
+	check.Equal(check.Now(t), "len(warnings)", len(warnings), 0, "%v %v", err, warnings)
 	var got []id.Course
 	for _, m := range moves {
 		got = append(got, m.After.Course.ID)

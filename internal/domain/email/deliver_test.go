@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
@@ -126,12 +127,14 @@ func TestEveryEmailStatusArises(t *testing.T) {
 			m := p.queue(welcome(p.org, p.user, "ada@saffron.school"))
 			p.deliver()
 			got, attempts, sealed, claimed := p.stored(m.ID)
-			if got.Status != c.status || !strings.Contains(got.Detail, c.detail) || (got.Detail == "") != (c.status == email.Sent) {
-				t.Errorf("record = %+v", got)
+			if check.Equal(t, "got.Status", got.Status, c.status, "record = %+v", got) &&
+				check.True(t, "strings.Contains(got.Detail, c.detail)", strings.Contains(got.Detail, c.detail), "record = %+v", got) {
+				check.Equal(t, "(got.Detail == \"\")", (got.Detail == ""), (c.status == email.Sent), "record = %+v", got)
 			}
 			queued := c.status == email.Queued
-			if attempts != 1 || sealed != queued || claimed != queued {
-				t.Errorf("attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed)
+			if check.Equal(t, "attempts", attempts, 1, "attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed) &&
+				check.Equal(t, "sealed", sealed, queued, "attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed) {
+				check.Equal(t, "claimed", claimed, queued, "attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed)
 			}
 			if n := len(p.server.Messages()); n != c.mails {
 				t.Errorf("%d mails arrived, want %d", n, c.mails)
@@ -142,8 +145,8 @@ func TestEveryEmailStatusArises(t *testing.T) {
 			if ref, ok := p.claim(); ok != queued {
 				t.Errorf("claimed again: %v %v", ref, ok)
 			}
-			if strings.Contains(p.log.String(), "Tok3n") || strings.Contains(p.log.String(), "ada@") {
-				t.Errorf("log shows too much: %s", p.log.String())
+			if check.False(t, "strings.Contains(p.log.String(), \"Tok3n\")", strings.Contains(p.log.String(), "Tok3n"), "log shows too much: %s", p.log.String()) {
+				check.False(t, "strings.Contains(p.log.String(), \"ada@\")", strings.Contains(p.log.String(), "ada@"), "log shows too much: %s", p.log.String())
 			}
 		})
 	}
@@ -158,8 +161,9 @@ func TestTemporaryRefusalsAreRetriedWithGrowingPausesForADay(t *testing.T) {
 		p.deliver()
 		r, _, _, _ := p.stored(m.ID)
 		if r.Status.Final() {
-			if r.Status != email.Failed || !strings.Contains(r.Detail, "24 hours") || !strings.Contains(r.Detail, "451") {
-				t.Errorf("at last %+v", r)
+			if check.Equal(t, "r.Status", r.Status, email.Failed, "at last %+v", r) &&
+				check.True(t, "strings.Contains(r.Detail, \"24 hours\")", strings.Contains(r.Detail, "24 hours"), "at last %+v", r) {
+				check.True(t, "strings.Contains(r.Detail, \"451\")", strings.Contains(r.Detail, "451"), "at last %+v", r)
 			}
 			break
 		}
@@ -175,8 +179,8 @@ func TestTemporaryRefusalsAreRetriedWithGrowingPausesForADay(t *testing.T) {
 			t.Errorf("pause %d = %s, want %d min", i+1, pauses[i], want)
 		}
 	}
-	if total := p.now.Sub(noon); total > 24*time.Hour || total < 23*time.Hour {
-		t.Errorf("given up after %s", total)
+	if total := p.now.Sub(noon); check.True(t, "total <= 24*time.Hour", total <= 24*time.Hour, "given up after %s", total) {
+		check.True(t, "total >= 23*time.Hour", total >= 23*time.Hour, "given up after %s", total)
 	}
 }
 
@@ -197,11 +201,14 @@ func TestARefusedMailLeavesOnceTheServerAgrees(t *testing.T) {
 	p.server.Play(mailtest.Script{})
 	p.now = p.now.Add(email.Pause(1))
 	p.deliver()
-	if r, attempts, sealed, claimed := p.stored(m.ID); r.Status != email.Sent || attempts != 2 || sealed || claimed {
-		t.Fatalf("%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed)
+	if r, attempts, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Sent, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed) &&
+		check.Equal(check.Now(t), "attempts", attempts, 2, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed) &&
+		check.False(check.Now(t), "sealed", sealed, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed) {
+		check.False(check.Now(t), "claimed", claimed, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed)
 	}
-	if got := p.server.Messages(); len(got) != 1 || !strings.Contains(got[0], "Tok3nTok3n") || !strings.Contains(got[0], `"Saffron School" <no-reply@saffron.school>`) {
-		t.Fatalf("arrived: %q", got)
+	if got := p.server.Messages(); check.Equal(check.Now(t), "len(got)", len(got), 1, "arrived: %q", got) &&
+		check.True(check.Now(t), "strings.Contains(got[0], \"Tok3nTok3n\")", strings.Contains(got[0], "Tok3nTok3n"), "arrived: %q", got) {
+		check.True(check.Now(t), "strings.Contains(got[0], `\"Saffron School\" <no-reply@saff...", strings.Contains(got[0], `"Saffron School" <no-reply@saffron.school>`), "arrived: %q", got)
 	}
 }
 
@@ -224,17 +231,18 @@ func TestAMailThatWasPerhapsSentIsNotSentAgain(t *testing.T) {
 	if err := p.Deliver(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	if r, _, _, claimed := p.stored(m.ID); r.Status != email.Queued || !claimed {
-		t.Fatalf("after the lost record: %+v, owed %v", r, claimed)
+	if r, _, _, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "after the lost record: %+v, owed %v", r, claimed) {
+		check.True(check.Now(t), "claimed", claimed, "after the lost record: %+v, owed %v", r, claimed)
 	}
 	p.server.Play(mailtest.Script{})
 	if err := p.Deliver(ctx, second); err != nil {
 		t.Fatal(err)
 	}
 	r, _, sealed, claimed := p.stored(m.ID)
-	if r.Status != email.Uncertain || sealed || claimed || len(p.server.Messages()) != 1 {
-		t.Fatalf("%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
-	}
+	check.Equal(check.Now(t), "r.Status", r.Status, email.Uncertain, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.False(check.Now(t), "sealed", sealed, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.False(check.Now(t), "claimed", claimed, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 1, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
 }
 
 func TestALostClaimSendsNothing(t *testing.T) {
@@ -244,8 +252,8 @@ func TestALostClaimSendsNothing(t *testing.T) {
 	first, _ := p.claim()
 	p.now = p.now.Add(time.Hour)
 	second, _ := p.claim()
-	if err := p.Deliver(t.Context(), first); err != nil || len(p.server.Messages()) != 0 {
-		t.Fatalf("the lost claim: %v, %d mails", err, len(p.server.Messages()))
+	if err := p.Deliver(t.Context(), first); check.NoError(check.Now(t), err, "the lost claim: %v, %d mails", err, len(p.server.Messages())) {
+		check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 0, "the lost claim: %v, %d mails", err, len(p.server.Messages()))
 	}
 	// The same claim twice at once, as after a worker's shutdown: one of them sends.
 	var wg sync.WaitGroup
@@ -260,8 +268,8 @@ func TestALostClaimSendsNothing(t *testing.T) {
 	if n := len(p.server.Messages()); n != 1 {
 		t.Fatalf("%d mails arrived", n)
 	}
-	if r, _, _, claimed := p.stored(m.ID); !r.Status.Final() || claimed {
-		t.Fatalf("%+v, owed %v", r, claimed)
+	if r, _, _, claimed := p.stored(m.ID); check.True(check.Now(t), "r.Status.Final()", r.Status.Final(), "%+v, owed %v", r, claimed) {
+		check.False(check.Now(t), "claimed", claimed, "%+v, owed %v", r, claimed)
 	}
 }
 
@@ -273,8 +281,8 @@ func TestAMailWhoseAccountIsGoneIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.deliver()
-	if n, _ := p.peek(); n != 0 || len(p.server.Messages()) != 0 {
-		t.Fatalf("%d tasks, %d mails", n, len(p.server.Messages()))
+	if n, _ := p.peek(); check.Equal(check.Now(t), "n", n, 0, "%d tasks, %d mails", n, len(p.server.Messages())) {
+		check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 0, "%d tasks, %d mails", n, len(p.server.Messages()))
 	}
 }
 
@@ -285,8 +293,10 @@ func TestAMailThatCannotBeWrittenWaits(t *testing.T) {
 	right := p.Box
 	p.Box = sealtest.New(t)
 	p.deliver()
-	if r, _, sealed, claimed := p.stored(m.ID); r.Status != email.Queued || !sealed || !claimed || strings.Contains(r.Detail, "keyset") {
-		t.Fatalf("%+v, secrets %v, owed %v", r, sealed, claimed)
+	if r, _, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "%+v, secrets %v, owed %v", r, sealed, claimed) &&
+		check.True(check.Now(t), "sealed", sealed, "%+v, secrets %v, owed %v", r, sealed, claimed) &&
+		check.True(check.Now(t), "claimed", claimed, "%+v, secrets %v, owed %v", r, sealed, claimed) {
+		check.False(check.Now(t), "strings.Contains(r.Detail, \"keyset\")", strings.Contains(r.Detail, "keyset"), "%+v, secrets %v, owed %v", r, sealed, claimed)
 	}
 	p.Box, p.now = right, p.now.Add(time.Hour)
 	p.deliver()

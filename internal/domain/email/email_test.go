@@ -10,6 +10,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -61,20 +62,22 @@ func TestQueueStoresTheMailAndOwesItsSending(t *testing.T) {
 	db := pgtest.New(t)
 	org, user := newStudent(t, db, "ada@saffron.school")
 	got := queue(t, db, email.Service{Box: sealtest.New(t)}, welcome(org, user, "ada@saffron.school"))
-	if got.Status != email.Queued || got.Type != email.TypeWelcome || got.Detail == "" {
-		t.Fatalf("queued = %+v", got)
-	}
+	check.Equal(check.Now(t), "got.Status", got.Status, email.Queued, "queued = %+v", got)
+	check.Equal(check.Now(t), "got.Type", got.Type, email.TypeWelcome, "queued = %+v", got)
+	check.True(check.Now(t), "got.Detail != \"\"", got.Detail != "", "queued = %+v", got)
 	tasks, err := outbox.Claim(t.Context(), db, task.EmailSend, noon, time.Minute, 10)
-	if err != nil || len(tasks) != 1 || tasks[0].Subject != int64(got.ID) || tasks[0].Organization != org {
-		t.Fatalf("owed = %+v, %v", tasks, err)
-	}
+	check.NoError(check.Now(t), err, "owed = %+v, %v", tasks, err)
+	check.Equal(check.Now(t), "len(tasks)", len(tasks), 1, "owed = %+v, %v", tasks, err)
+	check.Equal(check.Now(t), "tasks[0].Subject", tasks[0].Subject, int64(got.ID), "owed = %+v, %v", tasks, err)
+	check.Equal(check.Now(t), "tasks[0].Organization", tasks[0].Organization, org, "owed = %+v, %v", tasks, err)
 	var clear string
 	var sealed []byte
 	if err := db.QueryRow(t.Context(), `SELECT e::text, sealed FROM emails e`).Scan(&clear, &sealed); err != nil {
 		t.Fatal(err)
 	}
-	if stored := clear + string(sealed); len(sealed) == 0 || strings.Contains(stored, "Tok3n") || strings.Contains(stored, "set-password") {
-		t.Fatalf("the link is stored in the clear: %q", stored)
+	if stored := clear + string(sealed); check.True(check.Now(t), "len(sealed) != 0", len(sealed) != 0, "the link is stored in the clear: %q", stored) &&
+		check.False(check.Now(t), "strings.Contains(stored, \"Tok3n\")", strings.Contains(stored, "Tok3n"), "the link is stored in the clear: %q", stored) {
+		check.False(check.Now(t), "strings.Contains(stored, \"set-password\")", strings.Contains(stored, "set-password"), "the link is stored in the clear: %q", stored)
 	}
 	if last := latest(t, db, org, "ada@saffron.school"); last != got {
 		t.Fatalf("latest = %+v", last)
@@ -82,8 +85,8 @@ func TestQueueStoresTheMailAndOwesItsSending(t *testing.T) {
 	if none := latest(t, db, org+1, "ada@saffron.school"); none != (email.Record{}) {
 		t.Fatalf("another organization reads %+v", none)
 	}
-	if none, err := email.Find(t.Context(), db, org+1, got.ID); err != nil || none != (email.Record{}) {
-		t.Fatalf("another organization finds %+v, %v", none, err)
+	if none, err := email.Find(t.Context(), db, org+1, got.ID); check.NoError(check.Now(t), err, "another organization finds %+v, %v", none, err) {
+		check.Equal(check.Now(t), "none", none, (email.Record{}), "another organization finds %+v, %v", none, err)
 	}
 }
 
@@ -121,16 +124,16 @@ func TestQueueSuppressesAddressesThatAreNotMailed(t *testing.T) {
 		"a@contest":               email.Queued,
 	} {
 		got := queue(t, db, service, welcome(org, user, address))
-		if got.Status != want || got.Detail == "" {
-			t.Errorf("%s: %+v, want %s", address, got, want)
+		if check.Equal(t, "got.Status", got.Status, want, "%s: %+v, want %s", address, got, want) {
+			check.True(t, "got.Detail != \"\"", got.Detail != "", "%s: %+v, want %s", address, got, want)
 		}
 	}
 	var sealed, claimed int
 	err := db.QueryRow(t.Context(), `
 		SELECT count(*) FILTER (WHERE status = 'suppressed' AND sealed IS NOT NULL), (SELECT count(*) FROM outbox_tasks) FROM emails`).Scan(&sealed, &claimed)
-	if err != nil || sealed != 0 || claimed != 5 {
-		t.Fatalf("%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
-	}
+	check.NoError(check.Now(t), err, "%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
+	check.Equal(check.Now(t), "sealed", sealed, 0, "%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
+	check.Equal(check.Now(t), "claimed", claimed, 5, "%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
 }
 
 func TestSecretsAreNeverShown(t *testing.T) {

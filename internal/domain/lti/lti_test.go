@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/oauth1"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
@@ -30,9 +31,8 @@ func service(t *testing.T) (k lti.Service, key, secret string) {
 	f.Organization("south")
 	k = lti.Service{DB: f.Database, Box: box}
 	c, secret, created, err := k.Renew(t.Context(), 1, now)
-	if err != nil || !created {
-		t.Fatalf("%v %v", created, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", created, err)
+	check.True(check.Now(t), "created", created, "%v %v", created, err)
 	return k, c.Key, secret
 }
 
@@ -65,9 +65,12 @@ func TestALaunchIsGoodOnce(t *testing.T) {
 	k, key, secret := service(t)
 	p := sign(launch(key, "n1"), secret)
 	l, err := k.Verify(t.Context(), address, p, now)
-	if err != nil || l.Organization != 1 || l.Email != "ana@institute.org" || l.FirstName != "Ana" || l.LastName != "Ruiz Núñez" || !l.Learner() {
-		t.Fatalf("%+v, %v", l, err)
-	}
+	check.NoError(check.Now(t), err, "%+v, %v", l, err)
+	check.Equal(check.Now(t), "l.Organization", l.Organization, 1, "%+v, %v", l, err)
+	check.Equal(check.Now(t), "l.Email", l.Email, "ana@institute.org", "%+v, %v", l, err)
+	check.Equal(check.Now(t), "l.FirstName", l.FirstName, "Ana", "%+v, %v", l, err)
+	check.Equal(check.Now(t), "l.LastName", l.LastName, "Ruiz Núñez", "%+v, %v", l, err)
+	check.True(check.Now(t), "l.Learner()", l.Learner(), "%+v, %v", l, err)
 	if _, err := k.Verify(t.Context(), address, p, now.Add(time.Minute)); codeOf(err) != "used oauth_nonce" {
 		t.Errorf("a replay: %v", err)
 	}
@@ -147,9 +150,12 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	t.Parallel()
 	k, key, old := service(t)
 	c, secret, created, err := k.Renew(t.Context(), 1, now.Add(time.Hour))
-	if err != nil || created || c.Key != key || secret == old || !c.CreatedAt.Equal(now) || c.Version != 2 {
-		t.Fatalf("%+v %v %v", c, created, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v %v", c, created, err)
+	check.False(check.Now(t), "created", created, "%+v %v %v", c, created, err)
+	check.Equal(check.Now(t), "c.Key", c.Key, key, "%+v %v %v", c, created, err)
+	check.True(check.Now(t), "secret != old", secret != old, "%+v %v %v", c, created, err)
+	check.True(check.Now(t), "c.CreatedAt.Equal(now)", c.CreatedAt.Equal(now), "%+v %v %v", c, created, err)
+	check.Equal(check.Now(t), "c.Version", c.Version, 2, "%+v %v %v", c, created, err)
 	if _, err := k.Verify(t.Context(), address, sign(launch(key, "a"), old), now); !errors.Is(err, lti.ErrLaunch) {
 		t.Errorf("the old secret: %v", err)
 	}
@@ -157,8 +163,8 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 		t.Errorf("the new secret: %v", err)
 	}
 	var sealed []byte
-	if err := k.DB.QueryRow(t.Context(), `SELECT sealed FROM lti_consumers`).Scan(&sealed); err != nil || strings.Contains(string(sealed), secret) {
-		t.Errorf("the secret is stored as it is (%v)", err)
+	if err := k.DB.QueryRow(t.Context(), `SELECT sealed FROM lti_consumers`).Scan(&sealed); check.NoError(t, err, "the secret is stored as it is (%v)", err) {
+		check.False(t, "strings.Contains(string(sealed), secret)", strings.Contains(string(sealed), secret), "the secret is stored as it is (%v)", err)
 	}
 	if err := k.Remove(t.Context(), 1); err != nil {
 		t.Fatal(err)
@@ -220,8 +226,9 @@ func TestRolesAndNames(t *testing.T) {
 		p.Set("lis_person_name_given", c.given)
 		p.Set("lis_person_name_family", c.family)
 		p.Set("lis_person_name_full", c.full)
-		if l, err := k.Verify(t.Context(), address, sign(p, secret), now); err != nil || l.FirstName != c.first || l.LastName != c.last {
-			t.Errorf("%+v: %+v, %v", c, l, err)
+		if l, err := k.Verify(t.Context(), address, sign(p, secret), now); check.NoError(t, err, "%+v: %+v, %v", c, l, err) &&
+			check.Equal(t, "l.FirstName", l.FirstName, c.first, "%+v: %+v, %v", c, l, err) {
+			check.Equal(t, "l.LastName", l.LastName, c.last, "%+v: %+v, %v", c, l, err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -100,9 +101,8 @@ func TestARevocationHoldsAtOnceInEveryProcess(t *testing.T) {
 	db := pgtest.New(t)
 	o, key, text := newKey(t, db, "north")
 	near, far := startRing(t, db), startRing(t, db)
-	if !works(t, near.Keyring, text) || !works(t, far.Keyring, text) {
-		t.Fatal("the key does not work")
-	}
+	check.True(check.Now(t), "works(t, near.Keyring, text)", works(t, near.Keyring, text), "the key does not work")
+	check.True(check.Now(t), "works(t, far.Keyring, text)", works(t, far.Keyring, text), "the key does not work")
 	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
 		_, err := RevokeKey(t.Context(), tx, o.ID, key.ID, time.Now())
 		return err
@@ -135,8 +135,8 @@ func TestChangedSettingsAreSeenInEveryProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.await(t)
-	if p, err := r.Principal(t.Context(), text); err != nil || p.Organization.Name != name {
-		t.Fatalf("%+v, %v", p, err)
+	if p, err := r.Principal(t.Context(), text); check.NoError(check.Now(t), err, "%+v, %v", p, err) {
+		check.Equal(check.Now(t), "p.Organization.Name", p.Organization.Name, name, "%+v, %v", p, err)
 	}
 }
 
@@ -210,16 +210,15 @@ func TestWrongKeysAreRefusedAndRemembered(t *testing.T) {
 	db := pgtest.New(t)
 	r := startRing(t, db)
 	for _, text := range []string{"", "reg_", "reg_short", "x", keyStart + seal.Token() + "x"} {
-		if works(t, r.Keyring, text) || len(r.refused) != 0 {
-			t.Errorf("%q: works, or took a place", text)
+		if check.False(t, "works(t, r.Keyring, text)", works(t, r.Keyring, text), "%q: works, or took a place", text) {
+			check.Equal(t, "len(r.refused)", len(r.refused), 0, "%q: works, or took a place", text)
 		}
 	}
 	guess := keyStart + seal.Token()
-	if works(t, r.Keyring, guess) || len(r.refused) != 1 {
-		t.Fatal("the guess works or is not remembered")
-	}
-	if a, _ := r.lookUp(string(seal.Hash(guess))); a == nil || fault.KindOf(a.err) != fault.Unauthenticated {
-		t.Fatalf("the next answer does not come from memory: %+v", a)
+	check.False(check.Now(t), "works(t, r.Keyring, guess)", works(t, r.Keyring, guess), "the guess works or is not remembered")
+	check.Equal(check.Now(t), "len(r.refused)", len(r.refused), 1, "the guess works or is not remembered")
+	if a, _ := r.lookUp(string(seal.Hash(guess))); check.True(check.Now(t), "a != nil", a != nil, "the next answer does not come from memory: %+v", a) {
+		check.Equal(check.Now(t), "fault.KindOf(a.err)", fault.KindOf(a.err), fault.Unauthenticated, "the next answer does not come from memory: %+v", a)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -32,12 +33,12 @@ func TestMembership(t *testing.T) {
 	}
 	var want org.Member
 	send(func(b *pg.Batch) { want = org.AddMember(b, north, user, org.RoleMember, org.ViaAPI, now) })
-	if got := read(north); got != want || want.Status != org.MemberActive {
-		t.Fatalf("added %+v, read %+v", want, got)
+	if got := read(north); check.Equal(check.Now(t), "got", got, want, "added %+v, read %+v", want, got) {
+		check.Equal(check.Now(t), "want.Status", want.Status, org.MemberActive, "added %+v, read %+v", want, got)
 	}
 	send(func(b *pg.Batch) { org.SetMemberStatus(b, north, user, org.MemberInactive, now.Add(time.Hour)) })
-	if got := read(north); got.Status != org.MemberInactive || !got.JoinedAt.Equal(now) {
-		t.Fatalf("deactivated: %+v", got)
+	if got := read(north); check.Equal(check.Now(t), "got.Status", got.Status, org.MemberInactive, "deactivated: %+v", got) {
+		check.True(check.Now(t), "got.JoinedAt.Equal(now)", got.JoinedAt.Equal(now), "deactivated: %+v", got)
 	}
 	if got := read(south); got != (org.Member{Role: "", JoinedAt: time.Time{}.UTC()}) {
 		t.Fatalf("another organization's member: %+v", got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -39,9 +40,8 @@ func TestPutCreatesWithDefaultsAndThenKeepsWhatIsNotSent(t *testing.T) {
 	db := pgtest.New(t)
 	name, months, on := " North Institute ", 6, true
 	o, created, err := put(t, db, "north", org.Patch{Name: &name, AccessMonths: &months})
-	if err != nil || !created {
-		t.Fatal(created, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", created, err)
+	check.True(check.Now(t), "created", created, "%v %v", created, err)
 	want := org.Organization{ID: o.ID, Slug: "north", Name: "North Institute", CreatedAt: now,
 		Defaults: org.Defaults{AccessMonths: 6, GracePeriodDays: 7, StarterTestsPerCourse: 3, VisibleTestsLimit: 10,
 			SendWelcomeEmail: true, SetPasswordLinkValidDays: 3}}
@@ -49,17 +49,16 @@ func TestPutCreatesWithDefaultsAndThenKeepsWhatIsNotSent(t *testing.T) {
 		t.Fatalf("created %+v\nwant %+v", o, want)
 	}
 	o, created, err = put(t, db, "north", org.Patch{LanguageTestsEnabled: &on})
-	if want.LanguageTestsEnabled = true; err != nil || created {
-		t.Fatal(created, err)
+	if want.LanguageTestsEnabled = true; check.NoError(check.Now(t), err, "%v %v", created, err) {
+		check.False(check.Now(t), "created", created, "%v %v", created, err)
 	}
 	found, err := org.Find(t.Context(), db, "north")
 	if err != nil {
 		t.Fatal(err)
 	}
 	all, err := org.ReadAll(t.Context(), db, o.ID, o.ID+1)
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", all, err)
+	check.Equal(check.Now(t), "len(all)", len(all), 1, "%v %v", all, err)
 	for _, got := range []org.Organization{found, all[o.ID]} {
 		if got.CreatedAt = got.CreatedAt.UTC(); got != want {
 			t.Fatalf("got %+v\nwant %+v", got, want)
@@ -73,9 +72,10 @@ func TestPutNamesEveryFieldAtFault(t *testing.T) {
 	zero, many, long := 0, 366, strings.Repeat("ä", 201)
 	_, _, err := put(t, db, "north", org.Patch{Name: &long, AccessMonths: &zero, GracePeriodDays: &many, SetPasswordLinkValidDays: &zero})
 	var f *fault.Error
-	if !errors.As(err, &f) || len(f.All()) != 4 || f.Field != "name" || f.All()[1].Field != "provisioning_defaults.default_access_months" {
-		t.Fatalf("err = %+v", f)
-	}
+	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "err = %+v", f)
+	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 4, "err = %+v", f)
+	check.Equal(check.Now(t), "f.Field", f.Field, "name", "err = %+v", f)
+	check.Equal(check.Now(t), "f.All()[1].Field", f.All()[1].Field, "provisioning_defaults.default_access_months", "err = %+v", f)
 	for _, slug := range []string{"", "North", "-a", "a-", "a_b", strings.Repeat("a", 64)} {
 		if _, _, err := put(t, db, slug, org.Patch{Name: &slug}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("slug %q: %v", slug, err)
@@ -100,9 +100,9 @@ func TestPutsOfOneSlugAtOnceKeepEachOthersFields(t *testing.T) {
 	}
 	wg.Wait()
 	o, err := org.Find(t.Context(), db, "north")
-	if err != nil || o.Defaults.AccessMonths != 9 || o.Defaults.GracePeriodDays != 1 {
-		t.Fatalf("%+v, %v", o, err)
-	}
+	check.NoError(check.Now(t), err, "%+v, %v", o, err)
+	check.Equal(check.Now(t), "o.Defaults.AccessMonths", o.Defaults.AccessMonths, 9, "%+v, %v", o, err)
+	check.Equal(check.Now(t), "o.Defaults.GracePeriodDays", o.Defaults.GracePeriodDays, 1, "%+v, %v", o, err)
 }
 
 func TestKeysBelongToTheirOrganization(t *testing.T) {
@@ -110,14 +110,15 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 	db := pgtest.New(t)
 	north, south := organization(t, db, "north"), organization(t, db, "south")
 	k, text, err := org.CreateKey(t.Context(), db, north.ID, " CRM ", org.ReadOnly, now)
-	if err != nil || k.Name != "CRM" || !strings.HasPrefix(text, k.Prefix) || len(k.Prefix) != 12 || len(text) != 47 {
-		t.Fatalf("%+v %q %v", k, text, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "k.Name", k.Name, "CRM", "%+v %q %v", k, text, err)
+	check.True(check.Now(t), "strings.HasPrefix(text, k.Prefix)", strings.HasPrefix(text, k.Prefix), "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "len(k.Prefix)", len(k.Prefix), 12, "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "len(text)", len(text), 47, "%+v %q %v", k, text, err)
 	var stored int
 	err = db.QueryRow(t.Context(), `SELECT count(*) FROM api_keys k WHERE k::text LIKE '%' || $1 || '%'`, text[4:]).Scan(&stored)
-	if err != nil || stored != 0 {
-		t.Fatalf("the key's text is stored: %v", err)
-	}
+	check.NoError(check.Now(t), err, "the key's text is stored: %v", err)
+	check.Equal(check.Now(t), "stored", stored, 0, "the key's text is stored: %v", err)
 	revoke := func(o org.Organization, at time.Time) (k2 org.Key, err error) {
 		err = db.InTx(t.Context(), func(tx *pg.Tx) error {
 			k2, err = org.RevokeKey(t.Context(), tx, o.ID, k.ID, at)
@@ -129,16 +130,17 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 		t.Fatalf("another organization revokes it: %v", err)
 	}
 	for _, at := range []time.Time{now.Add(time.Hour), now.Add(2 * time.Hour)} {
-		if got, err := revoke(north, at); err != nil || !got.RevokedAt.Equal(now.Add(time.Hour)) {
-			t.Fatalf("revoked %+v, %v", got, err)
+		if got, err := revoke(north, at); check.NoError(check.Now(t), err, "revoked %+v, %v", got, err) {
+			check.True(check.Now(t), "got.RevokedAt.Equal(now.Add(time.Hour))", got.RevokedAt.Equal(now.Add(time.Hour)), "revoked %+v, %v", got, err)
 		}
 	}
 	keys, err := org.Keys(t.Context(), db, north.ID)
-	if err != nil || len(keys) != 1 || keys[0].ID != k.ID || keys[0].RevokedAt.IsZero() {
-		t.Fatalf("%+v, %v", keys, err)
-	}
-	if keys, err := org.Keys(t.Context(), db, south.ID); err != nil || len(keys) != 0 {
-		t.Fatalf("%+v, %v", keys, err)
+	check.NoError(check.Now(t), err, "%+v, %v", keys, err)
+	check.Equal(check.Now(t), "len(keys)", len(keys), 1, "%+v, %v", keys, err)
+	check.Equal(check.Now(t), "keys[0].ID", keys[0].ID, k.ID, "%+v, %v", keys, err)
+	check.False(check.Now(t), "keys[0].RevokedAt.IsZero()", keys[0].RevokedAt.IsZero(), "%+v, %v", keys, err)
+	if keys, err := org.Keys(t.Context(), db, south.ID); check.NoError(check.Now(t), err, "%+v, %v", keys, err) {
+		check.Equal(check.Now(t), "len(keys)", len(keys), 0, "%+v, %v", keys, err)
 	}
 }
 
@@ -146,7 +148,7 @@ func TestCreateKeyNamesEveryFieldAtFault(t *testing.T) {
 	t.Parallel()
 	_, _, err := org.CreateKey(t.Context(), nil, 1, " ", "write", now)
 	var f *fault.Error
-	if !errors.As(err, &f) || len(f.All()) != 2 || f.All()[1].Field != "access" {
-		t.Fatalf("err = %+v", f)
-	}
+	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "err = %+v", f)
+	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 2, "err = %+v", f)
+	check.Equal(check.Now(t), "f.All()[1].Field", f.All()[1].Field, "access", "err = %+v", f)
 }

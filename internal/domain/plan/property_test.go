@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
@@ -77,8 +78,8 @@ func (l *life) decide() {
 
 func (l *life) checkPace(before plan.Plan) {
 	levels := []plan.Pace{plan.Light, plan.Standard, plan.Intensive}
-	if d := slices.Index(levels, l.plan.Level) - slices.Index(levels, before.Level); d < -1 || d > 1 {
-		l.t.Fatalf("the pace went from %s to %s", before.Level, l.plan.Level)
+	if d := slices.Index(levels, l.plan.Level) - slices.Index(levels, before.Level); check.True(check.Now(l.t), "d >= -1", d >= -1, "the pace went from %s to %s", before.Level, l.plan.Level) {
+		check.True(check.Now(l.t), "d <= 1", d <= 1, "the pace went from %s to %s", before.Level, l.plan.Level)
 	}
 }
 
@@ -98,13 +99,13 @@ func (l *life) checkTests(before []plan.Test) {
 		if i == len(l.tests)-1 {
 			break
 		}
-		if t.State == plan.Opened || t.State == plan.Waiting || t.State == plan.Unfilled {
-			l.t.Fatalf("test %d is unfinished beside the next: %+v", t.Slot, l.tests)
-		}
+		check.True(check.Now(l.t), "t.State != plan.Opened", t.State != plan.Opened, "test %d is unfinished beside the next: %+v", t.Slot, l.tests)
+		check.True(check.Now(l.t), "t.State != plan.Waiting", t.State != plan.Waiting, "test %d is unfinished beside the next: %+v", t.Slot, l.tests)
+		check.True(check.Now(l.t), "t.State != plan.Unfilled", t.State != plan.Unfilled, "test %d is unfinished beside the next: %+v", t.Slot, l.tests)
 		next := l.tests[i+1]
-		if next.Slot <= t.Slot || !next.OpensOn.After(t.OpensOn) || t.State == plan.Finished && !t.FinishedOn.IsZero() && next.OpensOn.Before(t.FinishedOn) {
-			l.t.Fatalf("tests overlap: %+v", l.tests)
-		}
+		check.True(check.Now(l.t), "next.Slot > t.Slot", next.Slot > t.Slot, "tests overlap: %+v", l.tests)
+		check.True(check.Now(l.t), "next.OpensOn.After(t.OpensOn)", next.OpensOn.After(t.OpensOn), "tests overlap: %+v", l.tests)
+		check.False(check.Now(l.t), "t.State == plan.Finished && !t.FinishedOn.IsZero() && nex...", t.State == plan.Finished && !t.FinishedOn.IsZero() && next.OpensOn.Before(t.FinishedOn), "tests overlap: %+v", l.tests)
 	}
 	for _, t := range l.tests {
 		old := slices.IndexFunc(before, func(b plan.Test) bool { return b.Slot == t.Slot })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -175,8 +176,9 @@ func TestWhatACallDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Action != c.action || strings.Join(got.Names, " ") != c.changes || len(got.Warnings) != c.warnings {
-				t.Errorf("%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings)
+			if check.Equal(t, "got.Action", got.Action, c.action, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings) &&
+				check.Equal(t, "strings.Join(got.Names, \" \")", strings.Join(got.Names, " "), c.changes, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings) {
+				check.Equal(t, "len(got.Warnings)", len(got.Warnings), c.warnings, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings)
 			}
 			if again, err := plan.Set(got.After, c.r, c.t); c.action != plan.Left &&
 				(err != nil || again.Action != plan.Unchanged || len(again.Names) != 0 || !reflect.DeepEqual(again.After, got.After)) {
@@ -202,9 +204,9 @@ func TestMinimumsAreReplacedAndRemoved(t *testing.T) {
 		{"reading": num("6"), "writing": num("6.5")}, {"reading": num("7")}, {},
 	} {
 		c, err := plan.Set(s, plan.Request{SectionMinimums: minimums}, terms(ielts))
-		if err != nil || !reflect.DeepEqual(c.After.Settings.SectionMinimums, minimums) || c.Action != plan.Updated {
-			t.Fatalf("%+v, %v; want %v", c, err, minimums)
-		}
+		check.NoError(check.Now(t), err, "%+v, %v; want %v", c, err, minimums)
+		check.True(check.Now(t), "reflect.DeepEqual(c.After.Settings.SectionMinimums, minim...", reflect.DeepEqual(c.After.Settings.SectionMinimums, minimums), "%+v, %v; want %v", c, err, minimums)
+		check.Equal(check.Now(t), "c.Action", c.Action, plan.Updated, "%+v, %v; want %v", c, err, minimums)
 		s = c.After
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // The limit is on both sections together, and reading one again does not count it twice.
@@ -37,8 +39,8 @@ func TestSectionsAreBoundedTogether(t *testing.T) {
 		return errors.Join(err, r.Close())
 	}
 	for range 2 {
-		if err := errors.Join(drain(file.people), drain(file.enrollments)); err != nil || file.total() != 24 {
-			t.Errorf("%d bytes were read; %v", file.total(), err)
+		if err := errors.Join(drain(file.people), drain(file.enrollments)); check.NoError(t, err, "%d bytes were read; %v", file.total(), err) {
+			check.Equal(t, "file.total()", file.total(), 24, "%d bytes were read; %v", file.total(), err)
 		}
 	}
 	*file.inflated[0] = maxInflated - 11 // as if so much had come out of the people

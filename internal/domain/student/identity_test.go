@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -47,8 +48,8 @@ func TestParseEmail(t *testing.T) {
 		"a@" + strings.Repeat("bbbbbbb.", 32) + "org": "",
 	} {
 		got, err := ParseEmail(text)
-		if got != want || (want == "") != (fault.KindOf(err) == fault.Invalid && err != nil) {
-			t.Errorf("ParseEmail(%q) = %q, %v; want %q", text, got, err, want)
+		if check.Equal(t, "got", got, want, "ParseEmail(%q) = %q, %v; want %q", text, got, err, want) {
+			check.Equal(t, "(want == \"\")", (want == ""), (fault.KindOf(err) == fault.Invalid && err != nil), "ParseEmail(%q) = %q, %v; want %q", text, got, err, want)
 		}
 	}
 }
@@ -62,14 +63,14 @@ func FuzzParseEmail(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := ParseEmail(string(e)); err != nil || again != e {
-			t.Fatalf("%q gives %q, which gives %q, %v", text, e, again, err)
+		if again, err := ParseEmail(string(e)); check.NoError(check.Now(t), err, "%q gives %q, which gives %q, %v", text, e, again, err) {
+			check.Equal(check.Now(t), "again", again, e, "%q gives %q, which gives %q, %v", text, e, again, err)
 		}
 		if shouted, err := ParseEmail(" " + strings.ToUpper(text) + " "); err == nil && strings.ToLower(strings.ToUpper(text)) == text && shouted != e {
 			t.Fatalf("%q gives %q, in capitals %q", text, e, shouted)
 		}
-		if name, err := ParseUsername(usernameFor(e)); err != nil || name != usernameFor(e) {
-			t.Fatalf("the username derived from %q is refused: %q, %v", e, usernameFor(e), err)
+		if name, err := ParseUsername(usernameFor(e)); check.NoError(check.Now(t), err, "the username derived from %q is refused: %q, %v", e, usernameFor(e), err) {
+			check.Equal(check.Now(t), "name", name, usernameFor(e), "the username derived from %q is refused: %q, %v", e, usernameFor(e), err)
 		}
 	})
 }
@@ -89,8 +90,8 @@ func TestParseUsername(t *testing.T) {
 		strings.Repeat("ü", 150): strings.Repeat("ü", 150),
 		strings.Repeat("ü", 151): "",
 	} {
-		if got, err := ParseUsername(text); got != want || (want == "") != (err != nil) {
-			t.Errorf("ParseUsername(%q) = %q, %v; want %q", text, got, err, want)
+		if got, err := ParseUsername(text); check.Equal(t, "got", got, want, "ParseUsername(%q) = %q, %v; want %q", text, got, err, want) {
+			check.Equal(t, "(want == \"\")", (want == ""), (err != nil), "ParseUsername(%q) = %q, %v; want %q", text, got, err, want)
 		}
 	}
 }
@@ -105,8 +106,8 @@ func TestDerivedUsernames(t *testing.T) {
 	if got := freeUsername("Ana", taken); got != "Ana-3" {
 		t.Errorf("free = %q", got)
 	}
-	if got := freeUsername(long, taken); utf8.RuneCountInString(got) != 150 || !strings.HasSuffix(got, "-2") {
-		t.Errorf("free = %q", got)
+	if got := freeUsername(long, taken); check.Equal(t, "utf8.RuneCountInString(got)", utf8.RuneCountInString(got), 150, "free = %q", got) {
+		check.True(t, "strings.HasSuffix(got, \"-2\")", strings.HasSuffix(got, "-2"), "free = %q", got)
 	}
 }
 
@@ -139,8 +140,8 @@ func TestCheckPassword(t *testing.T) {
 		"correct  horse":           "",
 	} {
 		err := CheckPassword(password, "ana.lopez@institute.org", "ana-the-first", "Mary", "Lopez")
-		if (code == "") != (err == nil) || code != "" && !fault.Has(err, code) {
-			t.Errorf("CheckPassword(%q) = %v, want %q", password, err, code)
+		if check.Equal(t, "(code == \"\")", (code == ""), (err == nil), "CheckPassword(%q) = %v, want %q", password, err, code) {
+			check.False(t, "code != \"\" && !fault.Has(err, code)", code != "" && !fault.Has(err, code), "CheckPassword(%q) = %v, want %q", password, err, code)
 		}
 		if err != nil && strings.Contains(err.Error(), password) {
 			t.Errorf("the fault shows the password: %v", err)
@@ -157,8 +158,8 @@ func TestAPasswordIsOneHoweverItsAccentsAreTyped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if same, err := samePassword(t.Context(), typed[1], hash); err != nil || !same {
-			t.Errorf("%+q set, %+q typed: %v, %v", typed[0], typed[1], same, err)
+		if same, err := samePassword(t.Context(), typed[1], hash); check.NoError(t, err, "%+q set, %+q typed: %v, %v", typed[0], typed[1], same, err) {
+			check.True(t, "same", same, "%+q set, %+q typed: %v, %v", typed[0], typed[1], same, err)
 		}
 	}
 }
@@ -168,8 +169,8 @@ func TestGeneratedPasswordsPassTheRules(t *testing.T) {
 	seen := map[string]bool{}
 	for range 500 {
 		p := GeneratePassword()
-		if err := CheckPassword(p, "ana@institute.org", "ana", "Ana", "Lopez"); err != nil || seen[p] {
-			t.Fatalf("%q: %v, seen before: %v", p, err, seen[p])
+		if err := CheckPassword(p, "ana@institute.org", "ana", "Ana", "Lopez"); check.NoError(check.Now(t), err, "%q: %v, seen before: %v", p, err, seen[p]) {
+			check.False(check.Now(t), "seen[p]", seen[p], "%q: %v, seen before: %v", p, err, seen[p])
 		}
 		seen[p] = true
 	}
@@ -178,15 +179,14 @@ func TestGeneratedPasswordsPassTheRules(t *testing.T) {
 func TestHashesAreArgon2idAndCompare(t *testing.T) {
 	t.Parallel()
 	hash, err := HashPassword(t.Context(), "Tr0ub4dor&3x")
-	if err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
-		t.Fatal(hash, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", hash, err)
+	check.True(check.Now(t), "strings.HasPrefix(hash, \"$argon2id$v=19$m=19456,t=2,p=1$\")", strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), "%v %v", hash, err)
 	for password, want := range map[string]bool{"Tr0ub4dor&3x": true, "Tr0ub4dor&3": false, "": false} {
-		if got, err := samePassword(t.Context(), password, hash); got != want || err != nil {
-			t.Errorf("samePassword(%q) = %v, %v", password, got, err)
+		if got, err := samePassword(t.Context(), password, hash); check.Equal(t, "got", got, want, "samePassword(%q) = %v, %v", password, got, err) {
+			check.NoError(t, err, "samePassword(%q) = %v, %v", password, got, err)
 		}
 	}
-	if got, err := samePassword(t.Context(), "", ""); got || err != nil {
-		t.Errorf("no password matches the empty one: %v, %v", got, err)
+	if got, err := samePassword(t.Context(), "", ""); check.False(t, "got", got, "no password matches the empty one: %v, %v", got, err) {
+		check.NoError(t, err, "no password matches the empty one: %v, %v", got, err)
 	}
 }

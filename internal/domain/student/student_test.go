@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -60,17 +61,19 @@ func TestCreateAndRead(t *testing.T) {
 	db := pgtest.New(t)
 	org := organization(t, db)
 	made, err := create(t, db, student.Draft{Email: "ana@x.org", LastName: "Lopez", CreatedBy: org})
-	if err != nil || made.Username != "ana@x.org" || made.HasSetPassword() || !made.Untouched(org) || made.Untouched(org+1) {
-		t.Fatalf("%+v, %v", made, err)
-	}
+	check.NoError(check.Now(t), err, "%+v, %v", made, err)
+	check.Equal(check.Now(t), "made.Username", made.Username, "ana@x.org", "%+v, %v", made, err)
+	check.False(check.Now(t), "made.HasSetPassword()", made.HasSetPassword(), "%+v, %v", made, err)
+	check.True(check.Now(t), "made.Untouched(org)", made.Untouched(org), "%+v, %v", made, err)
+	check.False(check.Now(t), "made.Untouched(org+1)", made.Untouched(org+1), "%+v, %v", made, err)
 	if got := load(t, db, "ana@x.org"); got != made {
 		t.Fatalf("loaded %+v\nwant %+v", got, made)
 	}
 	if got := load(t, db, "ben@x.org"); got != (student.Account{}) {
 		t.Fatalf("loaded %+v for nobody", got)
 	}
-	if got, err := student.Find(t.Context(), db, made.ID); err != nil || got != made {
-		t.Fatalf("found %+v, %v", got, err)
+	if got, err := student.Find(t.Context(), db, made.ID); check.NoError(check.Now(t), err, "found %+v, %v", got, err) {
+		check.Equal(check.Now(t), "got", got, made, "found %+v, %v", got, err)
 	}
 	if _, err := student.Find(t.Context(), db, made.ID+1); fault.KindOf(err) != fault.NotFound {
 		t.Fatalf("found nobody: %v", err)
@@ -92,8 +95,8 @@ func TestUsernamesAreUniqueWithoutRegardToCase(t *testing.T) {
 		{"free@x.org", "Free", "Free"},
 	} {
 		got, err := create(t, db, student.Draft{Email: c.email, Username: c.sent})
-		if got.Username != c.want || (c.want == "") != fault.Has(err, "username_taken") {
-			t.Errorf("row %d: %q, %v; want %q", i, got.Username, err, c.want)
+		if check.Equal(t, "got.Username", got.Username, c.want, "row %d: %q, %v; want %q", i, got.Username, err, c.want) {
+			check.Equal(t, "(c.want == \"\")", (c.want == ""), fault.Has(err, "username_taken"), "row %d: %q, %v; want %q", i, got.Username, err, c.want)
 		}
 	}
 }
@@ -111,8 +114,8 @@ func TestDerivedUsernamesOfAccountsMadeAtOnceDiffer(t *testing.T) {
 	}
 	wg.Wait()
 	var names int
-	if err := db.QueryRow(t.Context(), `SELECT count(DISTINCT username) FROM accounts WHERE username LIKE 'a\_b@x.org%'`).Scan(&names); err != nil || names != 16 {
-		t.Fatalf("%d usernames, %v", names, err)
+	if err := db.QueryRow(t.Context(), `SELECT count(DISTINCT username) FROM accounts WHERE username LIKE 'a\_b@x.org%'`).Scan(&names); check.NoError(check.Now(t), err, "%d usernames, %v", names, err) {
+		check.Equal(check.Now(t), "names", names, 16, "%d usernames, %v", names, err)
 	}
 }
 
@@ -205,8 +208,8 @@ func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
 		t.Fatalf("expires %v", first.ExpiresAt)
 	}
 	for range 2 { // reading consumes nothing
-		if got, err := student.FindLink(t.Context(), db, first.Token, now); err != nil || got.ID != ana.ID {
-			t.Fatalf("%+v, %v", got, err)
+		if got, err := student.FindLink(t.Context(), db, first.Token, now); check.NoError(check.Now(t), err, "%+v, %v", got, err) {
+			check.Equal(check.Now(t), "got.ID", got.ID, ana.ID, "%+v, %v", got, err)
 		}
 	}
 	if _, err := student.FindLink(t.Context(), db, first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
@@ -242,9 +245,9 @@ func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
 		t.Errorf("%d of 8 uses set the password", won)
 	}
 	got := load(t, db, "ana@x.org")
-	if !got.HasSetPassword() || got.MustChangePassword || got.Untouched(org) {
-		t.Fatalf("after: %+v", got)
-	}
+	check.True(check.Now(t), "got.HasSetPassword()", got.HasSetPassword(), "after: %+v", got)
+	check.False(check.Now(t), "got.MustChangePassword", got.MustChangePassword, "after: %+v", got)
+	check.False(check.Now(t), "got.Untouched(org)", got.Untouched(org), "after: %+v", got)
 }
 
 // A sign-in that is under way while the password and all sessions end comes too late, also
@@ -275,8 +278,8 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 		}
 		return found
 	}
-	if err := begin("first"); err != nil || !stored("first") {
-		t.Fatalf("no session begins: %v", err)
+	if err := begin("first"); check.NoError(check.Now(t), err, "no session begins: %v", err) {
+		check.True(check.Now(t), "stored(\"first\")", stored("first"), "no session begins: %v", err)
 	}
 	ending, err := db.Begin(t.Context())
 	if err != nil {
@@ -294,10 +297,10 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 	if err := ending.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil || stored("second") {
-		t.Errorf("a session has begun with the password of before (%v)", err)
+	if err := <-done; check.NoError(t, err, "a session has begun with the password of before (%v)", err) {
+		check.False(t, "stored(\"second\")", stored("second"), "a session has begun with the password of before (%v)", err)
 	}
-	if err := sessions.Update(t.Context(), "first", []byte(`{"values": {}}`), time.Now().Add(time.Hour)); err != nil || stored("first") {
-		t.Errorf("a session that was deleted is back (%v)", err)
+	if err := sessions.Update(t.Context(), "first", []byte(`{"values": {}}`), time.Now().Add(time.Hour)); check.NoError(t, err, "a session that was deleted is back (%v)", err) {
+		check.False(t, "stored(\"first\")", stored("first"), "a session that was deleted is back (%v)", err)
 	}
 }

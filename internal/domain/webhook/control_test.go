@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -37,22 +38,24 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 	e := add(t, k, org, "https://a.example.org/")
 	before := secretInForce(t, k, e)
 	rotated, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", now)
-	if err != nil || rotated.SecretVersion != 2 || secret == before || secretInForce(t, k, e) != secret {
-		t.Fatalf("rotated to version %d: %v", rotated.SecretVersion, err)
-	}
+	check.NoError(check.Now(t), err, "rotated to version %d: %v", rotated.SecretVersion, err)
+	check.Equal(check.Now(t), "rotated.SecretVersion", rotated.SecretVersion, 2, "rotated to version %d: %v", rotated.SecretVersion, err)
+	check.True(check.Now(t), "secret != before", secret != before, "rotated to version %d: %v", rotated.SecretVersion, err)
+	check.Equal(check.Now(t), "secretInForce(t, k, e)", secretInForce(t, k, e), secret, "rotated to version %d: %v", rotated.SecretVersion, err)
 	chosen := "whsec_chosen-by-somebody-else"
 	for range 2 { // the second time changes nothing
-		if rotated, _, err = k.Rotate(t.Context(), audit.Platform, org, e.ID, chosen, now); err != nil || rotated.SecretVersion != 3 || secretInForce(t, k, e) != chosen {
-			t.Fatalf("version %d: %v", rotated.SecretVersion, err)
+		if rotated, _, err = k.Rotate(t.Context(), audit.Platform, org, e.ID, chosen, now); check.NoError(check.Now(t), err, "version %d: %v", rotated.SecretVersion, err) &&
+			check.Equal(check.Now(t), "rotated.SecretVersion", rotated.SecretVersion, 3, "version %d: %v", rotated.SecretVersion, err) {
+			check.Equal(check.Now(t), "secretInForce(t, k, e)", secretInForce(t, k, e), chosen, "version %d: %v", rotated.SecretVersion, err)
 		}
 	}
 	var kept int
-	if err := k.DB.QueryRow(t.Context(), `SELECT count(*) FROM webhook_secrets WHERE endpoint_id = $1`, e.ID).Scan(&kept); err != nil || kept != 1 {
-		t.Errorf("%d secrets are kept, want the one in force (%v)", kept, err)
+	if err := k.DB.QueryRow(t.Context(), `SELECT count(*) FROM webhook_secrets WHERE endpoint_id = $1`, e.ID).Scan(&kept); check.NoError(t, err, "%d secrets are kept, want the one in force (%v)", kept, err) {
+		check.Equal(t, "kept", kept, 1, "%d secrets are kept, want the one in force (%v)", kept, err)
 	}
 	var f *fault.Error
-	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", now); !errors.As(err, &f) || f.Field != "signing_secret" {
-		t.Errorf("a short secret: %v", err)
+	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", now); check.True(t, "errors.As(err, &f)", errors.As(err, &f), "a short secret: %v", err) {
+		check.Equal(t, "f.Field", f.Field, "signing_secret", "a short secret: %v", err)
 	}
 	if _, _, err := k.Rotate(t.Context(), audit.Platform, newOrganization(t, k.DB, "other"), e.ID, "", now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's URL: %v", err)
@@ -66,9 +69,10 @@ func TestATestReachesAURLThatIsOff(t *testing.T) {
 	e := add(t, k, org, "https://a.example.org/")
 	record(t, k.DB, org, webhook.StudentJoined)
 	off, err := k.SwitchOff(t.Context(), audit.Platform, org, e.ID, "Suspended by its resource.", now)
-	if err != nil || off.SwitchedOn || off.SwitchedOffReason != "Suspended by its resource." || !off.SwitchedOffAt.Equal(now) {
-		t.Fatalf("%+v, %v", off, err)
-	}
+	check.NoError(check.Now(t), err, "%+v, %v", off, err)
+	check.False(check.Now(t), "off.SwitchedOn", off.SwitchedOn, "%+v, %v", off, err)
+	check.Equal(check.Now(t), "off.SwitchedOffReason", off.SwitchedOffReason, "Suspended by its resource.", "%+v, %v", off, err)
+	check.True(check.Now(t), "off.SwitchedOffAt.Equal(now)", off.SwitchedOffAt.Equal(now), "%+v, %v", off, err)
 	if _, err := k.SendTest(t.Context(), audit.Platform, org, e.ID, now); err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +80,16 @@ func TestATestReachesAURLThatIsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	leases := lease(t, k.DB, now)
-	if len(leases) != 1 || len(leases[0].Deliveries) != 1 {
-		t.Fatalf("leases: %+v, want the test alone", leases)
-	}
+	check.Equal(check.Now(t), "len(leases)", len(leases), 1, "leases: %+v, want the test alone", leases)
+	check.Equal(check.Now(t), "len(leases[0].Deliveries)", len(leases[0].Deliveries), 1, "leases: %+v, want the test alone", leases)
 	tried := outcomes(t, k.DB, leases, webhook.Retry, now)
 	tried[0].Ping = true
 	settle(t, k.DB, tried...)
-	if got := counts(t, k.DB, e.ID); got["exhausted"] != 1 || got["skipped"] != 1 {
-		t.Errorf("a failed test is not tried again: %v", got)
+	if got := counts(t, k.DB, e.ID); check.Equal(t, "got[\"exhausted\"]", got["exhausted"], 1, "a failed test is not tried again: %v", got) {
+		check.Equal(t, "got[\"skipped\"]", got["skipped"], 1, "a failed test is not tried again: %v", got)
 	}
-	if e, err = k.Find(t.Context(), org, e.ID); err != nil || e.ConsecutiveFailures != 0 {
-		t.Errorf("a failed test counts: %d in a row (%v)", e.ConsecutiveFailures, err)
+	if e, err = k.Find(t.Context(), org, e.ID); check.NoError(t, err, "a failed test counts: %d in a row (%v)", e.ConsecutiveFailures, err) {
+		check.Equal(t, "e.ConsecutiveFailures", e.ConsecutiveFailures, 0, "a failed test counts: %d in a row (%v)", e.ConsecutiveFailures, err)
 	}
 }
 
@@ -102,14 +105,16 @@ func TestTurningOnForgetsTheFailures(t *testing.T) {
 		settle(t, k.DB, outcomes(t, k.DB, lease(t, k.DB, at), webhook.Declined, at)...)
 	}
 	off, err := k.Find(t.Context(), org, e.ID)
-	if err != nil || off.SwitchedOn || off.ConsecutiveFailures != webhook.SwitchOffAfter {
-		t.Fatalf("after %d failures: %+v, %v", webhook.SwitchOffAfter, off, err)
-	}
+	check.NoError(check.Now(t), err, "after %d failures: %+v, %v", webhook.SwitchOffAfter, off, err)
+	check.False(check.Now(t), "off.SwitchedOn", off.SwitchedOn, "after %d failures: %+v, %v", webhook.SwitchOffAfter, off, err)
+	check.Equal(check.Now(t), "off.ConsecutiveFailures", off.ConsecutiveFailures, webhook.SwitchOffAfter, "after %d failures: %+v, %v", webhook.SwitchOffAfter, off, err)
 	for range 2 {
 		on, err := k.TurnOn(t.Context(), audit.Platform, org, e.ID, at)
-		if err != nil || !on.SwitchedOn || on.ConsecutiveFailures != 0 || on.SwitchedOffReason != "" || on.SwitchedOffAt != nil {
-			t.Fatalf("turned on: %+v, %v", on, err)
-		}
+		check.NoError(check.Now(t), err, "turned on: %+v, %v", on, err)
+		check.True(check.Now(t), "on.SwitchedOn", on.SwitchedOn, "turned on: %+v, %v", on, err)
+		check.Equal(check.Now(t), "on.ConsecutiveFailures", on.ConsecutiveFailures, 0, "turned on: %+v, %v", on, err)
+		check.Equal(check.Now(t), "on.SwitchedOffReason", on.SwitchedOffReason, "", "turned on: %+v, %v", on, err)
+		check.True(check.Now(t), "on.SwitchedOffAt == nil", on.SwitchedOffAt == nil, "turned on: %+v, %v", on, err)
 	}
 	record(t, k.DB, org, webhook.StudentJoined)
 	if got := lease(t, k.DB, at); len(got) != 1 {
@@ -126,16 +131,16 @@ func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
 	org := newOrganization(t, k.DB, "one")
 	url, secret := "https://a.example.org/", "whsec_0123456789abcdef01234567"
 	made, shown, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &url, Secret: secret, ManagedBy: "cluster/ns/name"}, now)
-	if err != nil || shown != secret {
-		t.Fatalf("secret %q, %v", shown, err)
-	}
-	if found, err := k.FindManaged(t.Context(), "cluster/ns/name"); err != nil || found.ID != made.ID || found.ManagedBy != "cluster/ns/name" {
-		t.Fatalf("found %+v, %v", found, err)
+	check.NoError(check.Now(t), err, "secret %q, %v", shown, err)
+	check.Equal(check.Now(t), "shown", shown, secret, "secret %q, %v", shown, err)
+	if found, err := k.FindManaged(t.Context(), "cluster/ns/name"); check.NoError(check.Now(t), err, "found %+v, %v", found, err) &&
+		check.Equal(check.Now(t), "found.ID", found.ID, made.ID, "found %+v, %v", found, err) {
+		check.Equal(check.Now(t), "found.ManagedBy", found.ManagedBy, "cluster/ns/name", "found %+v, %v", found, err)
 	}
 	other := "https://a.example.org/2"
 	var f *fault.Error
-	if _, _, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); !errors.As(err, &f) || f.Code != "managed_already" {
-		t.Errorf("a second one of the same manager: %v", err)
+	if _, _, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); check.True(t, "errors.As(err, &f)", errors.As(err, &f), "a second one of the same manager: %v", err) {
+		check.Equal(t, "f.Code", f.Code, "managed_already", "a second one of the same manager: %v", err)
 	}
 	if _, err := k.FindManaged(t.Context(), "cluster/ns/other"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("an unknown manager: %v", err)
@@ -150,8 +155,10 @@ func TestBacklogsCountWhatWaitsAndWhatIsOnItsWay(t *testing.T) {
 	record(t, k.DB, org, make30(webhook.StudentJoined)...)
 	lease(t, k.DB, now)
 	got, err := k.Backlogs(t.Context(), busy.ID, idle.ID)
-	if err != nil || got[busy.ID] != 30 || got[idle.ID] != 0 || len(got) != 2 {
-		t.Errorf("backlogs: %v, %v", got, err)
+	if check.NoError(t, err, "backlogs: %v, %v", got, err) &&
+		check.Equal(t, "got[busy.ID]", got[busy.ID], 30, "backlogs: %v, %v", got, err) &&
+		check.Equal(t, "got[idle.ID]", got[idle.ID], 0, "backlogs: %v, %v", got, err) {
+		check.Equal(t, "len(got)", len(got), 2, "backlogs: %v, %v", got, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -18,8 +19,8 @@ func TestPausesBetweenTries(t *testing.T) {
 	minutes := []int{1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60}
 	for i, want := range minutes {
 		got, ok := webhook.Pause(i + 1)
-		if !ok || got != time.Duration(want)*time.Minute {
-			t.Errorf("after try %d: %v, %v; want %d minutes", i+1, got, ok, want)
+		if check.True(t, "ok", ok, "after try %d: %v, %v; want %d minutes", i+1, got, ok, want) {
+			check.Equal(t, "got", got, time.Duration(want)*time.Minute, "after try %d: %v, %v; want %d minutes", i+1, got, ok, want)
 		}
 	}
 	if _, ok := webhook.Pause(webhook.MaxTries); ok {
@@ -100,9 +101,9 @@ func TestHealthSwitchesOffAtExactlyFifty(t *testing.T) {
 		}
 	}
 	h, _ = h.After(true, at)
-	if h.Failures != 0 || h.Probing() || !h.NextProbeAt.IsZero() {
-		t.Fatalf("a success leaves %+v", h)
-	}
+	check.Equal(check.Now(t), "h.Failures", h.Failures, 0, "a success leaves %+v", h)
+	check.False(check.Now(t), "h.Probing()", h.Probing(), "a success leaves %+v", h)
+	check.True(check.Now(t), "h.NextProbeAt.IsZero()", h.NextProbeAt.IsZero(), "a success leaves %+v", h)
 }
 
 func TestTheAllowanceStaysWithinItsBounds(t *testing.T) {
@@ -144,7 +145,7 @@ func TestEnvelopeWritesTimestampsInTheURLsZone(t *testing.T) {
 		t.Fatalf("got  %s\nwant %s", body, want)
 	}
 	utc, err := webhook.Envelope(stored, from, time.UTC)
-	if err != nil || !json.Valid(utc) || !strings.Contains(string(utc), `"created":"2026-11-21T18:45:00+00:00"`) {
-		t.Fatalf("in UTC: %s, %v", utc, err)
-	}
+	check.NoError(check.Now(t), err, "in UTC: %s, %v", utc, err)
+	check.True(check.Now(t), "json.Valid(utc)", json.Valid(utc), "in UTC: %s, %v", utc, err)
+	check.True(check.Now(t), "strings.Contains(string(utc), `\"created\":\"2026-11-21T18:4...", strings.Contains(string(utc), `"created":"2026-11-21T18:45:00+00:00"`), "in UTC: %s, %v", utc, err)
 }

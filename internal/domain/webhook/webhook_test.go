@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -159,13 +160,11 @@ func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if made != webhook.MaxEndpoints || refused != 10 {
-		t.Fatalf("%d made, %d refused", made, refused)
-	}
+	check.Equal(check.Now(t), "made", made, webhook.MaxEndpoints, "%d made, %d refused", made, refused)
+	check.Equal(check.Now(t), "refused", refused, 10, "%d made, %d refused", made, refused)
 	urls, err := k.List(t.Context(), org)
-	if err != nil || len(urls) != webhook.MaxEndpoints {
-		t.Fatalf("%d URLs, %v", len(urls), err)
-	}
+	check.NoError(check.Now(t), err, "%d URLs, %v", len(urls), err)
+	check.Equal(check.Now(t), "len(urls)", len(urls), webhook.MaxEndpoints, "%d URLs, %v", len(urls), err)
 	if err := k.Remove(t.Context(), audit.Platform, org, urls[3].ID, now); err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +207,9 @@ func TestSettingsAreChecked(t *testing.T) {
 		t.Errorf("another organization changes it: %v", err)
 	}
 	changed, err := k.Change(t.Context(), audit.Platform, org, e.ID, webhook.Settings{TimeZone: text("Asia/Kolkata")}, now)
-	if err != nil || changed.TimeZone != "Asia/Kolkata" || changed.URL != e.URL {
-		t.Errorf("changed = %+v, %v", changed, err)
+	if check.NoError(t, err, "changed = %+v, %v", changed, err) &&
+		check.Equal(t, "changed.TimeZone", changed.TimeZone, "Asia/Kolkata", "changed = %+v, %v", changed, err) {
+		check.Equal(t, "changed.URL", changed.URL, e.URL, "changed = %+v, %v", changed, err)
 	}
 }
 
@@ -245,9 +245,8 @@ func TestAttemptsFollowTheScheduleUntilTheyAreExhausted(t *testing.T) {
 		t.Fatalf("in the end: %v", got)
 	}
 	found, err := k.Find(t.Context(), org, e.ID)
-	if err != nil || found.ConsecutiveFailures != webhook.MaxTries {
-		t.Fatalf("%d failures are counted, %v", found.ConsecutiveFailures, err)
-	}
+	check.NoError(check.Now(t), err, "%d failures are counted, %v", found.ConsecutiveFailures, err)
+	check.Equal(check.Now(t), "found.ConsecutiveFailures", found.ConsecutiveFailures, webhook.MaxTries, "%d failures are counted, %v", found.ConsecutiveFailures, err)
 }
 
 func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
@@ -272,23 +271,24 @@ func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
 		}
 		wg.Wait()
 		found, err := k.Find(t.Context(), org, e.ID)
-		if err != nil || found.ConsecutiveFailures != made || found.SwitchedOn != (made < webhook.SwitchOffAfter) {
-			t.Fatalf("after %d failures: %+v, %v", made, found, err)
-		}
+		check.NoError(check.Now(t), err, "after %d failures: %+v, %v", made, found, err)
+		check.Equal(check.Now(t), "found.ConsecutiveFailures", found.ConsecutiveFailures, made, "after %d failures: %+v, %v", made, found, err)
+		check.Equal(check.Now(t), "found.SwitchedOn", found.SwitchedOn, (made < webhook.SwitchOffAfter), "after %d failures: %+v, %v", made, found, err)
 	}
 	if leases := lease(t, k.DB, at.Add(time.Hour)); len(leases) != 0 {
 		t.Fatal("a switched-off URL is attempted")
 	}
 	found, err := k.Find(t.Context(), org, e.ID)
-	if err != nil || found.SwitchedOffReason == "" || found.SwitchedOffAt == nil {
-		t.Fatalf("no reason is kept: %+v, %v", found, err)
-	}
+	check.NoError(check.Now(t), err, "no reason is kept: %+v, %v", found, err)
+	check.True(check.Now(t), "found.SwitchedOffReason != \"\"", found.SwitchedOffReason != "", "no reason is kept: %+v, %v", found, err)
+	check.True(check.Now(t), "found.SwitchedOffAt != nil", found.SwitchedOffAt != nil, "no reason is kept: %+v, %v", found, err)
 	if err := webhook.Skip(t.Context(), k.DB, e.ID, at); err != nil {
 		t.Fatal(err)
 	}
 	record(t, k.DB, org, webhook.StudentJoined)
-	if got := counts(t, k.DB, e.ID); got["declined"] != 50 || got["skipped"] != 11 || len(got) != 2 {
-		t.Fatalf("in the end: %v", got)
+	if got := counts(t, k.DB, e.ID); check.Equal(check.Now(t), "got[\"declined\"]", got["declined"], 50, "in the end: %v", got) &&
+		check.Equal(check.Now(t), "got[\"skipped\"]", got["skipped"], 11, "in the end: %v", got) {
+		check.Equal(check.Now(t), "len(got)", len(got), 2, "in the end: %v", got)
 	}
 }
 
@@ -305,8 +305,9 @@ func TestAnAttemptThatTwoTasksMadeCountsOnceInOneGroup(t *testing.T) {
 		FROM webhook_health WHERE endpoint_id = $1`, e.ID).Scan(&failures, &attempts, &tries); err != nil {
 		t.Fatal(err)
 	}
-	if failures != 2 || attempts != 2 || tries != 2 {
-		t.Errorf("%d failures, %d attempts, %d tries; want 2 of each", failures, attempts, tries)
+	if check.Equal(t, "failures", failures, 2, "%d failures, %d attempts, %d tries; want 2 of each", failures, attempts, tries) &&
+		check.Equal(t, "attempts", attempts, 2, "%d failures, %d attempts, %d tries; want 2 of each", failures, attempts, tries) {
+		check.Equal(t, "tries", tries, 2, "%d failures, %d attempts, %d tries; want 2 of each", failures, attempts, tries)
 	}
 }
 
@@ -325,9 +326,8 @@ func TestADeadURLIsProbedOneAtATime(t *testing.T) {
 		t.Fatal("probed again within a second")
 	}
 	probe := lease(t, k.DB, now.Add(1100*time.Millisecond))
-	if len(probe) != 1 || len(probe[0].Deliveries) != 1 {
-		t.Fatalf("probe = %+v, want one delivery", probe)
-	}
+	check.Equal(check.Now(t), "len(probe)", len(probe), 1, "probe = %+v, want one delivery", probe)
+	check.Equal(check.Now(t), "len(probe[0].Deliveries)", len(probe[0].Deliveries), 1, "probe = %+v, want one delivery", probe)
 	if more := lease(t, k.DB, now.Add(10*time.Second)); len(more) != 0 {
 		t.Fatal("a second probe while one is under way")
 	}
@@ -341,18 +341,18 @@ func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 	record(t, k.DB, org, webhook.StudentJoined)
 	lost := lease(t, k.DB, now)
 	late := outcomes(t, k.DB, lost, webhook.Delivered, now)
-	if got, err := dispatch.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); err != nil || len(got) != 0 {
-		t.Fatalf("expired too early: %v, %v", got, err)
+	if got, err := dispatch.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); check.NoError(check.Now(t), err, "expired too early: %v, %v", got, err) {
+		check.Equal(check.Now(t), "len(got)", len(got), 0, "expired too early: %v, %v", got, err)
 	}
 	gone, err := dispatch.Expired(t.Context(), k.DB, now.Add(21*time.Second), 10)
-	if err != nil || len(gone) != 1 || gone[0] != lost[0].Lease {
-		t.Fatalf("expired = %v, %v", gone, err)
+	check.NoError(check.Now(t), err, "expired = %v, %v", gone, err)
+	check.Equal(check.Now(t), "len(gone)", len(gone), 1, "expired = %v, %v", gone, err)
+	check.Equal(check.Now(t), "gone[0]", gone[0], lost[0].Lease, "expired = %v, %v", gone, err)
+	if n, err := dispatch.Release(t.Context(), k.DB, gone); check.NoError(check.Now(t), err, "released %d, %v", n, err) {
+		check.Equal(check.Now(t), "n", n, 1, "released %d, %v", n, err)
 	}
-	if n, err := dispatch.Release(t.Context(), k.DB, gone); err != nil || n != 1 {
-		t.Fatalf("released %d, %v", n, err)
-	}
-	if _, dues, _, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); err != nil || len(dues) != 0 {
-		t.Fatalf("the lost lease still loads %d deliveries, %v", len(dues), err)
+	if _, dues, _, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); check.NoError(check.Now(t), err, "the lost lease still loads %d deliveries, %v", len(dues), err) {
+		check.Equal(check.Now(t), "len(dues)", len(dues), 0, "the lost lease still loads %d deliveries, %v", len(dues), err)
 	}
 	settle(t, k.DB, late...)
 	if got := counts(t, k.DB, e.ID); got["delivered"] != 1 {

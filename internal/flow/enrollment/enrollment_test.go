@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -216,8 +217,9 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	for _, e := range d.notified() {
 		counts[e]++
 	}
-	if len(counts) != 2 || counts["enrollment.ended expired before active"] != students || counts[left] != students {
-		t.Errorf("told %v, want each of two events %d times", counts, students)
+	if check.Equal(t, "len(counts)", len(counts), 2, "told %v, want each of two events %d times", counts, students) &&
+		check.Equal(t, "counts[\"enrollment.ended expired before active\"]", counts["enrollment.ended expired before active"], students, "told %v, want each of two events %d times", counts, students) {
+		check.Equal(t, "counts[left]", counts[left], students, "told %v, want each of two events %d times", counts, students)
 	}
 }
 
@@ -263,8 +265,9 @@ func TestAdministratorsChanges(t *testing.T) {
 	user, e := d.enroll("ana@institute.org", 0, 4)
 	day := func(n int) *clock.Date { return new(clock.DateIn(start, time.UTC).AddDays(n)) }
 	got := d.change(e, course.Change{State: new(course.Suspended)})
-	if got.Status != course.EnrollmentSuspended || got.HasAccess || got.Student.UserID != user {
-		t.Errorf("%+v", got)
+	if check.Equal(t, "got.Status", got.Status, course.EnrollmentSuspended, "%+v", got) &&
+		check.False(t, "got.HasAccess", got.HasAccess, "%+v", got) {
+		check.Equal(t, "got.Student.UserID", got.Student.UserID, user, "%+v", got)
 	}
 	d.want("suspended", "enrollment.ended suspended before active")
 	d.change(e, course.Change{State: new(course.Suspended)})
@@ -324,8 +327,8 @@ func TestMemberships(t *testing.T) {
 	user, e := d.enroll("ana@institute.org", 0, 4)
 	set := func(status org.MemberStatus) {
 		t.Helper()
-		if m, err := d.SetMember(t.Context(), d.org.ID, user, status); err != nil || m.Membership.Status != status {
-			t.Fatal(m, err)
+		if m, err := d.SetMember(t.Context(), d.org.ID, user, status); check.NoError(check.Now(t), err, "%v %v", m, err) {
+			check.Equal(check.Now(t), "m.Membership.Status", m.Membership.Status, status, "%v %v", m, err)
 		}
 	}
 	set(org.MemberInactive)

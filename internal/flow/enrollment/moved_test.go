@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -27,8 +28,8 @@ func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var notified string
-		if err := o.DB.QueryRow(t.Context(), `SELECT notified_status FROM enrollments`).Scan(&notified); err != nil || notified != c.told {
-			t.Errorf("with the lock of %s, the enrollment was told as %s, want %s (%v)", c.locked, notified, c.told, err)
+		if err := o.DB.QueryRow(t.Context(), `SELECT notified_status FROM enrollments`).Scan(&notified); check.NoError(t, err, "with the lock of %s, the enrollment was told as %s, want %s (%v)", c.locked, notified, c.told, err) {
+			check.Equal(t, "notified", notified, c.told, "with the lock of %s, the enrollment was told as %s, want %s (%v)", c.locked, notified, c.told, err)
 		}
 	}
 }

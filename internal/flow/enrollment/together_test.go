@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -51,7 +52,7 @@ func TestAChangeHoldsTheLockOfTheAddressThatThePersonHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	var status string
-	if err := d.DB.QueryRow(t.Context(), `SELECT status FROM members WHERE user_id = $1`, user).Scan(&status); err != nil || status != "inactive" {
-		t.Errorf("the member is %s, %v", status, err)
+	if err := d.DB.QueryRow(t.Context(), `SELECT status FROM members WHERE user_id = $1`, user).Scan(&status); check.NoError(t, err, "the member is %s, %v", status, err) {
+		check.Equal(t, "status", status, "inactive", "the member is %s, %v", status, err)
 	}
 }

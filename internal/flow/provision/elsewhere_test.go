@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -64,9 +65,11 @@ func TestTheMakerOfAnAccountThatOthersShareGetsNoWayIn(t *testing.T) {
 	}
 	for _, c := range []provision.Command{ana(), resent(ana()), ana("toefl")} {
 		a := d.student(c)
-		if a.SetPasswordURL != nil || a.SetPasswordExpires != nil || a.Credentials.Note == "" || len(a.Warnings) != 0 ||
-			a.Email.Type != nil && *a.Email.Type == email.TypeCredentials {
-			t.Errorf("%+v", a)
+		if check.True(t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "%+v", a) &&
+			check.True(t, "a.SetPasswordExpires == nil", a.SetPasswordExpires == nil, "%+v", a) &&
+			check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%+v", a) &&
+			check.Equal(t, "len(a.Warnings)", len(a.Warnings), 0, "%+v", a) {
+			check.False(t, "a.Email.Type != nil && *a.Email.Type == email.TypeCredent...", a.Email.Type != nil && *a.Email.Type == email.TypeCredentials, "%+v", a)
 		}
 	}
 	if a := d.student(resent(ana())); *a.Email.Type != email.TypeAccessUpdate {
@@ -78,8 +81,10 @@ func TestTheMakerOfAnAccountThatOthersShareGetsNoWayIn(t *testing.T) {
 		if mode == provision.ModeSet {
 			c.Password = password
 		}
-		if a := d.student(c); len(a.Warnings) != 2 || a.Credentials.Note == "" || a.Credentials.Password != nil || a.SetPasswordURL != nil {
-			t.Errorf("%s: %+v", mode, a)
+		if a := d.student(c); check.Equal(t, "len(a.Warnings)", len(a.Warnings), 2, "%s: %+v", mode, a) &&
+			check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%s: %+v", mode, a) &&
+			check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%s: %+v", mode, a) {
+			check.True(t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "%s: %+v", mode, a)
 		}
 	}
 	if n := d.Count(`accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
@@ -122,8 +127,9 @@ func TestAnotherOrganizationsStudentLosesThePasswordThatAPartnerGave(t *testing.
 				}
 			}
 			a := d.as(south, ana())
-			if a.SetPasswordURL != nil || a.Credentials.Note == "" || *a.Email.Type != email.TypeAccessUpdate {
-				t.Errorf("%+v", a)
+			if check.True(t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "%+v", a) &&
+				check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%+v", a) {
+				check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeAccessUpdate, "%+v", a)
 			}
 			if got := d.Count(`emails WHERE organization_id = $1 AND coalesce((params ->> 'no_password')::boolean, false)`, south.Organization.ID); got == 1 == c.kept {
 				t.Errorf("%d mails say that there is no password", got)

@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const password = "Tr0ub4dor&3x"
@@ -32,8 +33,10 @@ func TestPasswordModes(t *testing.T) {
 	}
 	t.Run("link", func(t *testing.T) {
 		a := call("link@institute.org", func(c *provision.Command) { c.Mode = provision.ModeLink })
-		if a.SetPasswordURL == nil || a.Credentials.Password != nil || a.Credentials.MustChangePassword || *a.Email.Type != email.TypeWelcome {
-			t.Errorf("%+v", a)
+		if check.True(t, "a.SetPasswordURL != nil", a.SetPasswordURL != nil, "%+v", a) &&
+			check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a) &&
+			check.False(t, "a.Credentials.MustChangePassword", a.Credentials.MustChangePassword, "%+v", a) {
+			check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeWelcome, "%+v", a)
 		}
 		if d.Count(`accounts WHERE id = $1 AND password_hash IS NULL`, a.UserID) != 1 {
 			t.Error("the account has a password")
@@ -43,12 +46,14 @@ func TestPasswordModes(t *testing.T) {
 		a := call("set@institute.org", func(c *provision.Command) {
 			c.Mode, c.Username, c.Password = provision.ModeSet, "Ana.L", password
 		})
-		if a.Credentials.Password != nil || a.Credentials.MustChangePassword || a.Credentials.Username != "Ana.L" || a.SetPasswordURL == nil ||
-			*a.Email.Type != email.TypeCredentials {
-			t.Errorf("%+v", a)
+		if check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a) &&
+			check.False(t, "a.Credentials.MustChangePassword", a.Credentials.MustChangePassword, "%+v", a) &&
+			check.Equal(t, "a.Credentials.Username", a.Credentials.Username, "Ana.L", "%+v", a) &&
+			check.True(t, "a.SetPasswordURL != nil", a.SetPasswordURL != nil, "%+v", a) {
+			check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeCredentials, "%+v", a)
 		}
-		if !d.signsIn("ana.l", password) || !d.signsIn("set@institute.org", password) {
-			t.Error("the sent details do not sign in")
+		if check.True(t, "d.signsIn(\"ana.l\", password)", d.signsIn("ana.l", password), "the sent details do not sign in") {
+			check.True(t, "d.signsIn(\"set@institute.org\", password)", d.signsIn("set@institute.org", password), "the sent details do not sign in")
 		}
 	})
 	t.Run("set is implied by a password", func(t *testing.T) {
@@ -59,15 +64,18 @@ func TestPasswordModes(t *testing.T) {
 	t.Run("generate", func(t *testing.T) {
 		generate := func(c *provision.Command) { c.Mode = provision.ModeGenerate }
 		a := call("generate@institute.org", generate)
-		if a.Credentials.Password == nil || !a.Credentials.MustChangePassword || *a.Email.Type != email.TypeCredentials {
-			t.Fatalf("%+v", a)
-		}
+		check.True(check.Now(t), "a.Credentials.Password != nil", a.Credentials.Password != nil, "%+v", a)
+		check.True(check.Now(t), "a.Credentials.MustChangePassword", a.Credentials.MustChangePassword, "%+v", a)
+		check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, email.TypeCredentials, "%+v", a)
 		if !d.signsIn("generate@institute.org", *a.Credentials.Password) {
 			t.Error("the generated password does not sign in")
 		}
 		again := call("generate@institute.org", generate)
-		if again.Status != "already_provisioned" || again.Credentials.Password != nil || again.Credentials.Note == "" || again.SetPasswordURL == nil || len(again.Warnings) != 0 {
-			t.Errorf("a repeat: %+v", again)
+		if check.Equal(t, "again.Status", again.Status, "already_provisioned", "a repeat: %+v", again) &&
+			check.True(t, "again.Credentials.Password == nil", again.Credentials.Password == nil, "a repeat: %+v", again) &&
+			check.True(t, "again.Credentials.Note != \"\"", again.Credentials.Note != "", "a repeat: %+v", again) &&
+			check.True(t, "again.SetPasswordURL != nil", again.SetPasswordURL != nil, "a repeat: %+v", again) {
+			check.Equal(t, "len(again.Warnings)", len(again.Warnings), 0, "a repeat: %+v", again)
 		}
 		if !d.signsIn("generate@institute.org", *a.Credentials.Password) {
 			t.Error("a repeat has changed the password")
@@ -88,18 +96,26 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 		d := open(t)
 		d.student(ana())
 		a := d.student(details("ana", password))
-		if a.Status != "success" || a.CreatedUser || a.Credentials.Username != "ana" || a.Credentials.Password != nil || a.Credentials.Note == "" ||
-			len(a.Warnings) != 0 || a.SetPasswordURL == nil || *a.Email.Type != email.TypeCredentials || !d.signsIn("ana", password) {
-			t.Fatalf("%+v", a)
+		check.Equal(check.Now(t), "a.Status", a.Status, "success", "%+v", a)
+		check.False(check.Now(t), "a.CreatedUser", a.CreatedUser, "%+v", a)
+		check.Equal(check.Now(t), "a.Credentials.Username", a.Credentials.Username, "ana", "%+v", a)
+		check.True(check.Now(t), "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a)
+		check.True(check.Now(t), "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%+v", a)
+		check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 0, "%+v", a)
+		check.True(check.Now(t), "a.SetPasswordURL != nil", a.SetPasswordURL != nil, "%+v", a)
+		check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, email.TypeCredentials, "%+v", a)
+		check.True(check.Now(t), "d.signsIn(\"ana\", password)", d.signsIn("ana", password), "%+v", a)
+		if a := d.student(details("ana", password)); check.Equal(t, "a.Status", a.Status, "already_provisioned", "the same again: %+v", a) {
+			check.True(t, "d.signsIn(\"ana\", password)", d.signsIn("ana", password), "the same again: %+v", a)
 		}
-		if a := d.student(details("ana", password)); a.Status != "already_provisioned" || !d.signsIn("ana", password) {
-			t.Errorf("the same again: %+v", a)
+		if a := d.student(details("", password+"2")); check.Equal(t, "a.Status", a.Status, "success", "another password: %+v", a) &&
+			check.Equal(t, "a.Credentials.Username", a.Credentials.Username, "ana", "another password: %+v", a) {
+			check.True(t, "d.signsIn(\"ana\", password+\"2\")", d.signsIn("ana", password+"2"), "another password: %+v", a)
 		}
-		if a := d.student(details("", password+"2")); a.Status != "success" || a.Credentials.Username != "ana" || !d.signsIn("ana", password+"2") {
-			t.Errorf("another password: %+v", a)
-		}
-		if a := d.student(details("anna", "")); a.Status != "success" || a.Credentials.Username != "anna" || *a.Email.Type != email.TypeWelcome || !d.signsIn("anna", password+"2") {
-			t.Errorf("another username: %+v", a)
+		if a := d.student(details("anna", "")); check.Equal(t, "a.Status", a.Status, "success", "another username: %+v", a) &&
+			check.Equal(t, "a.Credentials.Username", a.Credentials.Username, "anna", "another username: %+v", a) &&
+			check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeWelcome, "another username: %+v", a) {
+			check.True(t, "d.signsIn(\"anna\", password+\"2\")", d.signsIn("anna", password+"2"), "another username: %+v", a)
 		}
 	})
 	for name, sql := range map[string]string{
@@ -124,8 +140,11 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 				"password_mode: ":        {Email: "ana@institute.org", FirstName: "Ana", Mode: provision.ModeGenerate},
 			} {
 				a := d.student(c)
-				if a.Status != "already_provisioned" || a.Credentials.Note == "" || a.Credentials.Password != nil || a.SetPasswordURL != nil || d.Count(hash) != 1 {
-					t.Errorf("%+v", a)
+				if check.Equal(t, "a.Status", a.Status, "already_provisioned", "%+v", a) &&
+					check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%+v", a) &&
+					check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a) &&
+					check.True(t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "%+v", a) {
+					check.Equal(t, "d.Count(hash)", d.Count(hash), 1, "%+v", a)
 				}
 				var got strings.Builder
 				for i, w := range a.Warnings {
@@ -138,8 +157,8 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 					t.Errorf("warnings %q, want %s", a.Warnings, want)
 				}
 			}
-			if a := d.student(ana()); len(a.Warnings) != 0 || a.Credentials.Note == "" {
-				t.Errorf("nothing was sent, and yet: %+v", a)
+			if a := d.student(ana()); check.Equal(t, "len(a.Warnings)", len(a.Warnings), 0, "nothing was sent, and yet: %+v", a) {
+				check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "nothing was sent, and yet: %+v", a)
 			}
 		})
 	}
@@ -202,8 +221,10 @@ func TestAResendWhileTheMailWaitsAddsNothing(t *testing.T) {
 	d := open(t)
 	mails := func(want int, typ email.Type, a provision.Answer) {
 		t.Helper()
-		if n := d.Count(`emails`); n != want || a.Email.Status != "queued" || *a.Email.Type != typ || !a.WelcomeEmailSent {
-			t.Fatalf("%d mails, want %d; email = %+v", n, want, a.Email)
+		if n := d.Count(`emails`); check.Equal(check.Now(t), "n", n, want, "%d mails, want %d; email = %+v", n, want, a.Email) &&
+			check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, "queued", "%d mails, want %d; email = %+v", n, want, a.Email) &&
+			check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, typ, "%d mails, want %d; email = %+v", n, want, a.Email) {
+			check.True(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "%d mails, want %d; email = %+v", n, want, a.Email)
 		}
 	}
 	mails(1, email.TypeWelcome, d.student(ana("ielts")))

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -56,9 +57,8 @@ func (d *fixture) organization(slug string) org.Principal {
 	d.t.Helper()
 	made := d.Fixture.Organization(slug).Set("name", "North Institute").Set("default_access_months", 6)
 	o, err := org.Find(d.t.Context(), d.DB, slug)
-	if err != nil || o.ID != made.ID {
-		d.t.Fatalf("%+v, %v", o, err)
-	}
+	check.NoError(check.Now(d.t), err, "%+v, %v", o, err)
+	check.Equal(check.Now(d.t), "o.ID", o.ID, made.ID, "%+v, %v", o, err)
 	d.Of(o.ID).Endpoint()
 	return org.Principal{Organization: o, Key: org.Key{ID: 1, Access: org.Full}}
 }
@@ -118,26 +118,37 @@ func TestNewEmail(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	a := d.student(ana("ielts"))
-	if a.Status != "success" || !a.CreatedUser || !a.Membership.Created || a.Membership.Role != org.RoleMember || a.Membership.Status != org.MemberActive {
-		t.Fatalf("answer = %+v", a)
-	}
+	check.Equal(check.Now(t), "a.Status", a.Status, "success", "answer = %+v", a)
+	check.True(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
+	check.True(check.Now(t), "a.Membership.Created", a.Membership.Created, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.Membership.Role", a.Membership.Role, org.RoleMember, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.Membership.Status", a.Membership.Status, org.MemberActive, "answer = %+v", a)
 	e := a.Enrollments[0]
-	if len(a.Enrollments) != 1 || e.Action != course.Created || e.AlreadyEnrolled || *e.StarterTestsAssigned != 0 || !e.HasAccess || !e.IsDefaultCourse ||
-		e.Status != course.EnrollmentActive || e.StartDate != today || e.EndDate != today.AddMonths(6) || e.GracePeriodEnd != e.EndDate.AddDays(7) {
-		t.Fatalf("entry = %+v", e)
-	}
-	if a.Email.Status != "queued" || *a.Email.Type != email.TypeWelcome || !a.WelcomeEmailSent || len(a.Warnings) != 0 {
-		t.Fatalf("email = %+v, warnings %q", a.Email, a.Warnings)
-	}
-	if c := a.Credentials; c.Username != "ana@institute.org" || c.Password != nil || c.Note != "" || a.LoginURL != "https://learn.test/sign-in/" {
-		t.Fatalf("credentials = %+v", c)
+	check.Equal(check.Now(t), "len(a.Enrollments)", len(a.Enrollments), 1, "entry = %+v", e)
+	check.Equal(check.Now(t), "e.Action", e.Action, course.Created, "entry = %+v", e)
+	check.False(check.Now(t), "e.AlreadyEnrolled", e.AlreadyEnrolled, "entry = %+v", e)
+	check.Equal(check.Now(t), "*e.StarterTestsAssigned", *e.StarterTestsAssigned, 0, "entry = %+v", e)
+	check.True(check.Now(t), "e.HasAccess", e.HasAccess, "entry = %+v", e)
+	check.True(check.Now(t), "e.IsDefaultCourse", e.IsDefaultCourse, "entry = %+v", e)
+	check.Equal(check.Now(t), "e.Status", e.Status, course.EnrollmentActive, "entry = %+v", e)
+	check.Equal(check.Now(t), "e.StartDate", e.StartDate, today, "entry = %+v", e)
+	check.Equal(check.Now(t), "e.EndDate", e.EndDate, today.AddMonths(6), "entry = %+v", e)
+	check.Equal(check.Now(t), "e.GracePeriodEnd", e.GracePeriodEnd, e.EndDate.AddDays(7), "entry = %+v", e)
+	check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, "queued", "email = %+v, warnings %q", a.Email, a.Warnings)
+	check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, email.TypeWelcome, "email = %+v, warnings %q", a.Email, a.Warnings)
+	check.True(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "email = %+v, warnings %q", a.Email, a.Warnings)
+	check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 0, "email = %+v, warnings %q", a.Email, a.Warnings)
+	if c := a.Credentials; check.Equal(check.Now(t), "c.Username", c.Username, "ana@institute.org", "credentials = %+v", c) &&
+		check.True(check.Now(t), "c.Password == nil", c.Password == nil, "credentials = %+v", c) &&
+		check.Equal(check.Now(t), "c.Note", c.Note, "", "credentials = %+v", c) {
+		check.Equal(check.Now(t), "a.LoginURL", a.LoginURL, "https://learn.test/sign-in/", "credentials = %+v", c)
 	}
 	if !time.Time(*a.SetPasswordExpires).Equal(now.AddDate(0, 0, 3)) {
 		t.Fatalf("expires %v", a.SetPasswordExpires)
 	}
 	token := strings.TrimPrefix(*a.SetPasswordURL, "https://learn.test/set-password/")
-	if got, err := student.FindLink(t.Context(), d.DB, token, now); err != nil || got.ID != a.UserID {
-		t.Fatalf("the link leads to %+v, %v", got, err)
+	if got, err := student.FindLink(t.Context(), d.DB, token, now); check.NoError(check.Now(t), err, "the link leads to %+v, %v", got, err) {
+		check.Equal(check.Now(t), "got.ID", got.ID, a.UserID, "the link leads to %+v, %v", got, err)
 	}
 	if got := d.events(); !slices.Equal(got, []string{"student.joined", "enrollment.created"}) {
 		t.Fatalf("events %q", got)
@@ -192,16 +203,19 @@ func TestTheSameCallAgainChangesNothing(t *testing.T) {
 	first := d.student(ana("ielts"))
 	d.events()
 	again := d.student(ana("IELTS Academic"))
-	if again.Status != "already_provisioned" || again.CreatedUser || again.Membership.Created || again.UserID != first.UserID {
-		t.Fatalf("answer = %+v", again)
-	}
+	check.Equal(check.Now(t), "again.Status", again.Status, "already_provisioned", "answer = %+v", again)
+	check.False(check.Now(t), "again.CreatedUser", again.CreatedUser, "answer = %+v", again)
+	check.False(check.Now(t), "again.Membership.Created", again.Membership.Created, "answer = %+v", again)
+	check.Equal(check.Now(t), "again.UserID", again.UserID, first.UserID, "answer = %+v", again)
 	e := again.Enrollments[0]
-	if e.Action != course.Unchanged || !e.AlreadyEnrolled || e.StarterTestsAssigned != nil || e.Enrollment != first.Enrollments[0].Enrollment {
-		t.Fatalf("entry = %+v", e)
-	}
-	if again.SetPasswordURL == nil || *again.SetPasswordURL == *first.SetPasswordURL || again.Credentials.Note == "" || len(again.Warnings) != 0 {
-		t.Fatalf("answer = %+v", again)
-	}
+	check.Equal(check.Now(t), "e.Action", e.Action, course.Unchanged, "entry = %+v", e)
+	check.True(check.Now(t), "e.AlreadyEnrolled", e.AlreadyEnrolled, "entry = %+v", e)
+	check.True(check.Now(t), "e.StarterTestsAssigned == nil", e.StarterTestsAssigned == nil, "entry = %+v", e)
+	check.Equal(check.Now(t), "e.Enrollment", e.Enrollment, first.Enrollments[0].Enrollment, "entry = %+v", e)
+	check.True(check.Now(t), "again.SetPasswordURL != nil", again.SetPasswordURL != nil, "answer = %+v", again)
+	check.True(check.Now(t), "*again.SetPasswordURL != *first.SetPasswordURL", *again.SetPasswordURL != *first.SetPasswordURL, "answer = %+v", again)
+	check.True(check.Now(t), "again.Credentials.Note != \"\"", again.Credentials.Note != "", "answer = %+v", again)
+	check.Equal(check.Now(t), "len(again.Warnings)", len(again.Warnings), 0, "answer = %+v", again)
 	if again.Email.Status != "queued" { // what became of the first mail, so far
 		t.Fatalf("email = %+v", again.Email)
 	}
@@ -212,12 +226,13 @@ func TestTheSameCallAgainChangesNothing(t *testing.T) {
 		t.Fatalf("%d mails", n)
 	}
 	d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
-	if got := d.student(ana("ielts")).Email; got.Status != provision.MailNotNeeded || got.Type != nil || got.Detail != nil {
-		t.Fatalf("email = %+v", got)
+	if got := d.student(ana("ielts")).Email; check.Equal(check.Now(t), "got.Status", got.Status, provision.MailNotNeeded, "email = %+v", got) &&
+		check.True(check.Now(t), "got.Type == nil", got.Type == nil, "email = %+v", got) {
+		check.True(check.Now(t), "got.Detail == nil", got.Detail == nil, "email = %+v", got)
 	}
 	d.Exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
-	if got := d.student(ana("ielts")); got.Status != "already_provisioned" || got.Email.Status != "queued" {
-		t.Fatalf("a failed mail is not sent again: %+v", got)
+	if got := d.student(ana("ielts")); check.Equal(check.Now(t), "got.Status", got.Status, "already_provisioned", "a failed mail is not sent again: %+v", got) {
+		check.Equal(check.Now(t), "got.Email.Status", got.Email.Status, "queued", "a failed mail is not sent again: %+v", got)
 	}
 }
 
@@ -234,13 +249,14 @@ func TestExistingAccountNewCourse(t *testing.T) {
 	c := ana()
 	c.CourseIDs, c.TenureMonths, c.FirstName = []id.Course{batch.ID}, 2, "Anna"
 	a := d.student(c)
-	if a.Status != "success" || a.CreatedUser || a.UserID != first.UserID || a.Membership.Created ||
-		a.Enrollments[0].CourseID != batch.ID || a.Enrollments[0].EndDate != today.AddMonths(2) {
-		t.Fatalf("answer = %+v", a)
-	}
-	if len(a.Warnings) != 1 || !strings.HasPrefix(a.Warnings[0], "first_name: ") {
-		t.Fatalf("warnings = %q", a.Warnings)
-	}
+	check.Equal(check.Now(t), "a.Status", a.Status, "success", "answer = %+v", a)
+	check.False(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.UserID", a.UserID, first.UserID, "answer = %+v", a)
+	check.False(check.Now(t), "a.Membership.Created", a.Membership.Created, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.Enrollments[0].CourseID", a.Enrollments[0].CourseID, batch.ID, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.Enrollments[0].EndDate", a.Enrollments[0].EndDate, today.AddMonths(2), "answer = %+v", a)
+	check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 1, "warnings = %q", a.Warnings)
+	check.True(check.Now(t), "strings.HasPrefix(a.Warnings[0], \"first_name: \")", strings.HasPrefix(a.Warnings[0], "first_name: "), "warnings = %q", a.Warnings)
 	if got := d.events(); !slices.Equal(got, []string{"enrollment.created"}) {
 		t.Fatalf("events %q", got)
 	}
@@ -253,9 +269,12 @@ func TestAnAccountFromElsewhereKeepsItsSignIn(t *testing.T) {
 	d.events()
 	d.who = d.organization("south")
 	a := d.student(ana("ielts"))
-	if a.CreatedUser || !a.Membership.Created || a.UserID != first.UserID || a.SetPasswordURL != nil || a.SetPasswordExpires != nil || a.Credentials.Note == "" {
-		t.Fatalf("answer = %+v", a)
-	}
+	check.False(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
+	check.True(check.Now(t), "a.Membership.Created", a.Membership.Created, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.UserID", a.UserID, first.UserID, "answer = %+v", a)
+	check.True(check.Now(t), "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "answer = %+v", a)
+	check.True(check.Now(t), "a.SetPasswordExpires == nil", a.SetPasswordExpires == nil, "answer = %+v", a)
+	check.True(check.Now(t), "a.Credentials.Note != \"\"", a.Credentials.Note != "", "answer = %+v", a)
 	if *a.Email.Type != email.TypeAccessUpdate {
 		t.Fatalf("email = %+v", a.Email)
 	}
@@ -290,8 +309,9 @@ func TestAKeyGivesNoWayInToStaff(t *testing.T) {
 					if mode == provision.ModeSet {
 						c.Password = password
 					}
-					if a := d.staffAnswer(c); len(a.Warnings) != 2 || a.Credentials.Note == "" || a.Credentials.Password != nil {
-						t.Errorf("%s: %+v", mode, a)
+					if a := d.staffAnswer(c); check.Equal(t, "len(a.Warnings)", len(a.Warnings), 2, "%s: %+v", mode, a) &&
+						check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%s: %+v", mode, a) {
+						check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%s: %+v", mode, a)
 					}
 				}
 				if n := d.Count(`accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
@@ -306,8 +326,9 @@ func TestAKeyGivesNoWayInToStaff(t *testing.T) {
 func (d *fixture) staffAnswer(c provision.Command) provision.Answer {
 	d.t.Helper()
 	a := d.student(c)
-	if a.SetPasswordURL != nil || a.SetPasswordExpires != nil || a.Email.Type != nil && *a.Email.Type != email.TypeAccessUpdate {
-		d.t.Errorf("a partner's key may take over a member of staff: %+v", a)
+	if check.True(d.t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "a partner's key may take over a member of staff: %+v", a) &&
+		check.True(d.t, "a.SetPasswordExpires == nil", a.SetPasswordExpires == nil, "a partner's key may take over a member of staff: %+v", a) {
+		check.False(d.t, "a.Email.Type != nil && *a.Email.Type != email.TypeAccessU...", a.Email.Type != nil && *a.Email.Type != email.TypeAccessUpdate, "a partner's key may take over a member of staff: %+v", a)
 	}
 	if n := d.Count(`set_password_tokens`); n != 1 {
 		d.t.Errorf("%d links, want the one from before", n)
@@ -332,19 +353,24 @@ func TestNoCourseNamed(t *testing.T) {
 	c := ana()
 	c.SendEmail = &no
 	a := d.student(c)
-	if !a.CreatedUser || a.Enrollments == nil || len(a.Enrollments) != 0 || a.Email.Status != provision.MailNotRequested || a.Email.Type != nil || a.WelcomeEmailSent {
-		t.Fatalf("answer = %+v", a)
-	}
+	check.True(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
+	check.True(check.Now(t), "a.Enrollments != nil", a.Enrollments != nil, "answer = %+v", a)
+	check.Equal(check.Now(t), "len(a.Enrollments)", len(a.Enrollments), 0, "answer = %+v", a)
+	check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, provision.MailNotRequested, "answer = %+v", a)
+	check.True(check.Now(t), "a.Email.Type == nil", a.Email.Type == nil, "answer = %+v", a)
+	check.False(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "answer = %+v", a)
 	if got := d.events(); !slices.Equal(got, []string{"student.joined"}) {
 		t.Fatalf("events %q", got)
 	}
 	d.Exec(`UPDATE members SET status = 'inactive'`)
-	if a := d.student(c); a.Status != "already_provisioned" || a.Membership.Status != org.MemberInactive || len(a.Warnings) != 1 {
-		t.Fatalf("an inactive member with no course named: %+v", a)
+	if a := d.student(c); check.Equal(check.Now(t), "a.Status", a.Status, "already_provisioned", "an inactive member with no course named: %+v", a) &&
+		check.Equal(check.Now(t), "a.Membership.Status", a.Membership.Status, org.MemberInactive, "an inactive member with no course named: %+v", a) {
+		check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 1, "an inactive member with no course named: %+v", a)
 	}
 	c.Courses = []string{"sat"}
-	if a := d.student(c); a.Status != "success" || !a.Membership.Reactivated || a.Membership.Status != org.MemberActive {
-		t.Fatalf("an inactive member with a course: %+v", a)
+	if a := d.student(c); check.Equal(check.Now(t), "a.Status", a.Status, "success", "an inactive member with a course: %+v", a) &&
+		check.True(check.Now(t), "a.Membership.Reactivated", a.Membership.Reactivated, "an inactive member with a course: %+v", a) {
+		check.Equal(check.Now(t), "a.Membership.Status", a.Membership.Status, org.MemberActive, "an inactive member with a course: %+v", a)
 	}
 	if got := d.events(); !slices.Equal(got, []string{"student.joined", "enrollment.created"}) {
 		t.Fatalf("events %q", got)
@@ -357,8 +383,9 @@ func TestSuppressedAddressesAreNotMailed(t *testing.T) {
 	c := ana("ielts")
 	c.Email = "ana@example.com"
 	for range 2 {
-		if a := d.student(c); a.Email.Status != "suppressed" || a.Email.Detail == nil || a.WelcomeEmailSent {
-			t.Fatalf("email = %+v", a.Email)
+		if a := d.student(c); check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, "suppressed", "email = %+v", a.Email) &&
+			check.True(check.Now(t), "a.Email.Detail != nil", a.Email.Detail != nil, "email = %+v", a.Email) {
+			check.False(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "email = %+v", a.Email)
 		}
 	}
 }
@@ -423,8 +450,9 @@ func TestConcurrentCallsForOneEmail(t *testing.T) {
 		if a.CreatedUser {
 			created++
 		}
-		if a.UserID != answers[0].UserID || len(a.Enrollments) != 2 || a.Enrollments[0].EnrollmentID != answers[0].Enrollments[0].EnrollmentID {
-			t.Errorf("answer = %+v", a)
+		if check.Equal(t, "a.UserID", a.UserID, answers[0].UserID, "answer = %+v", a) &&
+			check.Equal(t, "len(a.Enrollments)", len(a.Enrollments), 2, "answer = %+v", a) {
+			check.Equal(t, "a.Enrollments[0].EnrollmentID", a.Enrollments[0].EnrollmentID, answers[0].Enrollments[0].EnrollmentID, "answer = %+v", a)
 		}
 	}
 	if created != 1 {

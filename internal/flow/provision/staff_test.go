@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // No key makes staff: whose membership was ended comes back as a student.
@@ -24,25 +25,29 @@ func TestFormerStaffComeBackAsStudents(t *testing.T) {
 				}
 			}
 			d.Exec(`UPDATE members SET role = $1`, role)
-			if a := d.student(ana("toefl")); a.Membership.Role != role || a.Membership.Reactivated || len(a.Warnings) != 0 {
-				t.Errorf("active staff: %+v", a)
+			if a := d.student(ana("toefl")); check.Equal(t, "a.Membership.Role", a.Membership.Role, role, "active staff: %+v", a) &&
+				check.False(t, "a.Membership.Reactivated", a.Membership.Reactivated, "active staff: %+v", a) {
+				check.Equal(t, "len(a.Warnings)", len(a.Warnings), 0, "active staff: %+v", a)
 			}
 			is(role, org.MemberActive)
 			d.Exec(`UPDATE members SET status = 'inactive'`)
-			if a := d.student(ana()); a.Membership.Role != role || a.Membership.Status != org.MemberInactive {
-				t.Errorf("no course named: %+v", a)
+			if a := d.student(ana()); check.Equal(t, "a.Membership.Role", a.Membership.Role, role, "no course named: %+v", a) {
+				check.Equal(t, "a.Membership.Status", a.Membership.Status, org.MemberInactive, "no course named: %+v", a)
 			}
 			is(role, org.MemberInactive)
 			a := d.student(ana("ielts"))
-			if a.Membership.Role != org.RoleMember || a.Membership.Status != org.MemberActive || !a.Membership.Reactivated || a.Enrollments[0].Action != course.Unchanged {
-				t.Errorf("the membership: %+v", a)
+			if check.Equal(t, "a.Membership.Role", a.Membership.Role, org.RoleMember, "the membership: %+v", a) &&
+				check.Equal(t, "a.Membership.Status", a.Membership.Status, org.MemberActive, "the membership: %+v", a) &&
+				check.True(t, "a.Membership.Reactivated", a.Membership.Reactivated, "the membership: %+v", a) {
+				check.Equal(t, "a.Enrollments[0].Action", a.Enrollments[0].Action, course.Unchanged, "the membership: %+v", a)
 			}
-			if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "staff") || a.SetPasswordURL != nil {
-				t.Errorf("the answer: %+v", a)
+			if check.Equal(t, "len(a.Warnings)", len(a.Warnings), 1, "the answer: %+v", a) &&
+				check.True(t, "strings.Contains(a.Warnings[0], \"staff\")", strings.Contains(a.Warnings[0], "staff"), "the answer: %+v", a) {
+				check.True(t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "the answer: %+v", a)
 			}
 			is(org.RoleMember, org.MemberActive)
-			if again := d.student(ana("ielts")); again.Status != "already_provisioned" || len(again.Warnings) != 0 {
-				t.Errorf("a repeat: %+v", again)
+			if again := d.student(ana("ielts")); check.Equal(t, "again.Status", again.Status, "already_provisioned", "a repeat: %+v", again) {
+				check.Equal(t, "len(again.Warnings)", len(again.Warnings), 0, "a repeat: %+v", again)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -99,17 +100,19 @@ func (r row) compare(t *testing.T, d *fixture, a provision.Answer) {
 	var action course.Action
 	if len(a.Enrollments) == 1 {
 		action = a.Enrollments[0].Action
-		if e := a.Enrollments[0]; e.AlreadyEnrolled != (action == course.Unchanged || action == course.Skipped) || (e.StarterTestsAssigned == nil) != e.AlreadyEnrolled {
-			t.Errorf("entry = %+v", e)
+		if e := a.Enrollments[0]; check.Equal(t, "e.AlreadyEnrolled", e.AlreadyEnrolled, (action == course.Unchanged || action == course.Skipped), "entry = %+v", e) {
+			check.Equal(t, "(e.StarterTestsAssigned == nil)", (e.StarterTestsAssigned == nil), e.AlreadyEnrolled, "entry = %+v", e)
 		}
 	}
 	var typ email.Type
 	if a.Email.Type != nil {
 		typ = *a.Email.Type
 	}
-	if a.Status != r.status || a.CreatedUser != r.made || action != r.action || a.Email.Status != r.mail || typ != r.typ {
-		t.Errorf("status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ,
-			r.status, r.made, r.action, r.mail, r.typ)
+	if check.Equal(t, "a.Status", a.Status, r.status, "status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ, r.status, r.made, r.action, r.mail, r.typ) &&
+		check.Equal(t, "a.CreatedUser", a.CreatedUser, r.made, "status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ, r.status, r.made, r.action, r.mail, r.typ) &&
+		check.Equal(t, "action", action, r.action, "status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ, r.status, r.made, r.action, r.mail, r.typ) &&
+		check.Equal(t, "a.Email.Status", a.Email.Status, r.mail, "status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ, r.status, r.made, r.action, r.mail, r.typ) {
+		check.Equal(t, "typ", typ, r.typ, "status %s, created %v, action %q, mail %s %q\nwant %s, %v, %q, %s %q", a.Status, a.CreatedUser, action, a.Email.Status, typ, r.status, r.made, r.action, r.mail, r.typ)
 	}
 	if got := d.events(); !slices.Equal(got, r.events) {
 		t.Errorf("events %q, want %q", got, r.events)
@@ -126,8 +129,8 @@ func TestScenarioTable(t *testing.T) {
 	runRows(t, []row{
 		{name: "New email", call: plain("ielts"), status: success, action: course.Created, made: true, mail: "queued", typ: email.TypeWelcome,
 			events: []string{joined, created}, check: func(t *testing.T, _ *fixture, a provision.Answer) {
-				if !a.Membership.Created || a.Enrollments[0].EndDate != today.AddMonths(6) {
-					t.Errorf("%+v", a)
+				if check.True(t, "a.Membership.Created", a.Membership.Created, "%+v", a) {
+					check.Equal(t, "a.Enrollments[0].EndDate", a.Enrollments[0].EndDate, today.AddMonths(6), "%+v", a)
 				}
 			}},
 		{name: "New email with username and password", call: func(*fixture) provision.Command {
@@ -144,8 +147,8 @@ func TestScenarioTable(t *testing.T) {
 			typ: email.TypeWelcome, events: []string{created}},
 		{name: "Course type with no default course yet", before: func(d *fixture) { d.student(ana()) }, call: plain("sat"), status: success,
 			action: course.Created, mail: "queued", typ: email.TypeWelcome, events: []string{created}, check: func(t *testing.T, d *fixture, a provision.Answer) {
-				if n := d.Count(`courses WHERE is_default AND course_type = 'sat' AND id = $1`, a.Enrollments[0].CourseID); n != 1 || !a.Enrollments[0].IsDefaultCourse {
-					t.Errorf("%+v", a.Enrollments[0])
+				if n := d.Count(`courses WHERE is_default AND course_type = 'sat' AND id = $1`, a.Enrollments[0].CourseID); check.Equal(t, "n", n, 1, "%+v", a.Enrollments[0]) {
+					check.True(t, "a.Enrollments[0].IsDefaultCourse", a.Enrollments[0].IsDefaultCourse, "%+v", a.Enrollments[0])
 				}
 			}},
 		{name: "Student already in a course of that type", before: func(d *fixture) {
@@ -170,20 +173,22 @@ func TestScenarioTable(t *testing.T) {
 			d.student(extension(d))
 			d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 		}, call: extension, status: already, action: course.Unchanged, mail: "not_needed", check: func(t *testing.T, _ *fixture, a provision.Answer) {
-			if a.Enrollments[0].Note != course.NoteAlreadyExtended || a.Enrollments[0].EndDate != today.AddMonths(8) {
-				t.Errorf("%+v", a.Enrollments[0])
+			if check.Equal(t, "a.Enrollments[0].Note", a.Enrollments[0].Note, course.NoteAlreadyExtended, "%+v", a.Enrollments[0]) {
+				check.Equal(t, "a.Enrollments[0].EndDate", a.Enrollments[0].EndDate, today.AddMonths(8), "%+v", a.Enrollments[0])
 			}
 		}},
 		{name: "End date passed", before: ended(30, "running", "expired"), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
 			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *fixture, a provision.Answer) {
-				if e := a.Enrollments[0]; e.StartDate != today || e.EndDate != today.AddMonths(6) || d.Count(`enrollments`) != 1 {
-					t.Errorf("%+v", e)
+				if e := a.Enrollments[0]; check.Equal(t, "e.StartDate", e.StartDate, today, "%+v", e) &&
+					check.Equal(t, "e.EndDate", e.EndDate, today.AddMonths(6), "%+v", e) {
+					check.Equal(t, "d.Count(`enrollments`)", d.Count(`enrollments`), 1, "%+v", e)
 				}
 			}},
 		{name: "Suspended in that course", before: state("suspended"), call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed",
 			check: func(t *testing.T, _ *fixture, a provision.Answer) {
-				if e := a.Enrollments[0]; e.SkippedReason != "suspended" || e.Status != course.EnrollmentSuspended || len(a.Warnings) != 1 {
-					t.Errorf("%+v, warnings %q", e, a.Warnings)
+				if e := a.Enrollments[0]; check.Equal(t, "e.SkippedReason", e.SkippedReason, "suspended", "%+v, warnings %q", e, a.Warnings) &&
+					check.Equal(t, "e.Status", e.Status, course.EnrollmentSuspended, "%+v, warnings %q", e, a.Warnings) {
+					check.Equal(t, "len(a.Warnings)", len(a.Warnings), 1, "%+v, warnings %q", e, a.Warnings)
 				}
 			}},
 		{name: "Welcome email failed last time", before: func(d *fixture) {
@@ -195,8 +200,8 @@ func TestScenarioTable(t *testing.T) {
 			d.Exec(`UPDATE members SET status = 'inactive'`)
 		}, call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued", typ: email.TypeWelcome, events: []string{joined, updated},
 			check: func(t *testing.T, _ *fixture, a provision.Answer) {
-				if !a.Membership.Reactivated || a.Membership.Status != org.MemberActive {
-					t.Errorf("%+v", a.Membership)
+				if check.True(t, "a.Membership.Reactivated", a.Membership.Reactivated, "%+v", a.Membership) {
+					check.Equal(t, "a.Membership.Status", a.Membership.Status, org.MemberActive, "%+v", a.Membership)
 				}
 			}},
 		{name: "No course named", call: plain(), status: success, made: true, mail: "queued", typ: email.TypeWelcome, events: []string{joined}},
@@ -211,8 +216,9 @@ func TestEnrollmentMovesTable(t *testing.T) {
 	again := func(name, from, status string, days int) row {
 		return row{name: name, before: ended(days, from, status), call: plain("ielts"), status: success, action: course.Reactivated, mail: "queued",
 			typ: email.TypeWelcome, events: []string{updated}, check: func(t *testing.T, d *fixture, a provision.Answer) {
-				if a.Enrollments[0].StartDate != today || a.Enrollments[0].Status != course.EnrollmentActive || d.Count(`enrollments`) != 1 {
-					t.Errorf("%+v", a.Enrollments[0])
+				if check.Equal(t, "a.Enrollments[0].StartDate", a.Enrollments[0].StartDate, today, "%+v", a.Enrollments[0]) &&
+					check.Equal(t, "a.Enrollments[0].Status", a.Enrollments[0].Status, course.EnrollmentActive, "%+v", a.Enrollments[0]) {
+					check.Equal(t, "d.Count(`enrollments`)", d.Count(`enrollments`), 1, "%+v", a.Enrollments[0])
 				}
 			}}
 	}
@@ -238,8 +244,8 @@ func TestEnrollmentMovesTable(t *testing.T) {
 		again("completed, end date passed: the call names the course", "completed", "completed", 1),
 		{name: "dropped, end date not passed: left alone", before: state("dropped"), call: plain("ielts"), status: already, action: course.Unchanged, mail: "not_needed",
 			check: func(t *testing.T, _ *fixture, a provision.Answer) {
-				if len(a.Warnings) != 1 || !strings.Contains(a.Warnings[0], "dropped") {
-					t.Errorf("warnings %q", a.Warnings)
+				if check.Equal(t, "len(a.Warnings)", len(a.Warnings), 1, "warnings %q", a.Warnings) {
+					check.True(t, "strings.Contains(a.Warnings[0], \"dropped\")", strings.Contains(a.Warnings[0], "dropped"), "warnings %q", a.Warnings)
 				}
 			}},
 		{name: "suspended: the call names the course", before: state("suspended"), call: plain("ielts"), status: already, action: course.Skipped, mail: "not_needed"},
@@ -256,8 +262,10 @@ func TestMembershipTable(t *testing.T) {
 	}
 	want := func(status org.MemberStatus, created, reactivated bool) func(*testing.T, *fixture, provision.Answer) {
 		return func(t *testing.T, _ *fixture, a provision.Answer) {
-			if m := a.Membership; m.Status != status || m.Created != created || m.Reactivated != reactivated || m.Role != org.RoleMember {
-				t.Errorf("%+v", m)
+			if m := a.Membership; check.Equal(t, "m.Status", m.Status, status, "%+v", m) &&
+				check.Equal(t, "m.Created", m.Created, created, "%+v", m) &&
+				check.Equal(t, "m.Reactivated", m.Reactivated, reactivated, "%+v", m) {
+				check.Equal(t, "m.Role", m.Role, org.RoleMember, "%+v", m)
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
@@ -137,9 +138,10 @@ func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {
 		"two@school.org": "learn.test", "left@school.org": "learn.test", "staff@school.org": "South Institute"} {
 		h.ask(address)
 		got := h.mails()
-		if len(got) != 1 || !strings.Contains(got[0], "To: ") || !strings.Contains(got[0], string(address)) || !strings.Contains(got[0], "Subject: "+sender+": set a new password") {
-			t.Fatalf("%s: %q", address, got)
-		}
+		check.Equal(check.Now(t), "len(got)", len(got), 1, "%s: %q", address, got)
+		check.True(check.Now(t), "strings.Contains(got[0], \"To: \")", strings.Contains(got[0], "To: "), "%s: %q", address, got)
+		check.True(check.Now(t), "strings.Contains(got[0], string(address))", strings.Contains(got[0], string(address)), "%s: %q", address, got)
+		check.True(check.Now(t), "strings.Contains(got[0], \"Subject: \"+sender+\": set a new ...", strings.Contains(got[0], "Subject: "+sender+": set a new password"), "%s: %q", address, got)
 		if contact := strings.Contains(got[0], "write to your contact at"); contact != (sender != "learn.test") {
 			t.Errorf("%s is told of a contact: %v\n%s", address, contact, got[0])
 		}
@@ -159,13 +161,13 @@ func TestNoMailLeaves(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	h.ask("nobody@school.org")
-	if got := h.mails(); len(got) != 0 || h.Count(`emails`) != 0 {
-		t.Errorf("to an address without an account: %q", got)
+	if got := h.mails(); check.Equal(t, "len(got)", len(got), 0, "to an address without an account: %q", got) {
+		check.Equal(t, "h.Count(`emails`)", h.Count(`emails`), 0, "to an address without an account: %q", got)
 	}
 	h.account("ana@demo.school", student.ViaAPI, h.organization("north", "North"))
 	h.ask("ana@demo.school")
-	if got := h.mails(); len(got) != 0 || h.Count(`emails WHERE status = 'suppressed' AND type = 'password_reset' AND sealed IS NULL`) != 1 {
-		t.Errorf("to a suppressed domain: %q", got)
+	if got := h.mails(); check.Equal(t, "len(got)", len(got), 0, "to a suppressed domain: %q", got) {
+		check.Equal(t, "h.Count(`emails WHERE status = 'suppressed' AND type = 'p...", h.Count(`emails WHERE status = 'suppressed' AND type = 'password_reset' AND sealed IS NULL`), 1, "to a suppressed domain: %q", got)
 	}
 	if n := h.Count(`password_resets`) + h.Count(`outbox_tasks`); n != 0 {
 		t.Errorf("%d rows are left", n)
@@ -192,7 +194,7 @@ func TestAClaimThatWasLostWritesNothing(t *testing.T) {
 	twice := func(ctx context.Context, ref task.Outbox) error {
 		return errors.Join(h.Answer(ctx, task.Outbox{Task: ref.Task, Claim: ref.Claim + 1}), h.Answer(ctx, ref), h.Answer(ctx, ref))
 	}
-	if n := h.work(task.PasswordReset, twice); n != 1 || h.Count(`emails`) != 1 {
-		t.Errorf("%d tasks, %d mails", n, h.Count(`emails`))
+	if n := h.work(task.PasswordReset, twice); check.Equal(t, "n", n, 1, "%d tasks, %d mails", n, h.Count(`emails`)) {
+		check.Equal(t, "h.Count(`emails`)", h.Count(`emails`), 1, "%d tasks, %d mails", n, h.Count(`emails`))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -199,7 +200,6 @@ func (h *house) exec(t testing.TB, sql string, args ...any) {
 // want stops the test unless the run ended so.
 func want(t testing.TB, r roster.Run, state roster.State, c roster.Counts) {
 	t.Helper()
-	if r.State != state || r.Counts != c {
-		t.Fatalf("run %d is %s %+v (%s %s, %v), want %s %+v", r.ID, r.State, r.Counts, r.FaultCode, r.Fault, r.Reasons, state, c)
-	}
+	check.Equal(check.Now(t), "r.State", r.State, state, "run %d is %s %+v (%s %s, %v), want %s %+v", r.ID, r.State, r.Counts, r.FaultCode, r.Fault, r.Reasons, state, c)
+	check.Equal(check.Now(t), "r.Counts", r.Counts, c, "run %d is %s %+v (%s %s, %v), want %s %+v", r.ID, r.State, r.Counts, r.FaultCode, r.Fault, r.Reasons, state, c)
 }

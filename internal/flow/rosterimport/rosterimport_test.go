@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -107,8 +108,8 @@ func TestIssues(t *testing.T) {
 				h.exec(t, c.before, h.org)
 			}
 			r := h.run(t, c.file)
-			if r.State != roster.Applied || h.issues(t, r) != c.issues {
-				t.Errorf("%s (%s): %s", r.State, r.Fault, h.issues(t, r))
+			if check.Equal(t, "r.State", r.State, roster.Applied, "%s (%s): %s", r.State, r.Fault, h.issues(t, r)) {
+				check.Equal(t, "h.issues(t, r)", h.issues(t, r), c.issues, "%s (%s): %s", r.State, r.Fault, h.issues(t, r))
 			}
 			all := "ana@institute.org:Ana Lopez:active; ben@institute.org:Ben Okri:active"
 			if c.members != "" {
@@ -242,8 +243,8 @@ func TestGuards(t *testing.T) {
 			for _, reason := range r.Reasons {
 				codes = append(codes, reason.Code)
 			}
-			if got := strings.Join(codes, " "); r.State != c.state || got != c.codes {
-				t.Fatalf("%s for %q (%s)", r.State, got, r.Fault)
+			if got := strings.Join(codes, " "); check.Equal(check.Now(t), "r.State", r.State, c.state, "%s for %q (%s)", r.State, got, r.Fault) {
+				check.Equal(check.Now(t), "got", got, c.codes, "%s for %q (%s)", r.State, got, r.Fault)
 			}
 			if c.state == roster.Held && h.state(t) != state {
 				t.Error("a held run wrote rows")
@@ -258,8 +259,8 @@ func TestASnapshotWithADamagedHeaderIsRefused(t *testing.T) {
 	h.run(t, people("s1,ana@institute.org,Ana,Lopez,").snapshot())
 	for _, header := range []string{"person_external_i,email", "person_external_id;e-mail", "s1,ana@institute.org", "\x00\x01", "person_external_id,email,email", `"person_external_id,email`} {
 		r := h.run(t, upload{file: []byte(header + "\nx1,x@institute.org\n"), mode: roster.Snapshot})
-		if r.State != roster.Refused || r.Fault == "" {
-			t.Errorf("%q: %s %s", header, r.State, r.Fault)
+		if check.Equal(t, "r.State", r.State, roster.Refused, "%q: %s %s", header, r.State, r.Fault) {
+			check.True(t, "r.Fault != \"\"", r.Fault != "", "%q: %s %s", header, r.State, r.Fault)
 		}
 		if got := h.members(t); got != "ana@institute.org:Ana Lopez:active" {
 			t.Fatalf("%q: members: %s", header, got)
@@ -286,8 +287,8 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	h.exec(t, `UPDATE roster_identities SET present = true, left_at = NULL WHERE organization_id = $1`, h.org)
 	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, more.ID, "Olive", h.now) })
 	h.work(t)
-	if again := h.find(t, more.ID); again.State != roster.Held || again.Reasons[0].Code != "changed_since_review" {
-		t.Errorf("%s %v", again.State, again.Reasons)
+	if again := h.find(t, more.ID); check.Equal(t, "again.State", again.State, roster.Held, "%s %v", again.State, again.Reasons) {
+		check.Equal(t, "again.Reasons[0].Code", again.Reasons[0].Code, "changed_since_review", "%s %v", again.State, again.Reasons)
 	}
 }
 
@@ -330,8 +331,8 @@ func TestUndoMindsOnlyWhatWasUsedSince(t *testing.T) {
 	back := h.run(t, people(three...).snapshot())
 	want(t, back, roster.Applied, roster.Counts{Update: 1, Skip: 2})
 	want(t, h.undo(t, back.ID), roster.Applied, roster.Counts{Update: 1, Deactivate: 1})
-	if got := h.members(t); got != before || !strings.Contains(got, "ben@institute.org:Ben Okri:inactive") {
-		t.Errorf("members: %s", got)
+	if got := h.members(t); check.Equal(t, "got", got, before, "members: %s", got) {
+		check.True(t, "strings.Contains(got, \"ben@institute.org:Ben Okri:inactive\")", strings.Contains(got, "ben@institute.org:Ben Okri:inactive"), "members: %s", got)
 	}
 }
 
@@ -375,8 +376,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	preview.dryRun = true
 	r := h.run(t, preview)
 	want(t, r, roster.Previewed, roster.Counts{Create: 1, Update: 1, Deactivate: 1, ClassesCreated: 1, SeatsAdded: 1})
-	if len(r.Reasons) != 1 || h.state(t) != state {
-		t.Errorf("%v; the state changed: %v", r.Reasons, h.state(t) != state)
+	if check.Equal(t, "len(r.Reasons)", len(r.Reasons), 1, "%v; the state changed: %v", r.Reasons, h.state(t) != state) {
+		check.Equal(t, "h.state(t)", h.state(t), state, "%v; the state changed: %v", r.Reasons, h.state(t) != state)
 	}
 }
 

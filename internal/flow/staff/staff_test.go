@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -41,16 +42,20 @@ func TestANewPersonGetsAccountMembershipAndPassword(t *testing.T) {
 	db := pgtest.New(t)
 	o := organization(t, db, "north")
 	p, joined := put(t, db, o, olive)
-	if !joined || p.Email != "olive@school.org" || p.FirstName != "Olive" || p.Membership.Role != org.RoleOwner || p.Membership.Status != org.MemberActive {
-		t.Fatalf("%+v, joined %v", p, joined)
-	}
+	check.True(check.Now(t), "joined", joined, "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.Email", p.Email, "olive@school.org", "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.FirstName", p.FirstName, "Olive", "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.Membership.Role", p.Membership.Role, org.RoleOwner, "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.Membership.Status", p.Membership.Status, org.MemberActive, "%+v, joined %v", p, joined)
 	a, err := student.Find(t.Context(), db, p.UserID)
-	if err != nil || a.CreatedVia != student.ViaStaff || a.CreatedBy != o || !a.HasSetPassword() || a.Untouched(o) {
-		t.Fatalf("%+v, %v", a, err)
-	}
+	check.NoError(check.Now(t), err, "%+v, %v", a, err)
+	check.Equal(check.Now(t), "a.CreatedVia", a.CreatedVia, student.ViaStaff, "%+v, %v", a, err)
+	check.Equal(check.Now(t), "a.CreatedBy", a.CreatedBy, o, "%+v, %v", a, err)
+	check.True(check.Now(t), "a.HasSetPassword()", a.HasSetPassword(), "%+v, %v", a, err)
+	check.False(check.Now(t), "a.Untouched(o)", a.Untouched(o), "%+v, %v", a, err)
 	var hash string
-	if err := db.QueryRow(t.Context(), `SELECT password_hash FROM accounts WHERE id = $1`, p.UserID).Scan(&hash); err != nil || !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
-		t.Fatalf("%s, %v", hash, err)
+	if err := db.QueryRow(t.Context(), `SELECT password_hash FROM accounts WHERE id = $1`, p.UserID).Scan(&hash); check.NoError(check.Now(t), err, "%s, %v", hash, err) {
+		check.True(check.Now(t), "strings.HasPrefix(hash, \"$argon2id$v=19$m=19456,t=2,p=1$\")", strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), "%s, %v", hash, err)
 	}
 }
 
@@ -59,16 +64,15 @@ func TestARepeatKeepsWhatIsNotSent(t *testing.T) {
 	db := pgtest.New(t)
 	o := organization(t, db, "north")
 	first, _ := put(t, db, o, olive)
-	if again, joined := put(t, db, o, olive); joined || again != first {
-		t.Fatalf("%+v, joined %v", again, joined)
+	if again, joined := put(t, db, o, olive); check.False(check.Now(t), "joined", joined, "%+v, joined %v", again, joined) {
+		check.Equal(check.Now(t), "again", again, first, "%+v, joined %v", again, joined)
 	}
-	if again, joined := put(t, db, o, staff.Command{Email: "olive@school.org"}); joined || again != first {
-		t.Fatalf("%+v, joined %v", again, joined)
+	if again, joined := put(t, db, o, staff.Command{Email: "olive@school.org"}); check.False(check.Now(t), "joined", joined, "%+v, joined %v", again, joined) {
+		check.Equal(check.Now(t), "again", again, first, "%+v, joined %v", again, joined)
 	}
 	changed, _ := put(t, db, o, staff.Command{Email: "olive@school.org", FirstName: "Olivia", Role: org.RoleExaminer})
-	if changed.FirstName != "Olive" || changed.Membership.Role != org.RoleExaminer {
-		t.Fatalf("%+v", changed)
-	}
+	check.Equal(check.Now(t), "changed.FirstName", changed.FirstName, "Olive", "%+v", changed)
+	check.Equal(check.Now(t), "changed.Membership.Role", changed.Membership.Role, org.RoleExaminer, "%+v", changed)
 }
 
 func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
@@ -96,19 +100,20 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 		t.Fatalf("a student became staff without a role: %v", err)
 	}
 	p, joined := put(t, db, north, olive)
-	if joined || p.UserID != user || p.Membership.Role != org.RoleOwner || p.Membership.Status != org.MemberActive {
-		t.Fatalf("%+v, joined %v", p, joined)
-	}
+	check.False(check.Now(t), "joined", joined, "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.UserID", p.UserID, user, "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.Membership.Role", p.Membership.Role, org.RoleOwner, "%+v, joined %v", p, joined)
+	check.Equal(check.Now(t), "p.Membership.Status", p.Membership.Status, org.MemberActive, "%+v, joined %v", p, joined)
 	var elsewhere string
 	var links int
 	err = db.QueryRow(t.Context(), `SELECT (SELECT role FROM members WHERE organization_id = $1 AND user_id = $2),
 		(SELECT count(*) FROM set_password_tokens WHERE user_id = $2)`, south, user).Scan(&elsewhere, &links)
-	if err != nil || elsewhere != "member" || links != 0 {
-		t.Fatalf("%s elsewhere, %d links, %v", elsewhere, links, err)
-	}
+	check.NoError(check.Now(t), err, "%s elsewhere, %d links, %v", elsewhere, links, err)
+	check.Equal(check.Now(t), "elsewhere", elsewhere, "member", "%s elsewhere, %d links, %v", elsewhere, links, err)
+	check.Equal(check.Now(t), "links", links, 0, "%s elsewhere, %d links, %v", elsewhere, links, err)
 	// The organization that made the account can no longer set its sign-in details.
-	if a, err := student.Find(t.Context(), db, user); err != nil || a.Untouched(north) {
-		t.Fatalf("%+v, %v", a, err)
+	if a, err := student.Find(t.Context(), db, user); check.NoError(check.Now(t), err, "%+v, %v", a, err) {
+		check.False(check.Now(t), "a.Untouched(north)", a.Untouched(north), "%+v, %v", a, err)
 	}
 }
 
@@ -155,8 +160,8 @@ func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
 					t.Errorf("as %s the password signs in: %v, want %v", role, !c.kept, c.kept)
 				}
 			}
-			if a, err := student.Find(t.Context(), p.db, p.user); err != nil || a.HasSetPassword() != c.kept {
-				t.Errorf("%+v, %v", a, err)
+			if a, err := student.Find(t.Context(), p.db, p.user); check.NoError(t, err, "%+v, %v", a, err) {
+				check.Equal(t, "a.HasSetPassword()", a.HasSetPassword(), c.kept, "%+v, %v", a, err)
 			}
 		})
 	}
@@ -288,8 +293,8 @@ func TestPutNamesEveryFieldAtFault(t *testing.T) {
 		}
 	}
 	var accounts int
-	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM accounts`).Scan(&accounts); err != nil || accounts != 0 {
-		t.Fatalf("%d accounts were saved, %v", accounts, err)
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM accounts`).Scan(&accounts); check.NoError(check.Now(t), err, "%d accounts were saved, %v", accounts, err) {
+		check.Equal(check.Now(t), "accounts", accounts, 0, "%d accounts were saved, %v", accounts, err)
 	}
 }
 

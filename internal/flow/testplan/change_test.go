@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -20,8 +21,10 @@ func TestCourseLife(t *testing.T) {
 	s.set(begin())
 	s.finish("6.5")
 	s.Exec(`UPDATE enrollments SET state = 'suspended'`)
-	if a, w, err := s.try(plan.Request{Pace: new(plan.Light)}); err != nil || a.Action != plan.Left || len(w) != 1 || a.TestPlan.Pace != plan.Standard {
-		t.Errorf("%+v %v %v", a, w, err)
+	if a, w, err := s.try(plan.Request{Pace: new(plan.Light)}); check.NoError(t, err, "%+v %v %v", a, w, err) &&
+		check.Equal(t, "a.Action", a.Action, plan.Left, "%+v %v %v", a, w, err) &&
+		check.Equal(t, "len(w)", len(w), 1, "%+v %v %v", a, w, err) {
+		check.Equal(t, "a.TestPlan.Pace", a.TestPlan.Pace, plan.Standard, "%+v %v %v", a, w, err)
 	}
 	s.pass(10)
 	s.want("baseline finished 03-01, mock waiting 03-08")
@@ -39,8 +42,8 @@ func TestCourseLife(t *testing.T) {
 	s.Exec(`UPDATE enrollments SET state = 'completed'`)
 	s.touchCourse()
 	s.want("baseline finished 03-01, mock missed 03-12")
-	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL AND closed_at IS NOT NULL`); n != 1 || s.Count("plan_goals WHERE target_score_e4 = 70000") != 1 {
-		t.Errorf("the plan goes on: %v", s.events())
+	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL AND closed_at IS NOT NULL`); check.Equal(t, "n", n, 1, "the plan goes on: %v", s.events()) {
+		check.Equal(t, "s.Count(\"plan_goals WHERE target_score_e4 = 70000\")", s.Count("plan_goals WHERE target_score_e4 = 70000"), 1, "the plan goes on: %v", s.events())
 	}
 }
 
@@ -67,8 +70,8 @@ func (s *school) wantDates(dates string) {
 // exam moves the exam by a call of the partner's.
 func (s *school) exam(month time.Month, day int) {
 	s.t.Helper()
-	if a := s.set(plan.Request{ExamDate: new(clock.DateOf(2027, month, day))}); a.Action != plan.Updated || !slices.Equal(a.Changes, []string{"exam_date"}) {
-		s.t.Errorf("%s, changes %v", a.Action, a.Changes)
+	if a := s.set(plan.Request{ExamDate: new(clock.DateOf(2027, month, day))}); check.Equal(s.t, "a.Action", a.Action, plan.Updated, "%s, changes %v", a.Action, a.Changes) {
+		check.True(s.t, "slices.Equal(a.Changes, []string{\"exam_date\"})", slices.Equal(a.Changes, []string{"exam_date"}), "%s, changes %v", a.Action, a.Changes)
 	}
 }
 
@@ -116,8 +119,8 @@ func TestAnExtensionMovesTheLastTestDay(t *testing.T) {
 	moves[0].Action, moves[0].After = course.Extended, s.moves()[0].Before
 	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error {
 		answer, warnings, err := s.Set(t.Context(), tx, testplan.Call{Who: s.who, Account: s.student, Moves: moves, Now: s.now})
-		if answer != nil || len(warnings) != 0 {
-			t.Errorf("a call without settings answers %+v, %v", answer, warnings)
+		if check.True(t, "answer == nil", answer == nil, "a call without settings answers %+v, %v", answer, warnings) {
+			check.Equal(t, "len(warnings)", len(warnings), 0, "a call without settings answers %+v, %v", answer, warnings)
 		}
 		return err
 	})
@@ -137,8 +140,8 @@ func TestThePlanEndsWithItsCourse(t *testing.T) {
 	s.finish("6.5")
 	s.pass(30)
 	s.want("baseline finished 03-01, mock missed 03-08, mock missed 03-15")
-	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL`); n != 1 || s.Count("plan_goals WHERE target_score_e4 = 70000") != 1 {
-		t.Errorf("the plan goes on: %v", s.events())
+	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL`); check.Equal(t, "n", n, 1, "the plan goes on: %v", s.events()) {
+		check.Equal(t, "s.Count(\"plan_goals WHERE target_score_e4 = 70000\")", s.Count("plan_goals WHERE target_score_e4 = 70000"), 1, "the plan goes on: %v", s.events())
 	}
 	if n := s.Count(`assignments WHERE status = 'pending' AND due_at > $1`, s.now); n != 0 {
 		t.Errorf("%d tests are open", n)
@@ -178,8 +181,8 @@ func TestTestsOpenAndAreDueInThePlansZone(t *testing.T) {
 				t.Errorf("a second before the day: %s", got)
 			}
 			s.now = instant(t, c.opens)
-			if n, err := s.Sweep(t.Context()); n != 1 || err != nil {
-				t.Errorf("at the day's first instant %d plans were decided: %v", n, err)
+			if n, err := s.Sweep(t.Context()); check.Equal(t, "n", n, 1, "at the day's first instant %d plans were decided: %v", n, err) {
+				check.NoError(t, err, "at the day's first instant %d plans were decided: %v", n, err)
 			}
 			s.wantDates(c.dates)
 		})

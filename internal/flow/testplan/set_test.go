@@ -7,6 +7,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -18,16 +19,20 @@ func TestAPlanBeginsWithItsBaselineAndRepeatsAddNothing(t *testing.T) {
 	s := newSchool(t)
 	s.papers("full", 5)
 	a := s.set(begin())
-	if a.Action != plan.Created || strings.Join(a.Changes, " ") != "target_score test_plan timezone pace extra_recipients" {
-		t.Errorf("%+v", a)
+	if check.Equal(t, "a.Action", a.Action, plan.Created, "%+v", a) {
+		check.Equal(t, "strings.Join(a.Changes, \" \")", strings.Join(a.Changes, " "), "target_score test_plan timezone pace extra_recipients", "%+v", a)
 	}
 	p := a.TestPlan
-	if p == nil || p.NextTest == nil || p.NextTest.State != "waiting" || p.NextTest.Kind != plan.Baseline || p.NextTest.OpensOn != clock.DateOf(2027, 3, 1) ||
-		p.NextTest.DueOn != clock.DateOf(2027, 3, 3) || p.NextTest.Section != nil {
-		t.Errorf("%+v", p)
+	if check.True(t, "p != nil", p != nil, "%+v", p) &&
+		check.True(t, "p.NextTest != nil", p.NextTest != nil, "%+v", p) &&
+		check.Equal(t, "p.NextTest.State", p.NextTest.State, "waiting", "%+v", p) &&
+		check.Equal(t, "p.NextTest.Kind", p.NextTest.Kind, plan.Baseline, "%+v", p) &&
+		check.Equal(t, "p.NextTest.OpensOn", p.NextTest.OpensOn, clock.DateOf(2027, 3, 1), "%+v", p) &&
+		check.Equal(t, "p.NextTest.DueOn", p.NextTest.DueOn, clock.DateOf(2027, 3, 3), "%+v", p) {
+		check.True(t, "p.NextTest.Section == nil", p.NextTest.Section == nil, "%+v", p)
 	}
-	if !slices.Equal(p.StaffRecipients, []string{"owner@saffron.school"}) || !slices.Equal(p.ExtraRecipients, []string{"parent@home.in"}) {
-		t.Errorf("recipients %v %v", p.StaffRecipients, p.ExtraRecipients)
+	if check.True(t, "slices.Equal(p.StaffRecipients, []string{\"owner@saffron.s...", slices.Equal(p.StaffRecipients, []string{"owner@saffron.school"}), "recipients %v %v", p.StaffRecipients, p.ExtraRecipients) {
+		check.True(t, "slices.Equal(p.ExtraRecipients, []string{\"parent@home.in\"})", slices.Equal(p.ExtraRecipients, []string{"parent@home.in"}), "recipients %v %v", p.StaffRecipients, p.ExtraRecipients)
 	}
 	s.want("baseline opened 03-01")
 	if got := s.mails(); !slices.Equal(got, []string{"plan_notice ada@saffron.school", "plan_test_open ada@saffron.school"}) {
@@ -37,8 +42,9 @@ func TestAPlanBeginsWithItsBaselineAndRepeatsAddNothing(t *testing.T) {
 		t.Errorf("%d assignments", n)
 	}
 	before := s.Count("plan_history") + s.Count("emails") + s.Count("assignments") + s.Count("outbox_tasks")
-	if again := s.set(begin()); again.Action != plan.Unchanged || len(again.Changes) != 0 || again.TestPlan == nil {
-		t.Errorf("again: %+v", again)
+	if again := s.set(begin()); check.Equal(t, "again.Action", again.Action, plan.Unchanged, "again: %+v", again) &&
+		check.Equal(t, "len(again.Changes)", len(again.Changes), 0, "again: %+v", again) {
+		check.True(t, "again.TestPlan != nil", again.TestPlan != nil, "again: %+v", again)
 	}
 	if after := s.Count("plan_history") + s.Count("emails") + s.Count("assignments") + s.Count("outbox_tasks"); after != before {
 		t.Errorf("a repeat added %d rows", after-before)
@@ -52,16 +58,18 @@ func TestTurningOffKeepsWhatWasStarted(t *testing.T) {
 	s.papers("full", 5)
 	s.set(begin())
 	a := s.set(plan.Request{TestPlan: new(false)})
-	if a.Action != plan.Ended || a.TestPlan != nil || a.TargetScore == nil || *a.TargetScore != num("7") {
-		t.Errorf("%+v", a)
+	if check.Equal(t, "a.Action", a.Action, plan.Ended, "%+v", a) &&
+		check.True(t, "a.TestPlan == nil", a.TestPlan == nil, "%+v", a) &&
+		check.True(t, "a.TargetScore != nil", a.TargetScore != nil, "%+v", a) {
+		check.Equal(t, "*a.TargetScore", *a.TargetScore, num("7"), "%+v", a)
 	}
 	s.want("baseline withdrawn 03-01")
 	if n := s.Count(`assignments WHERE status = 'expired'`); n != 1 {
 		t.Error("the assignment is still open")
 	}
 	a = s.set(plan.Request{TestPlan: new(true), TimeZone: new("UTC")}) // the target is on the course
-	if a.Action != plan.Created || *a.TargetScore != num("7") {
-		t.Errorf("%+v", a)
+	if check.Equal(t, "a.Action", a.Action, plan.Created, "%+v", a) {
+		check.Equal(t, "*a.TargetScore", *a.TargetScore, num("7"), "%+v", a)
 	}
 	s.Exec(`UPDATE assignments SET status = 'in_progress' WHERE status = 'pending'`)
 	s.set(plan.Request{TestPlan: new(false)})
@@ -82,8 +90,8 @@ func TestRefusalsSaveNothing(t *testing.T) {
 		"test_plan":        {Course: "toefl", TestPlan: new(true)},
 	} {
 		_, _, err := s.try(r)
-		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "target_score_plan."+strings.TrimSpace(field)) {
-			t.Errorf("%s: %v", field, err)
+		if check.Equal(t, "fault.KindOf(err)", fault.KindOf(err), fault.Invalid, "%s: %v", field, err) {
+			check.True(t, "strings.Contains(err.Error(), \"target_score_plan.\"+string...", strings.Contains(err.Error(), "target_score_plan."+strings.TrimSpace(field)), "%s: %v", field, err)
 		}
 	}
 	if n := s.Count("plans") + s.Count("plan_goals") + s.Count("emails"); n != 0 {
@@ -137,13 +145,17 @@ func TestBlocksOfALookup(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks, err := s.Blocks(t.Context(), s.DB, 1, id.User(1), held)
-	if err != nil || len(blocks) != 2 {
-		t.Fatal(blocks, err)
+	check.NoError(check.Now(t), err, "%v %v", blocks, err)
+	check.Equal(check.Now(t), "len(blocks)", len(blocks), 2, "%v %v", blocks, err)
+	if b := blocks[0]; check.True(t, "b.TestPlan != nil", b.TestPlan != nil, "%+v", b) &&
+		check.Equal(t, "*b.TargetScore", *b.TargetScore, num("7"), "%+v", b) &&
+		check.True(t, "b.SafeExamBrowser", b.SafeExamBrowser, "%+v", b) {
+		check.True(t, "b.TestPlanAvailable", b.TestPlanAvailable, "%+v", b)
 	}
-	if b := blocks[0]; b.TestPlan == nil || *b.TargetScore != num("7") || !b.SafeExamBrowser || !b.TestPlanAvailable {
-		t.Errorf("%+v", b)
-	}
-	if b := blocks[1]; b.TestPlan != nil || b.TargetScore != nil || b.ExamDate != clock.DateOf(2027, 6, 1) || !b.SafeExamBrowser || b.TestPlanAvailable {
-		t.Errorf("%+v", b)
+	if b := blocks[1]; check.True(t, "b.TestPlan == nil", b.TestPlan == nil, "%+v", b) &&
+		check.True(t, "b.TargetScore == nil", b.TargetScore == nil, "%+v", b) &&
+		check.Equal(t, "b.ExamDate", b.ExamDate, clock.DateOf(2027, 6, 1), "%+v", b) &&
+		check.True(t, "b.SafeExamBrowser", b.SafeExamBrowser, "%+v", b) {
+		check.False(t, "b.TestPlanAvailable", b.TestPlanAvailable, "%+v", b)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestTheWorkerReactsToResultsAndOpensTheNextTestAtTheDayStart(t *testing.T) {
@@ -31,12 +32,12 @@ func TestTheWorkerReactsToResultsAndOpensTheNextTestAtTheDayStart(t *testing.T) 
 	}
 	s.want("baseline finished 03-01, mock waiting 03-08")
 	s.now = s.now.Add(time.Second)
-	if n, err := s.Sweep(t.Context()); err != nil || n != 1 {
-		t.Fatal(n, err)
+	if n, err := s.Sweep(t.Context()); check.NoError(check.Now(t), err, "%v %v", n, err) {
+		check.Equal(check.Now(t), "n", n, 1, "%v %v", n, err)
 	}
 	s.want("baseline finished 03-01, mock opened 03-08")
-	if n, err := s.Sweep(t.Context()); err != nil || n != 0 {
-		t.Errorf("the pass came again: %d %v", n, err)
+	if n, err := s.Sweep(t.Context()); check.NoError(t, err, "the pass came again: %d %v", n, err) {
+		check.Equal(t, "n", n, 0, "the pass came again: %d %v", n, err)
 	}
 	s.pass(3)
 	s.want("baseline finished 03-01, mock missed 03-08, mock waiting 03-15")
@@ -54,8 +55,8 @@ func TestARemarkIsTakenInAndToldOnce(t *testing.T) {
 	mails := len(s.mails())
 	s.Exec(`UPDATE results SET score_e4 = 70000`)
 	s.touch()
-	if n := s.Count(`plan_tests WHERE score_e4 = 70000`); n != 1 || len(s.mails()) != mails {
-		t.Errorf("%d re-marked, mails %v", n, s.mails())
+	if n := s.Count(`plan_tests WHERE score_e4 = 70000`); check.Equal(t, "n", n, 1, "%d re-marked, mails %v", n, s.mails()) {
+		check.Equal(t, "len(s.mails())", len(s.mails()), mails, "%d re-marked, mails %v", n, s.mails())
 	}
 }
 
@@ -73,8 +74,8 @@ func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
 	if n := s.Count("plans WHERE status = 'closed' AND next_run_at IS NULL"); n != 1 {
 		t.Error("the closed plan is decided again")
 	}
-	if n, err := s.Sweep(t.Context()); n != 0 || err != nil {
-		t.Errorf("the pass decided %d plans: %v", n, err)
+	if n, err := s.Sweep(t.Context()); check.Equal(t, "n", n, 0, "the pass decided %d plans: %v", n, err) {
+		check.NoError(t, err, "the pass decided %d plans: %v", n, err)
 	}
 }
 
@@ -102,8 +103,8 @@ func TestPapersRunOutAndComeBack(t *testing.T) {
 	if n := s.Count(`emails WHERE type = 'plan_alert' AND params::text LIKE '%unfilled%'`); n != 1 {
 		t.Errorf("%d alerts", n)
 	}
-	if p := s.set(plan.Request{}).TestPlan; p.NextTest == nil || p.NextTest.State != plan.Unfilled {
-		t.Errorf("%+v", p.NextTest)
+	if p := s.set(plan.Request{}).TestPlan; check.True(t, "p.NextTest != nil", p.NextTest != nil, "%+v", p.NextTest) {
+		check.Equal(t, "p.NextTest.State", p.NextTest.State, plan.Unfilled, "%+v", p.NextTest)
 	}
 	s.papers("full", 1)
 	s.pass(1)

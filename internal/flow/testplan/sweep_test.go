@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -17,8 +18,8 @@ func TestAPlanIsLeftAloneUntilSomethingIsToBeDone(t *testing.T) {
 	for day := 2; day <= 8; day++ { // the next test opens on the 8th
 		s.now = time.Date(2027, 3, day, 12, 0, 0, 0, time.UTC)
 		n, err := s.Sweep(t.Context())
-		if err != nil || (n == 1) != (day == 8) {
-			t.Errorf("day %d: %d plans were decided, %v", day, n, err)
+		if check.NoError(t, err, "day %d: %d plans were decided, %v", day, n, err) {
+			check.Equal(t, "(n == 1)", (n == 1), (day == 8), "day %d: %d plans were decided, %v", day, n, err)
 		}
 	}
 	s.want("baseline finished 03-01, mock opened 03-08")
@@ -36,8 +37,8 @@ func TestAPassOverManyPlansDecidesEachOnce(t *testing.T) {
 	s.Exec(`INSERT INTO plans (organization_id, user_id, enrollment_id, exam, status, target_score_e4, time_zone, pace, practice_drills, staff_recipients, level, next_run_at, started_at, updated_at)
 		SELECT 1, user_id, id, 'ielts', 'active', 70000, 'Asia/Kolkata', 'standard', true, '{}', 'standard', '2027-03-01', now(), now() FROM enrollments WHERE user_id > 1`)
 	n, err := s.Sweep(t.Context())
-	if err != nil || n != many-4 {
-		t.Errorf("%d plans were decided: %v", n, err)
+	if check.NoError(t, err, "%d plans were decided: %v", n, err) {
+		check.Equal(t, "n", n, many-4, "%d plans were decided: %v", n, err)
 	}
 	for from, want := range map[string]int{
 		"plan_tests WHERE state = 'opened'": many - 3, "plan_tests t JOIN assignments a ON a.id = t.assignment_id AND a.item_id = t.item_id AND a.status = 'pending'": many - 3,
@@ -103,7 +104,7 @@ func TestAPassThatFindsNoPlansSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.Exec(`ALTER TABLE plans RENAME COLUMN next_run_at TO run_elsewhere`)
-	if n, err := s.Sweep(t.Context()); err == nil || n != 0 {
-		t.Errorf("%d plans, %v", n, err)
+	if n, err := s.Sweep(t.Context()); check.True(t, "err != nil", err != nil, "%d plans, %v", n, err) {
+		check.Equal(t, "n", n, 0, "%d plans, %v", n, err)
 	}
 }

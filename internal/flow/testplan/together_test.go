@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -108,13 +109,13 @@ func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
 			}
 			pause = time.Second
 		}
-		if tried, err := try(pause); !tried || err == nil {
-			t.Fatalf("try %d: %v, %v", n, tried, err)
+		if tried, err := try(pause); check.True(check.Now(t), "tried", tried, "try %d: %v, %v", n, tried, err) {
+			check.True(check.Now(t), "err != nil", err != nil, "try %d: %v, %v", n, tried, err)
 		}
 	}
 	s.Exec(`UPDATE plans SET time_zone = 'Asia/Kolkata'`)
-	if tried, err := try(8 * time.Minute); !tried || err != nil {
-		t.Fatal(tried, err)
+	if tried, err := try(8 * time.Minute); check.True(check.Now(t), "tried", tried, "%v %v", tried, err) {
+		check.NoError(check.Now(t), err, "%v %v", tried, err)
 	}
 	if n := s.Count("outbox_tasks WHERE kind = 'plan.step'"); n != 0 {
 		t.Errorf("%d steps are still pending", n)

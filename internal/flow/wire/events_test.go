@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -120,8 +121,8 @@ func TestTheBodyOfEveryEvent(t *testing.T) {
 			}
 		}
 		want, err := os.ReadFile(file)
-		if err != nil || !bytes.Equal(got.Bytes(), want) {
-			t.Errorf("%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes())
+		if check.NoError(t, err, "%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes()) {
+			check.True(t, "bytes.Equal(got.Bytes(), want)", bytes.Equal(got.Bytes(), want), "%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes())
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/work"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -73,8 +74,9 @@ func TestAReaderMissesNothing(t *testing.T) {
 	go func() { writing.Wait(); close(done) }()
 	seen, pages := follow(t, db, org, done)
 	rows := list(t, db, org, 0, 10*sessions)
-	if len(rows) != len(seen) || len(rows) < sessions/2 || pages < 10 {
-		t.Errorf("%d results, %d seen on %d pages", len(rows), len(seen), pages)
+	if check.Equal(t, "len(rows)", len(rows), len(seen), "%d results, %d seen on %d pages", len(rows), len(seen), pages) &&
+		check.True(t, "len(rows) >= sessions/2", len(rows) >= sessions/2, "%d results, %d seen on %d pages", len(rows), len(seen), pages) {
+		check.True(t, "pages >= 10", pages >= 10, "%d results, %d seen on %d pages", len(rows), len(seen), pages)
 	}
 	for _, r := range rows {
 		if seen[r.ref] != r.score {
@@ -83,8 +85,8 @@ func TestAReaderMissesNothing(t *testing.T) {
 	}
 	var events, positions int64
 	err := db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM webhook_events), (SELECT last FROM result_positions)`).Scan(&events, &positions)
-	if err != nil || events != positions {
-		t.Errorf("%d events of %d times that a result became final (%v)", events, positions, err)
+	if check.NoError(t, err, "%d events of %d times that a result became final (%v)", events, positions, err) {
+		check.Equal(t, "events", events, positions, "%d events of %d times that a result became final (%v)", events, positions, err)
 	}
 }
 
@@ -174,8 +176,9 @@ func TestTheSameReportAtTheSameTime(t *testing.T) {
 	wg.Wait()
 	var results, events int
 	err := db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM results), (SELECT count(*) FROM webhook_events)`).Scan(&results, &events)
-	if err != nil || results != 20 || events != 20 {
-		t.Errorf("%d results, %d events (%v)", results, events, err)
+	if check.NoError(t, err, "%d results, %d events (%v)", results, events, err) &&
+		check.Equal(t, "results", results, 20, "%d results, %d events (%v)", results, events, err) {
+		check.Equal(t, "events", events, 20, "%d results, %d events (%v)", results, events, err)
 	}
 }
 
@@ -190,9 +193,8 @@ func BenchmarkWork(b *testing.B) {
 			records[i] = session(fmt.Sprintf("s%d-%d", call, i), users[i], item, i%19)
 		}
 		outcomes, err := service.Work(b.Context(), records)
-		if err != nil || outcomes[0].Err != nil {
-			b.Fatal(err, outcomes[0].Err)
-		}
+		check.NoError(check.Now(b), err, "%v %v", err, outcomes[0].Err)
+		check.NoError(check.Now(b), outcomes[0].Err, "%v %v", err, outcomes[0].Err)
 	}
 	b.ReportMetric(float64(b.N*len(records))/b.Elapsed().Seconds(), "results/s")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 const document = `
@@ -79,8 +80,8 @@ func exchange(t *testing.T, c *apicheck.Checker, method, path, sent string, stat
 		return err
 	}
 	defer func() { _ = res.Body.Close() }()
-	if got, err := io.ReadAll(res.Body); err != nil || string(got) != received && method != http.MethodHead {
-		t.Errorf("the client got %q, %v", got, err)
+	if got, err := io.ReadAll(res.Body); check.NoError(t, err, "the client got %q, %v", got, err) {
+		check.False(t, "string(got) != received && method != http.MethodHead", string(got) != received && method != http.MethodHead, "the client got %q, %v", got, err)
 	}
 	return nil
 }
@@ -145,8 +146,8 @@ func TestDocumentsThatAreRefused(t *testing.T) {
 		"a broken $ref":    {"schemas/Thing'", "schemas/Nothing'", "Nothing"},
 		"no YAML":          {"openapi: 3.1.0", "\t", ""},
 	} {
-		if _, err := apicheck.New([]byte(strings.Replace(document, c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := apicheck.New([]byte(strings.Replace(document, c.old, c.new, 1))); check.True(t, "err != nil", err != nil, "%s: %v", name, err) {
+			check.True(t, "strings.Contains(err.Error(), c.says)", strings.Contains(err.Error(), c.says), "%s: %v", name, err)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // What a browser is watched for is noticed.
@@ -55,7 +57,7 @@ func TestWhatKeepsPeopleOutIsFound(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	b.Visit(server.URL)
-	if found := b.violations(axe(t)); len(found) != 1 || found[0].ID != "label" {
-		t.Errorf("found %+v, want the field without a label", found)
+	if found := b.violations(axe(t)); check.Equal(t, "len(found)", len(found), 1, "found %+v, want the field without a label", found) {
+		check.Equal(t, "found[0].ID", found[0].ID, "label", "found %+v, want the field without a label", found)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
@@ -84,12 +85,11 @@ func TestDayStartProperty(t *testing.T) {
 func TestTimestampNeverPrintsZ(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 0, 0, 123, time.UTC)
 	b, err := json.Marshal(clock.Stamp(at, time.UTC))
-	if err != nil || string(b) != `"2026-11-21T08:00:00+00:00"` {
-		t.Fatalf("%s, %v", b, err)
-	}
+	check.NoError(check.Now(t), err, "%s, %v", b, err)
+	check.Equal(check.Now(t), "string(b)", string(b), `"2026-11-21T08:00:00+00:00"`, "%s, %v", b, err)
 	var back clock.Timestamp
-	if err := json.Unmarshal(b, &back); err != nil || !time.Time(back).Equal(at.Truncate(time.Second)) {
-		t.Fatalf("back = %v, %v", time.Time(back), err)
+	if err := json.Unmarshal(b, &back); check.NoError(check.Now(t), err, "back = %v, %v", time.Time(back), err) {
+		check.True(check.Now(t), "time.Time(back).Equal(at.Truncate(time.Second))", time.Time(back).Equal(at.Truncate(time.Second)), "back = %v, %v", time.Time(back), err)
 	}
 	if clock.Stamp(time.Time{}, time.UTC) != nil {
 		t.Fatal("the zero time is not null")
@@ -154,9 +154,8 @@ func TestDateJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := json.Marshal(v)
-	if err != nil || string(b) != `{"A":"2026-02-28","B":null}` {
-		t.Fatalf("%s, %v", b, err)
-	}
+	check.NoError(check.Now(t), err, "%s, %v", b, err)
+	check.Equal(check.Now(t), "string(b)", string(b), `{"A":"2026-02-28","B":null}`, "%s, %v", b, err)
 	if err := json.Unmarshal([]byte(`{"A":"2026-02-30"}`), &v); err == nil {
 		t.Fatal("30 February is accepted")
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
@@ -27,8 +28,8 @@ func FuzzZone(f *testing.F) {
 			t.Errorf("%q writes %s as %s", name, at.UTC(), clock.Format(at, zone))
 		}
 		day := clock.DateIn(at, zone)
-		if first := clock.DayStart(day, zone); first.After(at) || clock.DateIn(first, zone) != day {
-			t.Errorf("in %q the day %s begins at %s, after %s", name, day, first, at)
+		if first := clock.DayStart(day, zone); check.False(t, "first.After(at)", first.After(at), "in %q the day %s begins at %s, after %s", name, day, first, at) {
+			check.Equal(t, "clock.DateIn(first, zone)", clock.DateIn(first, zone), day, "in %q the day %s begins at %s, after %s", name, day, first, at)
 		}
 	})
 }
@@ -48,8 +49,8 @@ func FuzzParseDate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if d.String() != text || d.AddDays(1).DaysUntil(d) != -1 {
-			t.Errorf("%q is read as %s", text, d)
+		if check.Equal(t, "d.String()", d.String(), text, "%q is read as %s", text, d) {
+			check.Equal(t, "d.AddDays(1).DaysUntil(d)", d.AddDays(1).DaysUntil(d), -1, "%q is read as %s", text, d)
 		}
 	})
 }

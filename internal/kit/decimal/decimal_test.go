@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
@@ -16,8 +17,8 @@ func TestParseAndString(t *testing.T) {
 		"5E-1": "0.5", "1000000": "1000000",
 	} {
 		n, err := decimal.Parse(text)
-		if err != nil || n.String() != want {
-			t.Errorf("%s reads as %v (%v), want %s", text, n, err, want)
+		if check.NoError(t, err, "%s reads as %v (%v), want %s", text, n, err, want) {
+			check.Equal(t, "n.String()", n.String(), want, "%s reads as %v (%v), want %s", text, n, err, want)
 		}
 	}
 	for _, text := range []string{"", "x", "6,5", "0.00001", "1000000.1", "1e40", "1e", "--1", "1.2.3", "NaN", "+"} {
@@ -45,13 +46,13 @@ func TestRoundingProperty(t *testing.T) {
 		n := decimal.Number(rapid.Int64Range(0, int64(decimal.Max)).Draw(rt, "n"))
 		step := decimal.Number(rapid.Int64Range(1, 200_000).Draw(rt, "step"))
 		got := n.RoundTo(step)
-		if got%step != 0 || 2*(got-n) > step || 2*(n-got) >= step {
-			rt.Fatalf("%d to %d is %d", n, step, got)
-		}
+		check.Equal(check.Now(rt), "got%step", got%step, 0, "%d to %d is %d", n, step, got)
+		check.True(check.Now(rt), "2*(got-n) <= step", 2*(got-n) <= step, "%d to %d is %d", n, step, got)
+		check.True(check.Now(rt), "2*(n-got) < step", 2*(n-got) < step, "%d to %d is %d", n, step, got)
 		text, _ := json.Marshal(n)
 		var back decimal.Number
-		if err := json.Unmarshal(text, &back); err != nil || back != n {
-			rt.Fatalf("%d → %s → %d", n, text, back)
+		if err := json.Unmarshal(text, &back); check.NoError(check.Now(rt), err, "%d → %s → %d", n, text, back) {
+			check.Equal(check.Now(rt), "back", back, n, "%d → %s → %d", n, text, back)
 		}
 		exact, _ := new(big.Rat).SetString(n.String())
 		if exact.Cmp(big.NewRat(int64(n), int64(decimal.One))) != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
@@ -27,8 +28,8 @@ func TestCheckURLAcceptsPublicHTTPS(t *testing.T) {
 		"https://hooks.example.com:8443/x": "https://hooks.example.com:8443/x",
 		"https://93.184.216.34/":           "https://93.184.216.34/",
 	} {
-		if got, err := p.CheckURL("url", raw); err != nil || got != want {
-			t.Errorf("%q = %q, %v; want %q", raw, got, err, want)
+		if got, err := p.CheckURL("url", raw); check.NoError(t, err, "%q = %q, %v; want %q", raw, got, err, want) {
+			check.Equal(t, "got", got, want, "%q = %q, %v; want %q", raw, got, err, want)
 		}
 	}
 }
@@ -126,8 +127,8 @@ func TestNamesAreLookedUpAsTheyStandUnlessNetworksAreAllowed(t *testing.T) {
 		if err == nil {
 			_ = conn.Close()
 		}
-		if asked != want || !errors.Is(err, egress.ErrRefused) {
-			t.Errorf("looked up %q, want %q; %v", asked, want, err)
+		if check.Equal(t, "asked", asked, want, "looked up %q, want %q; %v", asked, want, err) {
+			check.True(t, "errors.Is(err, egress.ErrRefused)", errors.Is(err, egress.ErrRefused), "looked up %q, want %q; %v", asked, want, err)
 		}
 	}
 }
@@ -212,9 +213,8 @@ func TestANameThatIsReboundIsRefusedWhenItIsDialled(t *testing.T) {
 	// Looked up the first time, the name is public; afterwards it leads to this machine.
 	resolver := nameServer(t, "93.184.216.34", "127.0.0.1")
 	first, err := resolver.LookupNetIP(t.Context(), "ip4", "rebind.north-institute.org")
-	if err != nil || !first[0].IsGlobalUnicast() {
-		t.Fatalf("the first lookup: %v, %v", first, err)
-	}
+	check.NoError(check.Now(t), err, "the first lookup: %v, %v", first, err)
+	check.True(check.Now(t), "first[0].IsGlobalUnicast()", first[0].IsGlobalUnicast(), "the first lookup: %v, %v", first, err)
 	policy := egress.New(egress.Config{})
 	if _, err := policy.CheckURL("url", "https://rebind.north-institute.org/"); err != nil {
 		t.Fatal(err)
@@ -247,12 +247,12 @@ func TestAProxyCarriesRequestsAndLiteralAddressesStayRefused(t *testing.T) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		if err == nil || errors.Is(err, egress.ErrRefused) != refused {
-			t.Errorf("%s: %v", url, err)
+		if check.True(t, "err != nil", err != nil, "%s: %v", url, err) {
+			check.Equal(t, "errors.Is(err, egress.ErrRefused)", errors.Is(err, egress.ErrRefused), refused, "%s: %v", url, err)
 		}
 	}
-	if len(asked) != 1 || asked[0] != "CONNECT hooks.north-institute.org:443" {
-		t.Errorf("the proxy was asked for %v", asked)
+	if check.Equal(t, "len(asked)", len(asked), 1, "the proxy was asked for %v", asked) {
+		check.Equal(t, "asked[0]", asked[0], "CONNECT hooks.north-institute.org:443", "the proxy was asked for %v", asked)
 	}
 	if err := policy.Through("socks5://proxy"); err == nil {
 		t.Error("a proxy of another kind is accepted")
@@ -289,8 +289,8 @@ func TestANameWithOneAddressThatIsNotAllowedIsRefused(t *testing.T) {
 		if err == nil {
 			_ = conn.Close()
 		}
-		if (err == nil) != allowed || (err != nil && !errors.Is(err, egress.ErrRefused)) {
-			t.Errorf("%s: err = %v, want allowed: %t", addresses, err, allowed)
+		if check.Equal(t, "(err == nil)", (err == nil), allowed, "%s: err = %v, want allowed: %t", addresses, err, allowed) {
+			check.False(t, "err != nil && !errors.Is(err, egress.ErrRefused)", err != nil && !errors.Is(err, egress.ErrRefused), "%s: err = %v, want allowed: %t", addresses, err, allowed)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
@@ -24,16 +25,21 @@ func FuzzCheckURL(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(got)
-		if err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-			t.Fatalf("%q becomes %q: %v", raw, got, err)
-		}
+		check.NoError(check.Now(t), err, "%q becomes %q: %v", raw, got, err)
+		check.Equal(check.Now(t), "u.Scheme", u.Scheme, "https", "%q becomes %q: %v", raw, got, err)
+		check.True(check.Now(t), "u.Hostname() != \"\"", u.Hostname() != "", "%q becomes %q: %v", raw, got, err)
+		check.True(check.Now(t), "u.User == nil", u.User == nil, "%q becomes %q: %v", raw, got, err)
+		check.Equal(check.Now(t), "u.Fragment", u.Fragment, "", "%q becomes %q: %v", raw, got, err)
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-			if a = a.Unmap().WithZone(""); a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() {
-				t.Errorf("%q is accepted", raw)
+			if a = a.Unmap().WithZone(""); check.False(t, "a.IsPrivate()", a.IsPrivate(), "%q is accepted", raw) &&
+				check.False(t, "a.IsLoopback()", a.IsLoopback(), "%q is accepted", raw) &&
+				check.False(t, "a.IsLinkLocalUnicast()", a.IsLinkLocalUnicast(), "%q is accepted", raw) &&
+				check.False(t, "a.IsMulticast()", a.IsMulticast(), "%q is accepted", raw) {
+				check.False(t, "a.IsUnspecified()", a.IsUnspecified(), "%q is accepted", raw)
 			}
 		}
-		if again, err := p.CheckURL("url", got); err != nil || again != got {
-			t.Errorf("%q becomes %q and then %q, %v", raw, got, again, err)
+		if again, err := p.CheckURL("url", got); check.NoError(t, err, "%q becomes %q and then %q, %v", raw, got, again, err) {
+			check.Equal(t, "again", again, got, "%q becomes %q and then %q, %v", raw, got, again, err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 )
 
@@ -40,9 +41,10 @@ func TestParseFillsNestedFieldsAndDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.URL != "postgres://x" || c.Limits.InFlight != 7 || c.Wait != 3*time.Second || len(c.Names) != 2 {
-		t.Fatalf("%+v", c)
-	}
+	check.Equal(check.Now(t), "c.URL", c.URL, "postgres://x", "%+v", c)
+	check.Equal(check.Now(t), "c.Limits.InFlight", c.Limits.InFlight, 7, "%+v", c)
+	check.Equal(check.Now(t), "c.Wait", c.Wait, 3*time.Second, "%+v", c)
+	check.Equal(check.Now(t), "len(c.Names)", len(c.Names), 2, "%+v", c)
 }
 
 func TestParseReportsEverythingAtOnce(t *testing.T) {
@@ -59,9 +61,8 @@ func TestParseReportsEverythingAtOnce(t *testing.T) {
 
 func TestParseAppliesTheRulesOfTheWhole(t *testing.T) {
 	_, err := env.Parse[config](from(map[string]string{"DATABASE_URL": "x", "IN_FLIGHT": "101"}))
-	if err == nil || err.Error() != "IN_FLIGHT is at most 100" {
-		t.Fatalf("err = %v", err)
-	}
+	check.True(check.Now(t), "err != nil", err != nil, "err = %v", err)
+	check.Equal(check.Now(t), "err.Error()", err.Error(), "IN_FLIGHT is at most 100", "err = %v", err)
 }
 
 func TestUsageNamesEveryVariable(t *testing.T) {
@@ -83,8 +84,8 @@ func TestExplain(t *testing.T) {
 	for args, right := range map[string]bool{"-h": true, "--help": true, "help": true, "-help": true, "serve": false, "--version": false, "-h more": false} {
 		var out strings.Builder
 		err := env.Explain[config](&out, "worker works.", strings.Fields(args))
-		if explained := out.String() == "worker works.\n\n"+env.Usage[config](); explained != right || (err == nil) != right {
-			t.Errorf("%s: %v, %q", args, err, out.String())
+		if explained := out.String() == "worker works.\n\n"+env.Usage[config](); check.Equal(t, "explained", explained, right, "%s: %v, %q", args, err, out.String()) {
+			check.Equal(t, "(err == nil)", (err == nil), right, "%s: %v, %q", args, err, out.String())
 		}
 	}
 }

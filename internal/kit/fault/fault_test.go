@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -13,9 +14,8 @@ func TestKindOfWrappedFault(t *testing.T) {
 	if got := fault.KindOf(err); got != fault.Invalid {
 		t.Fatalf("kind = %v, want invalid", got)
 	}
-	if !fault.Has(err, "missing") || fault.Has(err, "other") {
-		t.Fatal("Has does not find the code")
-	}
+	check.True(check.Now(t), "fault.Has(err, \"missing\")", fault.Has(err, "missing"), "Has does not find the code")
+	check.False(check.Now(t), "fault.Has(err, \"other\")", fault.Has(err, "other"), "Has does not find the code")
 	if got := fault.KindOf(errors.New("boom")); got != fault.Internal {
 		t.Fatalf("kind of a plain error = %v, want internal", got)
 	}
@@ -44,9 +44,10 @@ func TestListKeepsOrderAndReturnsStrangers(t *testing.T) {
 	_ = l.Add(fault.Field("a", "one", "a is wrong"))
 	_ = l.Add(fault.Field("b", "two", "b is wrong"))
 	var e *fault.Error
-	if !errors.As(l.Err(), &e) || e.Field != "a" || len(e.All()) != 2 || e.All()[1].Field != "b" {
-		t.Fatalf("list = %+v", e)
-	}
+	check.True(check.Now(t), "errors.As(l.Err(), &e)", errors.As(l.Err(), &e), "list = %+v", e)
+	check.Equal(check.Now(t), "e.Field", e.Field, "a", "list = %+v", e)
+	check.Equal(check.Now(t), "len(e.All())", len(e.All()), 2, "list = %+v", e)
+	check.Equal(check.Now(t), "e.All()[1].Field", e.All()[1].Field, "b", "list = %+v", e)
 }
 
 func TestListKeepsTheFirstFaultsAlone(t *testing.T) {
@@ -57,9 +58,11 @@ func TestListKeepsTheFirstFaultsAlone(t *testing.T) {
 	_ = l.Add(fault.Field("first", "one", "first is wrong"))
 	_ = l.Add(many.Err())
 	var e *fault.Error
-	if !errors.As(l.Err(), &e) || len(e.All()) != fault.Most || e.Field != "first" || e.All()[fault.Most-1].Field != fmt.Sprint(fault.Most-2) || l.Has(fmt.Sprint(fault.Most)) {
-		t.Fatalf("%d faults", len(e.All()))
-	}
+	check.True(check.Now(t), "errors.As(l.Err(), &e)", errors.As(l.Err(), &e), "%d faults", len(e.All()))
+	check.Equal(check.Now(t), "len(e.All())", len(e.All()), fault.Most, "%d faults", len(e.All()))
+	check.Equal(check.Now(t), "e.Field", e.Field, "first", "%d faults", len(e.All()))
+	check.Equal(check.Now(t), "e.All()[fault.Most-1].Field", e.All()[fault.Most-1].Field, fmt.Sprint(fault.Most-2), "%d faults", len(e.All()))
+	check.False(check.Now(t), "l.Has(fmt.Sprint(fault.Most))", l.Has(fmt.Sprint(fault.Most)), "%d faults", len(e.All()))
 }
 
 func TestEveryKindHasItsOwnName(t *testing.T) {
@@ -81,8 +84,8 @@ func TestACopyOfAListIsItsOwn(t *testing.T) {
 	for range 2 { // each begins with what the list had
 		c := l.Copy()
 		_ = c.Add(fault.Field("b", "two", "b: second"))
-		if !c.Has("a") || !c.Has("b") || l.Has("b") {
-			t.Fatalf("%v, %v", c.Err(), l.Err())
-		}
+		check.True(check.Now(t), "c.Has(\"a\")", c.Has("a"), "%v, %v", c.Err(), l.Err())
+		check.True(check.Now(t), "c.Has(\"b\")", c.Has("b"), "%v, %v", c.Err(), l.Err())
+		check.False(check.Now(t), "l.Has(\"b\")", l.Has("b"), "%v, %v", c.Err(), l.Err())
 	}
 }

@@ -3,6 +3,7 @@ package id_test
 import (
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -10,9 +11,8 @@ import (
 func TestDeliveryWireFormGoesBothWays(t *testing.T) {
 	want := id.NewDelivery()
 	got, err := id.ParseDelivery(want.String())
-	if err != nil || got != want {
-		t.Fatalf("ParseDelivery(%s) = %v, %v", want, got, err)
-	}
+	check.NoError(check.Now(t), err, "ParseDelivery(%s) = %v, %v", want, got, err)
+	check.Equal(check.Now(t), "got", got, want, "ParseDelivery(%s) = %v, %v", want, got, err)
 }
 
 func TestForeignFormsAreNotFound(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 )
 
@@ -52,8 +53,9 @@ func send(t *testing.T, s *Server) (Outcome, bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if (got.Result == Accepted) != (got.Detail == "") || len(got.Detail) > 200 || strings.ContainsAny(got.Detail, "\r\n") {
-		t.Errorf("detail of %s = %q", got.Result, got.Detail)
+	if check.Equal(t, "(got.Result == Accepted)", (got.Result == Accepted), (got.Detail == ""), "detail of %s = %q", got.Result, got.Detail) &&
+		check.True(t, "len(got.Detail) <= 200", len(got.Detail) <= 200, "detail of %s = %q", got.Result, got.Detail) {
+		check.False(t, "strings.ContainsAny(got.Detail, \"\\r\\n\")", strings.ContainsAny(got.Detail, "\r\n"), "detail of %s = %q", got.Result, got.Detail)
 	}
 	return got, handed
 }
@@ -116,8 +118,9 @@ func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 				s.Times.Text = moment
 			}
 			got, handed := send(t, s)
-			if got.Result != c.result || handed != c.handed || !strings.Contains(got.Detail, c.detail) {
-				t.Errorf("%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail)
+			if check.Equal(t, "got.Result", got.Result, c.result, "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail) &&
+				check.Equal(t, "handed", handed, c.handed, "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail) {
+				check.True(t, "strings.Contains(got.Detail, c.detail)", strings.Contains(got.Detail, c.detail), "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail)
 			}
 		})
 	}
@@ -133,15 +136,17 @@ func TestAServerThatIsAwayOrDeafIsATemporaryFault(t *testing.T) {
 	s := parse(t, "smtp://"+addr+"?tls=none")
 	s.Times.Connect = moment
 	// The kernel accepts, nobody greets.
-	if got, handed := send(t, s); got.Result != Temporary || handed || !strings.Contains(got.Detail, "in time") {
-		t.Errorf("deaf: %+v %v", got, handed)
+	if got, handed := send(t, s); check.Equal(t, "got.Result", got.Result, Temporary, "deaf: %+v %v", got, handed) &&
+		check.False(t, "handed", handed, "deaf: %+v %v", got, handed) {
+		check.True(t, "strings.Contains(got.Detail, \"in time\")", strings.Contains(got.Detail, "in time"), "deaf: %+v %v", got, handed)
 	}
 	if err := s.Ping(t.Context()); err == nil {
 		t.Error("a deaf server answers the ping")
 	}
 	_ = l.Close()
-	if got, handed := send(t, s); got.Result != Temporary || handed || strings.Contains(got.Detail, "127.0.0.1") {
-		t.Errorf("away: %+v %v", got, handed)
+	if got, handed := send(t, s); check.Equal(t, "got.Result", got.Result, Temporary, "away: %+v %v", got, handed) &&
+		check.False(t, "handed", handed, "away: %+v %v", got, handed) {
+		check.False(t, "strings.Contains(got.Detail, \"127.0.0.1\")", strings.Contains(got.Detail, "127.0.0.1"), "away: %+v %v", got, handed)
 	}
 }
 
@@ -155,9 +160,8 @@ func TestTheContextEndsASending(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-reached; cancel() }()
 	got, err := s.Send(ctx, message(), func(context.Context) error { return nil })
-	if err != nil || got.Result != Temporary {
-		t.Fatalf("%+v %v", got, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v", got, err)
+	check.Equal(check.Now(t), "got.Result", got.Result, Temporary, "%+v %v", got, err)
 }
 
 func TestAFailedHandOverSendsNothing(t *testing.T) {
@@ -175,8 +179,8 @@ func TestAddressesThatAreNoneAreRefusedForGood(t *testing.T) {
 	for _, address := range []string{"", "ada", "a@b\r\nRCPT TO:<c@d>", "a b@c.d", "<a@b.c>", "a@b.c>", "Ada <a@b.c>"} {
 		m := message()
 		m.To.Address = address
-		if got, err := s.Send(t.Context(), m, nil); err != nil || got.Result != Permanent {
-			t.Errorf("%q: %+v %v", address, got, err)
+		if got, err := s.Send(t.Context(), m, nil); check.NoError(t, err, "%q: %+v %v", address, got, err) {
+			check.Equal(t, "got.Result", got.Result, Permanent, "%q: %+v %v", address, got, err)
 		}
 	}
 }
@@ -215,8 +219,9 @@ func TestEncryptionAndSignIn(t *testing.T) {
 				s.tls.RootCAs = trusted
 			}
 			got, _ := send(t, s)
-			if got.Result != c.result || !strings.Contains(got.Detail, c.detail) || strings.Contains(got.Detail, "s3cret") {
-				t.Errorf("%+v", got)
+			if check.Equal(t, "got.Result", got.Result, c.result, "%+v", got) &&
+				check.True(t, "strings.Contains(got.Detail, c.detail)", strings.Contains(got.Detail, c.detail), "%+v", got) {
+				check.False(t, "strings.Contains(got.Detail, \"s3cret\")", strings.Contains(got.Detail, "s3cret"), "%+v", got)
 			}
 			if err := s.Ping(t.Context()); err != nil && c.result == Accepted {
 				t.Errorf("ping: %v", err)
@@ -241,13 +246,13 @@ func TestParseServer(t *testing.T) {
 	} {
 		s, err := ParseServer(in)
 		if want == "" {
-			if err == nil || strings.Contains(err.Error(), "hush") {
-				t.Errorf("%s: %v, %v", in, s, err)
+			if check.True(t, "err != nil", err != nil, "%s: %v, %v", in, s, err) {
+				check.False(t, "strings.Contains(err.Error(), \"hush\")", strings.Contains(err.Error(), "hush"), "%s: %v, %v", in, s, err)
 			}
 			continue
 		}
-		if err != nil || s.String() != want {
-			t.Errorf("%s: %v, %v; want %s", in, s, err, want)
+		if check.NoError(t, err, "%s: %v, %v; want %s", in, s, err, want) {
+			check.Equal(t, "s.String()", s.String(), want, "%s: %v, %v; want %s", in, s, err, want)
 		}
 	}
 }
@@ -275,13 +280,15 @@ func TestNamesCannotForgeHeaders(t *testing.T) {
 	}
 	for _, name := range []string{"From", "To"} {
 		list, err := parsed.Header.AddressList(name)
-		if err != nil || len(list) != 1 || !strings.HasSuffix(list[0].Address, "@saffron.school") || !strings.Contains(list[0].Name, "Ünï 李") {
-			t.Errorf("%s = %v, %v", name, list, err)
+		if check.NoError(t, err, "%s = %v, %v", name, list, err) &&
+			check.Equal(t, "len(list)", len(list), 1, "%s = %v, %v", name, list, err) &&
+			check.True(t, "strings.HasSuffix(list[0].Address, \"@saffron.school\")", strings.HasSuffix(list[0].Address, "@saffron.school"), "%s = %v, %v", name, list, err) {
+			check.True(t, "strings.Contains(list[0].Name, \"Ünï 李\")", strings.Contains(list[0].Name, "Ünï 李"), "%s = %v, %v", name, list, err)
 		}
 	}
 	subject, err := new(mime.WordDecoder).DecodeHeader(parsed.Header.Get("Subject"))
-	if err != nil || subject != OneLine(evil) {
-		t.Errorf("subject = %q, %v", subject, err)
+	if check.NoError(t, err, "subject = %q, %v", subject, err) {
+		check.Equal(t, "subject", subject, OneLine(evil), "subject = %q, %v", subject, err)
 	}
 }
 
@@ -309,8 +316,8 @@ func TestAMessageCarriesBothTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(quotedprintable.NewReader(p))
-		if text := strings.ReplaceAll(string(body), "\r\n", "\n"); err != nil || strings.TrimSpace(text) != strings.TrimSpace(want) {
-			t.Errorf("part = %q, %v; want %q", text, err, want)
+		if text := strings.ReplaceAll(string(body), "\r\n", "\n"); check.NoError(t, err, "part = %q, %v; want %q", text, err, want) {
+			check.Equal(t, "strings.TrimSpace(text)", strings.TrimSpace(text), strings.TrimSpace(want), "part = %q, %v; want %q", text, err, want)
 		}
 	}
 }

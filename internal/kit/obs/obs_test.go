@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,17 +31,18 @@ func TestLogLinesCarryTheRequest(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatalf("%v in %s", err, out.String())
 	}
-	if line["request_id"] != "req_1" || line["program"] != "api-server" || line["msg"] != "shown" || line["a"] != 1.0 {
-		t.Fatalf("%v", line)
-	}
+	check.True(check.Now(t), "line[\"request_id\"] == \"req_1\"", line["request_id"] == "req_1", "%v", line)
+	check.True(check.Now(t), "line[\"program\"] == \"api-server\"", line["program"] == "api-server", "%v", line)
+	check.True(check.Now(t), "line[\"msg\"] == \"shown\"", line["msg"] == "shown", "%v", line)
+	check.True(check.Now(t), "line[\"a\"] == 1.0", line["a"] == 1.0, "%v", line)
 }
 
 func TestUnknownLevelLogsFromInfoOn(t *testing.T) {
 	var out bytes.Buffer
 	log := Logger(&out, "loud", "worker")
-	if !log.Enabled(t.Context(), slog.LevelInfo) || log.Enabled(t.Context(), slog.LevelDebug) || !strings.Contains(out.String(), "LOG_LEVEL") {
-		t.Fatalf("%s", out.String())
-	}
+	check.True(check.Now(t), "log.Enabled(t.Context(), slog.LevelInfo)", log.Enabled(t.Context(), slog.LevelInfo), "%s", out.String())
+	check.False(check.Now(t), "log.Enabled(t.Context(), slog.LevelDebug)", log.Enabled(t.Context(), slog.LevelDebug), "%s", out.String())
+	check.True(check.Now(t), "strings.Contains(out.String(), \"LOG_LEVEL\")", strings.Contains(out.String(), "LOG_LEVEL"), "%s", out.String())
 }
 
 func ready(t *testing.T, p *Private) (int, report) {
@@ -68,9 +71,9 @@ func TestReadyzReportsEachDependency(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			code, rep := ready(t, NewPrivate(NewRegistry(), c.checks...))
-			if code != c.code || rep.Status != c.status || len(rep.Checks) != len(c.checks) {
-				t.Fatalf("%d %+v", code, rep)
-			}
+			check.Equal(check.Now(t), "code", code, c.code, "%d %+v", code, rep)
+			check.Equal(check.Now(t), "rep.Status", rep.Status, c.status, "%d %+v", code, rep)
+			check.Equal(check.Now(t), "len(rep.Checks)", len(rep.Checks), len(c.checks), "%d %+v", code, rep)
 			for i, check := range c.checks {
 				if rep.Checks[i].Name != check.Name || rep.Checks[i].OK != (rep.Checks[i].Error == "") {
 					t.Errorf("%+v", rep.Checks[i])
@@ -87,9 +90,9 @@ func TestReadyzGivesUpOnASilentDependency(t *testing.T) {
 		deaf := Check{Name: "deaf", Probe: func(context.Context) error { <-release; return nil }}
 		began := time.Now()
 		code, rep := ready(t, NewPrivate(NewRegistry(), deaf, deaf))
-		if code != 503 || rep.Checks[1].Error != context.DeadlineExceeded.Error() || time.Since(began) != probeTime {
-			t.Fatalf("%d %+v after %s", code, rep, time.Since(began))
-		}
+		check.Equal(check.Now(t), "code", code, 503, "%d %+v after %s", code, rep, time.Since(began))
+		check.Equal(check.Now(t), "rep.Checks[1].Error", rep.Checks[1].Error, context.DeadlineExceeded.Error(), "%d %+v after %s", code, rep, time.Since(began))
+		check.Equal(check.Now(t), "time.Since(began)", time.Since(began), probeTime, "%d %+v after %s", code, rep, time.Since(began))
 	})
 }
 
@@ -122,8 +125,8 @@ func TestAGoodAnswerIsRememberedForAWhile(t *testing.T) {
 func TestDrainingIsNotReady(t *testing.T) {
 	p := NewPrivate(NewRegistry())
 	p.Drain()
-	if code, rep := ready(t, p); code != 503 || rep.Status != "draining" {
-		t.Fatalf("%d %+v", code, rep)
+	if code, rep := ready(t, p); check.Equal(check.Now(t), "code", code, 503, "%d %+v", code, rep) {
+		check.Equal(check.Now(t), "rep.Status", rep.Status, "draining", "%d %+v", code, rep)
 	}
 }
 
@@ -135,8 +138,8 @@ func TestPrivatePortServesMetricsProfilesAndMore(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
-		if w.Code != 200 || !strings.Contains(w.Body.String(), want) {
-			t.Errorf("%s: %d %.100s", path, w.Code, w.Body)
+		if check.Equal(t, "w.Code", w.Code, 200, "%s: %d %.100s", path, w.Code, w.Body) {
+			check.True(t, "strings.Contains(w.Body.String(), want)", strings.Contains(w.Body.String(), want), "%s: %d %.100s", path, w.Code, w.Body)
 		}
 	}
 }
@@ -208,7 +211,7 @@ func TestListenSaysWhichAddressIsTaken(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	addr := l.Addr().String()
-	if _, err := Listen(t.Context(), NewServer("127.0.0.1:0", nil), NewServer(addr, nil)); err == nil || !strings.Contains(err.Error(), addr) {
-		t.Fatalf("err = %v", err)
+	if _, err := Listen(t.Context(), NewServer("127.0.0.1:0", nil), NewServer(addr, nil)); check.True(check.Now(t), "err != nil", err != nil, "err = %v", err) {
+		check.True(check.Now(t), "strings.Contains(err.Error(), addr)", strings.Contains(err.Error(), addr), "err = %v", err)
 	}
 }

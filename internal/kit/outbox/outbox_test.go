@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
@@ -28,16 +29,17 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	add(t, db, 7, now)
 	add(t, db, 8, now.Add(time.Hour))
 	first, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Minute, 10)
-	if err != nil || len(first) != 1 || first[0].Subject != 7 || first[0].Claim != 1 {
-		t.Fatalf("claim = %+v, %v; want the due task alone", first, err)
-	}
+	check.NoError(check.Now(t), err, "claim = %+v, %v; want the due task alone", first, err)
+	check.Equal(check.Now(t), "len(first)", len(first), 1, "claim = %+v, %v; want the due task alone", first, err)
+	check.Equal(check.Now(t), "first[0].Subject", first[0].Subject, 7, "claim = %+v, %v; want the due task alone", first, err)
+	check.Equal(check.Now(t), "first[0].Claim", first[0].Claim, 1, "claim = %+v, %v; want the due task alone", first, err)
 	if again, _ := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(time.Second), time.Minute, 10); len(again) != 0 {
 		t.Fatalf("claimed twice within the lease: %+v", again)
 	}
 	second, err := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(2*time.Minute), time.Minute, 10)
-	if err != nil || len(second) != 1 || second[0].Claim != 2 {
-		t.Fatalf("after the lease: %+v, %v", second, err)
-	}
+	check.NoError(check.Now(t), err, "after the lease: %+v, %v", second, err)
+	check.Equal(check.Now(t), "len(second)", len(second), 1, "after the lease: %+v, %v", second, err)
+	check.Equal(check.Now(t), "second[0].Claim", second[0].Claim, 2, "after the lease: %+v, %v", second, err)
 	old, current := task.Outbox{Task: first[0].ID, Claim: 1}, task.Outbox{Task: first[0].ID, Claim: 2}
 	if err := outbox.Done(t.Context(), db, old); !errors.Is(err, outbox.ErrLost) {
 		t.Fatalf("the lost claim finished the task: %v", err)
@@ -48,8 +50,8 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	if _, err := outbox.Hold(t.Context(), db, old, now.Add(time.Hour)); !errors.Is(err, outbox.ErrLost) {
 		t.Fatalf("the lost claim holds the task: %v", err)
 	}
-	if held, err := outbox.Hold(t.Context(), db, current, now.Add(time.Hour)); err != nil || held != second[0] {
-		t.Fatalf("held = %+v, %v", held, err)
+	if held, err := outbox.Hold(t.Context(), db, current, now.Add(time.Hour)); check.NoError(check.Now(t), err, "held = %+v, %v", held, err) {
+		check.Equal(check.Now(t), "held", held, second[0], "held = %+v, %v", held, err)
 	}
 	if none, _ := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(59*time.Minute), time.Minute, 1); len(none) != 0 {
 		t.Fatalf("claimed while it was held: %+v", none)
@@ -68,13 +70,12 @@ func TestReleaseMakesTheClaimsDueAgainThatNobodyHolds(t *testing.T) {
 	for subject := range int64(4) {
 		add(t, db, subject, now)
 	}
-	if other, err := outbox.Claim(t.Context(), db, task.WebhookSkip, now, time.Hour, 10); err != nil || len(other) != 0 {
-		t.Fatalf("claimed another kind: %+v, %v", other, err)
+	if other, err := outbox.Claim(t.Context(), db, task.WebhookSkip, now, time.Hour, 10); check.NoError(check.Now(t), err, "claimed another kind: %+v, %v", other, err) {
+		check.Equal(check.Now(t), "len(other)", len(other), 0, "claimed another kind: %+v, %v", other, err)
 	}
 	got, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
-	if err != nil || len(got) != 4 {
-		t.Fatalf("claim = %+v, %v", got, err)
-	}
+	check.NoError(check.Now(t), err, "claim = %+v, %v", got, err)
+	check.Equal(check.Now(t), "len(got)", len(got), 4, "claim = %+v, %v", got, err)
 	refs := []task.Outbox{{Task: got[0].ID, Claim: 1}, {Task: got[1].ID, Claim: 1}, {Task: got[2].ID, Claim: 9}, {Task: got[3].ID, Claim: 1}}
 	if _, err := outbox.Hold(t.Context(), db, refs[3], now.Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
@@ -83,9 +84,9 @@ func TestReleaseMakesTheClaimsDueAgainThatNobodyHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
-	if err != nil || len(again) != 2 || again[0].Claim != 2 {
-		t.Fatalf("after the release: %+v, %v", again, err)
-	}
+	check.NoError(check.Now(t), err, "after the release: %+v, %v", again, err)
+	check.Equal(check.Now(t), "len(again)", len(again), 2, "after the release: %+v, %v", again, err)
+	check.Equal(check.Now(t), "again[0].Claim", again[0].Claim, 2, "after the release: %+v, %v", again, err)
 }
 
 func TestParallelClaimsShareNothing(t *testing.T) {
@@ -144,7 +145,8 @@ func TestMeasureCountsWhatIsDue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := lags[task.EmailSend]; l.Due != 1 || l.Oldest < 59*time.Second || l.Oldest > 61*time.Second {
-		t.Fatalf("lag = %+v", l)
+	if l := lags[task.EmailSend]; check.Equal(check.Now(t), "l.Due", l.Due, 1, "lag = %+v", l) &&
+		check.True(check.Now(t), "l.Oldest >= 59*time.Second", l.Oldest >= 59*time.Second, "lag = %+v", l) {
+		check.True(check.Now(t), "l.Oldest <= 61*time.Second", l.Oldest <= 61*time.Second, "lag = %+v", l)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -35,8 +36,8 @@ func TestConnectionsNoticeALostMachine(t *testing.T) {
 	} {
 		var got int
 		var failed error
-		if err := raw.Control(func(fd uintptr) { got, failed = unix.GetsockoptInt(int(fd), c.level, c.option) }); err != nil || failed != nil {
-			t.Fatal(err, failed)
+		if err := raw.Control(func(fd uintptr) { got, failed = unix.GetsockoptInt(int(fd), c.level, c.option) }); check.NoError(check.Now(t), err, "%v %v", err, failed) {
+			check.NoError(check.Now(t), failed, "%v %v", err, failed)
 		}
 		if got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -82,8 +83,8 @@ CREATE INDEX roster_runs_refused ON roster_runs (organization_id, id DESC) WHERE
 		t.Fatal(err)
 	}
 	var built bool
-	if err := db.QueryRow(t.Context(), `SELECT to_regclass('roster_runs_refused') IS NOT NULL`).Scan(&built); err != nil || !built {
-		t.Errorf("built %v, %v", built, err)
+	if err := db.QueryRow(t.Context(), `SELECT to_regclass('roster_runs_refused') IS NOT NULL`).Scan(&built); check.NoError(t, err, "built %v, %v", built, err) {
+		check.True(t, "built", built, "built %v, %v", built, err)
 	}
 }
 
@@ -114,8 +115,9 @@ func TestTwoMigrateAtOnce(t *testing.T) {
 			t.Errorf("%s was applied %d times", version, n)
 		}
 	}
-	if pending, err := pg.PendingMigrations(t.Context(), db); err != nil || pending != 0 || len(times) == 0 {
-		t.Errorf("%d applied, %d pending, %v", len(times), pending, err)
+	if pending, err := pg.PendingMigrations(t.Context(), db); check.NoError(t, err, "%d applied, %d pending, %v", len(times), pending, err) &&
+		check.Equal(t, "pending", pending, 0, "%d applied, %d pending, %v", len(times), pending, err) {
+		check.True(t, "len(times) != 0", len(times) != 0, "%d applied, %d pending, %v", len(times), pending, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -33,8 +34,8 @@ func TestInTxRollsBackOnAFault(t *testing.T) {
 		t.Fatalf("err = %v", err)
 	}
 	var active int
-	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM course_types WHERE active`).Scan(&active); err != nil || active != 14 {
-		t.Fatalf("%d course types are active, want all 14 (%v)", active, err)
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM course_types WHERE active`).Scan(&active); check.NoError(check.Now(t), err, "%d course types are active, want all 14 (%v)", active, err) {
+		check.Equal(check.Now(t), "active", active, 14, "%d course types are active, want all 14 (%v)", active, err)
 	}
 }
 
@@ -189,7 +190,8 @@ func TestUUID7IsOrderedByTimeAndPartitioned(t *testing.T) {
 		SELECT substr(v::text, 15, 1), v >= uuid7_floor(now() - interval '1 minute') AND v < uuid7_floor(now() + interval '1 minute'),
 		       to_regclass('webhook_deliveries_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL
 		FROM u`).Scan(&version, &within, &partitioned)
-	if err != nil || version != "7" || !within || !partitioned {
-		t.Fatalf("version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
-	}
+	check.NoError(check.Now(t), err, "version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
+	check.Equal(check.Now(t), "version", version, "7", "version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
+	check.True(check.Now(t), "within", within, "version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
+	check.True(check.Now(t), "partitioned", partitioned, "version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
 }

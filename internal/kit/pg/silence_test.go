@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -120,8 +121,8 @@ func TestASilentTransactionLetsItsLocksGo(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	var setting string
-	if err := db.QueryRow(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&setting); err != nil || setting != "1min" {
-		t.Errorf("a transaction may stand still for %s, %v", setting, err)
+	if err := db.QueryRow(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&setting); check.NoError(t, err, "a transaction may stand still for %s, %v", setting, err) {
+		check.Equal(t, "setting", setting, "1min", "a transaction may stand still for %s, %v", setting, err)
 	}
 	u, err := url.Parse(db.Config().ConnString())
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -20,9 +21,8 @@ import (
 func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 	t.Parallel()
 	dumps, err := filepath.Glob("testdata/filled-*.sql.gz")
-	if err != nil || len(dumps) == 0 {
-		t.Fatalf("%d dumps, %v", len(dumps), err)
-	}
+	check.NoError(check.Now(t), err, "%d dumps, %v", len(dumps), err)
+	check.True(check.Now(t), "len(dumps) != 0", len(dumps) != 0, "%d dumps, %v", len(dumps), err)
 	for _, dump := range dumps {
 		t.Run(filepath.Base(dump), func(t *testing.T) {
 			t.Parallel()
@@ -39,8 +39,8 @@ func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 			if err := pg.Migrate(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatal(err)
 			}
-			if pending, err := pg.PendingMigrations(t.Context(), db); err != nil || pending != 0 {
-				t.Errorf("%d pending, %v", pending, err)
+			if pending, err := pg.PendingMigrations(t.Context(), db); check.NoError(t, err, "%d pending, %v", pending, err) {
+				check.Equal(t, "pending", pending, 0, "%d pending, %v", pending, err)
 			}
 			after := rowCounts(t, db)
 			delete(before, "goose_db_version")

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/queue/monitor"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
@@ -119,8 +120,9 @@ func await(t *testing.T, what string, ok func() bool) {
 func TestARedisAddressThatWillNotDoIsNotShown(t *testing.T) {
 	for _, url := range []string{"redis://user:pass/hush@host:6379/0", "redis://user:12/hush@host:6379/0", "redis://user:12?hush@host", "redis://user:%hush@host", "user:hush@host", ""} {
 		_, err := queue.Connect(url)
-		if err == nil || strings.Contains(err.Error(), "hush") || !strings.Contains(err.Error(), "REDIS_URL") {
-			t.Errorf("%q: %v", url, err)
+		if check.True(t, "err != nil", err != nil, "%q: %v", url, err) &&
+			check.False(t, "strings.Contains(err.Error(), \"hush\")", strings.Contains(err.Error(), "hush"), "%q: %v", url, err) {
+			check.True(t, "strings.Contains(err.Error(), \"REDIS_URL\")", strings.Contains(err.Error(), "REDIS_URL"), "%q: %v", url, err)
 		}
 	}
 }
@@ -133,8 +135,8 @@ func TestATaskIsRunOnceHoweverOftenItIsPutIn(t *testing.T) {
 		enqueue(t, c, item("a:1", "first"))
 	}
 	enqueue(t, c, item("a:2", "second"))
-	if s, err := c.TaskState(t.Context(), queue.Email, "a:1"); err != nil || s != queue.Pending {
-		t.Fatalf("state = %q, %v", s, err)
+	if s, err := c.TaskState(t.Context(), queue.Email, "a:1"); check.NoError(check.Now(t), err, "state = %q, %v", s, err) {
+		check.Equal(check.Now(t), "s", s, queue.Pending, "state = %q, %v", s, err)
 	}
 	got, hs := collect(10)
 	stop := serve(t, rdb, queue.Options{Handlers: hs})
@@ -143,11 +145,11 @@ func TestATaskIsRunOnceHoweverOftenItIsPutIn(t *testing.T) {
 		seen[receive(t, got)]++
 	}
 	stop()
-	if seen["first"] != 1 || seen["second"] != 1 || len(got) != 0 {
-		t.Fatalf("runs = %v and %d more", seen, len(got))
-	}
-	if s, err := c.TaskState(t.Context(), queue.Email, "a:1"); err != nil || s != queue.Absent {
-		t.Fatalf("state after the run = %q, %v", s, err)
+	check.Equal(check.Now(t), "seen[\"first\"]", seen["first"], 1, "runs = %v and %d more", seen, len(got))
+	check.Equal(check.Now(t), "seen[\"second\"]", seen["second"], 1, "runs = %v and %d more", seen, len(got))
+	check.Equal(check.Now(t), "len(got)", len(got), 0, "runs = %v and %d more", seen, len(got))
+	if s, err := c.TaskState(t.Context(), queue.Email, "a:1"); check.NoError(check.Now(t), err, "state after the run = %q, %v", s, err) {
+		check.Equal(check.Now(t), "s", s, queue.Absent, "state after the run = %q, %v", s, err)
 	}
 	// What was run may be put in again under its old name.
 	enqueue(t, c, item("a:1", "again"))
@@ -185,9 +187,8 @@ func TestAFailedTaskIsNeitherRetriedNorArchived(t *testing.T) {
 	}
 	await(t, "an empty queue", func() bool { return depth() == queue.Depth{} })
 	stop()
-	if runs.Load() != 3 || depth() != (queue.Depth{}) {
-		t.Fatalf("%d runs, depth %+v", runs.Load(), depth())
-	}
+	check.Equal(check.Now(t), "runs.Load()", runs.Load(), 3, "%d runs, depth %+v", runs.Load(), depth())
+	check.Equal(check.Now(t), "depth()", depth(), (queue.Depth{}), "%d runs, depth %+v", runs.Load(), depth())
 	err := testutil.GatherAndCompare(reg, strings.NewReader(`
 		# HELP registrar_queue_tasks_total Tasks run, by queue, kind and outcome (done or error).
 		# TYPE registrar_queue_tasks_total counter
@@ -232,8 +233,8 @@ func TestStoppingFinishesTheWorkInHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for id, want := range map[string]queue.State{"slow": queue.Absent, "late": queue.Pending} {
-		if s, err := c.TaskState(t.Context(), queue.Email, id); err != nil || s != want {
-			t.Errorf("%s is %q, want %q (%v)", id, s, want, err)
+		if s, err := c.TaskState(t.Context(), queue.Email, id); check.NoError(t, err, "%s is %q, want %q (%v)", id, s, want, err) {
+			check.Equal(t, "s", s, want, "%s is %q, want %q (%v)", id, s, want, err)
 		}
 	}
 }
@@ -257,8 +258,8 @@ func TestAHandlerThatOutlastsTheShutdownIsCancelledAndWaitedFor(t *testing.T) {
 		t.Fatal("Serve returned before its handler")
 	}
 	// Asynq put it back for another worker.
-	if s, err := c.TaskState(t.Context(), queue.Email, "stuck"); err != nil || s != queue.Pending {
-		t.Fatalf("state = %q, %v", s, err)
+	if s, err := c.TaskState(t.Context(), queue.Email, "stuck"); check.NoError(check.Now(t), err, "state = %q, %v", s, err) {
+		check.Equal(check.Now(t), "s", s, queue.Pending, "state = %q, %v", s, err)
 	}
 }
 
@@ -299,21 +300,23 @@ func TestKeysAreTheOnesThatAsynqUses(t *testing.T) {
 	}
 	depths, err := c.Depths(t.Context(), queue.Email, queue.Webhook)
 	d := depths[queue.Email]
-	if err != nil || d.Pending != 49 || d.Archived != 1 || d.Pending != int64(info.Pending) || d.Archived != int64(info.Archived) {
-		t.Fatalf("depths = %+v, inspector says %+v (%v)", d, info, err)
-	}
-	if d.Oldest <= 0 || d.Oldest < info.Latency {
-		t.Errorf("oldest = %s, inspector said %s before", d.Oldest, info.Latency)
+	check.NoError(check.Now(t), err, "depths = %+v, inspector says %+v (%v)", d, info, err)
+	check.Equal(check.Now(t), "d.Pending", d.Pending, 49, "depths = %+v, inspector says %+v (%v)", d, info, err)
+	check.Equal(check.Now(t), "d.Archived", d.Archived, 1, "depths = %+v, inspector says %+v (%v)", d, info, err)
+	check.Equal(check.Now(t), "d.Pending", d.Pending, int64(info.Pending), "depths = %+v, inspector says %+v (%v)", d, info, err)
+	check.Equal(check.Now(t), "d.Archived", d.Archived, int64(info.Archived), "depths = %+v, inspector says %+v (%v)", d, info, err)
+	if check.True(t, "d.Oldest > 0", d.Oldest > 0, "oldest = %s, inspector said %s before", d.Oldest, info.Latency) {
+		check.True(t, "d.Oldest >= info.Latency", d.Oldest >= info.Latency, "oldest = %s, inspector said %s before", d.Oldest, info.Latency)
 	}
 	if depths[queue.Webhook] != (queue.Depth{}) {
 		t.Errorf("an unused queue has %+v", depths[queue.Webhook])
 	}
-	if s, err := c.TaskState(t.Context(), queue.Email, "t3"); err != nil || s != queue.Archived {
-		t.Errorf("state = %q, %v", s, err)
+	if s, err := c.TaskState(t.Context(), queue.Email, "t3"); check.NoError(t, err, "state = %q, %v", s, err) {
+		check.Equal(t, "s", s, queue.Archived, "state = %q, %v", s, err)
 	}
 	problems, err := testutil.CollectAndLint(queue.Collector(rdb, queue.Email, queue.Webhook))
-	if err != nil || len(problems) != 0 {
-		t.Errorf("metrics: %v %v", problems, err)
+	if check.NoError(t, err, "metrics: %v %v", problems, err) {
+		check.Equal(t, "len(problems)", len(problems), 0, "metrics: %v %v", problems, err)
 	}
 }
 
@@ -365,8 +368,8 @@ func TestTheMonitorOnlyLooks(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil))
-		if w.Code != c.code || !strings.Contains(w.Body.String(), c.want) {
-			t.Errorf("%s %s: %d %.200s", c.method, c.path, w.Code, w.Body)
+		if check.Equal(t, "w.Code", w.Code, c.code, "%s %s: %d %.200s", c.method, c.path, w.Code, w.Body) {
+			check.True(t, "strings.Contains(w.Body.String(), c.want)", strings.Contains(w.Body.String(), c.want), "%s %s: %d %.200s", c.method, c.path, w.Code, w.Body)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -24,11 +25,10 @@ func box(t *testing.T) *seal.Box {
 func TestSealedBytesOpenInTheirPlaceAlone(t *testing.T) {
 	b := box(t)
 	sealed, err := b.Seal(t.Context(), []byte("whsec_abc"), "webhook_secrets/7/1")
-	if err != nil || bytes.Contains(sealed, []byte("whsec")) {
-		t.Fatalf("sealed = %q, %v", sealed, err)
-	}
-	if plain, err := b.Open(t.Context(), sealed, "webhook_secrets/7/1"); err != nil || string(plain) != "whsec_abc" {
-		t.Fatalf("plain = %q, %v", plain, err)
+	check.NoError(check.Now(t), err, "sealed = %q, %v", sealed, err)
+	check.False(check.Now(t), "bytes.Contains(sealed, []byte(\"whsec\"))", bytes.Contains(sealed, []byte("whsec")), "sealed = %q, %v", sealed, err)
+	if plain, err := b.Open(t.Context(), sealed, "webhook_secrets/7/1"); check.NoError(check.Now(t), err, "plain = %q, %v", plain, err) {
+		check.Equal(check.Now(t), "string(plain)", string(plain), "whsec_abc", "plain = %q, %v", plain, err)
 	}
 	if _, err := b.Open(t.Context(), sealed, "webhook_secrets/8/1"); err == nil {
 		t.Fatal("opens in another row")
@@ -40,20 +40,19 @@ func TestSealedBytesOpenInTheirPlaceAlone(t *testing.T) {
 
 func TestOpenSaysWhatIsMissing(t *testing.T) {
 	for _, c := range []seal.Config{{}, {Keyset: "{}", KeysetFile: "x"}, {KeysetFile: "/nonexistent"}, {Keyset: "{}"}} {
-		if _, err := seal.Open(c); err == nil || !strings.Contains(err.Error(), "SECRET_KEYSET") {
-			t.Errorf("%+v is accepted", c)
+		if _, err := seal.Open(c); check.True(t, "err != nil", err != nil, "%+v is accepted", c) {
+			check.True(t, "strings.Contains(err.Error(), \"SECRET_KEYSET\")", strings.Contains(err.Error(), "SECRET_KEYSET"), "%+v is accepted", c)
 		}
 	}
 }
 
 func TestTokensDiffer(t *testing.T) {
 	a, b := seal.Token(), seal.Token()
-	if a == b || len(a) != 43 {
-		t.Fatalf("%q %q", a, b)
-	}
-	if !seal.Equal(a, a) || seal.Equal(a, b) || bytes.Equal(seal.Hash(a), seal.Hash(b)) {
-		t.Fatal("comparison is wrong")
-	}
+	check.True(check.Now(t), "a != b", a != b, "%q %q", a, b)
+	check.Equal(check.Now(t), "len(a)", len(a), 43, "%q %q", a, b)
+	check.True(check.Now(t), "seal.Equal(a, a)", seal.Equal(a, a), "comparison is wrong")
+	check.False(check.Now(t), "seal.Equal(a, b)", seal.Equal(a, b), "comparison is wrong")
+	check.False(check.Now(t), "bytes.Equal(seal.Hash(a), seal.Hash(b))", bytes.Equal(seal.Hash(a), seal.Hash(b)), "comparison is wrong")
 }
 
 // Programs take a new keyset one after the other, so at each step what either of two

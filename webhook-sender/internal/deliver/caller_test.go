@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
@@ -49,8 +50,8 @@ func TestATimeoutSaysWhatItWaitedFor(t *testing.T) {
 		if got := causeOf(t.Context(), context.DeadlineExceeded, &tr, status); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
-		if sentence := webhook.Explain(want); !strings.HasSuffix(sentence, ".") || strings.Contains(sentence, "answered 0") {
-			t.Errorf("%s is explained as %q", want, sentence)
+		if sentence := webhook.Explain(want); check.True(t, "strings.HasSuffix(sentence, \".\")", strings.HasSuffix(sentence, "."), "%s is explained as %q", want, sentence) {
+			check.False(t, "strings.Contains(sentence, \"answered 0\")", strings.Contains(sentence, "answered 0"), "%s is explained as %q", want, sentence)
 		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -187,10 +188,11 @@ func TestASignedEventArrivesOverHTTPS(t *testing.T) {
 		t.Fatalf("%d requests arrived, want 1", len(in.requests))
 	}
 	r, body := in.requests[0], in.bodies[0]
-	if r.Method != http.MethodPost || r.URL.Path != "/hook" || r.Header.Get("Content-Type") != "application/json" ||
-		r.Header.Get("X-Service-Event") != "student.joined" || !strings.Contains(string(body), `"id":"`+r.Header.Get("X-Service-Delivery")+`"`) {
-		t.Fatalf("%s %s %v %s", r.Method, r.URL, r.Header, body)
-	}
+	check.Equal(check.Now(t), "r.Method", r.Method, http.MethodPost, "%s %s %v %s", r.Method, r.URL, r.Header, body)
+	check.Equal(check.Now(t), "r.URL.Path", r.URL.Path, "/hook", "%s %s %v %s", r.Method, r.URL, r.Header, body)
+	check.Equal(check.Now(t), "r.Header.Get(\"Content-Type\")", r.Header.Get("Content-Type"), "application/json", "%s %s %v %s", r.Method, r.URL, r.Header, body)
+	check.Equal(check.Now(t), "r.Header.Get(\"X-Service-Event\")", r.Header.Get("X-Service-Event"), "student.joined", "%s %s %v %s", r.Method, r.URL, r.Header, body)
+	check.True(check.Now(t), "strings.Contains(string(body), `\"id\":\"`+r.Header.Get(\"X-S...", strings.Contains(string(body), `"id":"`+r.Header.Get("X-Service-Delivery")+`"`), "%s %s %v %s", r.Method, r.URL, r.Header, body)
 	var stamp int64
 	var digest string
 	if _, err := fmt.Sscanf(r.Header.Get("X-Service-Signature"), "t=%d,v1=%s", &stamp, &digest); err != nil {
@@ -201,8 +203,10 @@ func TestASignedEventArrivesOverHTTPS(t *testing.T) {
 	if digest != hex.EncodeToString(mac.Sum(nil)) {
 		t.Fatal("the signature does not verify")
 	}
-	if a := h.firstAttempt(t); a.outcome != "delivered" || *a.status != 204 || a.deliveryStatus != "delivered" || a.peer != server.Listener.Addr().String() {
-		t.Fatalf("recorded: %+v", a)
+	if a := h.firstAttempt(t); check.Equal(check.Now(t), "a.outcome", a.outcome, "delivered", "recorded: %+v", a) &&
+		check.Equal(check.Now(t), "*a.status", *a.status, 204, "recorded: %+v", a) &&
+		check.Equal(check.Now(t), "a.deliveryStatus", a.deliveryStatus, "delivered", "recorded: %+v", a) {
+		check.Equal(check.Now(t), "a.peer", a.peer, server.Listener.Addr().String(), "recorded: %+v", a)
 	}
 }
 
@@ -269,8 +273,9 @@ func TestWhatReceiversDoWrong(t *testing.T) {
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))
 			a := h.firstAttempt(t)
-			if a.outcome != c.outcome || a.cause != c.cause || a.deliveryStatus != c.status {
-				t.Errorf("recorded %+v, want %s for %s and %s", a, c.outcome, c.cause, c.status)
+			if check.Equal(t, "a.outcome", a.outcome, c.outcome, "recorded %+v, want %s for %s and %s", a, c.outcome, c.cause, c.status) &&
+				check.Equal(t, "a.cause", a.cause, c.cause, "recorded %+v, want %s for %s and %s", a, c.outcome, c.cause, c.status) {
+				check.Equal(t, "a.deliveryStatus", a.deliveryStatus, c.status, "recorded %+v, want %s for %s and %s", a, c.outcome, c.cause, c.status)
 			}
 			if len(a.response) > 4<<10 {
 				t.Errorf("%d bytes of the response are kept", len(a.response))
@@ -306,8 +311,10 @@ func TestAnIdleConnectionThatTheReceiverEndsCostsNothing(t *testing.T) {
 	}
 	var attempts, delivered int
 	err := h.db.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE outcome = 'delivered') FROM webhook_attempts`).Scan(&attempts, &delivered)
-	if err != nil || attempts != 2 || delivered != 2 || len(in.requests) != 2 {
-		t.Errorf("%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err)
+	if check.NoError(t, err, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err) &&
+		check.Equal(t, "attempts", attempts, 2, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err) &&
+		check.Equal(t, "delivered", delivered, 2, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err) {
+		check.Equal(t, "len(in.requests)", len(in.requests), 2, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err)
 	}
 }
 
@@ -339,11 +346,12 @@ func TestConnectionsThatFail(t *testing.T) {
 			h.addURL(t, c.url)
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))
-			if a := h.firstAttempt(t); a.outcome != "retry" || !slices.Contains(strings.Fields(c.cause), a.cause) {
-				t.Errorf("recorded %+v, want %s", a, c.cause)
+			if a := h.firstAttempt(t); check.Equal(t, "a.outcome", a.outcome, "retry", "recorded %+v, want %s", a, c.cause) {
+				check.True(t, "slices.Contains(strings.Fields(c.cause), a.cause)", slices.Contains(strings.Fields(c.cause), a.cause), "recorded %+v, want %s", a, c.cause)
 			}
-			if a := h.firstAttempt(t); a.detail == "" || address.MatchString(a.detail) || (a.cause == "address_not_public" && a.peer != "") {
-				t.Errorf("the attempt tells of an address: %+v", a)
+			if a := h.firstAttempt(t); check.True(t, "a.detail != \"\"", a.detail != "", "the attempt tells of an address: %+v", a) &&
+				check.False(t, "address.MatchString(a.detail)", address.MatchString(a.detail), "the attempt tells of an address: %+v", a) {
+				check.False(t, "a.cause == \"address_not_public\" && a.peer != \"\"", a.cause == "address_not_public" && a.peer != "", "the attempt tells of an address: %+v", a)
 			}
 		})
 	}
@@ -395,7 +403,7 @@ func TestOutcomesOfASenderThatIsStoppedAreNotTheReceiversFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	var attempts int
-	if err := h.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_attempts`).Scan(&attempts); err != nil || attempts != 0 {
-		t.Fatalf("%d attempts are recorded, %v", attempts, err)
+	if err := h.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_attempts`).Scan(&attempts); check.NoError(check.Now(t), err, "%d attempts are recorded, %v", attempts, err) {
+		check.Equal(check.Now(t), "attempts", attempts, 0, "%d attempts are recorded, %v", attempts, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
@@ -102,7 +103,9 @@ func TestTheVerifyPackageTakesARealDelivery(t *testing.T) {
 	secrets = []string{secret}
 	h.record(t, 1)
 	h.handle(t, h.lease(t, time.Second))
-	if a := h.firstAttempt(t); a.deliveryStatus != "delivered" || len(taken) != 1 || taken[0].Type != "student.joined" || taken[0].Organization.Slug != "demo" {
-		t.Fatalf("recorded %+v, taken %+v", a, taken)
+	if a := h.firstAttempt(t); check.Equal(check.Now(t), "a.deliveryStatus", a.deliveryStatus, "delivered", "recorded %+v, taken %+v", a, taken) &&
+		check.Equal(check.Now(t), "len(taken)", len(taken), 1, "recorded %+v, taken %+v", a, taken) &&
+		check.Equal(check.Now(t), "taken[0].Type", taken[0].Type, "student.joined", "recorded %+v, taken %+v", a, taken) {
+		check.Equal(check.Now(t), "taken[0].Organization.Slug", taken[0].Organization.Slug, "demo", "recorded %+v, taken %+v", a, taken)
 	}
 }

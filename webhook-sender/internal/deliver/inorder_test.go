@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
@@ -66,9 +67,8 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			leases := h.lease(t, time.Second)
-			if len(leases) != 1 || !leases[0].InOrder {
-				t.Fatalf("leased %+v", leases)
-			}
+			check.Equal(check.Now(t), "len(leases)", len(leases), 1, "leased %+v", leases)
+			check.True(check.Now(t), "leases[0].InOrder", leases[0].InOrder, "leased %+v", leases)
 			handled := make(chan error, 1)
 			go func() { handled <- h.handler.Handle(t.Context(), task.Encode(leases[0].Deliver)) }()
 			<-arrived
@@ -78,9 +78,8 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			if err := errors.Join(err, <-handled); err != nil {
 				t.Fatal(err)
 			}
-			if len(in.requests) != c.here || len(other.requests) != c.there {
-				t.Fatalf("%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
-			}
+			check.Equal(check.Now(t), "len(in.requests)", len(in.requests), c.here, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
+			check.Equal(check.Now(t), "len(other.requests)", len(other.requests), c.there, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
 			if after == "" {
 				after = before
 			}
@@ -95,8 +94,8 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			}
 			var statuses string
 			err = h.db.QueryRow(t.Context(), `SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_deliveries`).Scan(&statuses)
-			if err != nil || statuses != c.statuses {
-				t.Errorf("the deliveries are %s, want %s; %v", statuses, c.statuses, err)
+			if check.NoError(t, err, "the deliveries are %s, want %s; %v", statuses, c.statuses, err) {
+				check.Equal(t, "statuses", statuses, c.statuses, "the deliveries are %s, want %s; %v", statuses, c.statuses, err)
 			}
 		})
 	}

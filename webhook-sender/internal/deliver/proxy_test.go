@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
@@ -35,15 +36,17 @@ func TestWhatAProxyDoesIsNotTakenForTheReceivers(t *testing.T) {
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))
 			a := h.firstAttempt(t)
-			if a.outcome != "retry" || a.cause != c.cause || a.deliveryStatus != "waiting" || !strings.Contains(webhook.Explain(a.cause), c.says) {
-				t.Errorf("recorded %+v, explained as %q", a, webhook.Explain(a.cause))
+			if check.Equal(t, "a.outcome", a.outcome, "retry", "recorded %+v, explained as %q", a, webhook.Explain(a.cause)) &&
+				check.Equal(t, "a.cause", a.cause, c.cause, "recorded %+v, explained as %q", a, webhook.Explain(a.cause)) &&
+				check.Equal(t, "a.deliveryStatus", a.deliveryStatus, "waiting", "recorded %+v, explained as %q", a, webhook.Explain(a.cause)) {
+				check.True(t, "strings.Contains(webhook.Explain(a.cause), c.says)", strings.Contains(webhook.Explain(a.cause), c.says), "recorded %+v, explained as %q", a, webhook.Explain(a.cause))
 			}
-			if a.peer != "" || address.MatchString(a.detail) {
-				t.Errorf("the attempt tells of the proxy's address: %+v", a)
+			if check.Equal(t, "a.peer", a.peer, "", "the attempt tells of the proxy's address: %+v", a) {
+				check.False(t, "address.MatchString(a.detail)", address.MatchString(a.detail), "the attempt tells of the proxy's address: %+v", a)
 			}
 			e, err := h.webhooks.Find(t.Context(), h.org, e.ID)
-			if err != nil || e.ConsecutiveFailures != c.failures {
-				t.Errorf("%d failures in a row, want %d; %v", e.ConsecutiveFailures, c.failures, err)
+			if check.NoError(t, err, "%d failures in a row, want %d; %v", e.ConsecutiveFailures, c.failures, err) {
+				check.Equal(t, "e.ConsecutiveFailures", e.ConsecutiveFailures, c.failures, "%d failures in a row, want %d; %v", e.ConsecutiveFailures, c.failures, err)
 			}
 		})
 	}

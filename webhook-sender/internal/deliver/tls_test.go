@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // authority is a certificate authority that the sender trusts.
@@ -101,11 +102,12 @@ func TestEveryTLSMistakeIsNamedAndExplained(t *testing.T) {
 			h.record(t, 1)
 			h.handle(t, h.lease(t, time.Second))
 			a := h.firstAttempt(t)
-			if a.cause != c.cause || (c.cause == "ok") != (a.outcome == "delivered") {
-				t.Errorf("recorded %+v, want %s", a, c.cause)
+			if check.Equal(t, "a.cause", a.cause, c.cause, "recorded %+v, want %s", a, c.cause) {
+				check.Equal(t, "(c.cause == \"ok\")", (c.cause == "ok"), (a.outcome == "delivered"), "recorded %+v, want %s", a, c.cause)
 			}
-			if sentence := webhook.Explain(a.cause); !strings.Contains(sentence, c.explain) || strings.Contains(sentence, ". ") || !strings.HasSuffix(sentence, ".") {
-				t.Errorf("explained as %q, want one sentence about %q", sentence, c.explain)
+			if sentence := webhook.Explain(a.cause); check.True(t, "strings.Contains(sentence, c.explain)", strings.Contains(sentence, c.explain), "explained as %q, want one sentence about %q", sentence, c.explain) &&
+				check.False(t, "strings.Contains(sentence, \". \")", strings.Contains(sentence, ". "), "explained as %q, want one sentence about %q", sentence, c.explain) {
+				check.True(t, "strings.HasSuffix(sentence, \".\")", strings.HasSuffix(sentence, "."), "explained as %q, want one sentence about %q", sentence, c.explain)
 			}
 			if c.cause != "ok" && len(in.requests) != 0 {
 				t.Error("the event was sent all the same")

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -46,11 +47,11 @@ func TestATraceGoesFromTheCallToTheReceiver(t *testing.T) { // not parallel: the
 		}
 	}
 	want := "00-" + caller + "-" + attempt.SpanContext.SpanID().String() + "-01"
-	if got := in.requests[0].Header.Get("traceparent"); got != want || attempt.Parent.TraceID().String() != caller {
-		t.Errorf("the receiver got traceparent %q, want %q", got, want)
+	if got := in.requests[0].Header.Get("traceparent"); check.Equal(t, "got", got, want, "the receiver got traceparent %q, want %q", got, want) {
+		check.Equal(t, "attempt.Parent.TraceID().String()", attempt.Parent.TraceID().String(), caller, "the receiver got traceparent %q, want %q", got, want)
 	}
 	var kept string
-	if err := h.db.QueryRow(t.Context(), `SELECT request_headers->>'traceparent' FROM webhook_attempts`).Scan(&kept); err != nil || !strings.Contains(kept, caller) {
-		t.Errorf("the attempt keeps %q, %v", kept, err)
+	if err := h.db.QueryRow(t.Context(), `SELECT request_headers->>'traceparent' FROM webhook_attempts`).Scan(&kept); check.NoError(t, err, "the attempt keeps %q, %v", kept, err) {
+		check.True(t, "strings.Contains(kept, caller)", strings.Contains(kept, caller), "the attempt keeps %q, %v", kept, err)
 	}
 }

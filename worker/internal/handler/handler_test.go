@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -29,9 +30,8 @@ func TestMaintenanceFinishesItsTask(t *testing.T) {
 			t.Fatal(err)
 		}
 		claimed, err := outbox.Claim(t.Context(), db, kind, time.Now(), time.Minute, 1)
-		if err != nil || len(claimed) != 1 {
-			t.Fatalf("%+v %v", claimed, err)
-		}
+		check.NoError(check.Now(t), err, "%+v %v", claimed, err)
+		check.Equal(check.Now(t), "len(claimed)", len(claimed), 1, "%+v %v", claimed, err)
 		payload := task.Encode(task.Outbox{Task: claimed[0].ID, Claim: 1})
 		for range 2 { // the second finds its claim over
 			if err := handlers[kind](t.Context(), payload); err != nil {
@@ -42,8 +42,9 @@ func TestMaintenanceFinishesItsTask(t *testing.T) {
 		var owed int
 		err = db.QueryRow(t.Context(), `SELECT status, (SELECT count(*) FROM outbox_tasks) FROM webhook_deliveries WHERE id = $1`, delivery).Scan(&got, &owed)
 		// Skipping concerns URLs that are off; endpoint 9 is none.
-		if err != nil || got != status || owed != 0 {
-			t.Errorf("%s: delivery %s, want %s; %d tasks owed (%v)", kind, got, status, owed, err)
+		if check.NoError(t, err, "%s: delivery %s, want %s; %d tasks owed (%v)", kind, got, status, owed, err) &&
+			check.Equal(t, "got", got, status, "%s: delivery %s, want %s; %d tasks owed (%v)", kind, got, status, owed, err) {
+			check.Equal(t, "owed", owed, 0, "%s: delivery %s, want %s; %d tasks owed (%v)", kind, got, status, owed, err)
 		}
 		if _, err := db.Exec(t.Context(), `DELETE FROM webhook_deliveries`); err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/worker/internal/periodic"
 )
@@ -29,9 +30,8 @@ func TestJobsRunAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
 			{Name: "fails", Every: time.Hour, Run: func(context.Context, time.Time) error { hourly.Add(1); return errors.New("no") }},
 			{Name: "works", Every: time.Minute, Run: func(context.Context, time.Time) error { minutely.Add(1); return nil }},
 		})
-		if hourly.Load() != 3 || minutely.Load() != 150 {
-			t.Fatalf("%d and %d turns", hourly.Load(), minutely.Load())
-		}
+		check.Equal(check.Now(t), "hourly.Load()", hourly.Load(), 3, "%d and %d turns", hourly.Load(), minutely.Load())
+		check.Equal(check.Now(t), "minutely.Load()", minutely.Load(), 150, "%d and %d turns", hourly.Load(), minutely.Load())
 	})
 }
 
@@ -57,7 +57,7 @@ func TestTheJobs(t *testing.T) {
 		SELECT (SELECT count(*) FROM set_password_tokens WHERE hash = 'good'::bytea) * 10 + (SELECT count(*) FROM set_password_tokens),
 			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|deliveries|attempts)_2031(0330|0331|040[1-5])$'
 				OR relname ~ '^activity_events_2031(0331|040[1-6])$')`).Scan(&links, &partitions)
-	if err != nil || links != 11 || partitions != 28 {
-		t.Fatalf("links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
-	}
+	check.NoError(check.Now(t), err, "links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
+	check.Equal(check.Now(t), "links", links, 11, "links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
+	check.Equal(check.Now(t), "partitions", partitions, 28, "links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -115,8 +116,9 @@ func TestOwedWorkIsRunOnce(t *testing.T) {
 		seen[receive(t, done)]++
 	}
 	stop()
-	if rows := owedRows(t, db); len(seen) != 20 || len(done) != 0 || rows != 0 {
-		t.Fatalf("ran %v and %d more; %d rows left", seen, len(done), rows)
+	if rows := owedRows(t, db); check.Equal(check.Now(t), "len(seen)", len(seen), 20, "ran %v and %d more; %d rows left", seen, len(done), rows) &&
+		check.Equal(check.Now(t), "len(done)", len(done), 0, "ran %v and %d more; %d rows left", seen, len(done), rows) {
+		check.Equal(check.Now(t), "rows", rows, 0, "ran %v and %d more; %d rows left", seen, len(done), rows)
 	}
 }
 
@@ -128,23 +130,22 @@ func TestABoundedNumberWaitsOnTheQueue(t *testing.T) {
 	add(t, db, task.EmailSend, 1, 2, 3, 4, 5, 6, 7, 8)
 	add(t, db, task.WebhookSkip, 1)
 	for range 3 {
-		if more, err := o.Pump(t.Context()); err != nil || !more {
-			t.Fatalf("more = %v, %v", more, err)
+		if more, err := o.Pump(t.Context()); check.NoError(check.Now(t), err, "more = %v, %v", more, err) {
+			check.True(check.Now(t), "more", more, "more = %v, %v", more, err)
 		}
 	}
 	depths, err := o.Queue.Depths(t.Context(), queue.Email, queue.Maintenance)
-	if err != nil || depths[queue.Email].Pending != 5 || depths[queue.Maintenance].Pending != 1 {
-		t.Fatalf("%+v %v", depths, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v", depths, err)
+	check.Equal(check.Now(t), "depths[queue.Email].Pending", depths[queue.Email].Pending, 5, "%+v %v", depths, err)
+	check.Equal(check.Now(t), "depths[queue.Maintenance].Pending", depths[queue.Maintenance].Pending, 1, "%+v %v", depths, err)
 	lags, err := outbox.Measure(t.Context(), db, time.Now())
-	if err != nil || lags[task.EmailSend].Due != 3 {
-		t.Fatalf("lag = %+v, %v", lags, err)
-	}
+	check.NoError(check.Now(t), err, "lag = %+v, %v", lags, err)
+	check.Equal(check.Now(t), "lags[task.EmailSend].Due", lags[task.EmailSend].Due, 3, "lag = %+v, %v", lags, err)
 	if n := testutil.CollectAndCount(o); n != 5 {
 		t.Errorf("%d metrics, want the last pass and two for each kind", n)
 	}
-	if problems, err := testutil.CollectAndLint(o); err != nil || len(problems) != 0 {
-		t.Errorf("metrics: %v %v", problems, err)
+	if problems, err := testutil.CollectAndLint(o); check.NoError(t, err, "metrics: %v %v", problems, err) {
+		check.Equal(t, "len(problems)", len(problems), 0, "metrics: %v %v", problems, err)
 	}
 }
 
@@ -166,9 +167,8 @@ func TestWorkThatRedisLostIsRunOnceAfterTheLease(t *testing.T) {
 		t.Fatalf("ran %d", got)
 	}
 	stop()
-	if len(done) != 0 || owedRows(t, db) != 0 {
-		t.Fatalf("%d more runs, %d rows left", len(done), owedRows(t, db))
-	}
+	check.Equal(check.Now(t), "len(done)", len(done), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
+	check.Equal(check.Now(t), "owedRows(t, db)", owedRows(t, db), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
 }
 
 // Work whose turn on the queue is long in coming was not begun, and so is not begun again:
@@ -196,19 +196,19 @@ func TestWorkThatWaitsForItsTurnKeepsItsClaim(t *testing.T) {
 		return claims, depths[queue.Email].Pending
 	}
 	for range 25 {
-		if claims, waiting := state(); claims != 1 || waiting != 2 {
-			t.Fatalf("%d claims, and %d tasks on the queue", claims, waiting)
+		if claims, waiting := state(); check.Equal(check.Now(t), "claims", claims, 1, "%d claims, and %d tasks on the queue", claims, waiting) {
+			check.Equal(check.Now(t), "waiting", waiting, 2, "%d claims, and %d tasks on the queue", claims, waiting)
 		}
 	}
 	if err := rdb.FlushDB(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	add(t, db, task.EmailSend, 9) // something waits there again
-	if claims, waiting := state(); claims != 2 || waiting != 3 {
-		t.Fatalf("after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting)
+	if claims, waiting := state(); check.Equal(check.Now(t), "claims", claims, 2, "after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting) {
+		check.Equal(check.Now(t), "waiting", waiting, 3, "after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting)
 	}
-	if claims, waiting := state(); claims != 2 || waiting != 3 {
-		t.Fatalf("while they wait anew: %d claims, and %d tasks on the queue", claims, waiting)
+	if claims, waiting := state(); check.Equal(check.Now(t), "claims", claims, 2, "while they wait anew: %d claims, and %d tasks on the queue", claims, waiting) {
+		check.Equal(check.Now(t), "waiting", waiting, 3, "while they wait anew: %d claims, and %d tasks on the queue", claims, waiting)
 	}
 }
 
@@ -228,8 +228,8 @@ func TestWorkWaitsInPostgreSQLWhileRedisIsAway(t *testing.T) {
 		t.Fatal("relayed without Redis")
 	}
 	var claims int
-	if err := db.QueryRow(t.Context(), `SELECT claims FROM outbox_tasks`).Scan(&claims); err != nil || claims != 0 {
-		t.Fatalf("claimed %d times without Redis (%v)", claims, err)
+	if err := db.QueryRow(t.Context(), `SELECT claims FROM outbox_tasks`).Scan(&claims); check.NoError(check.Now(t), err, "claimed %d times without Redis (%v)", claims, err) {
+		check.Equal(check.Now(t), "claims", claims, 0, "claimed %d times without Redis (%v)", claims, err)
 	}
 	done := make(chan int64, 10)
 	background(t, o.Run, server(rdb, work(db, done)))
@@ -267,7 +267,8 @@ func TestClaimsThatCouldNotBeEnqueuedAreGivenBack(t *testing.T) {
 	if _, err := o.Pump(t.Context()); err == nil {
 		t.Fatal("enqueued all the same")
 	}
-	if again, err := outbox.Claim(t.Context(), db, task.EmailSend, time.Now(), time.Minute, 10); err != nil || len(again) != 2 || again[0].Claim != 2 {
-		t.Fatalf("due again = %+v, %v", again, err)
+	if again, err := outbox.Claim(t.Context(), db, task.EmailSend, time.Now(), time.Minute, 10); check.NoError(check.Now(t), err, "due again = %+v, %v", again, err) &&
+		check.Equal(check.Now(t), "len(again)", len(again), 2, "due again = %+v, %v", again, err) {
+		check.Equal(check.Now(t), "again[0].Claim", again[0].Claim, 2, "due again = %+v, %v", again, err)
 	}
 }

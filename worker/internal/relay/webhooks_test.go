@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -267,8 +268,8 @@ func TestARelayTellsWhenItLastPassed(t *testing.T) {
 	t.Parallel()
 	var r *relay.Webhooks
 	d := newFixture(t, func(_ *fixture, w *relay.Webhooks) { r = w })
-	if problems, err := testutil.CollectAndLint(r); err != nil || len(problems) != 0 {
-		t.Fatal(problems, err)
+	if problems, err := testutil.CollectAndLint(r); check.NoError(check.Now(t), err, "%v %v", problems, err) {
+		check.Equal(check.Now(t), "len(problems)", len(problems), 0, "%v %v", problems, err)
 	}
 	until := func(what string, reached func(seconds float64) bool) {
 		t.Helper()

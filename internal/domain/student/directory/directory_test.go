@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/student/directory"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -117,16 +118,17 @@ func TestTheDirectoryFollows(t *testing.T) {
 		t.Errorf("who is enrolled is not found: %q", got)
 	}
 	some, err := directory.Some(t.Context(), db, north, []id.User{1, 99})
-	if err != nil || len(some) != 1 || some[0].Status != "" {
-		t.Errorf("%+v %v", some, err)
+	if check.NoError(t, err, "%+v %v", some, err) &&
+		check.Equal(t, "len(some)", len(some), 1, "%+v %v", some, err) {
+		check.Equal(t, "some[0].Status", some[0].Status, "", "%+v %v", some, err)
 	}
-	if some, err = directory.Some(t.Context(), db, south, []id.User{1}); err != nil || len(some) != 0 {
-		t.Errorf("another organization sees %+v %v", some, err)
+	if some, err = directory.Some(t.Context(), db, south, []id.User{1}); check.NoError(t, err, "another organization sees %+v %v", some, err) {
+		check.Equal(t, "len(some)", len(some), 0, "another organization sees %+v %v", some, err)
 	}
 	exec(t, db, `DELETE FROM accounts`)
 	var left int
-	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM directory`).Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d rows of an erased person, %v", left, err)
+	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM directory`).Scan(&left); check.NoError(t, err, "%d rows of an erased person, %v", left, err) {
+		check.Equal(t, "left", left, 0, "%d rows of an erased person, %v", left, err)
 	}
 }
 
@@ -155,8 +157,8 @@ func TestNothingIsReadBeyondThePage(t *testing.T) {
 			_, _, err := directory.Search(t.Context(), q, north, text, directory.Position{}, 50)
 			return err
 		})
-		if large.MatchString(plan) || !strings.Contains(plan, "Index") {
-			t.Errorf("%q:\n%s", text, plan)
+		if check.False(t, "large.MatchString(plan)", large.MatchString(plan), "%q:\n%s", text, plan) {
+			check.True(t, "strings.Contains(plan, \"Index\")", strings.Contains(plan, "Index"), "%q:\n%s", text, plan)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestSignIn(t *testing.T) {
@@ -25,9 +27,8 @@ func TestSignIn(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			SignIn(c.password, page).ServeHTTP(w, r)
-			if w.Code != c.want || (c.want == 401) != (w.Header().Get("WWW-Authenticate") != "") {
-				t.Fatalf("%d %v", w.Code, w.Header())
-			}
+			check.Equal(check.Now(t), "w.Code", w.Code, c.want, "%d %v", w.Code, w.Header())
+			check.Equal(check.Now(t), "(c.want == 401)", (c.want == 401), (w.Header().Get("WWW-Authenticate") != ""), "%d %v", w.Code, w.Header())
 		})
 	}
 }

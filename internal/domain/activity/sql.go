@@ -108,8 +108,10 @@ func deleteDay(ctx context.Context, tx *pg.Tx, day clock.Date) error {
 func eachOfDay(ctx context.Context, tx *pg.Tx, from, to time.Time, do func(context.Context, row) error) (n int, err error) {
 	_, err = tx.Exec(ctx, `
 		DECLARE events_of_day NO SCROLL CURSOR FOR
-		SELECT organization_id, user_id, at, kind FROM activity_events WHERE at >= '`+
-		from.UTC().Format(time.RFC3339)+`' AND at < '`+to.UTC().Format(time.RFC3339)+`' ORDER BY organization_id, user_id`)
+		SELECT organization_id, user_id, at, kind
+		FROM activity_events
+		WHERE at >= '`+from.UTC().Format(time.RFC3339)+`' AND at < '`+to.UTC().Format(time.RFC3339)+`'
+		ORDER BY organization_id, user_id`)
 	if err != nil {
 		return 0, err
 	}
@@ -210,7 +212,8 @@ func makePartitions(ctx context.Context, tx *pg.Tx, first clock.Date, days int) 
 	if err := pg.GiveWay(ctx, tx); err != nil { // to compilations, behind which reports of events would wait
 		return err
 	}
-	_, err := tx.Exec(ctx, `SELECT make_partitions('activity_events', $1, $2, $3, move_rows => false)`, Zone.String(), first, days)
+	_, err := tx.Exec(ctx, `
+		SELECT make_partitions('activity_events', $1, $2, $3, move_rows => false)`, Zone.String(), first, days)
 	return err
 }
 

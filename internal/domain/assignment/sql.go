@@ -75,7 +75,8 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 			next.last,
 			@now
 		FROM next
-		ON CONFLICT (organization_id, user_id, item_id) WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
+		ON CONFLICT (organization_id, user_id, item_id)
+		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
 		RETURNING `+columns, pgx.NamedArgs{
 		"organization": org,
 		"now":          now,
@@ -153,7 +154,8 @@ func insertAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time, m
 			next.last - size.n + d.nth_of_org,
 			@now
 		FROM draft d JOIN next ON next.organization_id = d.org JOIN size ON size.org = d.org ORDER BY d.nth
-		ON CONFLICT (organization_id, user_id, item_id) WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
+		ON CONFLICT (organization_id, user_id, item_id)
+		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
 		RETURNING s.organization_id AS organization, `+columns, pgx.NamedArgs{
 		"now":     now,
 		"orgs":    orgs,

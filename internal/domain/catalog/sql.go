@@ -118,9 +118,14 @@ func queuePlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 		put AS (
 			INSERT INTO starter_tests (organization_id, user_id, item_id, course_id, placed_at)
 			SELECT $1, $2, i.id, $3, $7 FROM catalog_items i
-			WHERE i.kind = 'test' AND i.starter AND i.active AND i.type = $4 AND (i.organization_id = $1 OR i.organization_id IS NULL)
-			  AND NOT EXISTS (SELECT FROM starter_tests s WHERE s.organization_id = $1 AND s.user_id = $2 AND s.item_id = i.id)
-			  AND NOT EXISTS (SELECT FROM results r WHERE r.organization_id = $1 AND r.user_id = $2 AND r.item_id = i.id)
+			WHERE i.kind = 'test' AND i.starter AND i.active AND i.type = $4
+				AND (i.organization_id = $1 OR i.organization_id IS NULL)
+				AND NOT EXISTS (
+					SELECT FROM starter_tests s
+					WHERE s.organization_id = $1 AND s.user_id = $2 AND s.item_id = i.id)
+				AND NOT EXISTS (
+					SELECT FROM results r
+					WHERE r.organization_id = $1 AND r.user_id = $2 AND r.item_id = i.id)
 			ORDER BY i.id LIMIT (SELECT tests FROM room)
 			RETURNING 1)
 		SELECT count(*) FROM put`,
@@ -132,7 +137,9 @@ func queuePlaceStarters(b *pg.Batch, p Placement, now time.Time, placed *int) {
 func StartersAvailable(ctx context.Context, q pg.Querier, org id.Organization) (map[string]int, error) {
 	rows, err := q.Query(ctx, `
 		SELECT i.type, count(*) FROM catalog_items i
-		WHERE i.kind = 'test' AND i.starter AND i.active AND (i.organization_id = $1 OR i.organization_id IS NULL) GROUP BY i.type`, org)
+		WHERE i.kind = 'test' AND i.starter AND i.active
+			AND (i.organization_id = $1 OR i.organization_id IS NULL)
+		GROUP BY i.type`, org)
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,11 @@ func Types(ctx context.Context, q pg.Querier) ([]Type, error) {
 }
 
 func updateTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
-	return pg.One[Type](ctx, q, `UPDATE course_types SET active = $2 WHERE name = $1 RETURNING `+typeColumns, name, active)
+	return pg.One[Type](ctx, q, `
+		UPDATE course_types
+		SET active = $2
+		WHERE name = $1
+		RETURNING `+typeColumns, name, active)
 }
 
 // courseColumns are those of c (courses) and t (course_types).
@@ -459,7 +463,10 @@ func Save(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now 
 }
 
 func selectHolder(ctx context.Context, q pg.Querier, org id.Organization, enrollment id.Enrollment) (user id.User, err error) {
-	err = q.QueryRow(ctx, `SELECT user_id FROM enrollments WHERE organization_id = $1 AND id = $2`, org, enrollment).Scan(&user)
+	err = q.QueryRow(ctx, `
+		SELECT user_id
+		FROM enrollments
+		WHERE organization_id = $1 AND id = $2`, org, enrollment).Scan(&user)
 	return user, err
 }
 

@@ -42,7 +42,9 @@ func deleteConsumer(ctx context.Context, q pg.Querier, org id.Organization) (boo
 
 func insertNonce(ctx context.Context, q pg.Querier, org id.Organization, nonce string, now time.Time) (bool, error) {
 	tag, err := q.Exec(ctx, `
-		INSERT INTO lti_nonces (organization_id, nonce, used_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`, org, nonce, now)
+		INSERT INTO lti_nonces (organization_id, nonce, used_at)
+		VALUES ($1, $2, $3)
+		ON CONFLICT DO NOTHING`, org, nonce, now)
 	return tag.RowsAffected() > 0, err
 }
 

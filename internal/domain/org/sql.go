@@ -229,7 +229,9 @@ func userIDs(rows pgx.Rows, err error) ([]id.User, error) {
 // SetMemberStatus queues the change of a membership's status.
 func SetMemberStatus(b *pg.Batch, org id.Organization, user id.User, status MemberStatus, now time.Time) {
 	b.Queue(`
-		UPDATE members SET status = $3, updated_at = $4 WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)
+		UPDATE members
+		SET status = $3, updated_at = $4
+		WHERE organization_id = $1 AND user_id = $2`, org, user, status, now)
 }
 
 // RemoveMember queues the deletion of a membership. Enrollments, work and results stay.
@@ -262,8 +264,13 @@ func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, e
 // Members reads the memberships of several people; people without one are not in the map.
 func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
 	rows, err := q.Query(ctx, `
-		SELECT u.id, m.role, m.status, m.created_via, m.joined_at FROM unnest($2::bigint[]) AS u(id)
-		CROSS JOIN LATERAL (SELECT role, status, created_via, joined_at FROM members WHERE organization_id = $1 AND user_id = u.id LIMIT 1) AS m`, org, users)
+		SELECT u.id, m.role, m.status, m.created_via, m.joined_at
+		FROM unnest($2::bigint[]) AS u(id)
+		CROSS JOIN LATERAL (
+			SELECT role, status, created_via, joined_at
+			FROM members
+			WHERE organization_id = $1 AND user_id = u.id
+			LIMIT 1) AS m`, org, users)
 	if err != nil {
 		return nil, err
 	}

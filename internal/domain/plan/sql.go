@@ -400,7 +400,9 @@ func SaveDrill(b *pg.Batch, plan id.Plan, slot int, drill Test, assignment id.As
 func Drills(ctx context.Context, q pg.Querier, plan id.Plan) ([]Drilled, error) {
 	rows, err := q.Query(ctx, `
 		SELECT d.slot, d.section, coalesce(i.title, '') AS title, d.due_on, coalesce(a.status, '') AS status
-		FROM plan_drills d LEFT JOIN catalog_items i ON i.id = d.item_id LEFT JOIN assignments a ON a.id = d.assignment_id
+		FROM plan_drills d
+		LEFT JOIN catalog_items i ON i.id = d.item_id
+		LEFT JOIN assignments a ON a.id = d.assignment_id
 		WHERE d.plan_id = $1 ORDER BY d.slot, d.section`, plan)
 	if err != nil {
 		return nil, err
@@ -632,7 +634,9 @@ func BrowserSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessio
 			ON CONFLICT DO NOTHING RETURNING ref
 		)
 		SELECT ref FROM begun
-		UNION SELECT ref FROM plan_browser_sessions WHERE organization_id = $1 AND ref = ANY ($2)`, org, refs, users, begin)
+		UNION SELECT ref
+		FROM plan_browser_sessions
+		WHERE organization_id = $1 AND ref = ANY ($2)`, org, refs, users, begin)
 	if err != nil {
 		return nil, err
 	}

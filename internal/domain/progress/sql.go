@@ -96,9 +96,13 @@ func resultsQuery(org id.Organization, f Filter, from, to time.Time) (query stri
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, f Filter) ([]Student, error) {
 	rows, err := q.Query(ctx, `
 		SELECT u.id, a.email, a.first_name, a.last_name
-		FROM unnest($2::bigint[]) AS u(id) CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = u.id LIMIT 1) AS a
+		FROM unnest($2::bigint[]) AS u(id)
+		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = u.id LIMIT 1) AS a
 		WHERE `+scope.Listed("$1", "u.id", "$3")+`
-		AND ($4::bigint = 0 OR (SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id AND e.course_id = $4 LIMIT 1))`,
+			AND ($4::bigint = 0 OR (
+				SELECT true FROM enrollments e
+				WHERE e.organization_id = $1 AND e.user_id = u.id AND e.course_id = $4
+				LIMIT 1))`,
 		org, users, f.Today, f.Course)
 	if err != nil {
 		return nil, err

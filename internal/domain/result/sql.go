@@ -326,7 +326,8 @@ func People(ctx context.Context, q pg.Querier, org id.Organization, users []id.U
 }
 
 func selectLast(ctx context.Context, q pg.Querier, org id.Organization) (last int64, err error) {
-	err = q.QueryRow(ctx, `SELECT coalesce((SELECT last FROM result_positions WHERE organization_id = $1), 0)`, org).Scan(&last)
+	err = q.QueryRow(ctx, `
+		SELECT coalesce((SELECT last FROM result_positions WHERE organization_id = $1), 0)`, org).Scan(&last)
 	return last, err
 }
 

@@ -11,8 +11,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-const accountColumns = `a.id, a.email, a.username, a.first_name, a.last_name, a.must_change_password, a.own_password,
-	a.last_login, coalesce(a.created_by_organization, 0), a.created_via, coalesce(a.password_hash, ''), a.proven_password`
+// accountColumns are those of a (accounts), in the order of scan.
+const accountColumns = `
+	a.id,
+	a.email,
+	a.username,
+	a.first_name,
+	a.last_name,
+	a.must_change_password,
+	a.own_password,
+	a.last_login,
+	coalesce(a.created_by_organization, 0),
+	a.created_via,
+	coalesce(a.password_hash, ''),
+	a.proven_password`
 
 func scanAccount(row pgx.CollectableRow) (a Account, err error) { return a, a.scan(row) }
 
@@ -49,7 +61,8 @@ func LoadByID(b *pg.Batch, user id.User, into *Account) {
 // or enrolled in, an organization other than the one that made the account.
 const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
 		AND (s.role <> 'member' OR s.organization_id IS DISTINCT FROM a.created_by_organization))
-	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
+	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id
+		AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
 
 func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
 	b.Queue(`SELECT `+accountColumns+`, `+isShared+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
@@ -89,12 +102,41 @@ func selectAccount(ctx context.Context, q pg.Querier, user id.User) (Account, er
 // insertAccount gives no row when the username is taken.
 func insertAccount(ctx context.Context, q pg.Querier, d Draft, now time.Time) (Account, error) {
 	return oneAccount(q.Query(ctx, `
-		INSERT INTO accounts AS a (email, username, first_name, last_name, password_hash, must_change_password,
-			created_by_organization, created_via, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, nullif($5, ''), $6, nullif($7::bigint, 0), $8, $9, $9)
+		INSERT INTO accounts AS a (
+			email,
+			username,
+			first_name,
+			last_name,
+			password_hash,
+			must_change_password,
+			created_by_organization,
+			created_via,
+			created_at,
+			updated_at)
+		VALUES (
+			@email,
+			@username,
+			@first_name,
+			@last_name,
+			nullif(@password_hash, ''),
+			@must_change_password,
+			nullif(@created_by::bigint, 0),
+			@created_via,
+			@now,
+			@now)
 		ON CONFLICT (lower(username)) DO NOTHING
 		RETURNING `+accountColumns,
-		d.Email, d.Username, d.FirstName, d.LastName, d.PasswordHash, d.MustChangePassword, d.CreatedBy, d.CreatedVia, now))
+		pgx.StrictNamedArgs{
+			"email":                d.Email,
+			"username":             d.Username,
+			"first_name":           d.FirstName,
+			"last_name":            d.LastName,
+			"password_hash":        d.PasswordHash,
+			"must_change_password": d.MustChangePassword,
+			"created_by":           d.CreatedBy,
+			"created_via":          d.CreatedVia,
+			"now":                  now,
+		}))
 }
 
 // insertAccounts leaves out accounts whose address or username is taken.
@@ -105,16 +147,43 @@ func insertAccounts(ctx context.Context, q pg.Querier, drafts []Draft, now time.
 		emails[i], usernames[i], first[i], last[i] = string(d.Email), d.Username, d.FirstName, d.LastName
 	}
 	return allAccounts(q.Query(ctx, `
-		INSERT INTO accounts AS a (email, username, first_name, last_name, created_by_organization, created_via, created_at, updated_at)
-		SELECT d.email, d.username, d.first_name, d.last_name, $5, $6, $7, $7
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS d(email, username, first_name, last_name)
+		INSERT INTO accounts AS a (
+			email,
+			username,
+			first_name,
+			last_name,
+			created_by_organization,
+			created_via,
+			created_at,
+			updated_at)
+		SELECT
+			d.email,
+			d.username,
+			d.first_name,
+			d.last_name,
+			@created_by,
+			@created_via,
+			@now,
+			@now
+		FROM unnest(@emails::text[], @usernames::text[], @first::text[], @last::text[])
+			AS d(email, username, first_name, last_name)
 		ON CONFLICT DO NOTHING
-		RETURNING `+accountColumns, emails, usernames, first, last, drafts[0].CreatedBy, drafts[0].CreatedVia, now))
+		RETURNING `+accountColumns,
+		pgx.StrictNamedArgs{
+			"emails":      emails,
+			"usernames":   usernames,
+			"first":       first,
+			"last":        last,
+			"created_by":  drafts[0].CreatedBy,
+			"created_via": drafts[0].CreatedVia,
+			"now":         now,
+		}))
 }
 
 func reserveUsers(ctx context.Context, q pg.Querier, n int) ([]id.User, error) {
 	rows, err := q.Query(ctx, `
-		SELECT nextval((SELECT pg_get_serial_sequence('accounts', 'id')::regclass)) FROM generate_series(1, $1::integer)`, n)
+		SELECT nextval((SELECT pg_get_serial_sequence('accounts', 'id')::regclass))
+		FROM generate_series(1, $1::integer)`, n)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +224,25 @@ func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, prof
 	}
 	rows, err := q.Query(ctx, `
 		WITH changed AS (
-			UPDATE accounts a SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = $7
-			FROM unnest($2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[]) AS p(user_id, before, email, first_name, last_name)
-			WHERE a.id = p.user_id AND a.email = p.before AND a.created_via = 'roster' AND a.created_by_organization = $1
-			  AND a.last_login IS NULL AND NOT a.own_password AND a.password_hash IS NULL AND NOT `+isShared+`
-			  AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)
+			UPDATE accounts a
+			SET email = p.email, first_name = p.first_name, last_name = p.last_name, updated_at = @now
+			FROM unnest(@users::bigint[], @before::text[], @emails::text[], @first::text[], @last::text[])
+				AS p(user_id, before, email, first_name, last_name)
+			WHERE a.id = p.user_id AND a.email = p.before AND a.created_via = 'roster'
+				AND a.created_by_organization = @org
+				AND a.last_login IS NULL AND NOT a.own_password AND a.password_hash IS NULL AND NOT `+isShared+`
+				AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)
 			RETURNING a.id, p.before <> p.email AS moved)
 		SELECT id FROM changed WHERE moved`,
-		org, users, before, emails, first, last, now)
+		pgx.StrictNamedArgs{
+			"org":    org,
+			"users":  users,
+			"before": before,
+			"emails": emails,
+			"first":  first,
+			"last":   last,
+			"now":    now,
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +253,10 @@ func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, prof
 func selectUsernames(ctx context.Context, q pg.Querier, base string) (map[string]bool, error) {
 	rows, err := q.Query(ctx, `
 		SELECT lower(username) FROM accounts
-		WHERE lower(username) = ANY (SELECT lower($1) UNION ALL SELECT lower(left($1, 149 - length(n::text))) || '-' || n
-			FROM generate_series(2, 200) AS n)`, base)
+		WHERE lower(username) = ANY (
+			SELECT lower($1)
+			UNION ALL
+			SELECT lower(left($1, 149 - length(n::text))) || '-' || n FROM generate_series(2, 200) AS n)`, base)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +277,10 @@ func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, hash []byte
 // AskReset stores a request for a new password, whether the address has an account or not, and
 // returns the request's number.
 func AskReset(ctx context.Context, tx *pg.Tx, email Email, now time.Time) (reset int64, err error) {
-	err = tx.QueryRow(ctx, `INSERT INTO password_resets (email, created_at) VALUES ($1, $2) RETURNING id`, email, now).Scan(&reset)
+	err = tx.QueryRow(ctx, `
+		INSERT INTO password_resets (email, created_at)
+		VALUES ($1, $2)
+		RETURNING id`, email, now).Scan(&reset)
 	return reset, err
 }
 
@@ -232,14 +317,18 @@ func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (user 
 	if err != nil {
 		return 0, false, err
 	}
-	err = tx.QueryRow(ctx, `DELETE FROM set_password_tokens WHERE hash = $1 RETURNING user_id, organization_id IS NULL`, hash).Scan(&user, &mailed)
+	err = tx.QueryRow(ctx, `
+		DELETE FROM set_password_tokens
+		WHERE hash = $1
+		RETURNING user_id, organization_id IS NULL`, hash).Scan(&user, &mailed)
 	return user, mailed, err
 }
 
 func queueOwnPassword(b *pg.Batch, user id.User, hash string, p proof, now time.Time) {
 	b.Queue(`
 		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false,
-			proven_password = CASE $4 WHEN 'proven' THEN true WHEN 'unproven' THEN false ELSE proven_password END, updated_at = $3
+			proven_password = CASE $4 WHEN 'proven' THEN true WHEN 'unproven' THEN false ELSE proven_password END,
+			updated_at = $3
 		WHERE id = $1`, user, hash, now, string(p))
 }
 
@@ -262,7 +351,8 @@ func WithdrawAll(b *pg.Batch, users []id.User, org id.Organization, now time.Tim
 	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = ANY ($2) AND organization_id <> $1`, org, users)
 	b.Queue(`
 		DELETE FROM sessions s USING accounts a
-		WHERE s.user_id = a.id AND a.id = ANY ($2) AND a.created_by_organization IS DISTINCT FROM $1 AND a.password_hash IS NULL`, org, users)
+		WHERE s.user_id = a.id AND a.id = ANY ($2) AND a.created_by_organization IS DISTINCT FROM $1
+			AND a.password_hash IS NULL`, org, users)
 }
 
 func deleteLinks(ctx context.Context, q pg.Querier, users []id.User) error {
@@ -296,12 +386,19 @@ func updateSignedIn(ctx context.Context, q pg.Querier, user id.User, hash string
 
 // lockWithPassword gives no row when the account's password is another.
 func lockWithPassword(ctx context.Context, tx *pg.Tx, user id.User, hash string) error {
-	return tx.QueryRow(ctx, `SELECT id FROM accounts WHERE id = $1 AND password_hash = $2 FOR NO KEY UPDATE`, user, hash).Scan(&user)
+	return tx.QueryRow(ctx, `
+		SELECT id
+		FROM accounts
+		WHERE id = $1 AND password_hash = $2
+		FOR NO KEY UPDATE`, user, hash).Scan(&user)
 }
 
 func updateLastLogin(ctx context.Context, q pg.Querier, user id.User, at time.Time) (Account, error) {
 	return oneAccount(q.Query(ctx, `
-		UPDATE accounts a SET last_login = greatest(a.last_login, $2) WHERE a.id = $1 RETURNING `+accountColumns, user, at))
+		UPDATE accounts a
+		SET last_login = greatest(a.last_login, $2)
+		WHERE a.id = $1
+		RETURNING `+accountColumns, user, at))
 }
 
 func queueDeleteSessions(b *pg.Batch, user id.User) {
@@ -373,7 +470,8 @@ func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email 
 // had it or having left.
 var (
 	hasAccess = scope.HasAccess("$1", "p.user_id", "$5")
-	isGone    = `coalesce((SELECT true FROM members x WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
+	isGone    = `coalesce((SELECT true FROM members x
+		WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
 		(SELECT true FROM enrollments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
 			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5) LIMIT 1), false)`
 	role = scope.Role("$1", "p.user_id")
@@ -394,20 +492,31 @@ func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilt
 	}
 	// People who are enrolled and no members are rare: the search for them ends where the page of
 	// members does.
-	members := `SELECT p.user_id FROM members p WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
+	members := `
+		SELECT p.user_id FROM members p
+		WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
-	enrolled := `SELECT DISTINCT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.user_id > $2
-		AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m) AND ` + role + ` IS NULL AND ` + chosen + `
+	enrolled := `
+		SELECT DISTINCT p.user_id FROM enrollments p
+		WHERE p.organization_id = $1 AND p.user_id > $2
+			AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m)
+			AND ` + role + ` IS NULL AND ` + chosen + `
 		ORDER BY p.user_id LIMIT $3`
 	if f.Course != 0 {
-		enrolled = `SELECT p.user_id FROM enrollments p WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2 AND coalesce(` + role + `, 'member') = 'member' AND ` + chosen + `
+		enrolled = `
+			SELECT p.user_id FROM enrollments p
+			WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2
+				AND coalesce(` + role + `, 'member') = 'member' AND ` + chosen + `
 			ORDER BY p.user_id LIMIT $3`
 		members = `SELECT NULL::bigint AS user_id WHERE false`
 	}
 	rows, err := q.Query(ctx, `
 		WITH m AS MATERIALIZED (`+members+`)
 		SELECT `+accountColumns+`
-		FROM (SELECT user_id FROM (SELECT user_id FROM m UNION (`+enrolled+`)) AS both_of ORDER BY user_id LIMIT $3) AS chosen
+		FROM (
+			SELECT user_id
+			FROM (SELECT user_id FROM m UNION (`+enrolled+`)) AS both_of
+			ORDER BY user_id LIMIT $3) AS chosen
 		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = chosen.user_id LIMIT 1) AS a
 		ORDER BY chosen.user_id`, org, after, limit, f.Course, f.Today)
 	if err != nil {

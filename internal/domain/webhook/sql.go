@@ -49,7 +49,9 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 		)
 		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
 		SELECT
-			encode(substr(@deliveries::bytea, 16 * ((fresh.n - 1) * @per_event + urls.slot - 1)::integer + 1, 16), 'hex')::uuid,
+			encode(
+				substr(@deliveries::bytea, 16 * ((fresh.n - 1) * @per_event + urls.slot - 1)::integer + 1, 16),
+				'hex')::uuid,
 			fresh.id,
 			@org,
 			urls.id,
@@ -186,7 +188,9 @@ func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Setti
 }
 
 func insertSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version int, sealed []byte, now time.Time) error {
-	_, err := tx.Exec(ctx, `INSERT INTO webhook_secrets (endpoint_id, version, sealed, created_at) VALUES ($1, $2, $3, $4)`,
+	_, err := tx.Exec(ctx, `
+		INSERT INTO webhook_secrets (endpoint_id, version, sealed, created_at)
+		VALUES ($1, $2, $3, $4)`,
 		endpoint, version, sealed, now)
 	return err
 }
@@ -212,7 +216,10 @@ func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 
 // deleteEndpoint deletes an endpoint and returns its URL.
 func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (url string, err error) {
-	err = tx.QueryRow(ctx, `DELETE FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 RETURNING url`, org, endpoint).Scan(&url)
+	err = tx.QueryRow(ctx, `
+		DELETE FROM webhook_endpoints
+		WHERE organization_id = $1 AND id = $2
+		RETURNING url`, org, endpoint).Scan(&url)
 	return url, err
 }
 
@@ -433,7 +440,8 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 // updateOff switches a URL off and returns it; no row when it is off already.
 func updateOff(ctx context.Context, tx *pg.Tx, o off) (url string, err error) {
 	err = tx.QueryRow(ctx, `
-		UPDATE webhook_endpoints SET switched_on = false, switched_off_at = $2, switched_off_reason = $3, updated_at = $2
+		UPDATE webhook_endpoints
+		SET switched_on = false, switched_off_at = $2, switched_off_reason = $3, updated_at = $2
 		WHERE id = $1 AND switched_on RETURNING url`, o.endpoint, o.at, o.reason).Scan(&url)
 	return url, err
 }
@@ -443,7 +451,8 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (url string, err error) {
 // reader of two tables could otherwise wait for it while it waits for the reader.
 func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) error {
 	for _, parent := range []string{"webhook_events", "webhook_deliveries", "webhook_attempts"} {
-		if _, err := db.Exec(ctx, `SELECT make_partitions($1, 'UTC', $2, $3, move_rows => true)`, parent, first, days); err != nil {
+		if _, err := db.Exec(ctx, `
+			SELECT make_partitions($1, 'UTC', $2, $3, move_rows => true)`, parent, first, days); err != nil {
 			return err
 		}
 	}
@@ -459,7 +468,10 @@ type sealedSecret struct {
 // lockSecret reads the current secret, and keeps others from replacing it meanwhile.
 func lockSecret(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (sealedSecret, error) {
 	if _, err := tx.Exec(ctx, `
-		SELECT id FROM webhook_endpoints WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE`, org, endpoint); err != nil {
+		SELECT id
+		FROM webhook_endpoints
+		WHERE organization_id = $1 AND id = $2
+		FOR NO KEY UPDATE`, org, endpoint); err != nil {
 		return sealedSecret{}, err
 	}
 	return selectSecret(ctx, tx, org, endpoint)
@@ -478,7 +490,10 @@ func replaceSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version
 		return err
 	}
 	var batch pgx.Batch
-	batch.Queue(`UPDATE webhook_endpoints SET secret_version = $2, updated_at = $3 WHERE id = $1`, endpoint, version, now)
+	batch.Queue(`
+		UPDATE webhook_endpoints
+		SET secret_version = $2, updated_at = $3
+		WHERE id = $1`, endpoint, version, now)
 	batch.Queue(`DELETE FROM webhook_secrets WHERE endpoint_id = $1 AND version < $2`, endpoint, version)
 	return tx.SendBatch(ctx, &batch).Close()
 }
@@ -503,7 +518,10 @@ func updateOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.E
 func updateOffByHand(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, reason string, now time.Time) (bool, error) {
 	tag, err := tx.Exec(ctx, `
 		UPDATE webhook_endpoints
-		SET switched_on = false, switched_off_at = coalesce(switched_off_at, $4), switched_off_reason = $3, updated_at = $4
+		SET switched_on = false,
+			switched_off_at = coalesce(switched_off_at, $4),
+			switched_off_reason = $3,
+			updated_at = $4
 		WHERE organization_id = $1 AND id = $2 AND (switched_on OR switched_off_reason <> $3)`,
 		org, endpoint, cleanText(reason), now)
 	return tag.RowsAffected() == 1, err

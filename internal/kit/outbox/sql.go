@@ -105,7 +105,10 @@ func current(t Task, err error) (Task, error) {
 // then to keep its claim; work that is to run again calls it instead of Done. ErrLost when
 // the claim is no longer the current one.
 func Postpone(ctx context.Context, q pg.Querier, ref task.Outbox, runAt time.Time) error {
-	return change(ctx, q, `UPDATE outbox_tasks SET run_at = $3 WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim, runAt)
+	return change(ctx, q, `
+		UPDATE outbox_tasks
+		SET run_at = $3
+		WHERE id = $1 AND claims = $2`, ref.Task, ref.Claim, runAt)
 }
 
 // Done removes the task. Call it in the transaction that saves the task's effect, if there

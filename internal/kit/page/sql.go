@@ -12,6 +12,9 @@ func selectKey(ctx context.Context, q pg.Querier) (sealed []byte, err error) {
 }
 
 func insertKey(ctx context.Context, q pg.Querier, sealed []byte) error {
-	_, err := q.Exec(ctx, `INSERT INTO page_keys (version, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING`, version, sealed)
+	_, err := q.Exec(ctx, `
+		INSERT INTO page_keys (version, sealed)
+		VALUES ($1, $2)
+		ON CONFLICT DO NOTHING`, version, sealed)
 	return err
 }

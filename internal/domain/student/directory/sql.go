@@ -47,7 +47,10 @@ func selectSome(ctx context.Context, q pg.Querier, org id.Organization, by manne
 }
 
 func selectUsers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Person, error) {
-	return collect(q.Query(ctx, `SELECT `+personColumns+` FROM directory d `+students+` AND d.user_id = ANY ($2) ORDER BY d.user_id`, org, users))
+	return collect(q.Query(ctx, `
+		SELECT `+personColumns+`
+		FROM directory d `+students+` AND d.user_id = ANY ($2)
+		ORDER BY d.user_id`, org, users))
 }
 
 func collect(rows pgx.Rows, err error) ([]Person, error) {

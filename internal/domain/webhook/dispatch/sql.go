@@ -16,8 +16,10 @@ import (
 func leaseAsked(ctx context.Context, q pg.Querier, until time.Time, limit int) ([]leasedRow, error) {
 	return pg.List[leasedRow](ctx, q, `
 		UPDATE webhook_deliveries SET status = 'leased', lease = gen_random_uuid(), lease_until = $1
-		WHERE id IN (SELECT id FROM webhook_deliveries WHERE status = 'waiting' AND asked LIMIT $2 FOR UPDATE SKIP LOCKED)
-		  AND status = 'waiting' AND asked
+		WHERE id IN (
+				SELECT id FROM webhook_deliveries WHERE status = 'waiting' AND asked
+				LIMIT $2 FOR UPDATE SKIP LOCKED)
+			AND status = 'waiting' AND asked
 		RETURNING id AS delivery, endpoint_id AS endpoint, organization_id AS organization, lease`, until, limit)
 }
 
@@ -37,7 +39,8 @@ func leaseInOrder(ctx context.Context, q pg.Querier, now, until time.Time, keys 
 		), picked AS MATERIALIZED (
 			SELECT d.id, free.n FROM free CROSS JOIN LATERAL (
 				SELECT id FROM webhook_deliveries
-				WHERE endpoint_id = free.id AND status IN ('waiting', 'leased') AND in_order AND status = 'waiting' AND NOT asked
+				WHERE endpoint_id = free.id AND status IN ('waiting', 'leased') AND in_order
+					AND status = 'waiting' AND NOT asked
 				ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $4::int END FOR UPDATE SKIP LOCKED
 			) AS d WHERE free.n <= cardinality($3::uuid[])
 		)
@@ -55,7 +58,8 @@ func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id
 		WITH urls AS MATERIALIZED (
 			SELECT e.id, e.organization_id,
 				CASE WHEN h.consecutive_failures >= @probe_after THEN 1 ELSE floor(h.allowance)::int END
-				- (SELECT count(*)::int FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased') AS room
+				- (SELECT count(*)::int FROM webhook_deliveries d
+					WHERE d.endpoint_id = e.id AND d.status = 'leased') AS room
 			FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
 			WHERE e.switched_on AND (coalesce(cardinality(@orgs::bigint[]), 0) = 0 OR e.organization_id = ANY (@orgs))
 			  AND (h.next_probe_at IS NULL OR h.next_probe_at <= @now)

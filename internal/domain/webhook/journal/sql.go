@@ -109,7 +109,11 @@ type lockedDelivery struct {
 
 func lockDelivery(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (lockedDelivery, error) {
 	return pg.One[lockedDelivery](ctx, tx, `
-		SELECT d.event_id AS event, v.type, CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END AS status, v.erased
+		SELECT
+			d.event_id AS event,
+			v.type,
+			CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END AS status,
+			v.erased
 		FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
 		WHERE d.organization_id = $1 AND d.endpoint_id = $2 AND d.id = $3
 		  AND EXISTS (SELECT FROM webhook_endpoints e WHERE e.organization_id = $1 AND e.id = $2)
@@ -131,7 +135,9 @@ func ask(ctx context.Context, tx *pg.Tx, delivery id.Delivery, now time.Time) er
 
 func selectOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint) (on bool, url string, err error) {
 	err = tx.QueryRow(ctx, `
-		SELECT switched_on, url FROM webhook_endpoints WHERE organization_id = $1 AND id = $2`, org, endpoint).Scan(&on, &url)
+		SELECT switched_on, url
+		FROM webhook_endpoints
+		WHERE organization_id = $1 AND id = $2`, org, endpoint).Scan(&on, &url)
 	return on, url, err
 }
 
@@ -227,7 +233,9 @@ func putBack(ctx context.Context, tx *pg.Tx, s recoveryState, now time.Time, lim
 		WITH picked AS (
 			SELECT d.id FROM webhook_deliveries d
 			WHERE`+isRecoverable+`AND d.id > (
-				SELECT coalesce(position, '00000000-0000-0000-0000-000000000000') FROM webhook_recoveries WHERE id = @recovery)
+				SELECT coalesce(position, '00000000-0000-0000-0000-000000000000')
+				FROM webhook_recoveries
+				WHERE id = @recovery)
 			ORDER BY d.id LIMIT @limit FOR UPDATE OF d
 		), moved AS (
 			UPDATE webhook_deliveries d SET
@@ -259,7 +267,10 @@ func putBack(ctx context.Context, tx *pg.Tx, s recoveryState, now time.Time, lim
 }
 
 func finishRecovery(ctx context.Context, tx *pg.Tx, recovery id.Recovery, status RecoveryStatus, now time.Time) error {
-	_, err := tx.Exec(ctx, `UPDATE webhook_recoveries SET status = $2, finished_at = $3 WHERE id = $1`, recovery, status, now)
+	_, err := tx.Exec(ctx, `
+		UPDATE webhook_recoveries
+		SET status = $2, finished_at = $3
+		WHERE id = $1`, recovery, status, now)
 	return err
 }
 
@@ -325,7 +336,8 @@ func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, limi
 		), deliveries AS (
 			SELECT d.id, d.status FROM erased CROSS JOIN LATERAL (
 				SELECT id, status FROM webhook_deliveries
-				WHERE event_id = erased.id AND id >= erased.id AND id < uuid7_floor(uuid7_time(erased.id) + interval '10 seconds')
+				WHERE event_id = erased.id AND id >= erased.id
+					AND id < uuid7_floor(uuid7_time(erased.id) + interval '10 seconds')
 			) AS d
 		), ended AS (
 			UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $2, asked = false, in_order = false
@@ -356,7 +368,9 @@ func selectMeasurement(ctx context.Context, q pg.Querier, now time.Time) (Measur
 			(SELECT count(*) FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
 				WHERE e.switched_on AND h.next_probe_at IS NOT NULL) AS probing,
 			(SELECT coalesce(avg(h.allowance), 0)::float8
-				FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.switched_on) AS allowance,
+				FROM webhook_endpoints e
+				JOIN webhook_health h ON h.endpoint_id = e.id
+				WHERE e.switched_on) AS allowance,
 			(SELECT count(*) FROM webhook_deliveries WHERE status = 'leased'
 				AND (lease IS NULL OR lease_until IS NULL OR lease_until < $1::timestamptz - interval '10 minutes'))
 			+ (SELECT count(*) FROM urls
@@ -375,7 +389,9 @@ func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog
 		FROM urls JOIN webhook_endpoints e ON e.id = urls.endpoint_id JOIN organizations o ON o.id = e.organization_id
 		CROSS JOIN LATERAL (
 			SELECT count(*) AS n, min(id::text) AS oldest FROM (
-				SELECT id FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'waiting' LIMIT 100000) AS counted
+				SELECT id
+				FROM webhook_deliveries
+				WHERE endpoint_id = e.id AND status = 'waiting' LIMIT 100000) AS counted
 		) AS w
 		GROUP BY o.slug HAVING sum(w.n) > 0 ORDER BY 2 DESC, 1`, now)
 }

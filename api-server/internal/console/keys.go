@@ -6,10 +6,8 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type keysPage struct {
@@ -58,15 +56,12 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	if p.ReadOnly {
 		access = org.ReadOnly
 	}
-	key, text, err := org.CreateKey(r.Context(), s.DB, f.Here.Organization, p.Name, access, s.Clock())
+	key, text, err := org.CreateKey(r.Context(), s.DB, f.Person.Actor(), f.Here.Organization, p.Name, access, s.Clock())
 	if fault.KindOf(err) == fault.Invalid {
 		p.Fault = err.Error()
 		return s.listKeys(w, r, http.StatusBadRequest, p)
 	}
 	if err != nil {
-		return err
-	}
-	if err := s.audit(r, f, "created API key", key.Name+" ("+key.Prefix+"…)"); err != nil {
 		return err
 	}
 	return s.listKeys(w, r, http.StatusCreated, keysPage{frame: f, Made: &key, Text: text})
@@ -81,14 +76,7 @@ func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var key org.Key
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
-		if key, err = org.RevokeKey(r.Context(), tx, f.Here.Organization, which, s.Clock()); err != nil {
-			return err
-		}
-		return audit.Write(r.Context(), tx, audit.Entry{Organization: f.Here.Organization, Actor: f.Person.Actor(),
-			Action: "revoked API key", Target: key.Name + " (" + key.Prefix + "…)", At: s.Clock()})
-	})
+	key, err := org.RevokeKey(r.Context(), s.DB, f.Person.Actor(), f.Here.Organization, which, s.Clock())
 	if err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type keyBody struct {
@@ -39,7 +39,7 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, text, err := org.CreateKey(r.Context(), s.DB, o.ID, name, access, s.Clock())
+	key, text, err := org.CreateKey(r.Context(), s.DB, audit.Platform, o.ID, name, access, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,7 @@ func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var key org.Key
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) (err error) {
-		key, err = org.RevokeKey(r.Context(), tx, o.ID, which, s.Clock())
-		return err
-	})
+	key, err := org.RevokeKey(r.Context(), s.DB, audit.Platform, o.ID, which, s.Clock())
 	if err != nil {
 		return err
 	}

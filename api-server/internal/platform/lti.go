@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
@@ -27,7 +28,7 @@ func (s *Server) renewConsumer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, secret, created, err := s.LTI.Renew(r.Context(), o.ID, s.Clock())
+	c, secret, created, err := s.LTI.Renew(r.Context(), audit.Platform, o.ID, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (s *Server) removeConsumer(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.LTI.Remove(r.Context(), o.ID); err != nil {
+	if err := s.LTI.Remove(r.Context(), audit.Platform, o.ID, s.Clock()); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -37,7 +38,7 @@ type Service struct {
 
 // Renew makes the organization's consumer, or draws a new secret for it, which replaces
 // the old one at once. It returns the secret, which is shown this once.
-func (k Service) Renew(ctx context.Context, org id.Organization, now time.Time) (c Consumer, secret string, created bool, err error) {
+func (k Service) Renew(ctx context.Context, by audit.Actor, org id.Organization, now time.Time) (c Consumer, secret string, created bool, err error) {
 	secret = seal.Token()
 	err = k.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if err := pg.Lock(ctx, tx, pg.LockLTI, fmt.Sprint(org)); err != nil {
@@ -54,7 +55,10 @@ func (k Service) Renew(ctx context.Context, org id.Organization, now time.Time) 
 		if c.sealed, err = k.Box.Seal(ctx, []byte(secret), c.boundTo()); err != nil {
 			return err
 		}
-		return upsertConsumer(ctx, tx, c)
+		if err := upsertConsumer(ctx, tx, c); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "renewed LTI consumer", Target: c.Key, At: now})
 	})
 	return c, secret, created, err
 }
@@ -77,9 +81,15 @@ func (k Service) Find(ctx context.Context, org id.Organization) (Consumer, error
 
 // Remove deletes the organization's consumer, so that launches are refused. NotFound when there
 // is none.
-func (k Service) Remove(ctx context.Context, org id.Organization) error {
-	removed, err := deleteConsumer(ctx, k.DB, org)
-	if err == nil && !removed {
+func (k Service) Remove(ctx context.Context, by audit.Actor, org id.Organization, now time.Time) error {
+	err := k.DB.InTx(ctx, func(tx *pg.Tx) error {
+		key, err := deleteConsumer(ctx, tx, org)
+		if err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "removed LTI consumer", Target: key, At: now})
+	})
+	if pg.None(err) {
 		return errNone
 	}
 	return err

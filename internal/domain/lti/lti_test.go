@@ -12,6 +12,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/oauth1"
@@ -30,9 +31,10 @@ func service(t *testing.T) (k lti.Service, key, secret string) {
 	f.Organization("north")
 	f.Organization("south")
 	k = lti.Service{DB: f.Database, Box: box}
-	c, secret, created, err := k.Renew(t.Context(), 1, now)
-	check.NoError(check.Now(t), err, "%v %v", created, err)
-	check.True(check.Now(t), "created", created, "%v %v", created, err)
+	c, secret, created, err := k.Renew(t.Context(), audit.Platform, 1, now)
+	if err != nil || !created {
+		t.Fatalf("%v %v", created, err)
+	}
 	return k, c.Key, secret
 }
 
@@ -97,7 +99,7 @@ func TestALaunchIsGoodOnce(t *testing.T) {
 func TestLaunchesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	k, key, secret := service(t)
-	if _, _, _, err := k.Renew(t.Context(), 2, now); err != nil {
+	if _, _, _, err := k.Renew(t.Context(), audit.Platform, 2, now); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -149,13 +151,10 @@ func TestLaunchesThatAreRefused(t *testing.T) {
 func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	t.Parallel()
 	k, key, old := service(t)
-	c, secret, created, err := k.Renew(t.Context(), 1, now.Add(time.Hour))
-	check.NoError(check.Now(t), err, "%+v %v %v", c, created, err)
-	check.False(check.Now(t), "created", created, "%+v %v %v", c, created, err)
-	check.Equal(check.Now(t), "c.Key", c.Key, key, "%+v %v %v", c, created, err)
-	check.True(check.Now(t), "secret != old", secret != old, "%+v %v %v", c, created, err)
-	check.True(check.Now(t), "c.CreatedAt.Equal(now)", c.CreatedAt.Equal(now), "%+v %v %v", c, created, err)
-	check.Equal(check.Now(t), "c.Version", c.Version, 2, "%+v %v %v", c, created, err)
+	c, secret, created, err := k.Renew(t.Context(), audit.Platform, 1, now.Add(time.Hour))
+	if err != nil || created || c.Key != key || secret == old || !c.CreatedAt.Equal(now) || c.Version != 2 {
+		t.Fatalf("%+v %v %v", c, created, err)
+	}
 	if _, err := k.Verify(t.Context(), address, sign(launch(key, "a"), old), now); !errors.Is(err, lti.ErrLaunch) {
 		t.Errorf("the old secret: %v", err)
 	}
@@ -166,7 +165,7 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	if err := k.DB.QueryRow(t.Context(), `SELECT sealed FROM lti_consumers`).Scan(&sealed); check.NoError(t, err, "the secret is stored as it is (%v)", err) {
 		check.False(t, "strings.Contains(string(sealed), secret)", strings.Contains(string(sealed), secret), "the secret is stored as it is (%v)", err)
 	}
-	if err := k.Remove(t.Context(), 1); err != nil {
+	if err := k.Remove(t.Context(), audit.Platform, 1, now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := k.Verify(t.Context(), address, sign(launch(key, "b"), secret), now); !errors.Is(err, lti.ErrLaunch) {
@@ -175,7 +174,7 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	if _, err := k.Find(t.Context(), 1); fault.KindOf(err) != fault.NotFound {
 		t.Error(err)
 	}
-	if err := k.Remove(t.Context(), 1); fault.KindOf(err) != fault.NotFound {
+	if err := k.Remove(t.Context(), audit.Platform, 1, now); fault.KindOf(err) != fault.NotFound {
 		t.Error(err)
 	}
 }

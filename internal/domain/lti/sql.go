@@ -35,9 +35,9 @@ func upsertConsumer(ctx context.Context, q pg.Querier, c Consumer) error {
 	return err
 }
 
-func deleteConsumer(ctx context.Context, q pg.Querier, org id.Organization) (bool, error) {
-	tag, err := q.Exec(ctx, `DELETE FROM lti_consumers WHERE organization_id = $1`, org)
-	return tag.RowsAffected() > 0, err
+func deleteConsumer(ctx context.Context, tx *pg.Tx, org id.Organization) (key string, err error) {
+	err = tx.QueryRow(ctx, `DELETE FROM lti_consumers WHERE organization_id = $1 RETURNING consumer_key`, org).Scan(&key)
+	return key, err
 }
 
 func insertNonce(ctx context.Context, q pg.Querier, org id.Organization, nonce string, now time.Time) (bool, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -45,17 +46,24 @@ const (
 )
 
 // CreateKey makes a key and returns its text, which cannot be read again.
-func CreateKey(ctx context.Context, q pg.Querier, org id.Organization, name string, access Access, now time.Time) (Key, string, error) {
+func CreateKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, name string, access Access, now time.Time) (Key, string, error) {
 	k := Key{Name: strings.TrimSpace(name), Access: access, CreatedAt: now}
 	if err := k.check(); err != nil {
 		return Key{}, "", err
 	}
 	text := keyStart + seal.Token()
 	k.Prefix = text[:prefixLength]
-	var err error
-	k.ID, err = insertKey(ctx, q, org, k, seal.Hash(text))
+	err := db.InTx(ctx, func(tx *pg.Tx) (err error) {
+		if k.ID, err = insertKey(ctx, tx, org, k, seal.Hash(text)); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "created API key", Target: k.label(), At: now})
+	})
 	return k, text, err
 }
+
+// label is what the key is called in the audit log.
+func (k Key) label() string { return k.Name + " (" + k.Prefix + "…)" }
 
 func (k Key) check() error {
 	var faults fault.List
@@ -70,13 +78,19 @@ func (k Key) check() error {
 
 // RevokeKey revokes a key for good, and at once in every process. A key that was revoked before
 // keeps its time. NotFound for a key of another organization.
-func RevokeKey(ctx context.Context, tx *pg.Tx, org id.Organization, key id.APIKey, now time.Time) (Key, error) {
-	k, err := revokeKey(ctx, tx, org, key, now)
+func RevokeKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, key id.APIKey, now time.Time) (k Key, err error) {
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		if k, err = revokeKey(ctx, tx, org, key, now); err != nil {
+			return err
+		}
+		entry := audit.Entry{Organization: org, Actor: by, Action: "revoked API key", Target: k.label(), At: now}
+		if err := audit.Write(ctx, tx, entry); err != nil {
+			return err
+		}
+		return announce(ctx, tx, org)
+	})
 	if pg.None(err) {
 		return Key{}, fault.New(fault.NotFound, "not_found", "the organization has no API key %d", key)
 	}
-	if err != nil {
-		return Key{}, err
-	}
-	return k, announce(ctx, tx, org)
+	return k, err
 }

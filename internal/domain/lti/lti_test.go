@@ -32,9 +32,8 @@ func service(t *testing.T) (k lti.Service, key, secret string) {
 	f.Organization("south")
 	k = lti.Service{DB: f.Database, Box: box}
 	c, secret, created, err := k.Renew(t.Context(), audit.Platform, 1, now)
-	if err != nil || !created {
-		t.Fatalf("%v %v", created, err)
-	}
+	check.NoError(check.Now(t), err, "%v %v", created, err)
+	check.True(check.Now(t), "created", created, "%v %v", created, err)
 	return k, c.Key, secret
 }
 
@@ -152,9 +151,12 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	t.Parallel()
 	k, key, old := service(t)
 	c, secret, created, err := k.Renew(t.Context(), audit.Platform, 1, now.Add(time.Hour))
-	if err != nil || created || c.Key != key || secret == old || !c.CreatedAt.Equal(now) || c.Version != 2 {
-		t.Fatalf("%+v %v %v", c, created, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %v %v", c, created, err)
+	check.False(check.Now(t), "created", created, "%+v %v %v", c, created, err)
+	check.Equal(check.Now(t), "c.Key", c.Key, key, "%+v %v %v", c, created, err)
+	check.True(check.Now(t), "secret != old", secret != old, "%+v %v %v", c, created, err)
+	check.True(check.Now(t), "c.CreatedAt.Equal(now)", c.CreatedAt.Equal(now), "%+v %v %v", c, created, err)
+	check.Equal(check.Now(t), "c.Version", c.Version, 2, "%+v %v %v", c, created, err)
 	if _, err := k.Verify(t.Context(), address, sign(launch(key, "a"), old), now); !errors.Is(err, lti.ErrLaunch) {
 		t.Errorf("the old secret: %v", err)
 	}

@@ -102,9 +102,8 @@ func TestARevocationHoldsAtOnceInEveryProcess(t *testing.T) {
 	db := pgtest.New(t)
 	o, key, text := newKey(t, db, "north")
 	near, far := startRing(t, db), startRing(t, db)
-	if !works(t, near.Keyring, text) || !works(t, far.Keyring, text) {
-		t.Fatal("the key does not work")
-	}
+	check.True(check.Now(t), "works(t, near.Keyring, text)", works(t, near.Keyring, text), "the key does not work")
+	check.True(check.Now(t), "works(t, far.Keyring, text)", works(t, far.Keyring, text), "the key does not work")
 	if _, err := RevokeKey(t.Context(), db, audit.Platform, o.ID, key.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -111,14 +111,15 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 	db := pgtest.New(t)
 	north, south := organization(t, db, "north"), organization(t, db, "south")
 	k, text, err := org.CreateKey(t.Context(), db, audit.Platform, north.ID, " CRM ", org.ReadOnly, now)
-	if err != nil || k.Name != "CRM" || !strings.HasPrefix(text, k.Prefix) || len(k.Prefix) != 12 || len(text) != 47 {
-		t.Fatalf("%+v %q %v", k, text, err)
-	}
+	check.NoError(check.Now(t), err, "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "k.Name", k.Name, "CRM", "%+v %q %v", k, text, err)
+	check.True(check.Now(t), "strings.HasPrefix(text, k.Prefix)", strings.HasPrefix(text, k.Prefix), "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "len(k.Prefix)", len(k.Prefix), 12, "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "len(text)", len(text), 47, "%+v %q %v", k, text, err)
 	var stored int
 	err = db.QueryRow(t.Context(), `SELECT count(*) FROM api_keys k WHERE k::text LIKE '%' || $1 || '%'`, text[4:]).Scan(&stored)
-	if err != nil || stored != 0 {
-		t.Fatalf("the key's text is stored: %v", err)
-	}
+	check.NoError(check.Now(t), err, "the key's text is stored: %v", err)
+	check.Equal(check.Now(t), "stored", stored, 0, "the key's text is stored: %v", err)
 	revoke := func(o org.Organization, at time.Time) (org.Key, error) {
 		return org.RevokeKey(t.Context(), db, audit.Platform, o.ID, k.ID, at)
 	}

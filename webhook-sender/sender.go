@@ -24,7 +24,7 @@ func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher
 	if policy.Loosened() {
 		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
 	}
-	return deliver.NewCaller(policy, c.CAFile, now)
+	return deliver.NewDispatcher(policy, c.CAFile, now)
 }
 
 // send takes leases from the run queue and attempts them until ctx ends.
@@ -42,11 +42,11 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	caller, err := newCaller(c, now.Now, log)
+	dispatcher, err := newCaller(c, now.Now, log)
 	if err != nil {
 		return err
 	}
-	defer caller.Close()
+	defer dispatcher.Close()
 	steady, err := db.Steady(ctx, c.PoolSize)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	obs.PoolMetrics(reg, steady.Pool)
 	pg.SchemaMetrics(reg, db)
 	now.Metrics(reg)
-	handler := &deliver.Handler{DB: steady, Box: box, Caller: caller, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
+	handler := &deliver.Handler{DB: steady, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping}, // not by the pool that deliveries may use up
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})

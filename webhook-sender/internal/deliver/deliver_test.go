@@ -55,15 +55,15 @@ func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	box := sealtest.New(t)
 	h := &house{db: pgtest.New(t)}
 	h.webhooks = webhook.Service{DB: h.db, Box: box, Policy: loopback}
-	caller, err := deliver.NewCaller(policy, caFile, clock.System)
+	dispatcher, err := deliver.NewDispatcher(policy, caFile, clock.System)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(caller.Close)
+	t.Cleanup(dispatcher.Close)
 	log := slog.New(slog.DiscardHandler)
 	recorder := deliver.StartRecorder(context.WithoutCancel(t.Context()), h.db, log)
 	t.Cleanup(recorder.Close)
-	h.handler = &deliver.Handler{DB: h.db, Box: box, Caller: caller, Recorder: recorder, Clock: clock.System,
+	h.handler = &deliver.Handler{DB: h.db, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: clock.System,
 		Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
 	h.org = flowtest.On(t, h.db).Organization("demo").ID
 	return h

@@ -20,12 +20,12 @@ import (
 
 // Handler runs task.WebhookDeliver.
 type Handler struct {
-	DB       *pg.DB
-	Box      *seal.Box
-	Caller   *Dispatcher
-	Recorder *Recorder
-	Clock    clock.Clock
-	Metrics  *Metrics
+	DB         *pg.DB
+	Box        *seal.Box
+	Dispatcher *Dispatcher
+	Recorder   *Recorder
+	Clock      clock.Clock
+	Metrics    *Metrics
 }
 
 // startMargin is how long a lease must still last when its attempts begin: their deadline, and
@@ -179,7 +179,7 @@ func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispat
 func (h *Handler) one(ctx context.Context, lease task.Deliver, target dispatch.Target, m message) webhook.Outcome {
 	h.Metrics.began()
 	defer h.Metrics.ended()
-	o := h.Caller.call(ctx, m)
+	o := h.Dispatcher.call(ctx, m)
 	o.Endpoint, o.Organization = lease.Endpoint, target.From.ID
 	return o
 }

@@ -28,9 +28,9 @@ func TestATraceGoesFromTheCallToTheReceiver(t *testing.T) { // not parallel: the
 	h := newHouse(t, loopback, "")
 	h.addURL(t, server.URL)
 
-	const caller = "4bf92f3577b34da6a3ce929d0e0e4736"
+	const dispatcher = "4bf92f3577b34da6a3ce929d0e0e4736"
 	r := httptest.NewRequest(http.MethodPost, "/api/v1/provision/student/", http.NoBody)
-	r.Header.Set("traceparent", "00-"+caller+"-00f067aa0ba902b7-01")
+	r.Header.Set("traceparent", "00-"+dispatcher+"-00f067aa0ba902b7-01")
 	r, end := obs.StartRequest(r)
 	err := h.db.InTx(r.Context(), func(tx *pg.Tx) error {
 		return webhook.Record(r.Context(), tx, h.org, time.Now(), webhook.Event{Type: webhook.StudentJoined, Data: struct{}{}})
@@ -46,12 +46,12 @@ func TestATraceGoesFromTheCallToTheReceiver(t *testing.T) { // not parallel: the
 			attempt = span
 		}
 	}
-	want := "00-" + caller + "-" + attempt.SpanContext.SpanID().String() + "-01"
+	want := "00-" + dispatcher + "-" + attempt.SpanContext.SpanID().String() + "-01"
 	if got := in.requests[0].Header.Get("traceparent"); check.Equal(t, "got", got, want, "the receiver got traceparent %q, want %q", got, want) {
-		check.Equal(t, "attempt.Parent.TraceID().String()", attempt.Parent.TraceID().String(), caller, "the receiver got traceparent %q, want %q", got, want)
+		check.Equal(t, "attempt.Parent.TraceID().String()", attempt.Parent.TraceID().String(), dispatcher, "the receiver got traceparent %q, want %q", got, want)
 	}
 	var kept string
 	if err := h.db.QueryRow(t.Context(), `SELECT request_headers->>'traceparent' FROM webhook_attempts`).Scan(&kept); check.NoError(t, err, "the attempt keeps %q, %v", kept, err) {
-		check.True(t, "strings.Contains(kept, caller)", strings.Contains(kept, caller), "the attempt keeps %q, %v", kept, err)
+		check.True(t, "strings.Contains(kept, caller)", strings.Contains(kept, dispatcher), "the attempt keeps %q, %v", kept, err)
 	}
 }

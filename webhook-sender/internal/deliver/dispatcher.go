@@ -40,9 +40,9 @@ type Dispatcher struct {
 	proxied bool
 }
 
-// NewCaller makes the client. caFile names a PEM file with roots to trust beside the
+// NewDispatcher makes the client. caFile names a PEM file with roots to trust beside the
 // system's; "" for none.
-func NewCaller(policy *egress.Policy, caFile string, now clock.Clock) (*Dispatcher, error) {
+func NewDispatcher(policy *egress.Policy, caFile string, now clock.Clock) (*Dispatcher, error) {
 	roots, err := trusted(caFile)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,41 @@
+package archtest_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// link is a link of Markdown whose target is no URL and no heading of the same page.
+var link = regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)\s]*)?\)`)
+
+// TestLinksOfThePagesLeadSomewhere follows every relative link of the repository's Markdown files,
+// so that a walk through the code or a guide never names a file that has moved.
+func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	out, err := run(t, "git", "ls-files", "-z", "*.md")
+	if err != nil {
+		t.Skip("not a git checkout:", err)
+	}
+	pages, links := 0, 0
+	for page := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
+		pages++
+		text, err := os.ReadFile(filepath.Join("..", "..", page))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, found := range link.FindAllStringSubmatch(string(text), -1) {
+			links++
+			target := filepath.Join("..", "..", filepath.Dir(page), found[1])
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, found[1])
+			}
+		}
+	}
+	if pages < 20 || links < 100 {
+		t.Errorf("%d links in %d pages: the test finds too few", links, pages)
+	}
+}

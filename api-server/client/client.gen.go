@@ -1718,7 +1718,7 @@ type ClientInterface interface {
 
 	// ListResults Final results in the order in which they became final
 	//
-	// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+	// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 	// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 	//
 	// Corresponds with GET /api/v1/results/ (the `ListResults` operationId).
@@ -1958,7 +1958,7 @@ func (c *Client) ProvisionStudent(ctx context.Context, params *ProvisionStudentP
 
 // ListResults Final results in the order in which they became final
 //
-// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 // come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 //
 // Corresponds with GET /api/v1/results/ (the `ListResults` operationId).
@@ -3291,7 +3291,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListResultsWithResponse Final results in the order in which they became final
 	//
-	// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+	// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 	// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -3787,7 +3787,7 @@ func (c *ClientWithResponses) ProvisionStudentWithResponse(ctx context.Context, 
 
 // ListResultsWithResponse Final results in the order in which they became final
 //
-// A result that is marked again appears anew under the same `id`, and so do all results of a student who was away and has
+// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 // come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -56,7 +56,7 @@ func (h *house) pgbench(ctx context.Context, key string, lasting time.Duration) 
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
-// marker is the part of the recorded student's name that pgbench draws anew each time.
+// marker is the part of the recorded student's name that pgbench draws again each time.
 const marker = "recorded7mark"
 
 // recordCreation provisions one student in this process and writes down what is sent.
@@ -197,7 +197,7 @@ func listValue(r reflect.Value) string {
 // colon is what pgbench would take for one of its variables, in literals too.
 var colon = regexp.MustCompile(`:([A-Za-z0-9_])`)
 
-// quote makes a literal in which the marker is drawn anew.
+// quote makes a literal in which the marker is drawn again.
 func quote(s string) string {
 	s = colon.ReplaceAllString(strings.ReplaceAll(s, "'", "''"), `:' || '$1`)
 	return "('" + strings.ReplaceAll(s, marker, "' || :n::text || '") + "')"

@@ -207,7 +207,7 @@ func TestUnitsByHelmUnittest(t *testing.T) {
 	}
 }
 
-// drawn is what each rendering draws anew.
+// drawn is what each rendering draws again.
 var drawn = regexp.MustCompile(`(?m)^  (SECRET_KEYSET|PLATFORM_KEY|ASYNQ_PASSWORD|POSTGRES_PASSWORD|VALKEY_PASSWORD|DATABASE_URL|REDIS_URL): .*$`)
 
 func TestHelm3AndHelm4RenderTheSame(t *testing.T) {

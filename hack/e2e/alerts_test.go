@@ -186,7 +186,7 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	}
 }
 
-// findLate has people and the clock be owed something for long.
+// findLate has people and the clock be pending something for long.
 func (a *alarm) findLate() {
 	a.t.Helper()
 	a.find(a.sql(`

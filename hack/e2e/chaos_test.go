@@ -204,7 +204,7 @@ func (h *house) breakEverything(postgres *stack.Postgres) (kills int) {
 	return kills
 }
 
-// committed are the ids of the events that the URLs were owed.
+// committed are the ids of the events that the URLs were pending.
 func (h *house) committed(db *pgxpool.Pool) map[string]bool {
 	h.t.Helper()
 	events := map[string]bool{}

@@ -19,7 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/hack/stack"
 )
 
-var update = flag.Bool("update", false, "write the answers that are shown in docs anew")
+var update = flag.Bool("update", false, "write the answers that are shown in docs again")
 
 // elsewhere says which test runs the pages whose blocks are not commands for a Registrar that
 // runs.

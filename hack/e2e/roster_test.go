@@ -75,7 +75,7 @@ func rosterState(t *testing.T, conn *pgx.Conn) []string {
 		UNION ALL SELECT format('run %s %s %s %s %s', state, created, skipped, classes_created, seats_added) FROM roster_runs WHERE state <> 'uploading'
 		UNION ALL SELECT format('change %s %s', action, external_id) FROM roster_changes
 		UNION ALL SELECT format('event %s %s', type, data ->> 'email') FROM webhook_events
-		UNION ALL SELECT 'owed' FROM outbox_tasks WHERE kind LIKE 'roster%'
+		UNION ALL SELECT 'pending' FROM outbox_tasks WHERE kind LIKE 'roster%'
 		UNION ALL SELECT 'chunk' FROM roster_chunks c JOIN roster_runs r ON r.id = c.run_id WHERE r.state <> 'uploading'
 		ORDER BY 1`)
 	must(t, err)

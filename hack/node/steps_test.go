@@ -227,7 +227,7 @@ func (s *site) uninstall() {
 		left := strings.Fields(strings.ReplaceAll(out, ".apiextensions.k8s.io/", "/"))
 		slices.Sort(left)
 		if !slices.Equal(left, want) {
-			return fmt.Errorf("left: %v, told: %v", left, want)
+			return fmt.Errorf("left: %v, notified: %v", left, want)
 		}
 		return nil
 	})

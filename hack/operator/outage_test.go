@@ -33,7 +33,7 @@ func TestTheAPIServerComesBack(t *testing.T) {
 	if err := w.cluster.APIServer.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	w.fail(t, e, webhook.SwitchOffAfter) // while nobody can be told
+	w.fail(t, e, webhook.SwitchOffAfter) // while nobody can be notified
 	if err := w.cluster.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}

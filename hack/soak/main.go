@@ -1,5 +1,5 @@
 // Command soak runs a whole Registrar, two of each program, for hours under mixed load while one
-// thing after the other breaks. Then it mends everything, waits until nothing is owed any more,
+// thing after the other breaks. Then it mends everything, waits until nothing is pending any more,
 // and holds PostgreSQL, the lists, the webhooks that were received and the mails that were
 // received against a model of its own, to which it tells every accepted call again.
 //

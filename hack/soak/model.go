@@ -49,7 +49,7 @@ type counts struct{ Create, Update, Skip int }
 type model struct {
 	students map[string]*student // by organization and email
 	rosters  map[string]*school
-	events   map[event]int // how many different ones each organization's URLs are owed
+	events   map[event]int // how many different ones each organization's URLs are pending
 	scores   map[event]float64
 }
 

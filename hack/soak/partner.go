@@ -215,7 +215,7 @@ func (p *partner) assign(ctx context.Context, email string, s *student) error {
 	return p.accepted(p.model, o, a)
 }
 
-// score finishes a test, practised or assigned, or marks one anew.
+// score finishes a test, practised or assigned, or marks one again.
 func (p *partner) score(ctx context.Context, email string, s *student) error {
 	o := op{Kind: "score", Org: p.org, Email: email, Score: float64(p.call.rand.IntN(19)) / 2}
 	body := map[string]any{"organization": p.org, "state": "finished", "score": o.Score}

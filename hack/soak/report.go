@@ -16,7 +16,7 @@ type report struct {
 	mu       sync.Mutex
 	began    time.Time
 	broke    time.Duration // how long things were broken
-	settled  time.Duration // how long it took until nothing was owed
+	settled  time.Duration // how long it took until nothing was pending
 	seed     uint64
 	options  options
 	site     *site
@@ -93,7 +93,7 @@ func (r *report) text() string {
 	if len(r.findings) > 0 {
 		verdict = fmt.Sprintf("%d findings.", len(r.findings))
 	}
-	fmt.Fprintf(&b, "# Soak of %s\n\n%s Things broke for %s under the calls of %d clients and a school's files; then it took %s until nothing was owed.\n"+
+	fmt.Fprintf(&b, "# Soak of %s\n\n%s Things broke for %s under the calls of %d clients and a school's files; then it took %s until nothing was pending.\n"+
 		"Two api-servers, two workers and two senders ran, each with a clock of its own, up to 90 s before or behind. Seed %d.\n",
 		r.began.UTC().Format(time.DateOnly), verdict, r.broke.Round(time.Second), r.options.clients, r.settled.Round(time.Second), r.seed)
 	if r.site.disk == "" {

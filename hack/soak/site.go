@@ -208,7 +208,7 @@ func stopped[T any, S interface {
 	return server.Stop()
 }
 
-// settle waits until nothing is owed to anyone who is well: the backlog of healthy URLs, mails and
+// settle waits until nothing is pending to anyone who is well: the backlog of healthy URLs, mails and
 // outbox rows. Retries of what failed while something was broken come minutes later.
 func (s *site) settle(ctx context.Context, r *report) error {
 	const patience = 40 * time.Minute
@@ -228,11 +228,11 @@ func (s *site) settle(ctx context.Context, r *report) error {
 			r.settled = time.Since(began)
 			return nil
 		case time.Since(began) > patience:
-			r.find("after %s, %d deliveries to healthy URLs, %d mails and %d tasks are still owed", patience, deliveries, mails, tasks)
+			r.find("after %s, %d deliveries to healthy URLs, %d mails and %d tasks are still pending", patience, deliveries, mails, tasks)
 			r.settled = time.Since(began)
 			return nil
 		case time.Since(last) > 30*time.Second:
-			fmt.Fprintf(os.Stderr, "settling: %d deliveries, %d mails and %d tasks are owed\n", deliveries, mails, tasks)
+			fmt.Fprintf(os.Stderr, "settling: %d deliveries, %d mails and %d tasks are pending\n", deliveries, mails, tasks)
 			last = time.Now()
 		}
 		if err := pause(ctx, time.Second); err != nil {

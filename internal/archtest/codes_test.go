@@ -127,7 +127,7 @@ func eachCode(d ast.Decl, takers map[place]bool, codes map[string]string) {
 	})
 }
 
-// called is a function's name; of those of other packages, fault's alone are told by theirs.
+// called is a function's name; of those of other packages, fault's alone are recognized by theirs.
 func called(f ast.Expr) string {
 	switch f := f.(type) {
 	case *ast.Ident:

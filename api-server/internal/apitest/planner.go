@@ -12,7 +12,7 @@ import (
 )
 
 // DecidePlans does what a worker does with test plans at the APIs' time: the steps that are
-// owed, then the pass over the plans whose day has begun.
+// pending, then the pass over the plans whose day has begun.
 func (e *Env) DecidePlans(t testing.TB) {
 	t.Helper()
 	service := &testplan.Service{DB: e.DB, Mail: email.Service{Box: e.Box}, Clock: e.Now, Log: slog.New(slog.NewJSONHandler(e.Log, nil)),

@@ -187,7 +187,7 @@ var functions = template.FuncMap{
 	},
 	"exam":        func(name string) string { scale, _ := catalog.ScaleOf(name); return scale.Label }, // plans are for exams with a scale alone
 	"text":        func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") },
-	"told":        described,
+	"described":   described,
 	"toldOfClass": classChangeText,
 	"actorKind":   actorKind,
 	"words":       func(s any) string { return strings.ReplaceAll(fmt.Sprint(s), "_", " ") },

@@ -111,7 +111,7 @@ func TestAnImportSaysWhatItChanges(t *testing.T) {
 	ben, cy, dee := "s2,ben@north-institute.org,Ben\n", "s3,cy@north-institute.org,Cy\n", "s4,dee@north-institute.org,Dee\n"
 	for _, c := range []struct {
 		people, seats string
-		told          []string
+		texts         []string
 	}{
 		{"s1,asha@north-institute.org,Asha\n" + ben + cy + dee, "s1,c1,One\ns2,c1,One\n",
 			[]string{"Added: 3", "a new account", "a student already, and known by this id from now on", "Classes: 3", "a new class, One", "s2 gets a place"}},
@@ -121,7 +121,7 @@ func TestAnImportSaysWhatItChanges(t *testing.T) {
 			[]string{"the id was s2", "active again"}},
 	} {
 		got := page(c.people, c.seats)
-		for _, text := range c.told {
+		for _, text := range c.texts {
 			if !strings.Contains(got, text) {
 				t.Errorf("the page lacks %q:\n%s", text, got)
 			}

@@ -240,7 +240,7 @@ func TestNothingIsFoundUnderAnotherOrganization(t *testing.T) {
 }
 
 // furnish makes one of everything, and gives the function that puts its ids into a route's
-// path; what can be deleted only once is made anew.
+// path; what can be deleted only once is made again.
 func (s *site) furnish(t *testing.T) func(pattern string) string {
 	t.Helper()
 	runs := s.hold(t)
@@ -318,9 +318,9 @@ func TestASessionsIDDies(t *testing.T) {
 	}
 	b.post(t, "/sign-in/", url.Values{"name": {"olive@north-institute.org"}, "password": {password}})
 	second := b.session(t)
-	if check.True(t, "second != first", second != first, "signing in anew: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second)) &&
-		check.False(t, "opens(first)", opens(first), "signing in anew: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second)) {
-		check.True(t, "opens(second)", opens(second), "signing in anew: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second))
+	if check.True(t, "second != first", second != first, "signing in again: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second)) &&
+		check.False(t, "opens(first)", opens(first), "signing in again: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second)) {
+		check.True(t, "opens(second)", opens(second), "signing in again: the id changed %t, the old one opens %t, the new one %t", second != first, opens(first), opens(second))
 	}
 	b.post(t, "/sign-out/", nil)
 	if opens(second) {

@@ -32,7 +32,7 @@ type Options struct {
 	API      string // names the API in metrics and logs: "partner"
 	Metrics  *Metrics
 	Log      *slog.Logger
-	InFlight int // requests at once, above which callers are told to come back; at least 1
+	InFlight int // requests at once, above which callers are asked to come back; at least 1
 
 	// Secret are beginnings of paths, in small letters and with a slash at their end, behind which
 	// stands what nobody may read in a log.

@@ -24,7 +24,7 @@ type slot struct {
 
 type slotKey struct{}
 
-// limitInFlight refuses what would only wait: a caller that is told to come back is
+// limitInFlight refuses what would only wait: a caller that is asked to come back is
 // served sooner than one in a queue that grows.
 func limitInFlight(o Options) func(http.Handler) http.Handler {
 	slots := make(chan struct{}, max(o.InFlight, 1))

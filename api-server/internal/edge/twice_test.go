@@ -29,22 +29,22 @@ func TestFieldsThatStandTwice(t *testing.T) {
 		body string
 		want []string
 	}{
-		"none":                       {`{"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 1}], "d": "a", "e": ["a", "a", {}, []]}`, nil},
-		"at the top":                 {`{"a": 1, "b": 2, "a": 1}`, []string{"a"}},
-		"three times is told once":   {`{"a": 1, "a": 2, "a": 3}`, []string{"a"}},
-		"with null":                  {`{"a": 1, "a": null}`, []string{"a"}},
-		"inside an object":           {`{"a": {"b": 1, "c": {"d": 1, "d": 2}, "b": 3}, "e": {"b": 1}}`, []string{"a.c.d", "a.b"}},
-		"inside a list":              {`{"a": [{"b": 1}, [0, {"b": 1, "b": 2}]]}`, []string{"a[1][1].b"}},
-		"an object after its twin":   {`{"a": {"b": 1, "b": 2}, "a": 1}`, []string{"a.b", "a"}},
-		"in an escape":               {`{"email": 1, "\u0065mail": 2}`, []string{"email"}},
-		"with escapes that differ":   {`{"a\"": 1, "a\\": 2, "a\n": 3, "a": 4}`, nil},
-		"empty names":                {`{"": 1, "": 2}`, []string{""}},
-		"in another case":            {`{"email": 1, "Email": 2, "EMAIL": 3}`, nil},
-		"blanks everywhere":          {" {\n\"a\"\t:\r1 ,\n \"a\" : [ ] , \"b\" : [ 1 , { } ] } \n", []string{"a"}},
-		"in what nobody reads":       {`{"unknown": {"x": true, "x": false}}`, []string{"unknown.x"}},
-		"among many names":           {wide(`"f999"`), []string{"f999"}},
-		"among many, the first ones": {wide(`"f0"`), []string{"f0"}},
-		"among many, none":           {wide(`"f1000"`), nil},
+		"none":                         {`{"a": 1, "b": {"a": 1}, "c": [{"a": 1}, {"a": 1}], "d": "a", "e": ["a", "a", {}, []]}`, nil},
+		"at the top":                   {`{"a": 1, "b": 2, "a": 1}`, []string{"a"}},
+		"three times is reported once": {`{"a": 1, "a": 2, "a": 3}`, []string{"a"}},
+		"with null":                    {`{"a": 1, "a": null}`, []string{"a"}},
+		"inside an object":             {`{"a": {"b": 1, "c": {"d": 1, "d": 2}, "b": 3}, "e": {"b": 1}}`, []string{"a.c.d", "a.b"}},
+		"inside a list":                {`{"a": [{"b": 1}, [0, {"b": 1, "b": 2}]]}`, []string{"a[1][1].b"}},
+		"an object after its twin":     {`{"a": {"b": 1, "b": 2}, "a": 1}`, []string{"a.b", "a"}},
+		"in an escape":                 {`{"email": 1, "\u0065mail": 2}`, []string{"email"}},
+		"with escapes that differ":     {`{"a\"": 1, "a\\": 2, "a\n": 3, "a": 4}`, nil},
+		"empty names":                  {`{"": 1, "": 2}`, []string{""}},
+		"in another case":              {`{"email": 1, "Email": 2, "EMAIL": 3}`, nil},
+		"blanks everywhere":            {" {\n\"a\"\t:\r1 ,\n \"a\" : [ ] , \"b\" : [ 1 , { } ] } \n", []string{"a"}},
+		"in what nobody reads":         {`{"unknown": {"x": true, "x": false}}`, []string{"unknown.x"}},
+		"among many names":             {wide(`"f999"`), []string{"f999"}},
+		"among many, the first ones":   {wide(`"f0"`), []string{"f0"}},
+		"among many, none":             {wide(`"f1000"`), nil},
 	} {
 		_, err := readBody(t, c.body, "application/json")
 		var got []string

@@ -204,7 +204,7 @@ func (k *Middleware) live(ctx context.Context, a replay.Attempt) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// drop lets the next request with the key begin anew.
+// drop lets the next request with the key begin again.
 func (k *Middleware) drop(ctx context.Context, a replay.Attempt) {
 	ctx, cancel := settling(ctx)
 	defer cancel()

@@ -92,7 +92,7 @@ func TestASessionThatEndedDoesNotComeBackWithAnAnswer(t *testing.T) {
 				t.Errorf("%d", p.status)
 			}
 		},
-		"signed in anew": func(t *testing.T, _ *site, b *browser) { b.signIn(t, "ana@institute.org", password) },
+		"signed in again": func(t *testing.T, _ *site, b *browser) { b.signIn(t, "ana@institute.org", password) },
 		"a new password": func(t *testing.T, s *site, _ *browser) {
 			if status, _, _ := s.visit(t, s.url+s.mailed(t), twice(another)); status != 200 {
 				t.Errorf("%d", status)

@@ -17,7 +17,7 @@ import (
 const maxLaunch = 256 << 10
 
 // How often an LMS may send learners, whatever comes of it. A whole school may sit behind one
-// address and open the link at once; a key and an address that want more are told when.
+// address and open the link at once; a key and an address that want more learn when.
 var (
 	launchesOfAddress = limit.Rule{Name: "launch_address", Rate: 300, Period: time.Minute, Burst: 300}
 	launchesOfKey     = limit.Rule{Name: "launch_key", Rate: 600, Period: time.Minute, Burst: 600}

@@ -172,7 +172,7 @@ type workRecord struct {
 	Error    string      `json:"error,omitempty"`
 }
 
-// postWork takes many records; what is wrong with one is told of that one alone.
+// postWork takes many records; what is wrong with one is reported for that one alone.
 func (s *Server) postWork(w http.ResponseWriter, r *http.Request) error {
 	b, err := edge.ReadLargeBody(w, r, maxWorkMiB)
 	if err != nil {

@@ -255,7 +255,7 @@ func TestAssignmentList(t *testing.T) {
 		t.Errorf("another organization sees %v", got)
 	}
 
-	// What is overdue is told once, and of students alone.
+	// What is overdue is notified once, and of students alone.
 	sweep := func() []string {
 		t.Helper()
 		if err := fixture(e).Sweep(t.Context()); err != nil {
@@ -279,7 +279,7 @@ func TestAssignmentList(t *testing.T) {
 	if got := walk(t, north.Full, "assignments/?status=open"); !slices.Equal(got, []string{three, four}) {
 		t.Errorf("30 days after its due date work has not expired: %v", got)
 	}
-	north.Full.Post(t, "assignments/", fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %d}`, ana, test)).Want(t, 201) // anew
+	north.Full.Post(t, "assignments/", fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %d}`, ana, test)).Want(t, 201) // again
 }
 
 func fixture(e *apitest.Env) *assign.Service {

@@ -138,7 +138,7 @@ func TestTheSafeExamBrowserIsRefusedWhereTheSiteHasNone(t *testing.T) {
 	}
 }
 
-// A call that is refused for one field is told of all that is wrong, its target_score_plan included,
+// A call that is refused for one field is answered with all that is wrong, its target_score_plan included,
 // and of nothing that is not.
 func TestRefusalsListTheFaultsOfThePlanToo(t *testing.T) {
 	t.Parallel()

@@ -234,7 +234,7 @@ func (w *world) sweep() {
 }
 
 // Random stories of one student keep the invariants: the end date never moves back by
-// provisioning, a repeat changes nothing, and who hears all events knows the truth.
+// provisioning, a repeat changes nothing, and a receiver of all events knows the truth.
 func TestAnyStoryIsToldTruly(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -261,7 +261,7 @@ func TestAnyStoryIsToldTruly(t *testing.T) {
 			}
 			w.listen()
 			if student, places := w.known(); student != w.student || !maps.Equal(places, w.places) && len(places)+len(w.places) > 0 {
-				w.fault("true is: student %v, %v; told was: student %v, %v", student, places, w.student, w.places)
+				w.fault("true is: student %v, %v; the receiver believes: student %v, %v", student, places, w.student, w.places)
 			}
 			if len(w.faults) > 0 {
 				rt.Fatal(strings.Join(w.faults, "\n"))

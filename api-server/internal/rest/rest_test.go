@@ -154,7 +154,7 @@ func TestQueriesThatCannotBeMeant(t *testing.T) {
 	all.Get(t, "courses/?unknown=%zz").Want(t, 200) // it has no parameters
 }
 
-// What is wrong a hundred thousand times is told a hundred times.
+// What is wrong a hundred thousand times is reported a hundred times.
 func TestAnswersToHostileListsStaySmall(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

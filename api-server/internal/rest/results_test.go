@@ -80,10 +80,10 @@ func TestATestBecomesAResult(t *testing.T) {
 		check.True(t, "strings.Contains(notified[0], `\"percentage\":72.22`)", strings.Contains(notified[0], `"percentage":72.22`), "%v", notified) {
 		check.True(t, "strings.Contains(notified[0], `\"completed_at\":\"2026-11-20...", strings.Contains(notified[0], `"completed_at":"2026-11-20T10:45:00+00:00"`), "%v", notified)
 	}
-	// A re-mark keeps the id, moves to the end and is told again.
+	// A re-mark keeps the id, moves to the end and is notified again.
 	s.session(t, "s2", `"user_id": %d, "item_id": %d, "state": "finished", "score": 1360`, s.bo, s.sat).Want(t, 201)
 	s.session(t, "s1", `"score": 7, "sections": {}`).Want(t, 200)
-	s.Full.Get(t, "results/").Want(t, 200).Golden(t, "results-marked-anew")
+	s.Full.Get(t, "results/").Want(t, 200).Golden(t, "results-marked-again")
 	if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:s2", "test:s1"}) {
 		t.Errorf("%v", got)
 	}
@@ -105,8 +105,8 @@ func TestAResultThatIsHeldIsShownOnceReleased(t *testing.T) {
 	if a := s.assignment(t, ref); check.True(t, "a[\"status\"] == \"submitted\"", a["status"] == "submitted", "%v", a) {
 		check.True(t, "a[\"result_id\"] == nil", a["result_id"] == nil, "%v", a)
 	}
-	if got, notified := walk(t, s.Full, "results/"), events(t, s.Env, "north", "result.final"); check.True(t, "got == nil", got == nil, "a held result is shown: %v, told: %v", got, notified) {
-		check.True(t, "notified == nil", notified == nil, "a held result is shown: %v, told: %v", got, notified)
+	if got, notified := walk(t, s.Full, "results/"), events(t, s.Env, "north", "result.final"); check.True(t, "got == nil", got == nil, "a held result is shown: %v, notified: %v", got, notified) {
+		check.True(t, "notified == nil", notified == nil, "a held result is shown: %v, notified: %v", got, notified)
 	}
 	s.session(t, "s1", `"state": "released", "released_at": "2026-11-21T09:00:00Z"`).Want(t, 200)
 	if a := s.assignment(t, ref); check.True(t, "a[\"status\"] == \"completed\"", a["status"] == "completed", "%v", a) &&
@@ -117,7 +117,7 @@ func TestAResultThatIsHeldIsShownOnceReleased(t *testing.T) {
 	if notified := events(t, s.Env, "north", "result.final"); check.Equal(t, "len(notified)", len(notified), 1, "%v", notified) {
 		check.True(t, "strings.Contains(notified[0], `\"id\":\"test:s1\"`)", strings.Contains(notified[0], `"id":"test:s1"`), "%v", notified)
 	}
-	// Held again, it disappears until it is released anew.
+	// Held again, it disappears until it is released again.
 	s.session(t, "s1", `"state": "held"`).Want(t, 200)
 	if got := walk(t, s.Full, "results/"); got != nil {
 		t.Errorf("%v", got)

@@ -81,7 +81,7 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 			leave:  func(t *testing.T, s *school) { s.enrollment(t, `{"state": "dropped"}`) },
 			back:   func(t *testing.T, s *school) { s.enrollment(t, `{"state": "running"}`) },
 		},
-		"a membership removed and made anew": {
+		"a membership removed and made again": {
 			before: func(t *testing.T, s *school) { s.enrollment(t, `{"state": "dropped"}`) },
 			leave:  func(t *testing.T, s *school) { s.removeMember(t) },
 			back:   func(t *testing.T, s *school) { provision(t, s.Organization, "ana@school.example") },

@@ -78,7 +78,7 @@ func TestATestThatIsAssignedIsMailedOnce(t *testing.T) {
 }
 
 // With send_welcome_email false the call sends no mail at all, nor does a test plan that the call
-// begins, or changes so that a test opens (reference: provisioning#request). Staff are told what concerns them.
+// begins, or changes so that a test opens (reference: provisioning#request). Staff get what concerns them.
 func TestACallThatSendsNoMailSendsNoneOfAPlanEither(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
@@ -95,7 +95,7 @@ func TestACallThatSendsNoMailSendsNoneOfAPlanEither(t *testing.T) {
 		}
 	}
 	const quiet, begin = `, "send_welcome_email": false`, `"test_plan": true, "timezone": "UTC", "target_score": 7`
-	call("ana", quiet, begin) // there is no paper, which staff are told
+	call("ana", quiet, begin) // there is no paper, of which staff are notified
 	opened("ana", 0)
 	if got := mailsTo(t, e, "olive@institute.org"); !slices.Equal(got, []string{"plan_alert queued"}) {
 		t.Errorf("mails to staff %v", got)

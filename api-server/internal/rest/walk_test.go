@@ -41,7 +41,7 @@ func (w *teacher) act(ctx context.Context) error {
 		return err
 	case 2:
 		return w.linger(ctx, item)
-	default: // reportWork that is completed may be given anew
+	default: // reportWork that is completed may be given again
 		_, err := w.DB.Exec(ctx, `
 			UPDATE assignments SET status = $3, completed_at = CASE $3 WHEN 'completed' THEN now() END, result_ref = CASE $3 WHEN 'completed' THEN 'test:' || id END
 			WHERE organization_id = $1 AND user_id = $2 AND id % 3 = $4 AND status <> 'completed'`,
@@ -71,7 +71,7 @@ func (w *teacher) linger(ctx context.Context, item id.Item) error {
 }
 
 // A reader that follows the list by its cursor sees every assignment once and in order,
-// though between any two pages work is given, withdrawn, begun, completed and given anew.
+// though between any two pages work is given, withdrawn, begun, completed and given again.
 func TestAssignmentsChangeDuringAWalk(t *testing.T) {
 	t.Parallel()
 	const teachers, items, pages, between = 8, 25, 100, 4
@@ -121,7 +121,7 @@ func TestAssignmentsChangeDuringAWalk(t *testing.T) {
 }
 
 // follow reads page after page until it has ended and nothing is left. What happens between
-// pages is told how many were read.
+// pages learns how many were read.
 func follow(t *testing.T, c *apitest.Client, ended <-chan struct{}, between func(page int)) (seen []string) {
 	t.Helper()
 	cursor := ""
@@ -166,11 +166,11 @@ func TestAFilteredWalkGoesOnWhereItWas(t *testing.T) {
 	// The page's last row is completed, and so is the first that is to come.
 	sql(t, s.Env, `UPDATE assignments SET status = 'completed', completed_at = now(), result_ref = 'test:' || id WHERE id IN (2, 3)`)
 	next(false, "test-assignment:4", "assessment-assignment:5")
-	// What was completed is given anew, and a student whose work has been read leaves.
-	anew := s.assign(t, s.ana, "test", s.sat)
+	// What was completed is given again, and a student whose work has been read leaves.
+	second := s.assign(t, s.ana, "test", s.sat)
 	sql(t, s.Env, `UPDATE enrollments SET state = 'dropped' WHERE user_id = $1`, s.bo)
 	sql(t, s.Env, `UPDATE members SET status = 'inactive' WHERE user_id = $1`, s.bo)
-	next(false, anew)
+	next(false, second)
 	next(false)
 	again := s.assign(t, s.ana, "quiz", s.quiz)
 	next(false, again)

@@ -47,7 +47,7 @@ func TestAnswersOutsideOfListsAreWrittenInTheZone(t *testing.T) {
 		}
 	}
 	if got := events(t, e, "north", "assignment.created"); !strings.Contains(strings.Join(got, ""), `"due_date":"2026-12-01T23:59:59+00:00"`) {
-		t.Errorf("a receiver is told in another zone than its own: %v", got)
+		t.Errorf("a receiver is notified in another zone than its own: %v", got)
 	}
 	for _, bad := range []string{"Local", "Mars/Base"} {
 		north.Full.Get(t, "organization/?tz="+bad).WantFault(t, 400, "unknown_time_zone", "tz")

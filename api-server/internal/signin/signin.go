@@ -7,7 +7,7 @@
 //		r.With(sessions.Staff(org.RoleOwner, org.RoleAdmin)).Get("/console", …)
 //	})
 //
-// A handler behind a guard reads who is there with SignedIn(ctx). Roles are read anew with
+// A handler behind a guard reads who is there with SignedIn(ctx). Roles are read again with
 // every request, so that whoever loses one is out at once. Guards send a browser that is
 // not signed in to the sign-in page, and back after it.
 //

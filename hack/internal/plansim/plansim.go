@@ -171,7 +171,7 @@ func (w *World) hour(ctx context.Context, hour int) error {
 	return w.snapshot(ctx, hour)
 }
 
-// work is the worker's part: owed steps, the daily pass, and what the calendar does.
+// work is the worker's part: pending steps, the daily pass, and what the calendar does.
 func (w *World) work(ctx context.Context) error {
 	if _, err := w.status.Sweep(ctx); err != nil {
 		return err

@@ -58,11 +58,11 @@ var inTheEnd = []rule{
 		WHERE o.event IN ('test_opened', 'drill') AND c.event IN ('paused', 'closed')`},
 	{"a suspended or ended course gave a test", `
 		SELECT a.user_id::text FROM assignments a JOIN enrollments e ON e.user_id = a.user_id WHERE a.assigned_at::date > e.grace_period_end`},
-	{"an opened test was told other than once", mails(`type = 'plan_test_open'`, `event = 'test_opened'`)},
-	{"a plan that fell behind was told other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`)},
-	{"a missing paper was told other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`)},
-	{"a result was told to staff other than once", mails(`type = 'plan_result'`, `event = 'test_finished'`)},
-	{"a result was told to others other than once", mails(`type = 'plan_summary'`, `event = 'test_finished'`)},
+	{"an opened test was mailed other than once", mails(`type = 'plan_test_open'`, `event = 'test_opened'`)},
+	{"a plan that fell behind was mailed other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`)},
+	{"a missing paper was mailed other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`)},
+	{"a result was mailed to staff other than once", mails(`type = 'plan_result'`, `event = 'test_finished'`)},
+	{"a result was mailed to others other than once", mails(`type = 'plan_summary'`, `event = 'test_finished'`)},
 	{"others got a link to a result", `SELECT id::text FROM emails WHERE type = 'plan_summary' AND params::text LIKE '%/results/%'`},
 	{"at risk was found twice in a row", `
 		SELECT plan_id::text FROM (

@@ -58,7 +58,7 @@ type Credentials struct {
 	MustChangePassword bool `json:"must_change_password"`
 }
 
-// AccessUpdate needs no secret. Who has no password yet is told how to get a link.
+// AccessUpdate needs no secret. It says how to get a link to an account without a password.
 type AccessUpdate struct {
 	Student
 	NoPassword bool `json:"no_password,omitempty"`

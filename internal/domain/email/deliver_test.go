@@ -132,9 +132,9 @@ func TestEveryEmailStatusArises(t *testing.T) {
 				check.Equal(t, "(got.Detail == \"\")", (got.Detail == ""), (c.status == email.Sent), "record = %+v", got)
 			}
 			queued := c.status == email.Queued
-			if check.Equal(t, "attempts", attempts, 1, "attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed) &&
-				check.Equal(t, "sealed", sealed, queued, "attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed) {
-				check.Equal(t, "claimed", claimed, queued, "attempts %d, secrets kept %v, task owed %v", attempts, sealed, claimed)
+			if check.Equal(t, "attempts", attempts, 1, "attempts %d, secrets kept %v, task pending %v", attempts, sealed, claimed) &&
+				check.Equal(t, "sealed", sealed, queued, "attempts %d, secrets kept %v, task pending %v", attempts, sealed, claimed) {
+				check.Equal(t, "claimed", claimed, queued, "attempts %d, secrets kept %v, task pending %v", attempts, sealed, claimed)
 			}
 			if n := len(p.server.Messages()); n != c.mails {
 				t.Errorf("%d mails arrived, want %d", n, c.mails)
@@ -201,10 +201,10 @@ func TestARefusedMailLeavesOnceTheServerAgrees(t *testing.T) {
 	p.server.Play(mailtest.Script{})
 	p.now = p.now.Add(email.Pause(1))
 	p.deliver()
-	if r, attempts, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Sent, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed) &&
-		check.Equal(check.Now(t), "attempts", attempts, 2, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed) &&
-		check.False(check.Now(t), "sealed", sealed, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed) {
-		check.False(check.Now(t), "claimed", claimed, "%+v after %d attempts, secrets %v, owed %v", r, attempts, sealed, claimed)
+	if r, attempts, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Sent, "%+v after %d attempts, secrets %v, pending %v", r, attempts, sealed, claimed) &&
+		check.Equal(check.Now(t), "attempts", attempts, 2, "%+v after %d attempts, secrets %v, pending %v", r, attempts, sealed, claimed) &&
+		check.False(check.Now(t), "sealed", sealed, "%+v after %d attempts, secrets %v, pending %v", r, attempts, sealed, claimed) {
+		check.False(check.Now(t), "claimed", claimed, "%+v after %d attempts, secrets %v, pending %v", r, attempts, sealed, claimed)
 	}
 	if got := p.server.Messages(); check.Equal(check.Now(t), "len(got)", len(got), 1, "arrived: %q", got) &&
 		check.True(check.Now(t), "strings.Contains(got[0], \"Tok3nTok3n\")", strings.Contains(got[0], "Tok3nTok3n"), "arrived: %q", got) {
@@ -231,18 +231,18 @@ func TestAMailThatWasPerhapsSentIsNotSentAgain(t *testing.T) {
 	if err := p.Deliver(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	if r, _, _, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "after the lost record: %+v, owed %v", r, claimed) {
-		check.True(check.Now(t), "claimed", claimed, "after the lost record: %+v, owed %v", r, claimed)
+	if r, _, _, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "after the lost record: %+v, pending %v", r, claimed) {
+		check.True(check.Now(t), "claimed", claimed, "after the lost record: %+v, pending %v", r, claimed)
 	}
 	p.server.Play(mailtest.Script{})
 	if err := p.Deliver(ctx, second); err != nil {
 		t.Fatal(err)
 	}
 	r, _, sealed, claimed := p.stored(m.ID)
-	check.Equal(check.Now(t), "r.Status", r.Status, email.Uncertain, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
-	check.False(check.Now(t), "sealed", sealed, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
-	check.False(check.Now(t), "claimed", claimed, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
-	check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 1, "%+v, secrets %v, owed %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.Equal(check.Now(t), "r.Status", r.Status, email.Uncertain, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.False(check.Now(t), "sealed", sealed, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.False(check.Now(t), "claimed", claimed, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 1, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
 }
 
 func TestALostClaimSendsNothing(t *testing.T) {
@@ -268,8 +268,8 @@ func TestALostClaimSendsNothing(t *testing.T) {
 	if n := len(p.server.Messages()); n != 1 {
 		t.Fatalf("%d mails arrived", n)
 	}
-	if r, _, _, claimed := p.stored(m.ID); check.True(check.Now(t), "r.Status.Final()", r.Status.Final(), "%+v, owed %v", r, claimed) {
-		check.False(check.Now(t), "claimed", claimed, "%+v, owed %v", r, claimed)
+	if r, _, _, claimed := p.stored(m.ID); check.True(check.Now(t), "r.Status.Final()", r.Status.Final(), "%+v, pending %v", r, claimed) {
+		check.False(check.Now(t), "claimed", claimed, "%+v, pending %v", r, claimed)
 	}
 }
 
@@ -293,10 +293,10 @@ func TestAMailThatCannotBeWrittenWaits(t *testing.T) {
 	right := p.Box
 	p.Box = sealtest.New(t)
 	p.deliver()
-	if r, _, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "%+v, secrets %v, owed %v", r, sealed, claimed) &&
-		check.True(check.Now(t), "sealed", sealed, "%+v, secrets %v, owed %v", r, sealed, claimed) &&
-		check.True(check.Now(t), "claimed", claimed, "%+v, secrets %v, owed %v", r, sealed, claimed) {
-		check.False(check.Now(t), "strings.Contains(r.Detail, \"keyset\")", strings.Contains(r.Detail, "keyset"), "%+v, secrets %v, owed %v", r, sealed, claimed)
+	if r, _, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "%+v, secrets %v, pending %v", r, sealed, claimed) &&
+		check.True(check.Now(t), "sealed", sealed, "%+v, secrets %v, pending %v", r, sealed, claimed) &&
+		check.True(check.Now(t), "claimed", claimed, "%+v, secrets %v, pending %v", r, sealed, claimed) {
+		check.False(check.Now(t), "strings.Contains(r.Detail, \"keyset\")", strings.Contains(r.Detail, "keyset"), "%+v, secrets %v, pending %v", r, sealed, claimed)
 	}
 	p.Box, p.now = right, p.now.Add(time.Hour)
 	p.deliver()

@@ -66,10 +66,10 @@ func TestQueueStoresTheMailAndOwesItsSending(t *testing.T) {
 	check.Equal(check.Now(t), "got.Type", got.Type, email.TypeWelcome, "queued = %+v", got)
 	check.True(check.Now(t), "got.Detail != \"\"", got.Detail != "", "queued = %+v", got)
 	tasks, err := outbox.Claim(t.Context(), db, task.EmailSend, noon, time.Minute, 10)
-	check.NoError(check.Now(t), err, "owed = %+v, %v", tasks, err)
-	check.Equal(check.Now(t), "len(tasks)", len(tasks), 1, "owed = %+v, %v", tasks, err)
-	check.Equal(check.Now(t), "tasks[0].Subject", tasks[0].Subject, int64(got.ID), "owed = %+v, %v", tasks, err)
-	check.Equal(check.Now(t), "tasks[0].Organization", tasks[0].Organization, org, "owed = %+v, %v", tasks, err)
+	check.NoError(check.Now(t), err, "pending = %+v, %v", tasks, err)
+	check.Equal(check.Now(t), "len(tasks)", len(tasks), 1, "pending = %+v, %v", tasks, err)
+	check.Equal(check.Now(t), "tasks[0].Subject", tasks[0].Subject, int64(got.ID), "pending = %+v, %v", tasks, err)
+	check.Equal(check.Now(t), "tasks[0].Organization", tasks[0].Organization, org, "pending = %+v, %v", tasks, err)
 	var clear string
 	var sealed []byte
 	if err := db.QueryRow(t.Context(), `SELECT e::text, sealed FROM emails e`).Scan(&clear, &sealed); err != nil {
@@ -131,9 +131,9 @@ func TestQueueSuppressesAddressesThatAreNotMailed(t *testing.T) {
 	var sealed, claimed int
 	err := db.QueryRow(t.Context(), `
 		SELECT count(*) FILTER (WHERE status = 'suppressed' AND sealed IS NOT NULL), (SELECT count(*) FROM outbox_tasks) FROM emails`).Scan(&sealed, &claimed)
-	check.NoError(check.Now(t), err, "%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
-	check.Equal(check.Now(t), "sealed", sealed, 0, "%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
-	check.Equal(check.Now(t), "claimed", claimed, 5, "%d suppressed mails keep secrets and %d sendings are owed, want 0 and 5 (%v)", sealed, claimed, err)
+	check.NoError(check.Now(t), err, "%d suppressed mails keep secrets and %d sendings are pending, want 0 and 5 (%v)", sealed, claimed, err)
+	check.Equal(check.Now(t), "sealed", sealed, 0, "%d suppressed mails keep secrets and %d sendings are pending, want 0 and 5 (%v)", sealed, claimed, err)
+	check.Equal(check.Now(t), "claimed", claimed, 5, "%d suppressed mails keep secrets and %d sendings are pending, want 0 and 5 (%v)", sealed, claimed, err)
 }
 
 func TestSecretsAreNeverShown(t *testing.T) {

@@ -135,7 +135,7 @@ func (r PlanResult) view() view {
 	if r.ResultURL != "" {
 		v.Button = button{r.ResultURL, "Show the result"}
 	}
-	v.Why = fmt.Sprintf("You get this mail because %s named this address to be told of the results.", r.Organization)
+	v.Why = fmt.Sprintf("You get this mail because %s named this address to receive the results.", r.Organization)
 	return v
 }
 
@@ -148,7 +148,7 @@ func (a PlanAlert) view() view {
 	}
 	v.Preheader = a.Student
 	v.Facts = []fact{{Label: "Student", Value: a.Student}, {Label: "Course", Value: a.Course}, {Label: "Target", Value: a.Target}}
-	v.Why = fmt.Sprintf("You get this mail because %s named this address to be told of the plan.", a.Organization)
+	v.Why = fmt.Sprintf("You get this mail because %s named this address to receive news of the plan.", a.Organization)
 	return v
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func render(t *testing.T, c email.Content, s email.Secrets) email.Text {
 	t.Helper()

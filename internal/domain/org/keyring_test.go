@@ -148,7 +148,7 @@ func TestTheCacheLivesNoLongerThanItsTime(t *testing.T) {
 		t.Fatal("the cache is not used: the test shows nothing")
 	}
 	r.advance(keyTTL)
-	r.onNotification(pg.Notification{}) // a beat: it hears, so only the entry's age counts
+	r.onNotification(pg.Notification{}) // a beat: notifications arrive, so only the entry's age counts
 	if works(t, r.Keyring, text) {
 		t.Fatal("an old entry is used")
 	}

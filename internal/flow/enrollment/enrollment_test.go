@@ -142,7 +142,7 @@ func brief(t *testing.T, raw []byte) string {
 func (d *fixture) want(what string, want ...string) {
 	d.t.Helper()
 	if got := d.notified(); !slices.Equal(got, append([]string{}, want...)) {
-		d.t.Errorf("day %d, %s: told\n  %s\nwant\n  %s", d.days, what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		d.t.Errorf("day %d, %s: notified\n  %s\nwant\n  %s", d.days, what, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
@@ -217,9 +217,9 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	for _, e := range d.notified() {
 		counts[e]++
 	}
-	if check.Equal(t, "len(counts)", len(counts), 2, "told %v, want each of two events %d times", counts, students) &&
-		check.Equal(t, "counts[\"enrollment.ended expired before active\"]", counts["enrollment.ended expired before active"], students, "told %v, want each of two events %d times", counts, students) {
-		check.Equal(t, "counts[left]", counts[left], students, "told %v, want each of two events %d times", counts, students)
+	if check.Equal(t, "len(counts)", len(counts), 2, "notified %v, want each of two events %d times", counts, students) &&
+		check.Equal(t, "counts[\"enrollment.ended expired before active\"]", counts["enrollment.ended expired before active"], students, "notified %v, want each of two events %d times", counts, students) {
+		check.Equal(t, "counts[left]", counts[left], students, "notified %v, want each of two events %d times", counts, students)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestAdministratorsChanges(t *testing.T) {
 	d.want("what was refused")
 }
 
-// The end date's approach is told once for each end date, also for one that comes back.
+// The end date's approach is notified once for each end date, also for one that comes back.
 // Reference: webhooks#events.
 func TestExpiringIsToldOnceAnEndDate(t *testing.T) {
 	t.Parallel()

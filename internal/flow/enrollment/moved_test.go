@@ -20,7 +20,7 @@ func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 	north := f.Organization("north")
 	north.Enroll(f.Account("ana.lopez@institute.org", "Ana", ""), north.Course("ielts", "C"), "2026-01-01", "2026-03-01")
 	f.Exec(`UPDATE enrollments SET notified_status = 'active', next_day = '2026-03-09'`)
-	for _, c := range []struct{ locked, told string }{{"ana@institute.org", "active"}, {"ana.lopez@institute.org", "expired"}} {
+	for _, c := range []struct{ locked, want string }{{"ana@institute.org", "active"}, {"ana.lopez@institute.org", "expired"}} {
 		err := o.DB.InTx(t.Context(), func(tx *pg.Tx) error {
 			return o.notify(t.Context(), tx, []*dueStudent{{Due: course.Due{Organization: 1, User: 1, Email: c.locked}, locked: true}}, o.today())
 		})
@@ -28,8 +28,8 @@ func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 			t.Fatal(err)
 		}
 		var notified string
-		if err := o.DB.QueryRow(t.Context(), `SELECT notified_status FROM enrollments`).Scan(&notified); check.NoError(t, err, "with the lock of %s, the enrollment was told as %s, want %s (%v)", c.locked, notified, c.told, err) {
-			check.Equal(t, "notified", notified, c.told, "with the lock of %s, the enrollment was told as %s, want %s (%v)", c.locked, notified, c.told, err)
+		if err := o.DB.QueryRow(t.Context(), `SELECT notified_status FROM enrollments`).Scan(&notified); check.NoError(t, err, "with the lock of %s, the enrollment was notified as %s, want %s (%v)", c.locked, notified, c.want, err) {
+			check.Equal(t, "notified", notified, c.want, "with the lock of %s, the enrollment was notified as %s, want %s (%v)", c.locked, notified, c.want, err)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (h *house) ask(address student.Email) {
 	}
 }
 
-// work does what is owed of a kind and counts it.
+// work does what is pending of a kind and counts it.
 func (h *house) work(kind task.Kind, do func(context.Context, task.Outbox) error) int {
 	h.t.Helper()
 	due, err := outbox.Claim(h.t.Context(), h.DB, kind, now, time.Minute, 100)
@@ -72,7 +72,7 @@ func (h *house) work(kind task.Kind, do func(context.Context, task.Outbox) error
 	return len(due)
 }
 
-// mails are those that arrive when everything owed was done.
+// mails are those that arrive when everything pending was done.
 func (h *house) mails() []string {
 	h.t.Helper()
 	before := len(h.server.Messages())
@@ -143,7 +143,7 @@ func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {
 		check.True(check.Now(t), "strings.Contains(got[0], string(address))", strings.Contains(got[0], string(address)), "%s: %q", address, got)
 		check.True(check.Now(t), "strings.Contains(got[0], \"Subject: \"+sender+\": set a new ...", strings.Contains(got[0], "Subject: "+sender+": set a new password"), "%s: %q", address, got)
 		if contact := strings.Contains(got[0], "write to your contact at"); contact != (sender != "learn.test") {
-			t.Errorf("%s is told of a contact: %v\n%s", address, contact, got[0])
+			t.Errorf("%s is given a contact: %v\n%s", address, contact, got[0])
 		}
 		if err := h.use(got[0]); err != nil {
 			t.Errorf("%s: %v", address, err)

@@ -35,7 +35,7 @@ func TestARunThatBreaksOffAnywhereConverges(t *testing.T) {
 	for after := 1; ; after++ {
 		job := h.claim(t)
 		if len(job) != 1 {
-			t.Fatalf("owed: %+v", job)
+			t.Fatalf("pending: %+v", job)
 		}
 		err := h.breakOff(t, job[0], after)
 		if err == nil {
@@ -54,7 +54,7 @@ func TestARunThatBreaksOffAnywhereConverges(t *testing.T) {
 	if got := h.text(t, `SELECT concat_ws(' ', (SELECT count(*) FROM members WHERE organization_id = $1), (SELECT count(*) FROM roster_identities),
 		(SELECT count(*) FROM roster_class_members WHERE active), (SELECT count(*) FROM webhook_events), (SELECT count(*) FROM outbox_tasks),
 		(SELECT count(*) FROM roster_chunks))`, h.org); got != "1200 1200 1200 1200 0 0" {
-		t.Errorf("members, identities, seats, events, owed, chunks: %s", got)
+		t.Errorf("members, identities, seats, events, pending, chunks: %s", got)
 	}
 	want(t, h.run(t, people(rows...).with(seats...)), roster.Applied, roster.Counts{Skip: 1200})
 }

@@ -76,7 +76,7 @@ func archive(files map[string]string) []byte {
 	return b.Bytes()
 }
 
-// submit stores the upload as a run that is owed.
+// submit stores the upload as a run that is pending.
 func (h *house) submit(t testing.TB, u upload) id.RosterRun {
 	t.Helper()
 	ctx := t.Context()
@@ -110,7 +110,7 @@ func (h *house) tx(t testing.TB, do func(tx *pg.Tx) error) {
 	}
 }
 
-// work does what is owed, one run after the other.
+// work does what is pending, one run after the other.
 func (h *house) work(t testing.TB) {
 	t.Helper()
 	for {

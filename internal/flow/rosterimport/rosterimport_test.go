@@ -387,7 +387,7 @@ func TestRunsOfAnOrganizationGoOneByOne(t *testing.T) {
 	first := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
 	second := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
 	if job := h.claim(t); len(job) != 1 || job[0].Subject != int64(first) {
-		t.Fatalf("owed: %+v", job)
+		t.Fatalf("pending: %+v", job)
 	} else {
 		h.do(t, job[0])
 	}

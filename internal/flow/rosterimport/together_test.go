@@ -49,7 +49,7 @@ func (h *house) types(t *testing.T) string {
 }
 
 // enroll gives a person a course whose access ends after so many days, or before the last
-// so many; receivers were told of an active one.
+// so many; receivers know an active one.
 func (h *house) enroll(t *testing.T, address string, days int) {
 	t.Helper()
 	h.exec(t, `WITH c AS (INSERT INTO courses (organization_id, name, course_type, start_date, created_at, updated_at) VALUES ($1, 'C', 'ielts', '2026-01-01', now(), now()) RETURNING id)
@@ -109,7 +109,7 @@ func TestTheEndOfAnUndoingLocksTheOrganizationFirst(t *testing.T) {
 	}
 }
 
-// The calendar's part is told by whoever comes first, and then nothing is left to be told.
+// The calendar's part is notified by whichever comes first, and then nothing is left to notify.
 func TestWhoLeavesAsAccessEndsIsToldOfOnce(t *testing.T) {
 	t.Parallel()
 	h := open(t)
@@ -119,14 +119,14 @@ func TestWhoLeavesAsAccessEndsIsToldOfOnce(t *testing.T) {
 	h.enroll(t, "ben@institute.org", -1) // the sweep has not come by yet
 	h.run(t, people(rows[0], rows[2]).snapshot())
 	if got := h.types(t); got != "enrollment.ended, student.left" {
-		t.Errorf("told: %s", got)
+		t.Errorf("notified: %s", got)
 	}
 	if got := h.text(t, `SELECT concat_ws(' ', notified_status, next_day) FROM enrollments`); got != "expired" {
 		t.Errorf("what receivers know of the enrollment, and when it is looked at again: %s", got)
 	}
 }
 
-// An import and a call about one person go one after the other: nobody is told to have left
+// An import and a call about one person go one after the other: nobody is reported to have left
 // who is being enrolled.
 func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
 	commit(t, call)
 	want(t, <-done, roster.Applied, roster.Counts{Update: 1, Deactivate: 1, Skip: 2})
 	if got := h.types(t); got != "" {
-		t.Errorf("told: %s", got)
+		t.Errorf("notified: %s", got)
 	}
 }
 

@@ -95,7 +95,7 @@ func TestCheckURLRefusals(t *testing.T) {
 
 func TestNamesOfAClusterLeadIntoAllowedNetworks(t *testing.T) {
 	loose := egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")}}
-	// A proxy is not told which addresses are allowed.
+	// A proxy does not know which addresses are allowed.
 	behind := egress.New(loose)
 	if err := behind.Through("http://proxy.example:3128"); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // Every connection notices within half a minute that PostgreSQL's machine is lost: what the
-// kernel was told is asked of the kernel.
+// kernel was set to is asked of the kernel.
 func TestConnectionsNoticeALostMachine(t *testing.T) {
 	t.Parallel()
 	conn, err := pgtest.New(t).Acquire(t.Context())

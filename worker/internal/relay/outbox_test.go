@@ -207,8 +207,8 @@ func TestWorkThatWaitsForItsTurnKeepsItsClaim(t *testing.T) {
 	if claims, waiting := state(); check.Equal(check.Now(t), "claims", claims, 2, "after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting) {
 		check.Equal(check.Now(t), "waiting", waiting, 3, "after Redis lost the tasks: %d claims, and %d tasks on the queue", claims, waiting)
 	}
-	if claims, waiting := state(); check.Equal(check.Now(t), "claims", claims, 2, "while they wait anew: %d claims, and %d tasks on the queue", claims, waiting) {
-		check.Equal(check.Now(t), "waiting", waiting, 3, "while they wait anew: %d claims, and %d tasks on the queue", claims, waiting)
+	if claims, waiting := state(); check.Equal(check.Now(t), "claims", claims, 2, "while they wait again: %d claims, and %d tasks on the queue", claims, waiting) {
+		check.Equal(check.Now(t), "waiting", waiting, 3, "while they wait again: %d claims, and %d tasks on the queue", claims, waiting)
 	}
 }
 

@@ -35,7 +35,7 @@ func selectSome(ctx context.Context, q pg.Querier, org id.Organization, by manne
 		where.WriteString(` AND NOT (` + begins(earlier) + `)`)
 	}
 	if after != 0 {
-		// Should the person be gone by now, the list begins anew.
+		// Should the person be gone by now, the list begins again.
 		where.WriteString(` AND (d.` + column + `, d.user_id) > (coalesce(
 			(SELECT l.` + column + ` FROM directory l WHERE l.organization_id = $1 AND l.user_id = $3), ''), $3)`)
 	} else {

@@ -1,4 +1,4 @@
-// Package mailtest runs a real SMTP server for a test, that misbehaves as it is told.
+// Package mailtest runs a real SMTP server for a test, that misbehaves as its script says.
 package mailtest
 
 import (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -25,12 +25,9 @@ func (w *world) tenant(t *testing.T, name string) org.Organization {
 	return w.organization(t, name)
 }
 
-func (w *world) organization(t *testing.T, slug string) (o org.Organization) {
+func (w *world) organization(t *testing.T, slug string) org.Organization {
 	t.Helper()
-	err := w.webhooks.DB.InTx(t.Context(), func(tx *pg.Tx) (err error) {
-		o, _, err = org.Put(t.Context(), tx, slug, org.Patch{Name: &slug}, time.Now())
-		return err
-	})
+	o, _, err := org.Put(t.Context(), w.webhooks.DB, audit.Platform, slug, org.Patch{Name: &slug}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type itemBody struct {
@@ -49,12 +49,8 @@ func (s *Server) putItem(w http.ResponseWriter, r *http.Request, kind catalog.Ki
 		}
 		owner, slug = o.ID, &o.Slug
 	}
-	var i catalog.Item
-	var created bool
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) (err error) {
-		i, created, err = catalog.Put(r.Context(), tx, owner, kind, edge.Param(r, "code"), patch, s.Clock())
-		return err
-	})
+	key := catalog.Key{Kind: kind, Code: edge.Param(r, "code")}
+	i, created, err := catalog.Put(r.Context(), s.DB, audit.Platform, owner, key, patch, s.Clock())
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type courseBody struct {
@@ -46,7 +46,7 @@ func (s *Server) createCourse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := course.Create(r.Context(), s.DB, o.ID, draft, s.Clock())
+	c, err := course.Create(r.Context(), s.DB, audit.Platform, o.ID, draft, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -90,11 +90,7 @@ func (s *Server) changeCourse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var c course.Course
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) (err error) {
-		c, err = course.Update(r.Context(), tx, o.ID, which, patch, s.Clock())
-		return err
-	})
+	c, err := course.Update(r.Context(), s.DB, audit.Platform, o.ID, which, patch, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -144,7 +140,7 @@ func (s *Server) putCourseType(w http.ResponseWriter, r *http.Request) error {
 	if err := b.Err(); err != nil {
 		return err
 	}
-	t, err := course.SetTypeActive(r.Context(), s.DB, edge.Param(r, "name"), *active)
+	t, err := course.SetTypeActive(r.Context(), s.DB, audit.Platform, edge.Param(r, "name"), *active, s.Clock())
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type organizationBody struct {
@@ -27,12 +27,7 @@ func (s *Server) putOrganization(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var o org.Organization
-	var created bool
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) (err error) {
-		o, created, err = org.Put(r.Context(), tx, edge.Param(r, "slug"), patch, s.Clock())
-		return err
-	})
+	o, created, err := org.Put(r.Context(), s.DB, audit.Platform, edge.Param(r, "slug"), patch, s.Clock())
 	if err != nil {
 		return err
 	}

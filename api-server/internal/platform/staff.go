@@ -6,6 +6,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
 
 func (s *Server) putStaff(w http.ResponseWriter, r *http.Request) error {
@@ -17,7 +18,7 @@ func (s *Server) putStaff(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	person, joined, err := staff.Put(r.Context(), s.DB, o.ID, command, s.Clock())
+	person, joined, err := staff.Put(r.Context(), s.DB, audit.Platform, o.ID, command, s.Clock())
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -47,7 +48,7 @@ func (s *Server) changeEnrollment(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	e, err := s.enrollments().ChangeEnrollment(r.Context(), o, which, change)
+	e, err := s.enrollments().ChangeEnrollment(r.Context(), audit.Platform, o, which, change)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (s *Server) changeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.enrollments().SetMember(r.Context(), o.ID, user, org.MemberStatus(*status))
+	m, err := s.enrollments().SetMember(r.Context(), audit.Platform, o.ID, user, org.MemberStatus(*status))
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.enrollments().RemoveMember(r.Context(), o.ID, user); err != nil {
+	if err := s.enrollments().RemoveMember(r.Context(), audit.Platform, o.ID, user); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {

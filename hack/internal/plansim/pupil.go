@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/flow/work"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -165,7 +166,7 @@ func (w *World) fate(p *pupil) {
 
 func (w *World) enrollment(p *pupil, state course.State) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := w.status.ChangeEnrollment(ctx, w.who.Organization, p.enrollment, course.Change{State: &state})
+		_, err := w.status.ChangeEnrollment(ctx, audit.Platform, w.who.Organization, p.enrollment, course.Change{State: &state})
 		if err != nil && !refused(err) {
 			return err
 		}

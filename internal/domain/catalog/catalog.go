@@ -4,12 +4,14 @@ package catalog
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -55,26 +57,50 @@ type Patch struct {
 	Active     *bool
 }
 
-// Put creates the item of a code, or changes the settings in p; created says which. A new one
+// Key is what the platform calls an item: unique for each organization, and among the tests for
+// all organizations.
+type Key struct {
+	Kind Kind
+	Code string
+}
+
+// Put creates the item of a key, or changes the settings in p; created says which. A new one
 // needs a title and, if it is a test, a type. The maximum is the scale's, if it has one. Results
 // keep the maximum that they were scored with. Invalid lists each wrong field.
-func Put(ctx context.Context, tx *pg.Tx, org id.Organization, kind Kind, code string, p Patch, now time.Time) (i Item, created bool, err error) {
-	i, err = lockByCode(ctx, tx, org, kind, code)
-	if created = pg.None(err); created {
-		i, err = Item{Organization: org, Kind: kind, Code: code, Scope: ScopeFull, Active: true}, nil
-		if kind != Test {
-			i.Type = string(kind)
+func Put(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, key Key, p Patch, now time.Time) (i Item, created bool, err error) {
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		before, err := lockOrNew(ctx, tx, org, key)
+		if err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return i, false, err
-	}
-	i = p.apply(i)
-	if err := i.check(p); err != nil {
-		return i, false, err
-	}
-	i.ID, err = upsert(ctx, tx, i, now)
+		i, created = p.apply(before), before.ID == 0
+		if err := i.check(p); err != nil {
+			return err
+		}
+		changed := !reflect.DeepEqual(i, before)
+		if i.ID, err = upsert(ctx, tx, i, now); err != nil || !changed {
+			return err
+		}
+		entry := audit.Entry{Organization: org, Actor: by, Action: "changed catalog item", Target: string(key.Kind) + " " + key.Code, At: now}
+		if created {
+			entry.Action = "created catalog item"
+		}
+		return audit.Write(ctx, tx, entry)
+	})
 	return i, created, err
+}
+
+// lockOrNew reads the item of the key; one that does not exist yet has no id.
+func lockOrNew(ctx context.Context, tx *pg.Tx, org id.Organization, key Key) (Item, error) {
+	i, err := lockByKey(ctx, tx, org, key)
+	if !pg.None(err) {
+		return i, err
+	}
+	i = Item{Organization: org, Kind: key.Kind, Code: key.Code, Scope: ScopeFull, Active: true}
+	if key.Kind != Test {
+		i.Type = string(key.Kind)
+	}
+	return i, nil
 }
 
 func (p Patch) apply(i Item) Item {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -27,11 +28,7 @@ func newOrganization(t *testing.T, db *pg.DB, slug string) (org id.Organization)
 
 func put(t *testing.T, db *pg.DB, org id.Organization, kind catalog.Kind, code string, p catalog.Patch) (i catalog.Item, created bool, err error) {
 	t.Helper()
-	err = db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
-		i, created, err = catalog.Put(t.Context(), tx, org, kind, code, p, now)
-		return err
-	})
-	return i, created, err
+	return catalog.Put(t.Context(), db, audit.Platform, org, catalog.Key{Kind: kind, Code: code}, p, now)
 }
 
 func TestPutFillsInTheScaleAndKeepsWhatIsNotSent(t *testing.T) {

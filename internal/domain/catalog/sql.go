@@ -26,14 +26,14 @@ const itemColumns = `
 // visible is the condition on i (catalog_items) for what organization $1 can see.
 const visible = `(i.organization_id = $1 OR i.organization_id IS NULL)`
 
-// lockByCode also blocks other transactions that create the same item.
-func lockByCode(ctx context.Context, tx *pg.Tx, org id.Organization, kind Kind, code string) (Item, error) {
-	if err := pg.Lock(ctx, tx, pg.LockCatalog, string(kind)+"/"+code); err != nil {
+// lockByKey also blocks other transactions that create the same item.
+func lockByKey(ctx context.Context, tx *pg.Tx, org id.Organization, key Key) (Item, error) {
+	if err := pg.Lock(ctx, tx, pg.LockCatalog, string(key.Kind)+"/"+key.Code); err != nil {
 		return Item{}, err
 	}
 	return pg.One[Item](ctx, tx, `
 		SELECT `+itemColumns+` FROM catalog_items i
-		WHERE i.organization_id IS NOT DISTINCT FROM nullif($1::bigint, 0) AND i.kind = $2 AND i.code = $3`, org, kind, code)
+		WHERE i.organization_id IS NOT DISTINCT FROM nullif($1::bigint, 0) AND i.kind = $2 AND i.code = $3`, org, key.Kind, key.Code)
 }
 
 func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.Item, err error) {

@@ -5,10 +5,12 @@ package course
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -99,7 +101,7 @@ type Draft struct {
 }
 
 // Create adds a course, which is not the type's default. Invalid names each wrong field.
-func Create(ctx context.Context, q pg.Querier, org id.Organization, d Draft, now time.Time) (Course, error) {
+func Create(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, d Draft, now time.Time) (c Course, err error) {
 	d.Name = strings.TrimSpace(d.Name)
 	if d.Status == "" {
 		d.Status = StatusActive
@@ -107,12 +109,20 @@ func Create(ctx context.Context, q pg.Querier, org id.Organization, d Draft, now
 	if err := d.check(); err != nil {
 		return Course{}, err
 	}
-	c, err := insertCourse(ctx, q, org, d, now)
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		if c, err = insertCourse(ctx, tx, org, d, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "created course", Target: c.label(), At: now})
+	})
 	if pg.Violates(err, "courses_course_type_fkey") {
 		return Course{}, fault.Field("course_type", "unknown_course_type", "course_type: there is no course type %q", d.Type)
 	}
 	return c, err
 }
+
+// label is what the course is called in the audit log. Several courses may have one name.
+func (c Course) label() string { return fmt.Sprintf("%s (%d)", c.Name, c.ID) }
 
 func (d Draft) check() error {
 	var faults fault.List
@@ -166,20 +176,26 @@ type Patch struct {
 
 // Update changes a course. Enrollments keep their dates. NotFound for a course of another
 // organization; Invalid as for Create.
-func Update(ctx context.Context, tx *pg.Tx, org id.Organization, course id.Course, p Patch, now time.Time) (Course, error) {
-	c, err := lockCourse(ctx, tx, org, course)
+func Update(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, course id.Course, p Patch, now time.Time) (c Course, err error) {
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		if c, err = lockCourse(ctx, tx, org, course); err != nil {
+			return err
+		}
+		before := Draft{c.Name, c.Type, c.Status, c.OpenForEnrollment, c.IsPerpetual, c.StartDate, c.EndDate,
+			c.DefaultAccessMonths, c.DefaultAccessWeeks}
+		d := p.On(before)
+		if err := d.check(); err != nil || d == before {
+			return err
+		}
+		if c, err = updateCourse(ctx, tx, org, course, d, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "changed course", Target: c.label(), At: now})
+	})
 	if pg.None(err) {
 		return Course{}, errNoCourse(course)
 	}
-	if err != nil {
-		return Course{}, err
-	}
-	d := p.On(Draft{c.Name, c.Type, c.Status, c.OpenForEnrollment, c.IsPerpetual, c.StartDate, c.EndDate,
-		c.DefaultAccessMonths, c.DefaultAccessWeeks})
-	if err := d.check(); err != nil {
-		return Course{}, err
-	}
-	return updateCourse(ctx, tx, org, course, d, now)
+	return c, err
 }
 
 // On returns the draft with the patch's settings.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -67,10 +68,10 @@ func TestTheFourteenTypes(t *testing.T) {
 func TestAnInactiveTypeIsNotResolved(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	if got, err := course.SetTypeActive(t.Context(), db, "dmat", false); check.NoError(check.Now(t), err, "%+v, %v", got, err) {
+	if got, err := course.SetTypeActive(t.Context(), db, audit.Platform, "dmat", false, now); check.NoError(check.Now(t), err, "%+v, %v", got, err) {
 		check.False(check.Now(t), "got.Active", got.Active, "%+v, %v", got, err)
 	}
-	if _, err := course.SetTypeActive(t.Context(), db, "latin", false); fault.KindOf(err) != fault.NotFound {
+	if _, err := course.SetTypeActive(t.Context(), db, audit.Platform, "latin", false, now); fault.KindOf(err) != fault.NotFound {
 		t.Fatalf("unknown type: %v", err)
 	}
 	types, err := course.Types(t.Context(), db)
@@ -91,7 +92,7 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 	org, other := organization(t, db, "org"), organization(t, db, "other")
 	d := draft("  Evening batch ", "toefl")
 	d.EndDate, d.DefaultAccessWeeks = today.AddDays(90), 8
-	made, err := course.Create(t.Context(), db, org, d, now)
+	made, err := course.Create(t.Context(), db, audit.Platform, org, d, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,12 +111,8 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 	closed, none, zero := false, clock.Date{}, 0
 	patch := course.Patch{OpenForEnrollment: &closed, EndDate: &none, DefaultAccessWeeks: &zero}
 	want.OpenForEnrollment, want.EndDate, want.DefaultAccessWeeks = false, none, 0
-	update := func(org id.Organization, p course.Patch) (c course.Course, err error) {
-		err = db.InTx(t.Context(), func(tx *pg.Tx) error {
-			c, err = course.Update(t.Context(), tx, org, made.ID, p, now)
-			return err
-		})
-		return c, err
+	update := func(org id.Organization, p course.Patch) (course.Course, error) {
+		return course.Update(t.Context(), db, audit.Platform, org, made.ID, p, now)
 	}
 	if got, err := update(org, patch); check.NoError(check.Now(t), err, "updated %+v, %v\nwant %+v", got, err, want) {
 		check.Equal(check.Now(t), "got", got, want, "updated %+v, %v\nwant %+v", got, err, want)
@@ -132,12 +129,12 @@ func TestCreateFindAndUpdateStayInTheOrganization(t *testing.T) {
 func TestCreateNamesEveryFieldAtFault(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	_, err := course.Create(t.Context(), db, organization(t, db, "org"),
+	_, err := course.Create(t.Context(), db, audit.Platform, organization(t, db, "org"),
 		course.Draft{Status: "gone", DefaultAccessMonths: 121, DefaultAccessWeeks: -1}, now)
 	var f *fault.Error
 	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "faults: %v", err)
 	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 6, "faults: %v", err)
-	if _, err := course.Create(t.Context(), db, organization(t, db, "second"), draft("Latin", "latin"), now); !fault.Has(err, "unknown_course_type") {
+	if _, err := course.Create(t.Context(), db, audit.Platform, organization(t, db, "second"), draft("Latin", "latin"), now); !fault.Has(err, "unknown_course_type") {
 		t.Fatalf("unknown type: %v", err)
 	}
 }
@@ -178,7 +175,7 @@ func TestCountsLeaveOutStaffAndCancelledCourses(t *testing.T) {
 		if name == "cancelled" {
 			d.Status = course.StatusCancelled
 		}
-		c, err := course.Create(t.Context(), db, org, d, now)
+		c, err := course.Create(t.Context(), db, audit.Platform, org, d, now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -44,7 +45,7 @@ func TestEnrollStoresWhatPlanDecides(t *testing.T) {
 	db := pgtest.New(t)
 	org := organization(t, db, "org")
 	ana := person(t, db, org, "ana@x.y", "member")
-	batch, err := course.Create(t.Context(), db, org, draft("batch", "toefl"), now)
+	batch, err := course.Create(t.Context(), db, audit.Platform, org, draft("batch", "toefl"), now)
 	if err != nil {
 		t.Fatal(err)
 	}

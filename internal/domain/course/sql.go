@@ -29,12 +29,13 @@ func Types(ctx context.Context, q pg.Querier) ([]Type, error) {
 	return pg.List[Type](ctx, q, `SELECT `+typeColumns+` FROM course_types ORDER BY position`)
 }
 
-func updateTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
-	return pg.One[Type](ctx, q, `
-		UPDATE course_types
-		SET active = $2
-		WHERE name = $1
-		RETURNING `+typeColumns, name, active)
+func lockType(ctx context.Context, tx *pg.Tx, name string) (Type, error) {
+	return pg.One[Type](ctx, tx, `SELECT `+typeColumns+` FROM course_types WHERE name = $1 FOR UPDATE`, name)
+}
+
+func updateTypeActive(ctx context.Context, tx *pg.Tx, name string, active bool) error {
+	_, err := tx.Exec(ctx, `UPDATE course_types SET active = $2 WHERE name = $1`, name, active)
+	return err
 }
 
 // courseColumns are those of c (courses) and t (course_types).

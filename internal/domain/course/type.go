@@ -3,7 +3,9 @@ package course
 import (
 	"context"
 	"strings"
+	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -22,8 +24,21 @@ type Type struct {
 
 // SetTypeActive opens or closes a type for new requests and returns it. Enrollments in
 // its courses are not touched. NotFound when there is no such type.
-func SetTypeActive(ctx context.Context, q pg.Querier, name string, active bool) (Type, error) {
-	t, err := updateTypeActive(ctx, q, name, active)
+func SetTypeActive(ctx context.Context, db *pg.DB, by audit.Actor, name string, active bool, now time.Time) (t Type, err error) {
+	entry := audit.Entry{Actor: by, Action: "closed course type", Target: name, At: now}
+	if active {
+		entry.Action = "opened course type"
+	}
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		if t, err = lockType(ctx, tx, name); err != nil || t.Active == active {
+			return err
+		}
+		t.Active = active
+		if err := updateTypeActive(ctx, tx, name, active); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, entry)
+	})
 	if pg.None(err) {
 		return Type{}, fault.New(fault.NotFound, "not_found", "there is no course type %q", name)
 	}

@@ -65,11 +65,7 @@ func (r *ring) advance(d time.Duration) {
 
 func newKey(t *testing.T, db *pg.DB, slug string) (Organization, Key, string) {
 	t.Helper()
-	var o Organization
-	err := db.InTx(t.Context(), func(tx *pg.Tx) (err error) {
-		o, _, err = Put(t.Context(), tx, slug, Patch{Name: &slug}, time.Now())
-		return err
-	})
+	o, _, err := Put(t.Context(), db, audit.Platform, slug, Patch{Name: &slug}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,11 +120,7 @@ func TestChangedSettingsAreSeenInEveryProcess(t *testing.T) {
 	r := startRing(t, db)
 	works(t, r.Keyring, text)
 	name := "New Name"
-	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
-		_, _, err := Put(t.Context(), tx, "north", Patch{Name: &name}, time.Now())
-		return err
-	})
-	if err != nil {
+	if _, _, err := Put(t.Context(), db, audit.Platform, "north", Patch{Name: &name}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	r.await(t)

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -53,31 +54,47 @@ type Patch struct {
 // Put creates the organization of slug, or changes the settings in p; created says which. A new
 // one needs a name. Every process drops what it has cached of the organization. Invalid lists
 // each wrong setting, with the name that the platform API gives it.
-func Put(ctx context.Context, tx *pg.Tx, slug string, p Patch, now time.Time) (o Organization, created bool, err error) {
+func Put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time) (o Organization, created bool, err error) {
 	if !slugForm.MatchString(slug) {
 		return o, false, fault.Field("slug", "invalid",
 			"slug: %q is no slug; use 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends", slug)
 	}
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		before, err := lockOrNew(ctx, tx, slug, now)
+		if err != nil {
+			return err
+		}
+		o, created = p.apply(before), before.ID == 0
+		if err := o.check(); err != nil {
+			return err
+		}
+		changed := o != before
+		if o.ID, err = upsert(ctx, tx, o, now); err != nil {
+			return err
+		}
+		if err := announce(ctx, tx, o.ID); err != nil || !changed {
+			return err
+		}
+		entry := audit.Entry{Organization: o.ID, Actor: by, Action: "changed organization", Target: o.Name, At: now}
+		if created {
+			entry.Action = "created organization"
+		}
+		return audit.Write(ctx, tx, entry)
+	})
+	return o, created, err
+}
+
+// lockOrNew reads the organization of slug; one that does not exist yet has no id and the
+// initial settings. Other transactions that put it wait.
+func lockOrNew(ctx context.Context, tx *pg.Tx, slug string, now time.Time) (Organization, error) {
 	if err := pg.Lock(ctx, tx, pg.LockOrganization, slug); err != nil {
-		return o, false, err
+		return Organization{}, err
 	}
-	o, err = selectBySlug(ctx, tx, slug)
-	if created = pg.None(err); created {
-		o, err = Organization{Slug: slug, Defaults: initial}, nil
+	o, err := selectBySlug(ctx, tx, slug)
+	if pg.None(err) {
+		return Organization{Slug: slug, Defaults: initial, CreatedAt: now}, nil
 	}
-	if err != nil {
-		return o, false, err
-	}
-	if o = p.apply(o); created {
-		o.CreatedAt = now
-	}
-	if err := o.check(); err != nil {
-		return o, false, err
-	}
-	if o.ID, err = upsert(ctx, tx, o, now); err != nil {
-		return o, false, err
-	}
-	return o, created, announce(ctx, tx, o.ID)
+	return o, err
 }
 
 // Find reads the organization of slug. NotFound when there is none.

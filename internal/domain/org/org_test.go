@@ -19,11 +19,7 @@ var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 func put(t *testing.T, db *pg.DB, slug string, p org.Patch) (o org.Organization, created bool, err error) {
 	t.Helper()
-	err = db.InTx(t.Context(), func(tx *pg.Tx) error {
-		o, created, err = org.Put(t.Context(), tx, slug, p, now)
-		return err
-	})
-	return o, created, err
+	return org.Put(t.Context(), db, audit.Platform, slug, p, now)
 }
 
 func organization(t *testing.T, db *pg.DB, slug string) org.Organization {

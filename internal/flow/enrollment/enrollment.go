@@ -22,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -45,20 +46,25 @@ type Enrollment struct {
 // ChangeEnrollment changes an enrollment's state and dates. A new end date moves the end of the
 // grace period, by the organization's grace days. NotFound outside the organization;
 // Invalid for dates in the wrong order.
-func (o *Service) ChangeEnrollment(ctx context.Context, in org.Organization, which id.Enrollment, c course.Change) (Enrollment, error) {
+func (o *Service) ChangeEnrollment(ctx context.Context, by audit.Actor, in org.Organization, which id.Enrollment, c course.Change) (Enrollment, error) {
 	user, err := course.Holder(ctx, o.DB, in.ID, which)
 	if err != nil {
 		return Enrollment{}, err
 	}
 	var after course.Enrollment
-	snapshot, err := o.change(ctx, in.ID, user, func(l *notify.Snapshot, _ *pg.Batch, _ time.Time) (err error) {
+	entry := audit.Entry{Organization: in.ID, Actor: by, Action: "changed enrollment"}
+	snapshot, err := o.change(ctx, entry, user, func(l *notify.Snapshot, _ *pg.Batch, _ time.Time) (string, error) {
 		i := slices.IndexFunc(l.Enrollments, func(e course.Enrollment) bool { return e.ID == which })
 		if i < 0 {
-			return fault.New(fault.NotFound, "not_found", "the organization has no enrollment %d", which)
+			return "", fault.New(fault.NotFound, "not_found", "the organization has no enrollment %d", which)
 		}
-		after, err = c.Apply(l.Enrollments[i], course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays})
+		before := l.Enrollments[i]
+		after, err = c.Apply(before, course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays})
+		if err != nil || !after.Differs(before) {
+			return "", err
+		}
 		l.Enrollments[i] = after
-		return err
+		return fmt.Sprintf("%s in %s", l.Account.Email, after.Course.Name), nil
 	})
 	return Enrollment{wire.NewPerson(snapshot.Account), wire.NewEnrollment(after, o.today()), after.State}, err
 }
@@ -70,30 +76,36 @@ type Member struct {
 }
 
 // SetMember makes a membership active or inactive. NotFound when the user has none.
-func (o *Service) SetMember(ctx context.Context, in id.Organization, user id.User, status org.MemberStatus) (Member, error) {
-	snapshot, err := o.change(ctx, in, user, func(l *notify.Snapshot, b *pg.Batch, now time.Time) error {
+func (o *Service) SetMember(ctx context.Context, by audit.Actor, in id.Organization, user id.User, status org.MemberStatus) (Member, error) {
+	entry := audit.Entry{Organization: in, Actor: by, Action: "deactivated member"}
+	if status == org.MemberActive {
+		entry.Action = "activated member"
+	}
+	snapshot, err := o.change(ctx, entry, user, func(l *notify.Snapshot, b *pg.Batch, now time.Time) (string, error) {
 		if l.Member.Role == "" {
-			return errNoMember(user)
+			return "", errNoMember(user)
 		}
-		if l.Member.Status != status {
-			org.SetMemberStatus(b, in, user, status, now)
+		if l.Member.Status == status {
+			return "", nil
 		}
+		org.SetMemberStatus(b, in, user, status, now)
 		l.Member.Status = status
-		return nil
+		return string(l.Account.Email), nil
 	})
 	return Member{wire.NewPerson(snapshot.Account), wire.Membership{Role: snapshot.Member.Role, Status: snapshot.Member.Status}}, err
 }
 
 // RemoveMember ends a membership. Enrollments, and what was done in them, stay. NotFound
 // when the user has none.
-func (o *Service) RemoveMember(ctx context.Context, in id.Organization, user id.User) error {
-	_, err := o.change(ctx, in, user, func(l *notify.Snapshot, b *pg.Batch, _ time.Time) error {
+func (o *Service) RemoveMember(ctx context.Context, by audit.Actor, in id.Organization, user id.User) error {
+	entry := audit.Entry{Organization: in, Actor: by, Action: "removed member"}
+	_, err := o.change(ctx, entry, user, func(l *notify.Snapshot, b *pg.Batch, _ time.Time) (string, error) {
 		if l.Member.Role == "" {
-			return errNoMember(user)
+			return "", errNoMember(user)
 		}
 		org.RemoveMember(b, in, user)
 		l.Member = org.Member{}
-		return nil
+		return string(l.Account.Email), nil
 	})
 	return err
 }
@@ -111,20 +123,23 @@ var errMoved = errors.New("the person's address has changed")
 // maxMoves is how often a change is tried when that happens.
 const maxMoves = 5
 
-// change lets edit change a snapshot of the person, under the person's lock, then stores what
-// is different and records its events. Whatever is not about enrollments edit queues itself.
-func (o *Service) change(ctx context.Context, in id.Organization, user id.User,
-	edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) error) (after notify.Snapshot, err error) {
+// edit changes a snapshot of a person, and queues what is not about enrollments. It returns what
+// it has changed as the audit log calls it, or "" for nothing.
+type edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) (target string, err error)
+
+// change lets do change a snapshot of the person in the entry's organization, under the person's
+// lock, then stores what is different, records its events and writes the audit entry.
+func (o *Service) change(ctx context.Context, entry audit.Entry, user id.User, do edit) (after notify.Snapshot, err error) {
 	for range maxMoves {
-		if after, err = o.changeOnce(ctx, in, user, edit); !errors.Is(err, errMoved) {
+		if after, err = o.changeOnce(ctx, entry, user, do); !errors.Is(err, errMoved) {
 			break
 		}
 	}
 	return after, err
 }
 
-func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.User,
-	edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) error) (after notify.Snapshot, err error) {
+func (o *Service) changeOnce(ctx context.Context, entry audit.Entry, user id.User, do edit) (after notify.Snapshot, err error) {
+	in := entry.Organization
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		now := o.Clock()
 		today := clock.DateIn(now, o.Zone)
@@ -135,7 +150,8 @@ func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.Us
 		after = before
 		after.Enrollments = slices.Clone(before.Enrollments)
 		var b pg.Batch
-		if err := edit(&after, &b, now); err != nil {
+		entry.At = now
+		if entry.Target, err = do(&after, &b, now); err != nil {
 			return err
 		}
 		events := notify.Changes(before, after, today)
@@ -148,6 +164,11 @@ func (o *Service) changeOnce(ctx context.Context, in id.Organization, user id.Us
 		}
 		if err := touchPlans(ctx, tx, in, before, after, now); err != nil {
 			return err
+		}
+		if entry.Target != "" {
+			if err := audit.Write(ctx, tx, entry); err != nil {
+				return err
+			}
 		}
 		return webhook.Record(ctx, tx, in, now, events...)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -51,7 +52,7 @@ func (d *fixture) today() clock.Date { return clock.DateIn(d.Clock(), d.Zone) }
 // grace period is a week.
 func (d *fixture) enroll(address string, in, weeks int) (user id.User, e id.Enrollment) {
 	d.t.Helper()
-	c, err := course.Create(d.t.Context(), d.DB, d.org.ID, course.Draft{Name: "Evening", Type: "gre", OpenForEnrollment: true,
+	c, err := course.Create(d.t.Context(), d.DB, audit.Platform, d.org.ID, course.Draft{Name: "Evening", Type: "gre", OpenForEnrollment: true,
 		StartDate: d.today().AddDays(in), DefaultAccessWeeks: weeks}, d.Clock())
 	if err != nil {
 		d.t.Fatal(err)
@@ -242,7 +243,7 @@ func TestStaffAreNotToldOf(t *testing.T) {
 	user, e := d.enroll("ana@institute.org", 0, 1)
 	d.Exec(`UPDATE members SET role = 'teacher'`)
 	d.change(e, course.Change{State: new(course.Suspended)})
-	if _, err := d.SetMember(t.Context(), d.org.ID, user, org.MemberInactive); err != nil {
+	if _, err := d.SetMember(t.Context(), audit.Platform, d.org.ID, user, org.MemberInactive); err != nil {
 		t.Fatal(err)
 	}
 	d.days = 30
@@ -252,7 +253,7 @@ func TestStaffAreNotToldOf(t *testing.T) {
 
 func (d *fixture) change(e id.Enrollment, c course.Change) enrollment.Enrollment {
 	d.t.Helper()
-	got, err := d.ChangeEnrollment(d.t.Context(), d.org, e, c)
+	got, err := d.ChangeEnrollment(d.t.Context(), audit.Platform, d.org, e, c)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -289,12 +290,12 @@ func TestAdministratorsChanges(t *testing.T) {
 		d.change(e, course.Change{State: &state})
 		d.notified()
 	}
-	if _, err := d.ChangeEnrollment(t.Context(), d.org, e, course.Change{StartDate: day(11)}); !fault.Has(err, "invalid") {
+	if _, err := d.ChangeEnrollment(t.Context(), audit.Platform, d.org, e, course.Change{StartDate: day(11)}); !fault.Has(err, "invalid") {
 		t.Errorf("the start after the end: %v", err)
 	}
 	other := d.org
 	other.ID++
-	if _, err := d.ChangeEnrollment(t.Context(), other, e, course.Change{}); fault.KindOf(err) != fault.NotFound {
+	if _, err := d.ChangeEnrollment(t.Context(), audit.Platform, other, e, course.Change{}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization: %v", err)
 	}
 	d.want("what was refused")
@@ -327,7 +328,7 @@ func TestMemberships(t *testing.T) {
 	user, e := d.enroll("ana@institute.org", 0, 4)
 	set := func(status org.MemberStatus) {
 		t.Helper()
-		if m, err := d.SetMember(t.Context(), d.org.ID, user, status); check.NoError(check.Now(t), err, "%v %v", m, err) {
+		if m, err := d.SetMember(t.Context(), audit.Platform, d.org.ID, user, status); check.NoError(check.Now(t), err, "%v %v", m, err) {
 			check.Equal(check.Now(t), "m.Membership.Status", m.Membership.Status, status, "%v %v", m, err)
 		}
 	}
@@ -341,14 +342,14 @@ func TestMemberships(t *testing.T) {
 	d.want("inactive, with none", left)
 	set(org.MemberActive)
 	d.notified()
-	if err := d.RemoveMember(t.Context(), d.org.ID, user); err != nil {
+	if err := d.RemoveMember(t.Context(), audit.Platform, d.org.ID, user); err != nil {
 		t.Fatal(err)
 	}
 	d.want("removed", left)
-	if err := d.RemoveMember(t.Context(), d.org.ID, user); fault.KindOf(err) != fault.NotFound {
+	if err := d.RemoveMember(t.Context(), audit.Platform, d.org.ID, user); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("removed again: %v", err)
 	}
-	if _, err := d.SetMember(t.Context(), d.org.ID, user, org.MemberActive); fault.KindOf(err) != fault.NotFound {
+	if _, err := d.SetMember(t.Context(), audit.Platform, d.org.ID, user, org.MemberActive); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("no member: %v", err)
 	}
 }

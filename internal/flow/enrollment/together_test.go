@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -34,7 +35,7 @@ func TestAChangeHoldsTheLockOfTheAddressThatThePersonHas(t *testing.T) {
 	importing, provisioning := d.call("ana@institute.org"), d.call("ana.lopez@institute.org")
 	done := make(chan error, 1)
 	go func() {
-		_, err := d.SetMember(t.Context(), d.org.ID, user, org.MemberInactive)
+		_, err := d.SetMember(t.Context(), audit.Platform, d.org.ID, user, org.MemberInactive)
 		done <- err
 	}()
 	pgtest.AwaitBlocked(t, d.DB, importing)

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -241,7 +242,7 @@ func TestExistingAccountNewCourse(t *testing.T) {
 	d := open(t)
 	first := d.student(ana("ielts"))
 	d.events()
-	batch, err := course.Create(t.Context(), d.DB, d.who.Organization.ID,
+	batch, err := course.Create(t.Context(), d.DB, audit.Platform, d.who.Organization.ID,
 		course.Draft{Name: "Evening", Type: "toefl", OpenForEnrollment: true, StartDate: today}, now)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
 
 // item stores a catalog item, which an organization owns or everyone has.
@@ -44,7 +45,7 @@ func TestStarterTests(t *testing.T) {
 	if n := placed(ana("gre")); *n != 0 {
 		t.Errorf("%d placed, want none of a type without any", *n)
 	}
-	batch, err := course.Create(t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: "ielts", OpenForEnrollment: true, StartDate: today}, now)
+	batch, err := course.Create(t.Context(), d.DB, audit.Platform, d.who.Organization.ID, course.Draft{Name: "Evening", Type: "ielts", OpenForEnrollment: true, StartDate: today}, now)
 	if err != nil {
 		t.Fatal(err)
 	}

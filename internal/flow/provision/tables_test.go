@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -72,7 +73,7 @@ func ended(days int, state, status string) func(*fixture) {
 
 func (d *fixture) batch(typ string) id.Course {
 	d.t.Helper()
-	c, err := course.Create(d.t.Context(), d.DB, d.who.Organization.ID, course.Draft{Name: "Evening", Type: typ, OpenForEnrollment: true, StartDate: today}, now)
+	c, err := course.Create(d.t.Context(), d.DB, audit.Platform, d.who.Organization.ID, course.Draft{Name: "Evening", Type: typ, OpenForEnrollment: true, StartDate: today}, now)
 	if err != nil {
 		d.t.Fatal(err)
 	}

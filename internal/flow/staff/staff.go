@@ -4,6 +4,7 @@ package staff
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -12,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -45,7 +47,7 @@ const maxName = 150
 // whether there was no membership before. A password that is sent replaces the person's own and
 // ends all set-password links. Without one, a new member of the staff loses a password that a
 // partner may know (student.Disown). Invalid lists every fault.
-func Put(ctx context.Context, db *pg.DB, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
+func Put(ctx context.Context, db *pg.DB, by audit.Actor, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
 	address, err := c.check()
 	if err != nil {
 		return Person{}, false, err
@@ -56,26 +58,37 @@ func Put(ctx context.Context, db *pg.DB, o id.Organization, c Command, now time.
 			return Person{}, false, err
 		}
 	}
+	entry := audit.Entry{Organization: o, Actor: by, At: now}
 	err = db.InTx(ctx, func(tx *pg.Tx) (err error) {
-		p, joined, err = put(ctx, tx, o, c, address, hash, now)
-		return err
+		if p, entry.Action, err = put(ctx, tx, o, c, address, hash, now); err != nil || entry.Action == "" {
+			return err
+		}
+		entry.Target = fmt.Sprintf("%s (%s)", p.Email, p.Membership.Role)
+		return audit.Write(ctx, tx, entry)
 	})
-	return p, joined, err
+	return p, entry.Action == added, err
 }
 
-func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address student.Email, hash string, now time.Time) (p Person, joined bool, err error) {
+// What put does, as the audit log says it.
+const (
+	added   = "added staff member"
+	changed = "changed staff member"
+)
+
+// put returns the person and what it did; "" when everything was so already.
+func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address student.Email, hash string, now time.Time) (p Person, action string, err error) {
 	a, m, err := read(ctx, tx, o, address)
 	if err != nil {
-		return p, false, err
+		return p, "", err
 	}
 	if err := c.complete(a, m); err != nil {
-		return p, false, err
+		return p, "", err
 	}
 	if a.ID == 0 {
 		a, err = student.Create(ctx, tx, student.Draft{Email: address, FirstName: c.FirstName, LastName: c.LastName,
 			CreatedBy: o, CreatedVia: student.ViaStaff}, now)
 		if err != nil {
-			return p, false, err
+			return p, "", err
 		}
 	}
 	role := m.Role
@@ -89,17 +102,19 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 	case !m.Role.Staff():
 		student.Disown(&b, a.ID, now)
 	}
-	joined = m.Role == ""
-	if joined {
+	switch {
+	case m.Role == "":
+		action = added
 		m = org.AddMember(&b, o, a.ID, role, org.ViaStaff, now)
-	} else {
+	case hash != "" || m.Role != role || m.Status != org.MemberActive:
+		action = changed
 		m = org.SetStaff(&b, o, a.ID, m, role, now)
 	}
 	if err := b.Send(ctx, tx); err != nil {
-		return p, false, err
+		return p, "", err
 	}
 	return Person{wire.Person{UserID: a.ID, Email: a.Email, FirstName: a.FirstName, LastName: a.LastName},
-		wire.Membership{Role: m.Role, Status: m.Status}}, joined, nil
+		wire.Membership{Role: m.Role, Status: m.Status}}, action, nil
 }
 
 // read takes the address's lock, as provisioning does, and reads what is there.

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -28,7 +29,7 @@ func organization(t *testing.T, db *pg.DB, slug string) id.Organization {
 
 func put(t *testing.T, db *pg.DB, o id.Organization, c staff.Command) (staff.Person, bool) {
 	t.Helper()
-	p, joined, err := staff.Put(t.Context(), db, o, c, now)
+	p, joined, err := staff.Put(t.Context(), db, audit.Platform, o, c, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +97,7 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := staff.Put(t.Context(), db, north, staff.Command{Email: "olive@school.org"}, now); !fault.Has(err, "missing") {
+	if _, _, err := staff.Put(t.Context(), db, audit.Platform, north, staff.Command{Email: "olive@school.org"}, now); !fault.Has(err, "missing") {
 		t.Fatalf("a student became staff without a role: %v", err)
 	}
 	p, joined := put(t, db, north, olive)
@@ -189,7 +190,7 @@ func TestALinkThatIsUsedAtThatMomentLetsNobodyInAsStaff(t *testing.T) {
 	}
 	joined := make(chan error, 1)
 	go func() {
-		_, _, err := staff.Put(t.Context(), p.db, p.north, staff.Command{Email: pupilAddress, Role: org.RoleTeacher}, now)
+		_, _, err := staff.Put(t.Context(), p.db, audit.Platform, p.north, staff.Command{Email: pupilAddress, Role: org.RoleTeacher}, now)
 		joined <- err
 	}()
 	pgtest.AwaitBlocked(t, p.db, using)
@@ -279,7 +280,7 @@ func TestPutNamesEveryFieldAtFault(t *testing.T) {
 		"a new account":     {staff.Command{Email: "olive@school.org"}, "first_name role"},
 		"a common password": {staff.Command{Email: "olive@school.org", FirstName: "O", Role: org.RoleAdmin, Password: "password123"}, "password"},
 	} {
-		_, _, err := staff.Put(t.Context(), db, o, c.command, now)
+		_, _, err := staff.Put(t.Context(), db, audit.Platform, o, c.command, now)
 		var f *fault.Error
 		if !errors.As(err, &f) {
 			t.Fatalf("%s: %v", name, err)
@@ -307,7 +308,7 @@ func TestPutsAtOnceMakeOneAccount(t *testing.T) {
 	joins := 0
 	for range 4 {
 		wg.Go(func() {
-			_, joined, err := staff.Put(t.Context(), db, o, olive, now)
+			_, joined, err := staff.Put(t.Context(), db, audit.Platform, o, olive, now)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // setPasswordPage is what the template shows.
@@ -47,10 +46,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
-		return student.SetOwnPassword(r.Context(), tx, token, hash, s.Clock())
-	})
-	if err != nil {
+	if err := student.SetOwnPassword(r.Context(), s.DB, token, hash, s.Clock()); err != nil {
 		return linkOver(w, err)
 	}
 	return show(w, http.StatusOK, "password-set.html", a)

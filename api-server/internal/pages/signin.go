@@ -9,7 +9,6 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/student"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // How often one may try. The limit of a name is what stops guessing at one account; the
@@ -144,11 +143,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a := page.Person.Account
-	err = s.DB.InTx(r.Context(), func(tx *pg.Tx) (err error) {
-		a, err = student.ChangePassword(r.Context(), tx, page.Person.Account, hash, s.Clock())
-		return err
-	})
+	a, err := student.ChangePassword(r.Context(), s.DB, page.Person.Account, hash, s.Clock())
 	if errors.Is(err, student.ErrSignIn) {
 		page.Fault = textNotCurrent
 		return show(w, http.StatusBadRequest, "change-password.html", page)

@@ -89,18 +89,23 @@ func (a Account) Owns(ctx context.Context, password string) (bool, error) {
 // for which the caller begins a new session: the one at the keyboard need not be the person if
 // the password before was not the person's alone. Unauthenticated (ErrSignIn) when the
 // password is not a's any more.
-func ChangePassword(ctx context.Context, tx *pg.Tx, a Account, passwordHash string, now time.Time) (Account, error) {
-	err := lockWithPassword(ctx, tx, a.ID, a.passwordHash)
-	if pg.None(err) {
-		return a, ErrSignIn
+func ChangePassword(ctx context.Context, db *pg.DB, a Account, passwordHash string, now time.Time) (Account, error) {
+	err := db.InTx(ctx, func(tx *pg.Tx) error {
+		err := lockWithPassword(ctx, tx, a.ID, a.passwordHash)
+		if pg.None(err) {
+			return ErrSignIn
+		}
+		if err != nil {
+			return err
+		}
+		var b pg.Batch
+		own(&b, a.ID, passwordHash, unchanged, now)
+		return b.Send(ctx, tx)
+	})
+	if err == nil {
+		a.passwordHash = passwordHash
 	}
-	if err != nil {
-		return a, err
-	}
-	var b pg.Batch
-	own(&b, a.ID, passwordHash, unchanged, now)
-	a.passwordHash = passwordHash
-	return a, b.Send(ctx, tx)
+	return a, err
 }
 
 func errNoUser(user id.User) error {

@@ -131,9 +131,7 @@ func TestLinksOfStaffAndOfWhoIsAlsoElsewhere(t *testing.T) {
 		if _, err := student.FindLink(t.Context(), db, l.Token, now); err != nil {
 			return err
 		}
-		return db.InTx(t.Context(), func(tx *pg.Tx) error {
-			return student.SetOwnPassword(t.Context(), tx, l.Token, "$argon2id$x", now)
-		})
+		return student.SetOwnPassword(t.Context(), db, l.Token, "$argon2id$x", now)
 	}
 	for i, c := range []struct {
 		role  string
@@ -154,9 +152,7 @@ func TestLinksOfStaffAndOfWhoIsAlsoElsewhere(t *testing.T) {
 			t.Errorf("%s: the link that the organization was given: %v, want %v", c.role, err, c.given)
 		}
 		// Also where the page was opened before.
-		err = db.InTx(t.Context(), func(tx *pg.Tx) error {
-			return student.SetOwnPassword(t.Context(), tx, given.Token, "$argon2id$x", now)
-		})
+		err = student.SetOwnPassword(t.Context(), db, given.Token, "$argon2id$x", now)
 		if !errors.Is(err, student.ErrLinkOver) {
 			t.Errorf("%s: %v", c.role, err)
 		}
@@ -216,9 +212,7 @@ func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
 		t.Fatalf("an expired link: %v", err)
 	}
 	set := func(token string, at time.Time) error {
-		return db.InTx(t.Context(), func(tx *pg.Tx) error {
-			return student.SetOwnPassword(t.Context(), tx, token, "$argon2id$x", at)
-		})
+		return student.SetOwnPassword(t.Context(), db, token, "$argon2id$x", at)
 	}
 	if err := set(first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
 		t.Fatalf("an expired link sets a password: %v", err)

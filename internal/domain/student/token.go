@@ -46,21 +46,23 @@ func FindLink(ctx context.Context, q pg.Querier, token string, now time.Time) (A
 // SetOwnPassword stores the password that the student chose, and ends all of the student's
 // links, this one too, and sessions. NotFound (ErrLinkOver) when the link cannot be used. Links
 // of one account that are used at the same time wait for each other.
-func SetOwnPassword(ctx context.Context, tx *pg.Tx, token, passwordHash string, now time.Time) error {
-	user, mailed, err := takeLink(ctx, tx, seal.Hash(token), now)
-	if pg.None(err) {
-		return ErrLinkOver
-	}
-	if err != nil {
-		return err
-	}
-	p := unproven // whoever holds the organization's key has the link, too
-	if mailed {
-		p = proven
-	}
-	var b pg.Batch
-	own(&b, user, passwordHash, p, now)
-	return b.Send(ctx, tx)
+func SetOwnPassword(ctx context.Context, db *pg.DB, token, passwordHash string, now time.Time) error {
+	return db.InTx(ctx, func(tx *pg.Tx) error {
+		user, mailed, err := takeLink(ctx, tx, seal.Hash(token), now)
+		if pg.None(err) {
+			return ErrLinkOver
+		}
+		if err != nil {
+			return err
+		}
+		p := unproven // whoever holds the organization's key has the link, too
+		if mailed {
+			p = proven
+		}
+		var b pg.Batch
+		own(&b, user, passwordHash, p, now)
+		return b.Send(ctx, tx)
+	})
 }
 
 // proof says who besides the person may know a password.

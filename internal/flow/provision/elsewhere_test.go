@@ -48,7 +48,7 @@ func (d *fixture) use(token string) error {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return d.DB.InTx(d.t.Context(), func(tx *pg.Tx) error { return student.SetOwnPassword(d.t.Context(), tx, token, hash, now) })
+	return student.SetOwnPassword(d.t.Context(), d.DB, token, hash, now)
 }
 
 // Who made the account reads what other organizations give the student if it

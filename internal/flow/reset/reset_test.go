@@ -114,9 +114,7 @@ func (h *house) use(text string) error {
 	if found == nil {
 		h.t.Fatalf("the mail has no link:\n%s", text)
 	}
-	return h.DB.InTx(h.t.Context(), func(tx *pg.Tx) error {
-		return student.SetOwnPassword(h.t.Context(), tx, found[1], "$argon2id$x", now)
-	})
+	return student.SetOwnPassword(h.t.Context(), h.DB, found[1], "$argon2id$x", now)
 }
 
 func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {

@@ -253,19 +253,20 @@ func (p *pupil) mailed() (l student.Link) {
 
 func (p *pupil) use(l student.Link, hash string) {
 	p.t.Helper()
-	p.inTx(func(tx *pg.Tx) error { return student.SetOwnPassword(p.t.Context(), tx, l.Token, hash, now) })
+	if err := student.SetOwnPassword(p.t.Context(), p.db, l.Token, hash, now); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func (p *pupil) change(hash string) {
 	p.t.Helper()
-	p.inTx(func(tx *pg.Tx) error {
-		a, err := student.Find(p.t.Context(), tx, p.user)
-		if err != nil {
-			return err
-		}
-		_, err = student.ChangePassword(p.t.Context(), tx, a, hash, now)
-		return err
-	})
+	a, err := student.Find(p.t.Context(), p.db, p.user)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err = student.ChangePassword(p.t.Context(), p.db, a, hash, now); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func TestPutNamesEveryFieldAtFault(t *testing.T) {

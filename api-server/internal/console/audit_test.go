@@ -3,7 +3,10 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
@@ -56,4 +59,34 @@ func TestThePlatformsCommandsAreInTheAuditLog(t *testing.T) {
 	}
 	status, page, _ := s.signedIn(t, "olive").get(t, "/console/north/audit-log/")
 	want(t, "the audit log", status, page, http.StatusOK, "added webhook URL", "platform administrator")
+}
+
+// Everybody who had to do with an import is in the log: who allowed snapshots, whose key sent
+// the file, and who decided about it.
+func TestAnImportsCommandsAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	path := s.hold(t)
+	b := s.signedIn(t, "adam")
+	s.exec(t, `ALTER TABLE audit_log RENAME TO audit_log_away`)
+	if status, page, _ := b.post(t, path+"discard", nil); status != http.StatusInternalServerError {
+		t.Errorf("discard without its row: status %d, want 500\n%s", status, page)
+	}
+	s.exec(t, `ALTER TABLE audit_log_away RENAME TO audit_log`)
+	if status, page, _ := b.post(t, path+"discard", nil); status != http.StatusSeeOther { // still held
+		t.Fatalf("discard: status %d, want 303\n%s", status, page)
+	}
+	rows, err := s.DB.Query(t.Context(), `
+		SELECT actor_kind || ' ' || action FROM audit_log WHERE action LIKE '%roster%' ORDER BY id`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"platform_key set up roster source", "partner_key submitted roster import",
+		"partner_key submitted roster import", "staff discarded roster import"}; !slices.Equal(got, want) {
+		t.Errorf("the audit log has %q, want %q", got, want)
+	}
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
-	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -131,13 +130,6 @@ func (s *Server) frameFor(roles []org.Role, r *http.Request, section, title stri
 	edge.Annotate(r.Context(), "organization", here.Slug)
 	edge.Annotate(r.Context(), "user", int64(p.ID))
 	return f, nil
-}
-
-// audit records what the visitor has just done.
-func (s *Server) audit(r *http.Request, f frame, action, target string) error {
-	return s.DB.InTx(r.Context(), func(tx *pg.Tx) error {
-		return audit.Write(r.Context(), tx, audit.Entry{Organization: f.Here.Organization, Actor: f.Person.Actor(), Action: action, Target: target, At: s.Clock()})
-	})
 }
 
 // back leads to a page of the organization with a sentence to show there.

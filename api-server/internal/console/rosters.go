@@ -11,8 +11,8 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type runsPage struct {
@@ -201,20 +201,20 @@ func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) approveRun(w http.ResponseWriter, r *http.Request) error {
-	return s.decide(w, r, "approved roster import", func(ctx context.Context, tx *pg.Tx, run roster.Run, by string) (id.RosterRun, error) {
-		return run.ID, roster.Approve(ctx, tx, run.Organization, run.ID, by, s.Clock())
+	return s.decide(w, r, func(ctx context.Context, by audit.Actor, run roster.Run) (id.RosterRun, error) {
+		return run.ID, roster.Approve(ctx, s.DB, by, run.Organization, run.ID, s.Clock())
 	})
 }
 
 func (s *Server) discardRun(w http.ResponseWriter, r *http.Request) error {
-	return s.decide(w, r, "discarded roster import", func(ctx context.Context, tx *pg.Tx, run roster.Run, by string) (id.RosterRun, error) {
-		return run.ID, roster.Discard(ctx, tx, run.Organization, run.ID, by, s.Clock())
+	return s.decide(w, r, func(ctx context.Context, by audit.Actor, run roster.Run) (id.RosterRun, error) {
+		return run.ID, roster.Discard(ctx, s.DB, by, run.Organization, run.ID, s.Clock())
 	})
 }
 
 func (s *Server) undoRun(w http.ResponseWriter, r *http.Request) error {
-	return s.decide(w, r, "took back roster import", func(ctx context.Context, tx *pg.Tx, run roster.Run, by string) (id.RosterRun, error) {
-		return roster.Undo(ctx, tx, run.Organization, run.ID, by, s.Clock())
+	return s.decide(w, r, func(ctx context.Context, by audit.Actor, run roster.Run) (id.RosterRun, error) {
+		return roster.Undo(ctx, s.DB, by, run.Organization, run.ID, s.Clock())
 	})
 }
 
@@ -223,21 +223,14 @@ func (s *Server) undoRun(w http.ResponseWriter, r *http.Request) error {
 const runPatience = 2 * time.Second
 
 // decide does what the visitor decided and shows the run that it led to.
-func (s *Server) decide(w http.ResponseWriter, r *http.Request, entry string, do func(context.Context, *pg.Tx, roster.Run, string) (id.RosterRun, error)) error {
+func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.Context, audit.Actor, roster.Run) (id.RosterRun, error)) error {
 	ctx := r.Context()
 	f, run, err := s.run(r)
 	if err != nil {
 		return err
 	}
-	var next id.RosterRun
-	err = s.DB.InTx(ctx, func(tx *pg.Tx) (err error) {
-		next, err = do(ctx, tx, run, string(f.Person.Email))
-		return err
-	})
+	next, err := do(ctx, f.Person.Actor(), run)
 	if err != nil {
-		return err
-	}
-	if err := s.audit(r, f, entry, formatID(run.ID)); err != nil {
 		return err
 	}
 	done, err := roster.Await(ctx, s.DB, s.Rosters, run.Organization, next, runPatience)

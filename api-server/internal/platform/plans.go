@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -136,19 +137,19 @@ func (s *Server) steered(w http.ResponseWriter, r *http.Request, change func(id.
 }
 
 func (s *Server) pausePlan(w http.ResponseWriter, r *http.Request) error {
-	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.Pause(r.Context(), p) })
+	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.Pause(r.Context(), audit.Platform, p) })
 }
 
 func (s *Server) resumePlan(w http.ResponseWriter, r *http.Request) error {
-	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.Resume(r.Context(), p) })
+	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.Resume(r.Context(), audit.Platform, p) })
 }
 
 func (s *Server) skipPlanTest(w http.ResponseWriter, r *http.Request) error {
-	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.SkipTest(r.Context(), p) })
+	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.SkipTest(r.Context(), audit.Platform, p) })
 }
 
 func (s *Server) openPlanTest(w http.ResponseWriter, r *http.Request) error {
-	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.OpenTest(r.Context(), p) })
+	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) { return s.Plans.OpenTest(r.Context(), audit.Platform, p) })
 }
 
 func (s *Server) recordOfficialResult(w http.ResponseWriter, r *http.Request) error {
@@ -162,6 +163,6 @@ func (s *Server) recordOfficialResult(w http.ResponseWriter, r *http.Request) er
 		return err
 	}
 	return s.steered(w, r, func(p id.Plan) (testplan.Listed, error) {
-		return s.Plans.RecordOfficial(r.Context(), p, plan.Official{Score: *score, Sections: sections, On: *date})
+		return s.Plans.RecordOfficial(r.Context(), audit.Platform, p, plan.Official{Score: *score, Sections: sections, On: *date})
 	})
 }

@@ -2,9 +2,11 @@ package platform_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
@@ -55,4 +57,19 @@ func TestStaffSteerPlansOverThePlatformAPI(t *testing.T) {
 		e.Platform.Post(t, which+action, ``).WantFault(t, 409, "plan_is_closed", "")
 	}
 	e.Platform.Post(t, which+"official-result", `{"score": 8, "date": "2026-11-21"}`).Want(t, 200) // the one thing that a closed plan takes
+	entries, err := audit.List(t.Context(), e.DB, north.ID, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, entry := range entries {
+		if target := fmt.Sprintf("plans/%s/", entry.Target); entry.Actor == audit.Platform && target == which {
+			actions = append(actions, entry.Action)
+		}
+	}
+	slices.Reverse(actions)
+	if want := []string{"skipped test of plan", "opened test of plan", "paused plan", "resumed plan",
+		"recorded official result of plan", "recorded official result of plan"}; !slices.Equal(actions, want) {
+		t.Errorf("the audit log has %q, want %q", actions, want)
+	}
 }

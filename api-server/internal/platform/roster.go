@@ -12,10 +12,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type sourceBody struct {
@@ -42,7 +42,7 @@ func (s *Server) putRosterSource(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	source, err := roster.PutSource(r.Context(), s.DB, o.ID, name, enabled, s.Clock())
+	source, err := roster.PutSource(r.Context(), s.DB, audit.Platform, o.ID, name, enabled, s.Clock())
 	if err != nil {
 		return err
 	}
@@ -197,41 +197,34 @@ func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) approveRosterRun(w http.ResponseWriter, r *http.Request) error {
-	return s.decideRun(w, r, func(ctx context.Context, tx *pg.Tx, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
-		return run, roster.Approve(ctx, tx, o, run, platformActor, s.Clock())
+	return s.decideRun(w, r, func(ctx context.Context, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
+		return run, roster.Approve(ctx, s.DB, audit.Platform, o, run, s.Clock())
 	})
 }
 
 func (s *Server) discardRosterRun(w http.ResponseWriter, r *http.Request) error {
-	return s.decideRun(w, r, func(ctx context.Context, tx *pg.Tx, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
-		return run, roster.Discard(ctx, tx, o, run, platformActor, s.Clock())
+	return s.decideRun(w, r, func(ctx context.Context, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
+		return run, roster.Discard(ctx, s.DB, audit.Platform, o, run, s.Clock())
 	})
 }
 
 func (s *Server) undoRosterRun(w http.ResponseWriter, r *http.Request) error {
-	return s.decideRun(w, r, func(ctx context.Context, tx *pg.Tx, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
-		return roster.Undo(ctx, tx, o, run, platformActor, s.Clock())
+	return s.decideRun(w, r, func(ctx context.Context, o id.Organization, run id.RosterRun) (id.RosterRun, error) {
+		return roster.Undo(ctx, s.DB, audit.Platform, o, run, s.Clock())
 	})
 }
 
-const (
-	platformActor = "platform administrator"
-	runPatience   = 45 * time.Second // within the server's time for an answer
-)
+const runPatience = 45 * time.Second // within the server's time for an answer
 
 // decideRun does what a person decided and shows the run that it led to, finished unless
 // that takes longer than the request may.
-func (s *Server) decideRun(w http.ResponseWriter, r *http.Request, do func(context.Context, *pg.Tx, id.Organization, id.RosterRun) (id.RosterRun, error)) error {
+func (s *Server) decideRun(w http.ResponseWriter, r *http.Request, do func(context.Context, id.Organization, id.RosterRun) (id.RosterRun, error)) error {
 	ctx := r.Context()
 	o, run, err := s.rosterRun(r)
 	if err != nil {
 		return err
 	}
-	next := run.ID
-	err = s.DB.InTx(ctx, func(tx *pg.Tx) (err error) {
-		next, err = do(ctx, tx, o.ID, run.ID)
-		return err
-	})
+	next, err := do(ctx, o.ID, run.ID)
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // An import takes longer than other requests: to arrive, and to be worked on.
@@ -79,7 +79,7 @@ func (s *Server) receiveRoster(r *http.Request) (id.RosterRun, error) {
 	if r.ContentLength > roster.MaxUpload+maxPart*maxParts {
 		return 0, roster.ErrTooLarge
 	}
-	u := &receipt{Server: s, org: p.Organization.ID, by: p.Key.Name}
+	u := &receipt{Server: s, org: p.Organization.ID, by: p.Actor()}
 	u.asked = asked{mode: r.Header.Get("X-Roster-Mode"), source: r.Header.Get("X-Roster-Source"), dryRun: r.Header.Get("X-Roster-Dry-Run")}
 	var err error
 	switch strings.ToLower(media) {
@@ -124,7 +124,7 @@ var errBroken = fault.New(fault.Invalid, "body_unreadable", "the body broke off;
 type receipt struct {
 	*Server
 	org   id.Organization
-	by    string
+	by    audit.Actor
 	asked asked
 	draft roster.Draft
 	run   id.RosterRun
@@ -195,7 +195,7 @@ func (u *receipt) file(ctx context.Context, from io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if u.run, err = roster.Begin(ctx, u.DB, u.org, u.by, u.Clock()); err != nil {
+	if u.run, err = roster.Begin(ctx, u.DB, u.org, u.by.Name, u.Clock()); err != nil {
 		return err
 	}
 	body := &upload{Reader: from}
@@ -240,15 +240,7 @@ func (u *receipt) submit(ctx context.Context) error {
 	if err := u.check(ctx); err != nil {
 		return err
 	}
-	return u.DB.InTx(ctx, func(tx *pg.Tx) (err error) {
-		draft := u.draft // its source may be rolled back, and this run again
-		if draft.Source.ID == 0 {
-			if draft.Source, err = roster.PutSource(ctx, tx, u.org, draft.Source.Name, nil, u.Clock()); err != nil {
-				return err
-			}
-		}
-		return roster.Submit(ctx, tx, u.org, u.run, draft, u.Clock())
-	})
+	return roster.Submit(ctx, u.DB, u.by, u.org, u.run, u.draft, u.Clock())
 }
 
 // drop forgets a file that is not imported; what is left by a lost connection is cleared

@@ -148,8 +148,14 @@ func (w *World) fate(p *pupil) {
 			w.at(when, settle(plan.Request{ExamDate: &d}))
 		}
 	case 2:
-		w.at(when, staff(func(ctx context.Context, which id.Plan) error { _, err := w.plans.Pause(ctx, which); return err }))
-		w.at(later, staff(func(ctx context.Context, which id.Plan) error { _, err := w.plans.Resume(ctx, which); return err }))
+		w.at(when, staff(func(ctx context.Context, which id.Plan) error {
+			_, err := w.plans.Pause(ctx, audit.Platform, which)
+			return err
+		}))
+		w.at(later, staff(func(ctx context.Context, which id.Plan) error {
+			_, err := w.plans.Resume(ctx, audit.Platform, which)
+			return err
+		}))
 	case 3:
 		w.at(when, w.enrollment(p, course.Suspended))
 		w.at(later, w.enrollment(p, course.Running))

@@ -38,6 +38,11 @@ type Principal struct {
 	Key          Key
 }
 
+// Actor is the key as the giver of a command.
+func (p Principal) Actor() audit.Actor {
+	return audit.Actor{Kind: audit.PartnerKey, ID: int64(p.Key.ID), Name: p.Key.Name}
+}
+
 // A key's text is keyStart and a token; the first prefixLength characters are shown.
 const (
 	keyStart     = "reg_"

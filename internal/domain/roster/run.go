@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -118,9 +119,48 @@ type Draft struct {
 // maxUnfinished is how many runs of an organization may wait.
 const maxUnfinished = 8
 
-// Submit queues a run whose upload is complete. Runs of one organization are carried out one
-// after the other. Unavailable when too many are waiting.
-func Submit(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
+// PutSource makes a source, or changes whether it may send authoritative snapshots; with nil
+// that stays as it is.
+func PutSource(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, name string, enabled *bool, now time.Time) (s Source, err error) {
+	err = db.InTx(ctx, func(tx *pg.Tx) (err error) {
+		if s, err = upsertSource(ctx, tx, org, name, enabled, now); err != nil {
+			return err
+		}
+		target := s.Name + ", without authoritative snapshots"
+		if s.AuthoritativeEnabled {
+			target = s.Name + ", with authoritative snapshots"
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "set up roster source", Target: target, At: now})
+	})
+	return s, err
+}
+
+// Submit queues a run whose upload is complete, and makes its source when that is new. Runs of
+// one organization are carried out one after the other. Unavailable when too many are waiting.
+func Submit(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
+	return db.InTx(ctx, func(tx *pg.Tx) (err error) {
+		draft := d // the source that it gets may be rolled back
+		if draft.Source.ID == 0 {
+			if draft.Source, err = upsertSource(ctx, tx, org, draft.Source.Name, nil, now); err != nil {
+				return err
+			}
+		}
+		if err := queue(ctx, tx, org, run, draft, now); err != nil {
+			return err
+		}
+		action := "submitted roster import"
+		if d.DryRun {
+			action = "submitted roster preview"
+		}
+		return audit.Write(ctx, tx, entryOf(by, org, action, run, now))
+	})
+}
+
+func entryOf(by audit.Actor, org id.Organization, action string, run id.RosterRun, now time.Time) audit.Entry {
+	return audit.Entry{Organization: org, Actor: by, Action: action, Target: strconv.FormatInt(int64(run), 10), At: now}
+}
+
+func queue(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, d Draft, now time.Time) error {
 	if err := lockOrganization(ctx, tx, org); err != nil {
 		return err
 	}
@@ -171,44 +211,59 @@ func Finish(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 
 // Approve has a held run planned again and applied. NotFound; Conflict when it is not held, or
 // when a newer run of the source was applied or will be.
-func Approve(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) error {
-	r, err := decide(ctx, tx, org, run, Held)
-	if err != nil {
-		return err
-	}
-	if err := setApproved(ctx, tx, r, by, now); err != nil {
-		return err
-	}
-	return Submit(ctx, tx, org, run, r.draft(), now)
+func Approve(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, now time.Time) error {
+	return db.InTx(ctx, func(tx *pg.Tx) error {
+		r, err := decide(ctx, tx, org, run, Held)
+		if err != nil {
+			return err
+		}
+		if err := setApproved(ctx, tx, r, by.Name, now); err != nil {
+			return err
+		}
+		if err := queue(ctx, tx, org, run, r.draft(), now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, entryOf(by, org, "approved roster import", run, now))
+	})
 }
 
 // Discard ends a held run without applying it. NotFound; Conflict when it is not held.
-func Discard(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) error {
-	r, err := lockIn(ctx, tx, org, run, Held)
-	if err != nil {
-		return err
-	}
-	if err := setDiscarded(ctx, tx, r, by, now); err != nil {
-		return err
-	}
-	return deleteChunks(ctx, tx, run)
+func Discard(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, now time.Time) error {
+	return db.InTx(ctx, func(tx *pg.Tx) error {
+		r, err := lockIn(ctx, tx, org, run, Held)
+		if err != nil {
+			return err
+		}
+		if err := setDiscarded(ctx, tx, r, by.Name, now); err != nil {
+			return err
+		}
+		if err := deleteChunks(ctx, tx, run); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, entryOf(by, org, "discarded roster import", run, now))
+	})
 }
 
 // Undo makes and submits a run that takes back what an applied one did, wherever nothing has
 // changed since. NotFound; Conflict when the run was not applied, or is not the source's last.
-func Undo(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, by string, now time.Time) (id.RosterRun, error) {
-	r, err := decide(ctx, tx, org, run, Applied)
-	if err != nil {
-		return 0, err
-	}
-	if r.Undoes != 0 {
-		return 0, fault.New(fault.Conflict, "run_state", "run %d took another one back and is not taken back itself; import the file again", run)
-	}
-	undo, err := insertRun(ctx, tx, org, run, by, now)
-	if err != nil {
-		return 0, err
-	}
-	return undo, Submit(ctx, tx, org, undo, Draft{Source: r.Source, Mode: r.Mode}, now)
+func Undo(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, now time.Time) (undo id.RosterRun, err error) {
+	err = db.InTx(ctx, func(tx *pg.Tx) error {
+		r, err := decide(ctx, tx, org, run, Applied)
+		if err != nil {
+			return err
+		}
+		if r.Undoes != 0 {
+			return fault.New(fault.Conflict, "run_state", "run %d took another one back and is not taken back itself; import the file again", run)
+		}
+		if undo, err = insertRun(ctx, tx, org, run, by.Name, now); err != nil {
+			return err
+		}
+		if err := queue(ctx, tx, org, undo, Draft{Source: r.Source, Mode: r.Mode}, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, entryOf(by, org, "took back roster import", run, now))
+	})
+	return undo, err
 }
 
 func (r Run) draft() Draft {

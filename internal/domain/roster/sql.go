@@ -19,9 +19,7 @@ func oneSource(rows pgx.Rows, err error) (Source, error) {
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Source])
 }
 
-// PutSource makes a source, or changes whether it may send authoritative snapshots; with nil
-// that stays as it is.
-func PutSource(
+func upsertSource(
 	ctx context.Context, q pg.Querier, org id.Organization, name string, enabled *bool, now time.Time,
 ) (Source, error) {
 	return oneSource(q.Query(ctx, `

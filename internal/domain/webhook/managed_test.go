@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -8,6 +9,42 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
+
+// What a Kubernetes resource does to a URL is in the audit log, with the resource's name.
+func TestTheOperatorsCommandsAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	one := newOrganization(t, k.DB, "one")
+	operator := audit.Actor{Kind: audit.Operator, Name: "kubernetes/a/x"}
+	url := "https://a.example.org/"
+	e, _, err := k.Add(t.Context(), operator, one, webhook.Settings{URL: &url, ManagedBy: operator.Name}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := k.Rotate(t.Context(), operator, one, e.ID, "", now); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Remove(t.Context(), operator, one, e.ID, now); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := audit.List(t.Context(), k.DB, one, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var actions []string
+	for _, entry := range entries {
+		actions = append(actions, entry.Action)
+		if entry.Actor != operator {
+			t.Errorf("%s: the actor is %+v, want %+v", entry.Action, entry.Actor, operator)
+		}
+		if entry.Target != url {
+			t.Errorf("%s: the target is %s, want %s", entry.Action, entry.Target, url)
+		}
+	}
+	if want := []string{"deleted webhook URL", "replaced signing secret", "added webhook URL"}; !slices.Equal(actions, want) {
+		t.Errorf("the log has %q, want %q", actions, want)
+	}
+}
 
 func TestManagedEndpointsAreFoundByTheirManager(t *testing.T) {
 	t.Parallel()

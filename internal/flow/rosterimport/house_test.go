@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -76,6 +77,12 @@ func archive(files map[string]string) []byte {
 	return b.Bytes()
 }
 
+// tester and olive give the commands.
+var (
+	tester = audit.Actor{Kind: audit.PartnerKey, Name: "test"}
+	olive  = audit.Actor{Kind: audit.Staff, Name: "Olive"}
+)
+
 // submit stores the upload as a run that is pending.
 func (h *house) submit(t testing.TB, u upload) id.RosterRun {
 	t.Helper()
@@ -86,7 +93,7 @@ func (h *house) submit(t testing.TB, u upload) id.RosterRun {
 	if u.source == "" {
 		u.source = roster.DefaultSource
 	}
-	source, err := roster.PutSource(ctx, h.DB, h.org, u.source, nil, h.now)
+	source, err := roster.PutSource(ctx, h.DB, tester, h.org, u.source, nil, h.now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +106,9 @@ func (h *house) submit(t testing.TB, u upload) id.RosterRun {
 		t.Fatal(err)
 	}
 	draft := roster.Draft{Source: source, Mode: u.mode, DryRun: u.dryRun, Size: size}
-	h.tx(t, func(tx *pg.Tx) error { return roster.Submit(ctx, tx, h.org, run, draft, h.now) })
+	if err := roster.Submit(ctx, h.DB, tester, h.org, run, draft, h.now); err != nil {
+		t.Fatal(err)
+	}
 	return run
 }
 

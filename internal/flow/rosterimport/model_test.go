@@ -74,7 +74,7 @@ func load[T any](t testing.TB, h *house, sql string, args ...any) []T {
 
 func (h *house) world(t testing.TB, u upload) *world {
 	t.Helper()
-	source, err := roster.PutSource(t.Context(), h.DB, h.org, u.source, nil, h.now)
+	source, err := roster.PutSource(t.Context(), h.DB, tester, h.org, u.source, nil, h.now)
 	if err != nil {
 		t.Fatal(err)
 	}

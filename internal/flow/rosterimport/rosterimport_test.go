@@ -11,7 +11,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // Reference: roster#files.
@@ -161,7 +160,7 @@ func TestLeaversBecomeInactiveAndComeBackOnTheSameAccount(t *testing.T) {
 // snapshots lets the default source send them.
 func (h *house) snapshots(t testing.TB) {
 	t.Helper()
-	if _, err := roster.PutSource(t.Context(), h.DB, h.org, roster.DefaultSource, new(true), h.now); err != nil {
+	if _, err := roster.PutSource(t.Context(), h.DB, olive, h.org, roster.DefaultSource, new(true), h.now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -276,7 +275,9 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	r := h.run(t, people(rows[0]).snapshot())
 	want(t, r, roster.Held, roster.Counts{Skip: 1, Update: 2, Deactivate: 2})
 	h.exec(t, `UPDATE members SET created_via = 'api' WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email LIKE 'ben@%')`, h.org)
-	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, r.ID, "Olive", h.now) })
+	if err := roster.Approve(t.Context(), h.DB, olive, h.org, r.ID, h.now); err != nil {
+		t.Fatal(err)
+	}
 	h.work(t)
 	want(t, h.find(t, r.ID), roster.Applied, roster.Counts{Skip: 1, Update: 1, Deactivate: 1})
 
@@ -285,7 +286,9 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	want(t, more, roster.Held, roster.Counts{Create: 1, Update: 1, Deactivate: 1})
 	h.exec(t, `UPDATE members SET status = 'active', created_via = 'roster' WHERE organization_id = $1`, h.org)
 	h.exec(t, `UPDATE roster_identities SET present = true, left_at = NULL WHERE organization_id = $1`, h.org)
-	h.tx(t, func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, more.ID, "Olive", h.now) })
+	if err := roster.Approve(t.Context(), h.DB, olive, h.org, more.ID, h.now); err != nil {
+		t.Fatal(err)
+	}
 	h.work(t)
 	if again := h.find(t, more.ID); check.Equal(t, "again.State", again.State, roster.Held, "%s %v", again.State, again.Reasons) {
 		check.Equal(t, "again.Reasons[0].Code", again.Reasons[0].Code, "changed_since_review", "%s %v", again.State, again.Reasons)
@@ -312,7 +315,7 @@ func TestUndoTakesBackWhatHasNotChangedSince(t *testing.T) {
 	if got := h.find(t, r.ID).State; got != roster.Undone {
 		t.Errorf("the run is %s", got)
 	}
-	err := h.DB.InTx(t.Context(), func(tx *pg.Tx) error { _, err := roster.Undo(t.Context(), tx, h.org, r.ID, "x", h.now); return err })
+	_, err := roster.Undo(t.Context(), h.DB, olive, h.org, r.ID, h.now)
 	if fault.KindOf(err) != fault.Conflict {
 		t.Errorf("undone twice: %v", err)
 	}
@@ -357,11 +360,10 @@ func TestUndoEmptiesThePlacesOfThoseWhomItForgets(t *testing.T) {
 
 func (h *house) undo(t testing.TB, run id.RosterRun) roster.Run {
 	t.Helper()
-	var undo id.RosterRun
-	h.tx(t, func(tx *pg.Tx) (err error) {
-		undo, err = roster.Undo(t.Context(), tx, h.org, run, "Olive", h.now)
-		return err
-	})
+	undo, err := roster.Undo(t.Context(), h.DB, olive, h.org, run, h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
 	h.work(t)
 	h.now = h.now.Add(1)
 	return h.find(t, undo)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -65,16 +64,16 @@ func TestADecisionDoesNotWaitForARunUnderWay(t *testing.T) {
 	h := open(t)
 	run := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
 	h.other(t, `SELECT FROM roster_runs FOR NO KEY UPDATE`) // the worker that plans it
-	for name, decide := range map[string]func(tx *pg.Tx) error{
-		"approve": func(tx *pg.Tx) error { return roster.Approve(t.Context(), tx, h.org, run, "test", h.now) },
-		"discard": func(tx *pg.Tx) error { return roster.Discard(t.Context(), tx, h.org, run, "test", h.now) },
-		"undo": func(tx *pg.Tx) error {
-			_, err := roster.Undo(t.Context(), tx, h.org, run, "test", h.now)
+	for name, decide := range map[string]func() error{
+		"approve": func() error { return roster.Approve(t.Context(), h.DB, tester, h.org, run, h.now) },
+		"discard": func() error { return roster.Discard(t.Context(), h.DB, tester, h.org, run, h.now) },
+		"undo": func() error {
+			_, err := roster.Undo(t.Context(), h.DB, tester, h.org, run, h.now)
 			return err
 		},
 	} {
 		done := make(chan error, 1)
-		go func() { done <- h.DB.InTx(t.Context(), decide) }()
+		go func() { done <- decide() }()
 		select {
 		case err := <-done:
 			if !fault.Has(err, "run_state") {
@@ -91,10 +90,9 @@ func TestTheEndOfAnUndoingLocksTheOrganizationFirst(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	done := h.run(t, people("s1,ana@institute.org,Ana,Lopez,"))
-	h.tx(t, func(tx *pg.Tx) error {
-		_, err := roster.Undo(t.Context(), tx, h.org, done.ID, "test", h.now)
-		return err
-	})
+	if _, err := roster.Undo(t.Context(), h.DB, tester, h.org, done.ID, h.now); err != nil {
+		t.Fatal(err)
+	}
 	person := h.other(t, `SELECT pg_advisory_xact_lock(1050, hashtext(id::text)) FROM organizations`)
 	over := make(chan struct{})
 	go func() { defer close(over); h.work(t) }()

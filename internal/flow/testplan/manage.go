@@ -2,9 +2,11 @@ package testplan
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -36,16 +38,16 @@ func (o *Service) List(ctx context.Context, org id.Organization, user id.User, a
 }
 
 // Pause stops the plan from opening tests. Conflict when it is closed.
-func (o *Service) Pause(ctx context.Context, which id.Plan) (Listed, error) {
-	return o.steer(ctx, which, "paused", func(_ context.Context, _ *pg.Tx, s *steering) error {
+func (o *Service) Pause(ctx context.Context, by audit.Actor, which id.Plan) (Listed, error) {
+	return o.steer(ctx, by, which, command{"paused", "paused plan"}, func(_ context.Context, _ *pg.Tx, s *steering) error {
 		s.plan.Status = plan.Paused
 		return nil
 	})
 }
 
 // Resume lets a paused plan open tests again. Conflict when it is closed.
-func (o *Service) Resume(ctx context.Context, which id.Plan) (Listed, error) {
-	return o.steer(ctx, which, "resumed", func(_ context.Context, _ *pg.Tx, s *steering) error {
+func (o *Service) Resume(ctx context.Context, by audit.Actor, which id.Plan) (Listed, error) {
+	return o.steer(ctx, by, which, command{"resumed", "resumed plan"}, func(_ context.Context, _ *pg.Tx, s *steering) error {
 		s.plan.Status = plan.Active
 		return nil
 	})
@@ -53,8 +55,8 @@ func (o *Service) Resume(ctx context.Context, which id.Plan) (Listed, error) {
 
 // SkipTest skips the test that waits or is open, and the plan plans the next one. Conflict when there
 // is no such test, or when it was started.
-func (o *Service) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
-	return o.steer(ctx, which, "test_skipped", func(ctx context.Context, tx *pg.Tx, s *steering) error {
+func (o *Service) SkipTest(ctx context.Context, by audit.Actor, which id.Plan) (Listed, error) {
+	return o.steer(ctx, by, which, command{"test_skipped", "skipped test of plan"}, func(ctx context.Context, tx *pg.Tx, s *steering) error {
 		if err := s.untouched(); err != nil {
 			return err
 		}
@@ -71,8 +73,8 @@ func (o *Service) SkipTest(ctx context.Context, which id.Plan) (Listed, error) {
 
 // OpenTest opens the waiting test today. Conflict when no test waits, when it is open already, while
 // the plan is paused, or after the last test day.
-func (o *Service) OpenTest(ctx context.Context, which id.Plan) (Listed, error) {
-	return o.steer(ctx, which, "test_opened_today", func(_ context.Context, _ *pg.Tx, s *steering) error {
+func (o *Service) OpenTest(ctx context.Context, by audit.Actor, which id.Plan) (Listed, error) {
+	return o.steer(ctx, by, which, command{"test_opened_today", "opened test of plan"}, func(_ context.Context, _ *pg.Tx, s *steering) error {
 		if err := s.untouched(); err != nil {
 			return err
 		}
@@ -100,8 +102,8 @@ const officialResult = "official_result"
 
 // RecordOfficial stores the result of the real exam. The result does not count for the estimate, and
 // the plan goes on. Invalid when a score is not on the exam's scale.
-func (o *Service) RecordOfficial(ctx context.Context, which id.Plan, result plan.Official) (Listed, error) {
-	return o.steer(ctx, which, officialResult, func(_ context.Context, _ *pg.Tx, s *steering) error {
+func (o *Service) RecordOfficial(ctx context.Context, by audit.Actor, which id.Plan, result plan.Official) (Listed, error) {
+	return o.steer(ctx, by, which, command{officialResult, "recorded official result of plan"}, func(_ context.Context, _ *pg.Tx, s *steering) error {
 		if err := plan.CheckOfficial(scaleOf(s.plan.Exam), result); err != nil {
 			return err
 		}
@@ -134,14 +136,17 @@ func (s *steering) untouched() error {
 	return nil
 }
 
-// steer changes a plan, records the change in its history, and decides the plan.
-func (o *Service) steer(ctx context.Context, which id.Plan, event string, change func(context.Context, *pg.Tx, *steering) error) (done Listed, err error) {
+// command is what the history and the audit log call a change of a plan.
+type command struct{ event, action string }
+
+// steer changes a plan, records the change in its history and the audit log, and decides the plan.
+func (o *Service) steer(ctx context.Context, by audit.Actor, which id.Plan, c command, change func(context.Context, *pg.Tx, *steering) error) (done Listed, err error) {
 	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		s, err := o.take(ctx, tx, which)
 		if err != nil {
 			return err
 		}
-		if s.plan.Status == plan.Closed && event != officialResult {
+		if s.plan.Status == plan.Closed && c.event != officialResult {
 			return fault.New(fault.Conflict, "plan_is_closed", "the plan is closed; start a new one with POST /provision/student/")
 		}
 		if err := change(ctx, tx, s); err != nil {
@@ -154,7 +159,12 @@ func (o *Service) steer(ctx context.Context, which id.Plan, event string, change
 		if err := b.Send(ctx, tx); err != nil {
 			return err
 		}
-		entry := plan.Entry{At: s.now, Actor: plan.ActorPlatform, Event: event, Detail: s.detail}
+		err = audit.Write(ctx, tx, audit.Entry{Organization: s.plan.Organization, Actor: by, Action: c.action,
+			Target: strconv.FormatInt(int64(which), 10), At: s.now})
+		if err != nil {
+			return err
+		}
+		entry := plan.Entry{At: s.now, Actor: nameInHistory(by), Event: c.event, Detail: s.detail}
 		works, err := o.step(ctx, tx, s.now, false, work{plan: s.plan, changed: true, entries: []plan.Entry{entry}})
 		if err != nil {
 			return err
@@ -164,6 +174,14 @@ func (o *Service) steer(ctx context.Context, which id.Plan, event string, change
 		return err
 	})
 	return done, err
+}
+
+// nameInHistory is what a plan's history calls the actor.
+func nameInHistory(by audit.Actor) string {
+	if by.Kind == audit.PlatformKey {
+		return plan.ActorPlatform
+	}
+	return by.Name
 }
 
 func (o *Service) take(ctx context.Context, tx *pg.Tx, which id.Plan) (*steering, error) {

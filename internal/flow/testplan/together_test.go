@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -52,7 +53,7 @@ func TestAPlanIsNotClosedWhoseAccessIsRenewedMeanwhile(t *testing.T) {
 			return s.Step(t.Context(), task.Outbox{Task: claimed[0].ID, Claim: claimed[0].Claim})
 		},
 		"by staff": func(s *school) error {
-			_, err := s.Resume(t.Context(), 1)
+			_, err := s.Resume(t.Context(), audit.Platform, 1)
 			return err
 		},
 	} {

@@ -203,6 +203,56 @@ func CheckSQL(packages []Package) ([]string, error) {
 	return breaches, nil
 }
 
+// dbWrites are the methods that open a transaction or write to the database.
+var dbWrites = []string{"InTx", "Exec", "SendBatch", "CopyFrom"}
+
+// CheckTransactions returns every call in an HTTP package (below api-server/internal) that opens
+// a transaction or writes to the database: commands of flows and areas do that, so that their
+// audit row is in the same transaction. The files in allowed, as package path and file name
+// below the module, may still do so.
+func CheckTransactions(packages []Package, allowed ...string) ([]string, error) {
+	var breaches []string
+	for _, p := range packages {
+		folder := strings.TrimPrefix(p.ImportPath, Module+"/")
+		if !under(folder, "api-server/internal") {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			if slices.Contains(allowed, path.Join(folder, file)) {
+				continue
+			}
+			lines, err := callsIn(filepath.Join(p.Dir, file), dbWrites)
+			if err != nil {
+				return nil, err
+			}
+			for _, line := range lines {
+				breaches = append(breaches, fmt.Sprintf("%s:%d writes to the database: it belongs into a command of a flow or an area", path.Join(p.ImportPath, file), line))
+			}
+		}
+	}
+	return breaches, nil
+}
+
+// callsIn are the lines of a file that call one of the methods.
+func callsIn(file string, methods []string) (lines []int, err error) {
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if method, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains(methods, method.Sel.Name) {
+			lines = append(lines, files.Position(call.Pos()).Line)
+		}
+		return true
+	})
+	return lines, nil
+}
+
 func sqlIn(file string) (lines []int, err error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)

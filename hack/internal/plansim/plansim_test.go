@@ -26,7 +26,13 @@ func TestPlansKeepTheirRules(t *testing.T) {
 	if err := w.Table(t.Context(), &table); check.NoError(t, err, "%v\n%s", err, &table) {
 		check.True(t, "strings.Contains(table.String(), \"IELTS all\")", strings.Contains(table.String(), "IELTS  all"), "%v\n%s", err, &table)
 	}
-	if picture, err := w.Picture(t.Context()); check.NoError(t, err, "%v %v", err, picture) {
-		check.Equal(t, "strings.Count(picture, \"<g \")", strings.Count(picture, "<g "), 3, "%v %v", err, picture)
+	picture, err := w.Picture(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	check.Equal(t, "charts with an axis", strings.Count(picture, `<g transform="rotate(90)">`), 3, "%s", picture)
+	for _, text := range []string{"Tests a day, of 60 students", "IELTS: the latest full score, less the target", "Active plans, and those of them at risk"} {
+		check.True(t, text, strings.Contains(picture, text), "%s", picture)
+	}
+
 }

@@ -24,9 +24,9 @@ func Now(t TB) TB { return ending{t} }
 type ending struct{ TB }
 
 func (e ending) Errorf(format string, args ...any) {
-	e.TB.Helper()
+	e.Helper()
 	e.TB.Errorf(format, args...)
-	e.TB.FailNow()
+	e.FailNow()
 }
 
 // Equal says whether got is want. what names the fact; the context is a format with its arguments.

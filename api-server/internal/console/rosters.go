@@ -98,7 +98,7 @@ func progressOf(run roster.Run) progress {
 	if run.State != roster.Applying {
 		return progress{}
 	}
-	return progress{max(int64(run.Counts.Create+run.Counts.Update), run.PeopleDone), run.PeopleDone}
+	return progress{max(int64(run.Create+run.Update), run.PeopleDone), run.PeopleDone}
 }
 
 // shown is how many changes of a kind, and issues, a page shows.

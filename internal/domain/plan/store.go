@@ -57,13 +57,13 @@ func (s Stored) access(today clock.Date) Access {
 // Plan is what Decide needs of a stored plan. today is a day of the platform's zone. It fails only
 // when the plan's time zone does not exist any more.
 func (s Stored) Plan(scale Scale, today clock.Date) (Plan, error) {
-	zone, err := clock.Zone("timezone", s.Settings.TimeZone)
+	zone, err := clock.Zone("timezone", s.TimeZone)
 	if err != nil {
 		return Plan{}, err
 	}
-	return Plan{Status: s.Status, Scale: scale, Target: s.Goal.TargetScore, Zone: zone, Pace: s.Settings.Pace,
-		CustomDays: s.Settings.CustomIntervalDays, Level: s.Level, Minimums: s.Settings.SectionMinimums, Drills: s.Settings.PracticeDrills,
-		FirstDay: s.AccessStart, LastDay: LastDay(s.Goal.ExamDate, s.AccessEnd), Access: s.access(today),
+	return Plan{Status: s.Status, Scale: scale, Target: s.TargetScore, Zone: zone, Pace: s.Pace,
+		CustomDays: s.CustomIntervalDays, Level: s.Level, Minimums: s.SectionMinimums, Drills: s.PracticeDrills,
+		FirstDay: s.AccessStart, LastDay: LastDay(s.ExamDate, s.AccessEnd), Access: s.access(today),
 		AtRisk: s.AtRisk, CountedTo: s.CountedTo}, nil
 }
 

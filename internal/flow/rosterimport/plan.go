@@ -126,7 +126,7 @@ func (p *planner) settle(ctx context.Context) error {
 			return err
 		}
 		t := p.totals
-		t.Active, t.Seats, t.Deactivate, t.SeatsRemoved = active, seats, p.run.Counts.Deactivate, p.run.Counts.SeatsRemoved
+		t.Active, t.Seats, t.Deactivate, t.SeatsRemoved = active, seats, p.run.Deactivate, p.run.SeatsRemoved
 		t.HadEnrollments = p.run.Source.HadEnrollments
 		if p.run.Approved != nil {
 			t.Approved, t.ApprovedLeavers = true, *p.run.Approved

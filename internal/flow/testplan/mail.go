@@ -15,7 +15,7 @@ import (
 
 func preparation(s plan.Stored, organization string) email.Preparation {
 	scale, _ := catalog.ScaleOf(s.Exam)
-	return email.Preparation{Organization: organization, Exam: scale.Label, Course: s.CourseName, Target: s.Goal.TargetScore.String()}
+	return email.Preparation{Organization: organization, Exam: scale.Label, Course: s.CourseName, Target: s.TargetScore.String()}
 }
 
 // notice mails the student that a plan has begun.
@@ -71,7 +71,7 @@ func (j *job) mailOpen(t plan.Test) {
 	p, a := j.preparation()
 	p.FirstName = a.FirstName
 	j.mail(string(a.Email), email.PlanTestOpen{Preparation: p, Test: words(t), Title: j.items[id.Item(t.Paper)].Title,
-		Due: plan.DueAt(t.DueOn, j.seen.Zone), TimeZone: j.plan.Settings.TimeZone,
+		Due: plan.DueAt(t.DueOn, j.seen.Zone), TimeZone: j.plan.TimeZone,
 		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
 }
 

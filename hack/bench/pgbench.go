@@ -24,6 +24,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // pgbench runs the SQL of one creation, as it is sent, again and again: same statements, same
@@ -122,6 +123,14 @@ var placeholder = regexp.MustCompile(`\$[0-9]+`)
 
 // literal puts the arguments into the statement.
 func literal(sql string, args []any) string {
+	if len(args) > 0 {
+		if named, ok := args[0].(pg.Args); ok {
+			var err error
+			if sql, args, err = named.RewriteQuery(context.Background(), nil, sql, args[1:]); err != nil {
+				panic(err) // the statement was just sent
+			}
+		}
+	}
 	return placeholder.ReplaceAllStringFunc(sql, func(p string) string {
 		n, _ := strconv.Atoi(p[1:])
 		return value(args[n-1])

@@ -178,7 +178,7 @@ func insertDays(ctx context.Context, q pg.Querier, days []Day) (int, error) {
 			@views::integer[],
 			@started::integer[],
 			@completed::integer[]) AS d(organization_id, user_id)
-		JOIN organizations o ON o.id = d.organization_id JOIN accounts a ON a.id = d.user_id`, pgx.NamedArgs{
+		JOIN organizations o ON o.id = d.organization_id JOIN accounts a ON a.id = d.user_id`, pg.Args{
 		"date":      days[0].Date,
 		"orgs":      c.orgs,
 		"users":     c.users,

@@ -77,7 +77,7 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 		FROM next
 		ON CONFLICT (organization_id, user_id, item_id)
 		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
-		RETURNING `+columns, pgx.NamedArgs{
+		RETURNING `+columns, pg.Args{
 		"organization": org,
 		"now":          now,
 		"user":         d.User,
@@ -156,7 +156,7 @@ func insertAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time, m
 		FROM draft d JOIN next ON next.organization_id = d.org JOIN size ON size.org = d.org ORDER BY d.nth
 		ON CONFLICT (organization_id, user_id, item_id)
 		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
-		RETURNING s.organization_id AS organization, `+columns, pgx.NamedArgs{
+		RETURNING s.organization_id AS organization, `+columns, pg.Args{
 		"now":     now,
 		"orgs":    orgs,
 		"users":   users,
@@ -231,7 +231,7 @@ func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changed []Assignm
 			updated_at = @now
 		FROM unnest(@ids::bigint[], @statuses::text[], @done::timestamptz[], @refs::text[])
 			AS u(id, status, completed_at, result_ref)
-		WHERE s.organization_id = @organization AND s.id = u.id`, pgx.NamedArgs{
+		WHERE s.organization_id = @organization AND s.id = u.id`, pg.Args{
 		"organization": org,
 		"now":          now,
 		"ids":          ids,

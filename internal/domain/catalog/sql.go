@@ -75,7 +75,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			active = excluded.active,
 			updated_at = excluded.updated_at
 		RETURNING id`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"org":        i.Organization,
 			"kind":       i.Kind,
 			"code":       i.Code,

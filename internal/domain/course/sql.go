@@ -127,7 +127,7 @@ func insertCourse(ctx context.Context, q pg.Querier, org id.Organization, d Draf
 				@now
 			) RETURNING *)
 		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
-		d.args(pgx.StrictNamedArgs{"org": org, "type": d.Type, "now": now}))
+		d.args(pg.Args{"org": org, "type": d.Type, "now": now}))
 }
 
 func updateCourse(ctx context.Context, q pg.Querier, org id.Organization, course id.Course, d Draft, now time.Time) (Course, error) {
@@ -145,12 +145,12 @@ func updateCourse(ctx context.Context, q pg.Querier, org id.Organization, course
 				updated_at = @now
 			WHERE organization_id = @org AND id = @course RETURNING *)
 		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
-		d.args(pgx.StrictNamedArgs{"org": org, "course": course, "now": now}))
+		d.args(pg.Args{"org": org, "course": course, "now": now}))
 }
 
 // args adds what a course can be given and a change can set.
-func (d Draft) args(args pgx.StrictNamedArgs) pgx.StrictNamedArgs {
-	maps.Copy(args, pgx.StrictNamedArgs{
+func (d Draft) args(args pg.Args) pg.Args {
+	maps.Copy(args, pg.Args{
 		"name":      d.Name,
 		"status":    d.Status,
 		"open":      d.OpenForEnrollment,
@@ -374,7 +374,7 @@ func queueDefault(b *pg.Batch, org id.Organization, c *Course, now time.Time) {
 			ON CONFLICT (organization_id, course_type) WHERE is_default DO UPDATE SET updated_at = courses.updated_at
 			RETURNING *)
 		SELECT `+courseColumns+` FROM c JOIN course_types t ON t.name = c.course_type`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"org":    org,
 			"name":   c.Name,
 			"type":   c.Type,
@@ -416,7 +416,7 @@ func queueInsertEnrollment(b *pg.Batch, org id.Organization, e *Enrollment, toda
 			@now,
 			@now
 		) RETURNING id`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"id":       e.ID,
 			"org":      org,
 			"user":     e.User,
@@ -449,7 +449,7 @@ func Save(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now 
 			next_day = @next,
 			updated_at = @now
 		WHERE organization_id = @org AND id = @id`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"org":      org,
 			"id":       e.ID,
 			"state":    e.State,

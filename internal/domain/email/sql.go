@@ -55,7 +55,7 @@ func queueInsert(b *pg.Batch, r row, into *id.Email) {
 			@created,
 			@created
 		) RETURNING id`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"org":       r.Organization,
 			"user":      r.User,
 			"type":      r.Type,

@@ -85,7 +85,7 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 			set_password_link_valid_days = excluded.set_password_link_valid_days,
 			updated_at = excluded.updated_at
 		RETURNING id`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"slug":           o.Slug,
 			"name":           o.Name,
 			"language_tests": o.LanguageTestsEnabled,

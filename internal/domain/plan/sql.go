@@ -186,8 +186,8 @@ func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (plan id.Pla
 }
 
 // arguments are what both writing statements take of the plan.
-func (s Stored) arguments(now time.Time) pgx.NamedArgs {
-	return pgx.NamedArgs{
+func (s Stored) arguments(now time.Time) pg.Args {
+	return pg.Args{
 		"id":           s.ID,
 		"organization": s.Organization,
 		"user":         s.User,
@@ -359,7 +359,7 @@ func SaveSlot(b *pg.Batch, plan id.Plan, s Slot) {
 			assignment_id = excluded.assignment_id,
 			finished_on = excluded.finished_on,
 			score_e4 = excluded.score_e4,
-			sections = excluded.sections`, pgx.NamedArgs{
+			sections = excluded.sections`, pg.Args{
 		"plan":        plan,
 		"slot":        s.Slot,
 		"kind":        s.Kind,
@@ -386,7 +386,7 @@ func DropSlot(b *pg.Batch, plan id.Plan, slot int) {
 func SaveDrill(b *pg.Batch, plan id.Plan, slot int, drill Test, assignment id.Assignment) {
 	b.Queue(`
 		INSERT INTO plan_drills (plan_id, slot, section, item_id, assignment_id, due_on)
-		VALUES (@plan, @slot, @section, @paper, @assignment, @due)`, pgx.NamedArgs{
+		VALUES (@plan, @slot, @section, @paper, @assignment, @due)`, pg.Args{
 		"plan":       plan,
 		"slot":       slot,
 		"section":    drill.Section,

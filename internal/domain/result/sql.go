@@ -191,7 +191,7 @@ func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change,
 }
 
 // arguments are the changes by column, and the number of those that take a position.
-func arguments(changes []Change) (args pgx.NamedArgs, places int) {
+func arguments(changes []Change) (args pg.Args, places int) {
 	n := len(changes)
 	refs, kinds, types := make([]string, n), make([]string, n), make([]string, n)
 	users, items, assignments := make([]int64, n), make([]int64, n), make([]*int64, n)
@@ -211,7 +211,7 @@ func arguments(changes []Change) (args pgx.NamedArgs, places int) {
 			place[i] = int64(places)
 		}
 	}
-	return pgx.NamedArgs{
+	return pg.Args{
 		"ref":           refs,
 		"kind":          kinds,
 		"type":          types,
@@ -297,7 +297,7 @@ func reposition(ctx context.Context, tx *pg.Tx, org id.Organization, refs []stri
 		), spans AS (`+keepSpans+`)
 		UPDATE results r SET position = s.position FROM source s
 		WHERE r.organization_id = @organization AND r.ref = s.ref`,
-		pgx.NamedArgs{"organization": org, "places": len(refs), "refs": refs})
+		pg.Args{"organization": org, "places": len(refs), "refs": refs})
 	return err
 }
 

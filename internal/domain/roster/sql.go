@@ -158,7 +158,7 @@ func setQueued(ctx context.Context, q pg.Querier, org id.Organization, run id.Ro
 			zip_only = @zip_only,
 			size = @size,
 			updated_at = @now
-		WHERE organization_id = @organization AND id = @run`, pgx.StrictNamedArgs{
+		WHERE organization_id = @organization AND id = @run`, pg.Args{
 		"organization": org,
 		"run":          run,
 		"source":       d.Source.ID,
@@ -256,7 +256,7 @@ func SavePlan(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 			people_done = 0,
 			classes_done = 0,
 			updated_at = @now
-		WHERE organization_id = @organization AND id = @run`, pgx.StrictNamedArgs{
+		WHERE organization_id = @organization AND id = @run`, pg.Args{
 		"organization":    r.Organization,
 		"run":             r.ID,
 		"state":           r.State,
@@ -302,7 +302,7 @@ func setFinished(ctx context.Context, q pg.Querier, r Run, now time.Time) error 
 		UPDATE roster_sources s SET had_enrollments = true
 		FROM done
 		WHERE s.id = done.source_id AND done.state = 'applied' AND done.has_enrollments AND NOT s.had_enrollments`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"organization": r.Organization,
 			"run":          r.ID,
 			"state":        r.State,

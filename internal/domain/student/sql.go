@@ -126,7 +126,7 @@ func insertAccount(ctx context.Context, q pg.Querier, d Draft, now time.Time) (A
 			@now)
 		ON CONFLICT (lower(username)) DO NOTHING
 		RETURNING `+accountColumns,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"email":                d.Email,
 			"username":             d.Username,
 			"first_name":           d.FirstName,
@@ -169,7 +169,7 @@ func insertAccounts(ctx context.Context, q pg.Querier, drafts []Draft, now time.
 			AS d(email, username, first_name, last_name)
 		ON CONFLICT DO NOTHING
 		RETURNING `+accountColumns,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"emails":      emails,
 			"usernames":   usernames,
 			"first":       first,
@@ -234,7 +234,7 @@ func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, prof
 				AND NOT EXISTS (SELECT FROM accounts o WHERE o.email = p.email AND o.id <> a.id)
 			RETURNING a.id, p.before <> p.email AS moved)
 		SELECT id FROM changed WHERE moved`,
-		pgx.StrictNamedArgs{
+		pg.Args{
 			"org":    org,
 			"users":  users,
 			"before": before,

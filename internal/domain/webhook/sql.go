@@ -59,7 +59,7 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 			@now
 		FROM fresh, urls
 		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`,
-		pgx.NamedArgs{
+		pg.Args{
 			"org":         org,
 			"now":         now,
 			"ids":         ids,
@@ -165,7 +165,7 @@ func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Setti
 		) AS free
 		WHERE free.slot IS NOT NULL
 		RETURNING id`,
-		pgx.NamedArgs{
+		pg.Args{
 			"org":        org,
 			"url":        s.URL,
 			"events":     s.Events,
@@ -204,7 +204,7 @@ func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 			time_zone = coalesce(@time_zone, time_zone),
 			updated_at = @now
 		WHERE organization_id = @org AND id = @endpoint RETURNING id`,
-		pgx.NamedArgs{
+		pg.Args{
 			"org":       org,
 			"endpoint":  endpoint,
 			"url":       s.URL,
@@ -332,7 +332,7 @@ func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[att
 			nullif(unnest(@first_byte::int[]), 0)
 		ON CONFLICT (delivery_id, number) DO NOTHING
 		RETURNING delivery_id AS delivery, number`,
-		pgx.NamedArgs{
+		pg.Args{
 			"deliveries": each(outcomes, func(o Outcome) id.Delivery { return o.Delivery }),
 			"numbers":    each(outcomes, func(o Outcome) int { return o.Number }),
 			"endpoints":  each(outcomes, func(o Outcome) int64 { return int64(o.Endpoint) }),
@@ -395,7 +395,7 @@ func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Heal
 			WHERE d.id = ANY (@ids::uuid[]) AND d.id >= @first AND d.id <= @last
 			  AND d.status IN ('leased', 'waiting')
 			  AND d.attempts = (@numbers::int[])[width_bucket(d.id, @ids::uuid[])] - 1`,
-			pgx.NamedArgs{
+			pg.Args{
 				"ids":      ids,
 				"first":    ids[0],
 				"last":     ids[len(ids)-1],
@@ -427,7 +427,7 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 			@last_failures::timestamptz[]
 		) AS u(id, failures, allowance, probe, success, failure)
 		WHERE h.endpoint_id = u.id`,
-		pgx.NamedArgs{
+		pg.Args{
 			"endpoints":     endpoints,
 			"failures":      each(endpoints, func(e id.Endpoint) int { return healths[e].Failures }),
 			"allowances":    each(endpoints, func(e id.Endpoint) float64 { return healths[e].Allowance }),
@@ -532,7 +532,7 @@ func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id
 	batch.Queue(`
 		INSERT INTO webhook_events (id, organization_id, type, created_at, data, traceparent)
 		VALUES (@event, @org, @type, @now, @data::json, nullif(@traceparent, ''))`,
-		pgx.NamedArgs{
+		pg.Args{
 			"event":       event.id,
 			"org":         org,
 			"type":        event.kind,

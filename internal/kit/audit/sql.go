@@ -14,7 +14,7 @@ func Write(ctx context.Context, tx *pg.Tx, e Entry) error {
 	_, err := tx.Exec(ctx, `
 		INSERT INTO audit_log (organization_id, actor_kind, actor_id, actor_name, action, target, created_at)
 		VALUES (nullif(@organization::bigint, 0), @kind, nullif(@actor::bigint, 0), @name, @action, @target, @at)`,
-		pgx.StrictNamedArgs{"organization": e.Organization, "kind": e.Actor.Kind, "actor": e.Actor.ID, "name": e.Actor.Name,
+		pg.Args{"organization": e.Organization, "kind": e.Actor.Kind, "actor": e.Actor.ID, "name": e.Actor.Name,
 			"action": e.Action, "target": e.Target, "at": e.At})
 	return err
 }

@@ -3,8 +3,6 @@ package replay
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -25,7 +23,7 @@ func Take(ctx context.Context, q pg.Querier, a Attempt) (found Found, mine bool,
 			sealed = NULL
 		WHERE k.created_at < now() - @keep::interval
 		   OR k.status IS NULL AND k.alive_at < now() - @silence::interval AND k.request = excluded.request`,
-		pgx.NamedArgs{
+		pg.Args{
 			"org":     a.Organization,
 			"key":     a.Key,
 			"request": a.Request,
@@ -50,7 +48,7 @@ func Keep(ctx context.Context, q pg.Querier, a Attempt, status int, contentType 
 	_, err := q.Exec(ctx, `
 		UPDATE idempotency_keys SET status = @status, content_type = @content_type, sealed = @sealed
 		WHERE organization_id = @org AND key = @key AND holder = @holder`,
-		pgx.NamedArgs{
+		pg.Args{
 			"org":          a.Organization,
 			"key":          a.Key,
 			"holder":       a.Holder,

@@ -82,7 +82,7 @@ func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id
 		SET status = 'leased', lease = (@keys::uuid[])[numbered.n], lease_until = @until
 		FROM numbered WHERE d.id = numbered.id AND numbered.n <= cardinality(@keys::uuid[])
 		RETURNING d.id AS delivery, d.endpoint_id AS endpoint, d.organization_id AS organization, d.lease`,
-		pgx.NamedArgs{
+		pg.Args{
 			"now":         now,
 			"until":       until,
 			"orgs":        orgs,

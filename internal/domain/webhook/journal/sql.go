@@ -187,7 +187,7 @@ func insertRecovery(ctx context.Context, tx *pg.Tx, r Recovery) (Recovery, error
 			(SELECT count(*) FROM webhook_deliveries d WHERE`+isRecoverable+`),
 			@now
 		RETURNING id`,
-		pgx.NamedArgs{"org": r.Organization, "endpoint": r.Endpoint, "since": r.Since, "until": r.Until, "now": r.CreatedAt}).Scan(&made)
+		pg.Args{"org": r.Organization, "endpoint": r.Endpoint, "since": r.Since, "until": r.Until, "now": r.CreatedAt}).Scan(&made)
 	if err != nil {
 		return Recovery{}, err
 	}
@@ -255,7 +255,7 @@ func putBack(ctx context.Context, tx *pg.Tx, s recoveryState, now time.Time, lim
 			FROM counted WHERE webhook_recoveries.id = @recovery
 		)
 		SELECT n FROM counted`,
-		pgx.NamedArgs{
+		pg.Args{
 			"recovery": s.ID,
 			"endpoint": s.Endpoint,
 			"since":    s.Since,

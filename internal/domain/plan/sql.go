@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -178,21 +179,22 @@ func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (plan id.Pla
 			@now,
 			@now,
 			@now)
-		RETURNING id`, s.arguments(now)).Scan(&plan)
+		RETURNING id`, s.arguments(pg.Args{
+		"user":       s.User,
+		"enrollment": s.Enrollment,
+		"exam":       s.Exam,
+		"now":        now,
+	})).Scan(&plan)
 	if pg.Violates(err, "plans_one_an_exam") {
 		return 0, fault.New(fault.Conflict, "second_plan", "the student has a plan for this exam already")
 	}
 	return plan, err
 }
 
-// arguments are what both writing statements take of the plan.
-func (s Stored) arguments(now time.Time) pg.Args {
-	return pg.Args{
-		"id":           s.ID,
+// arguments adds what both writing statements take of the plan.
+func (s Stored) arguments(args pg.Args) pg.Args {
+	maps.Copy(args, pg.Args{
 		"organization": s.Organization,
-		"user":         s.User,
-		"enrollment":   s.Enrollment,
-		"exam":         s.Exam,
 		"status":       s.Status,
 		"target":       s.TargetScore,
 		"exam_date":    s.ExamDate,
@@ -204,11 +206,8 @@ func (s Stored) arguments(now time.Time) pg.Args {
 		"staff":        append([]string{}, s.StaffRecipients...),
 		"extra":        append([]string{}, s.ExtraRecipients...),
 		"level":        s.Level,
-		"at_risk":      s.AtRisk,
-		"counted_to":   s.CountedTo,
-		"closed":       s.ClosedAt,
-		"now":          now,
-	}
+	})
+	return args
 }
 
 func notNil[K comparable, V any](m map[K]V) map[K]V {
@@ -225,9 +224,6 @@ func Save(b *pg.Batch, s Stored, nextRun, now time.Time) {
 	if s.Official != nil {
 		official, score = *s.Official, &s.Official.Score
 	}
-	args := s.arguments(now)
-	args["official_score"], args["official_sections"], args["official_on"] = score, official.Sections, official.On
-	args["next_run"] = moment(nextRun)
 	b.Queue(`
 		UPDATE plans SET
 			status = @status,
@@ -250,7 +246,17 @@ func Save(b *pg.Batch, s Stored, nextRun, now time.Time) {
 			failures = 0,
 			closed_at = @closed,
 			updated_at = @now
-		WHERE organization_id = @organization AND id = @id`, args)
+		WHERE organization_id = @organization AND id = @id`, s.arguments(pg.Args{
+		"id":                s.ID,
+		"at_risk":           s.AtRisk,
+		"counted_to":        s.CountedTo,
+		"official_score":    score,
+		"official_sections": official.Sections,
+		"official_on":       official.On,
+		"next_run":          moment(nextRun),
+		"closed":            s.ClosedAt,
+		"now":               now,
+	}))
 }
 
 func moment(t time.Time) *time.Time {

@@ -181,9 +181,8 @@ func TestTheREADMELeadsOutOfThePackage(t *testing.T) {
 	}
 	for _, link := range links {
 		target := string(link[1])
-		if !strings.HasPrefix(target, "https://") && !strings.HasPrefix(target, "#") {
-			t.Errorf("%s leads nowhere in a packaged chart", target)
-		}
+		leads := strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "#")
+		check.True(t, "the link leads to the web or within the page", leads, "%s", target)
 		if file, ours := strings.CutPrefix(target, "https://github.com/registrar-dev/registrar/blob/main/"); ours {
 			if _, err := os.Stat(filepath.Join(dir, "..", "..", filepath.FromSlash(file))); err != nil {
 				t.Errorf("%s: %v", target, err)
@@ -348,9 +347,7 @@ func TestTheSenderReachesNoPrivateAddress(t *testing.T) {
 		}
 		if len(list(rule, "to")) == 0 { // only the ports of PostgreSQL, Redis and DNS are open to every address
 			for _, port := range list(rule, "ports") {
-				if n := at(port, "port"); n != 5432 && n != 6379 && n != 53 {
-					t.Errorf("port %v is open to every address", n)
-				}
+				check.OneOf(t, "port", at(port, "port"), []any{5432, 6379, 53}, "open to every address")
 			}
 		}
 	}

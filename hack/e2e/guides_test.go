@@ -17,6 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 var update = flag.Bool("update", false, "write the answers that are shown in docs again")
@@ -82,9 +83,9 @@ func checkGuide(t *testing.T, page string) {
 		case language == "sh":
 			scripts = append(scripts, body)
 		case language == "json":
-			if _, twice := shown[len(scripts)-1]; len(scripts) == 0 || twice {
-				t.Fatalf("no command prints\n%s", body)
-			}
+			_, twice := shown[len(scripts)-1]
+			check.True(check.Now(t), "a command is before its answer", len(scripts) != 0, "%s", body)
+			check.False(check.Now(t), "the command has an answer already", twice, "%s", body)
 			shown[len(scripts)-1] = [2]int{m[6], m[7]}
 		}
 	}
@@ -162,9 +163,8 @@ func parse(t *testing.T, text string) *yaml.Node {
 	t.Helper()
 	var node yaml.Node // of JSON, which is YAML; it keeps the order of fields
 	must(t, yaml.Unmarshal([]byte(text), &node))
-	if len(node.Content) != 1 || node.Content[0].Kind == yaml.ScalarNode {
-		t.Fatalf("this is not one JSON object:\n%s", text)
-	}
+	check.Equal(check.Now(t), "number of JSON values", len(node.Content), 1, "%s", text)
+	check.True(check.Now(t), "the JSON value is an object or a list", node.Content[0].Kind != yaml.ScalarNode, "%s", text)
 	return node.Content[0]
 }
 

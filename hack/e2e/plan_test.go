@@ -29,9 +29,8 @@ func TestAPlanAssignsItsBaselineAndReactsToTheResult(t *testing.T) {
 	const asha, parent, olive = "asha@north-institute.org", "parent@home-of-asha.org", "olive@north-institute.org"
 	h.startPlan(asha, parent)
 	given := h.assignments(asha)
-	if len(given) != 1 || given[0].Status != "pending" {
-		t.Fatalf("the baseline is not assigned by the call: %+v", given)
-	}
+	check.Equal(check.Now(t), "number of assignments", len(given), 1, "after the call: %+v", given)
+	check.Equal(check.Now(t), "the baseline's status", given[0].Status, "pending", "after the call: %+v", given)
 	h.awaitMailAbout(asha, "Your test plan for IELTS Academic")
 	h.awaitMailAbout(asha, "a test is open for you")
 
@@ -61,9 +60,8 @@ func (h *house) startPlan(email, extra string) {
 	body := fmt.Sprintf(`{"email": %q, "first_name": "Asha", "courses": "ielts", "tenure_months": 6, "target_score_plan":
 		{"target_score": 7.5, "test_plan": true, "timezone": "Asia/Kolkata", "extra_recipients": [%q]}}`, email, extra)
 	status, text := h.call(http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", "X-API-Key", h.key, body)
-	if status != http.StatusCreated || !strings.Contains(string(text), `"kind":"baseline"`) {
-		h.t.Fatalf("starting the plan: %d %s", status, text)
-	}
+	check.Equal(check.Now(h.t), "status", status, http.StatusCreated, "starting the plan: %s", text)
+	check.Contains(check.Now(h.t), "the answer", string(text), `"kind":"baseline"`, "starting the plan")
 }
 
 // partnerGet reads from the partner API.

@@ -164,10 +164,11 @@ func TestSPDXListsTheModulesInABinary(t *testing.T) {
 	for _, p := range doc.Packages {
 		ids[p.SPDXID], found[p.Name] = true, p.VersionInfo
 	}
-	if check.Equal(t, "doc.SPDXVersion", doc.SPDXVersion, "SPDX-2.3", "%s: %v", doc.SPDXVersion, found) &&
-		check.Equal(t, "len(ids)", len(ids), len(doc.Packages), "%s: %v", doc.SPDXVersion, found) &&
-		check.True(t, "found[\"stdlib\"] != \"\"", found["stdlib"] != "", "%s: %v", doc.SPDXVersion, found) {
-		check.False(t, "found[\"github.com/registrar-dev/registrar\"] == \"\" && len(...", found["github.com/registrar-dev/registrar"] == "" && len(found) < 2, "%s: %v", doc.SPDXVersion, found)
+	check.Equal(t, "SPDX version", doc.SPDXVersion, "SPDX-2.3", "packages: %v", found)
+	check.Equal(t, "number of ids", len(ids), len(doc.Packages), "packages: %v", found)
+	check.True(t, "the standard library has a version", found["stdlib"] != "", "packages: %v", found)
+	if found["github.com/registrar-dev/registrar"] == "" {
+		check.True(t, "there are packages beside the standard library", len(found) >= 2, "packages: %v", found)
 	}
 	for _, r := range doc.Relationships {
 		if !ids[r.RelatedSPDXElement] {

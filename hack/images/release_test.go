@@ -42,9 +42,8 @@ func TestReleaseNotesAreTheVersionsPartOfTheChangelog(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(root, "hack", "release-notes"), version)
 		cmd.Env = append(os.Environ(), "CHANGELOG="+file)
 		out, err := cmd.Output()
-		if check.Equal(t, "string(out)", string(out), want, "%s: %q, %v; want %q", version, out, err, want) {
-			check.Equal(t, "(err != nil)", (err != nil), (want == ""), "%s: %q, %v; want %q", version, out, err, want)
-		}
+		check.Equal(t, "the notes", string(out), want, "%s: %v", version, err)
+		check.Equal(t, "the version is refused", err != nil, want == "", "%s: %v", version, err)
 	}
 }
 
@@ -59,8 +58,8 @@ func TestTheReleaseHasEveryProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	loop := regexp.MustCompile(`for program in ([a-z -]+);`).FindSubmatch(workflow)
-	if check.True(t, "loop != nil", loop != nil, "%q are released, and %q built", loop, programs) {
-		check.Equal(t, "string(loop[1])", string(loop[1]), strings.Join(programs, " "), "%q are released, and %q built", loop, programs)
+	if check.True(t, "programs are released", loop != nil, "%s", workflow) {
+		check.Equal(t, "the programs that are released", string(loop[1]), strings.Join(programs, " "), "want those that are built")
 	}
 	scripts := regexp.MustCompile(`(?m)^        run: \|\n((?:          .*\n)+)`).FindAllSubmatch(workflow, -1)
 	if len(scripts) < 4 {

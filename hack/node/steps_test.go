@@ -232,9 +232,8 @@ func (s *site) uninstall() {
 		return nil
 	})
 	s.must("kubectl delete " + notified)
-	if rest := s.must("kubectl get " + kinds + " --output name | grep -i registrar || true"); strings.TrimSpace(rest) != "" {
-		s.t.Errorf("without a label of the release, these stay: %s", rest)
-	}
+	rest := s.must("kubectl get " + kinds + " --output name | grep -i registrar || true")
+	check.Equal(s.t, "what is left without a label of the release", strings.TrimSpace(rest), "", "after the deletion of %s", notified)
 }
 
 // production is an installation as the chart's README has it: every secret is its owner's, and the

@@ -93,16 +93,15 @@ func TestReceiverVerifiesAndLogs(t *testing.T) {
 	}
 	for i, c := range cases {
 		line := lines[i]
-		if check.True(t, "line[\"verified\"] == c.want", line["verified"] == c.want, "%s: %v, want verified %v", c.name, line, c.want) &&
-			check.True(t, "line[\"body\"] == body", line["body"] == body, "%s: %v, want verified %v", c.name, line, c.want) &&
-			check.True(t, "line[\"path\"] == c.path", line["path"] == c.path, "%s: %v, want verified %v", c.name, line, c.want) {
-			check.True(t, "line[\"method\"] == \"POST\"", line["method"] == "POST", "%s: %v, want verified %v", c.name, line, c.want)
-		}
-		if got := line["headers"].(map[string]any)["X-Service-Signature"]; c.signature != "" && got != c.signature {
-			t.Errorf("%s: signature header = %v", c.name, got)
+		check.Equal(t, "verified", line["verified"], c.want, "%s: %v", c.name, line)
+		check.Equal(t, "body", line["body"], any(body), "%s: %v", c.name, line)
+		check.Equal(t, "path", line["path"], any(c.path), "%s: %v", c.name, line)
+		check.Equal(t, "method", line["method"], any("POST"), "%s: %v", c.name, line)
+		if c.signature != "" {
+			check.Equal(t, "the signature header", line["headers"].(map[string]any)["X-Service-Signature"], any(c.signature), "%s", c.name)
 		}
 		if at, err := time.Parse(time.RFC3339Nano, line["received_at"].(string)); check.NoError(t, err, "%s: received_at = %v", c.name, line["received_at"]) {
-			check.False(t, "at.Before(now.Add(-time.Second))", at.Before(now.Add(-time.Second)), "%s: received_at = %v", c.name, line["received_at"])
+			check.False(t, "it was received before it was sent", at.Before(now.Add(-time.Second)), "%s: received_at = %v", c.name, line["received_at"])
 		}
 	}
 }
@@ -174,9 +173,9 @@ func TestReceiverAnswersAsTold(t *testing.T) {
 		}
 		giveUp()
 		// The receiver, which hears that the sender leaves, may end its answer before the sender is gone.
-		if err := <-ended; !errors.Is(err, context.Canceled) && !errors.Is(err, io.EOF) {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := <-ended
+		gone := errors.Is(err, context.Canceled) || errors.Is(err, io.EOF)
+		check.True(t, "the request was given up", gone, "%s: %v", name, err)
 	}
 }
 

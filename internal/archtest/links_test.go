@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // link is a link of Markdown whose target is no URL and no heading of the same page.
@@ -35,7 +37,6 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 			}
 		}
 	}
-	if pages < 20 || links < 100 {
-		t.Errorf("%d links in %d pages: the test finds too few", links, pages)
-	}
+	check.True(t, "at least 20 pages are found", pages >= 20, "%d pages", pages)
+	check.True(t, "at least 100 links are found", links >= 100, "%d links", links)
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 var update = flag.Bool("update", false, "write the golden bodies instead of comparing with them")
@@ -46,9 +48,9 @@ func (a *Answer) WantFault(t testing.TB, status int, code, field string) Fault {
 	t.Helper()
 	var f Fault
 	a.Want(t, status).Into(t, &f)
-	if f.Status != "error" || f.Code != code || f.Field != field {
-		t.Fatalf("%s: got code %q and field %q, want %q and %q\n%s", a.request, f.Code, f.Field, code, field, a.Body)
-	}
+	check.Equal(check.Now(t), "the status in the body", f.Status, "error", "%s\n%s", a.request, a.Body)
+	check.Equal(check.Now(t), "code", f.Code, code, "%s\n%s", a.request, a.Body)
+	check.Equal(check.Now(t), "field", f.Field, field, "%s\n%s", a.request, a.Body)
 	return f
 }
 

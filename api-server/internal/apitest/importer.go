@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -19,13 +20,16 @@ func (e *Env) ImportRosters(t testing.TB) {
 	run(t, func(ctx context.Context) error {
 		pg.Listen(ctx, e.DB, func(pg.Notification) {
 			claimed, err := outbox.Claim(ctx, e.DB, task.RosterRun, e.Now(), time.Hour, 10)
-			for _, o := range claimed {
-				if err := importer.Run(ctx, task.Outbox{Task: o.ID, Claim: o.Claim}); err != nil && ctx.Err() == nil {
-					t.Errorf("roster run %d: %v", o.Subject, err)
-				}
+			if ctx.Err() != nil {
+				return // the test has ended
 			}
-			if err != nil && ctx.Err() == nil {
-				t.Error(err)
+			check.NoError(t, err, "claiming roster runs")
+			for _, o := range claimed {
+				err := importer.Run(ctx, task.Outbox{Task: o.ID, Claim: o.Claim})
+				if ctx.Err() != nil {
+					return
+				}
+				check.NoError(t, err, "roster run %d", o.Subject)
 			}
 		}, outbox.Channel)
 		return nil

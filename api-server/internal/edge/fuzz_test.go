@@ -31,10 +31,16 @@ func fuzz(f *testing.F, read func(t *testing.T, b *edge.Body, raw string) (found
 		if err != nil {
 			return // no JSON
 		}
-		if found := read(t, b, raw); found && b.Err() != nil {
-			t.Errorf("%s: a value and the fault %v", raw, b.Err())
-		} else if !found && b.Err() == nil && b.Has("f") && strings.Trim(raw, " \n\t\r") != "[]" && len(b.Names()) == 1 {
-			t.Errorf("%s: neither a value nor a fault", raw)
+		found := read(t, b, raw)
+		if found {
+			check.NoError(t, b.Err(), "a value and a fault: %s", raw)
+			return
+		}
+		if strings.Trim(raw, " \n\t\r") == "[]" || len(b.Names()) != 1 {
+			return // nothing is sent, or more than f
+		}
+		if b.Has("f") {
+			check.True(t, "there is a value or a fault", b.Err() != nil, "%s", raw)
 		}
 	})
 }
@@ -42,28 +48,38 @@ func fuzz(f *testing.F, read func(t *testing.T, b *edge.Body, raw string) (found
 func FuzzText(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		s := b.Text("f", 20)
+		if s == nil {
+			return false
+		}
 		var value string
-		if json.Unmarshal([]byte(raw), &value) == nil && s != nil && *s != strings.TrimSpace(value) {
-			t.Errorf("%s reads as %q", raw, *s)
+		if json.Unmarshal([]byte(raw), &value) == nil {
+			check.Equal(t, "the text", *s, strings.TrimSpace(value), "%s", raw)
 		}
-		if s != nil && (*s != strings.TrimSpace(*s) || *s == "" || utf8.RuneCountInString(*s) > 20 || !utf8.ValidString(*s)) {
-			t.Errorf("%s reads as %q", raw, *s)
-		}
-		return s != nil
+		check.Equal(t, "the text", *s, strings.TrimSpace(*s), "%s", raw)
+		check.True(t, "the text is UTF-8", utf8.ValidString(*s), "%s reads as %q", raw, *s)
+		wantLength(t, *s, raw)
+		return true
 	})
+}
+
+// wantLength checks that a text of at most 20 characters was read.
+func wantLength(t *testing.T, text, raw string) {
+	t.Helper()
+	check.True(t, "the text is not empty", text != "", "%s", raw)
+	check.True(t, "the text has at most 20 characters", utf8.RuneCountInString(text) <= 20, "%s reads as %q", raw, text)
 }
 
 func FuzzLabel(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		s := b.Label("f", 20)
-		if s != nil && (*s == "" || utf8.RuneCountInString(*s) > 20) {
-			t.Errorf("%s reads as %q", raw, *s)
+		if s != nil {
+			wantLength(t, *s, raw)
 		}
 		var number json.Number
 		if s != nil && raw[0] != '"' && json.Unmarshal([]byte(raw), &number) == nil && len(number) < 50 {
 			sent, _ := new(big.Rat).SetString(string(number))
-			if read, ok := new(big.Rat).SetString(*s); check.True(t, "ok", ok, "%s reads as %q", raw, *s) {
-				check.Equal(t, "read.Cmp(sent)", read.Cmp(sent), 0, "%s reads as %q", raw, *s)
+			if read, ok := new(big.Rat).SetString(*s); check.True(t, "the label is a number", ok, "%s reads as %q", raw, *s) {
+				check.Equal(t, "the label's number compared with what was sent", read.Cmp(sent), 0, "%s reads as %q", raw, *s)
 			}
 		}
 		return s != nil
@@ -77,8 +93,8 @@ func FuzzBool(f *testing.F) {
 func FuzzInt(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		n := b.Int("f", 1, 120)
-		if n != nil && (*n < 1 || *n > 120) {
-			t.Errorf("%s reads as %d", raw, *n)
+		if n != nil {
+			check.Equal(t, "the number", *n, min(max(*n, 1), 120), "%s", raw)
 		}
 		return n != nil
 	})
@@ -114,10 +130,13 @@ func FuzzChoice(f *testing.F) {
 func FuzzDate(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		d := b.Date("f")
-		if d != nil && !strings.Contains(raw, d.String()) && !strings.Contains(raw, `\u`) {
-			t.Errorf("%s reads as %v", raw, d)
+		if d == nil {
+			return false
 		}
-		return d != nil
+		if !strings.Contains(raw, `\u`) { // else its digits are escaped
+			check.Contains(t, "what was sent", raw, d.String(), "read as a date")
+		}
+		return true
 	})
 }
 
@@ -140,8 +159,9 @@ func FuzzObject(f *testing.F) {
 			return false
 		}
 		for _, name := range inner.Names() {
-			if n := inner.Number(name); n == nil && inner.Has(name) && b.Err() == nil {
-				t.Errorf("%s: neither a number nor a fault of %q", raw, name)
+			n := inner.Number(name)
+			if n == nil && inner.Has(name) {
+				check.True(t, "there is a fault", b.Err() != nil, "%s: %q is no number", raw, name)
 			}
 		}
 		return b.Err() == nil

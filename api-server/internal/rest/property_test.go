@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -156,9 +157,7 @@ func (w *world) provision(body map[string]any) (status string, entries map[int]s
 		}
 	}
 	r := w.north.Full.Post(w.t, provisionPath, body)
-	if r.Status != 200 && r.Status != 201 {
-		w.t.Fatalf("%v: %d %s", body, r.Status, r.Body)
-	}
+	check.OneOf(check.Now(w.t), "status", r.Status, []int{200, 201}, "%v: %s", body, r.Body)
 	r.Into(w.t, &a)
 	w.user, entries = a.UserID, map[int]string{}
 	for _, e := range a.Enrollments {

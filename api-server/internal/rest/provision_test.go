@@ -215,7 +215,7 @@ func TestPasswordModesOverHTTP(t *testing.T) {
 		north.Full.Post(t, provisionPath, body).Want(t, 201).Into(t, &got)
 		generated := i >= 6
 		if check.Equal(t, "got.Email.Type", got.Email.Type, c.mail, "%s: %+v", c.words, got) &&
-			check.Equal(t, "(got.Credentials.Password != nil)", (got.Credentials.Password != nil), generated, "%s: %+v", c.words, got) &&
+			check.Equal(t, "there is a password", got.Credentials.Password != nil, generated, "%s: %+v", c.words, got) &&
 			check.Equal(t, "got.Credentials.MustChange", got.Credentials.MustChange, generated, "%s: %+v", c.words, got) {
 			check.Equal(t, "got.Credentials.Username", got.Credentials.Username, fmt.Sprintf("ana.%d", i), "%s: %+v", c.words, got)
 		}

@@ -29,8 +29,8 @@ func TestSecretPathsAreOnBothPorts(t *testing.T) {
 		}
 		err := chi.Walk(port, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			before, _, has := strings.Cut(route, "{token}")
-			if has && !strings.HasSuffix(before, pages.SecretPaths[0]) {
-				t.Errorf("%s %s is not behind %s", method, route, pages.SecretPaths)
+			if has {
+				check.True(t, "the token is behind a secret path", strings.HasSuffix(before, pages.SecretPaths[0]), "%s %s, want %s", method, route, pages.SecretPaths)
 			}
 			return nil
 		})

@@ -1,7 +1,6 @@
 package catalog_test
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
@@ -85,14 +84,17 @@ func TestTotalsStayOnTheScale(t *testing.T) {
 		for _, x := range s.Sections {
 			low[x.Name], high[x.Name] = x.Min, x.Max
 		}
-		if least, ok := s.Total(low); ok && (!s.Overall.Holds(least) || least != s.Overall.Min) {
-			t.Errorf("%s: the least total is %v", s.Type, least)
+		least, ok := s.Total(low)
+		check.Equal(t, "there is a total", ok, s.Type != catalog.TypeCustom, "%s", s.Type)
+		if !ok {
+			continue
 		}
-		if most, ok := s.Total(high); ok && (!s.Overall.Holds(most) || most != s.Overall.Max) {
-			t.Errorf("%s: the highest total is %v", s.Type, most)
-		} else if !ok && s.Type != catalog.TypeCustom {
-			t.Errorf("%s has no total", s.Type)
-		}
+		check.Equal(t, "the least total", least, s.Overall.Min, "%s", s.Type)
+		check.True(t, "the least total is on the scale", s.Overall.Holds(least), "%s: %v", s.Type, least)
+		most, ok := s.Total(high)
+		check.True(t, "there is a highest total", ok, "%s", s.Type)
+		check.Equal(t, "the highest total", most, s.Overall.Max, "%s", s.Type)
+		check.True(t, "the highest total is on the scale", s.Overall.Holds(most), "%s: %v", s.Type, most)
 	}
 }
 
@@ -175,8 +177,8 @@ func TestTypesOf(t *testing.T) {
 		{"quizzes", quizzes, "", []string{"quiz"}},
 		{"tests and assessments", []catalog.Kind{catalog.Test, catalog.Assessment}, "", append(catalog.TestTypes(), "assessment")},
 	} {
-		if got := catalog.TypesOf(c.kinds, c.testType); check.True(t, "slices.Equal(got, c.want)", slices.Equal(got, c.want), "%s: got %#v, want %#v", c.name, got, c.want) {
-			check.Equal(t, "(got == nil)", (got == nil), (c.want == nil), "%s: got %#v, want %#v", c.name, got, c.want)
-		}
+		got := catalog.TypesOf(c.kinds, c.testType)
+		check.Slices(t, "types", got, c.want, "%s", c.name)
+		check.Equal(t, "any type will do", got == nil, c.want == nil, "%s", c.name)
 	}
 }

@@ -80,9 +80,8 @@ func TestAnInactiveTypeIsNotResolved(t *testing.T) {
 	}
 	for text, want := range map[string]string{"ielts": "ielts", " IELTS academic ": "ielts", "PTE_Core": "pte_core", "dMAT": "", "": "", "latin": ""} {
 		got, err := course.ResolveType(types, "courses", text)
-		if check.Equal(t, "got.Name", got.Name, want, "ResolveType(%q) = %q, %v; want %q", text, got.Name, err, want) {
-			check.Equal(t, "(want == \"\")", (want == ""), fault.Has(err, "unknown_course_type"), "ResolveType(%q) = %q, %v; want %q", text, got.Name, err, want)
-		}
+		check.Equal(t, "type", got.Name, want, "%q: %v", text, err)
+		check.Equal(t, "the fault is unknown_course_type", fault.Has(err, "unknown_course_type"), want == "", "%q: %v", text, err)
 	}
 }
 

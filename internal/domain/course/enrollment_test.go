@@ -35,12 +35,9 @@ func TestStandingFollowsFromTheStateAndTheDays(t *testing.T) {
 		{"dropped", held(course.Dropped, -9, 9, 9), course.EnrollmentDropped, false},
 		{"completed", held(course.Completed, -9, -1, -1), course.EnrollmentCompleted, false},
 	} {
-		if got := c.e.Status(today); check.Equal(t, "got", got, c.want, "%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access) {
-			check.Equal(t, "c.e.HasAccess(today)", c.e.HasAccess(today), c.access, "%s: %s, access %v; want %s, %v", c.name, got, c.e.HasAccess(today), c.want, c.access)
-		}
-		if current := c.e.Current(today); current != (c.access || c.want == course.EnrollmentPending) {
-			t.Errorf("%s: current = %v", c.name, current)
-		}
+		check.Equal(t, "status", c.e.Status(today), c.want, "%s", c.name)
+		check.Equal(t, "access", c.e.HasAccess(today), c.access, "%s", c.name)
+		check.Equal(t, "current", c.e.Current(today), c.access || c.want == course.EnrollmentPending, "%s", c.name)
 	}
 }
 

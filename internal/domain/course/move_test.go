@@ -138,29 +138,25 @@ func TestEnrollmentMoves(t *testing.T) {
 			}
 			moves, warnings, err := course.Plan(c.request, course.Offer{Types: []course.Type{ielts}, Courses: c.offer}, h, terms, today)
 			if c.fault != "" {
-				check.True(check.Now(t), "fault.Has(err, c.fault)", fault.Has(err, c.fault), "err = %v, moves = %v; want the fault %s alone", err, moves, c.fault)
-				check.True(check.Now(t), "moves == nil", moves == nil, "err = %v, moves = %v; want the fault %s alone", err, moves, c.fault)
+				check.True(check.Now(t), "the fault is "+c.fault, fault.Has(err, c.fault), "%v", err)
+				check.Equal(check.Now(t), "number of moves", len(moves), 0, "%v beside %v", moves, err)
 				return
 			}
-			check.NoError(check.Now(t), err, "%v, moves = %+v; want one", err, moves)
-			check.Equal(check.Now(t), "len(moves)", len(moves), 1, "%v, moves = %+v; want one", err, moves)
+			check.NoError(check.Now(t), err, "moves: %+v", moves)
+			check.Equal(check.Now(t), "number of moves", len(moves), 1, "%+v", moves)
 			m := moves[0]
-			if check.Equal(t, "m.Action", m.Action, c.action, "course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note) &&
-				check.Equal(t, "m.Note", m.Note, c.note, "course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note) {
-				check.Equal(t, "m.After.Course.ID", m.After.Course.ID, c.course, "course %d: %s (%q); want course %d: %s (%q)", m.After.Course.ID, m.Action, m.Note, c.course, c.action, c.note)
+			check.Equal(t, "action", m.Action, c.action, "%+v", m)
+			check.Equal(t, "note", m.Note, c.note, "%+v", m)
+			check.Equal(t, "course", m.After.Course.ID, c.course, "%+v", m)
+			check.Equal(t, "start", m.After.StartDate.String(), today.AddDays(c.start).String(), "%+v", m)
+			check.Equal(t, "end", m.After.EndDate.String(), c.end, "%+v", m)
+			if m.Granted() {
+				check.Equal(t, "the end of the grace period", m.After.GracePeriodEnd.String(), m.After.EndDate.AddDays(7).String(), "%+v", m)
+				check.Equal(t, "state", m.After.State, course.Running, "%+v", m)
 			}
-			if check.Equal(t, "m.After.StartDate", m.After.StartDate, today.AddDays(c.start), "from %v until %v; want from %v until %s", m.After.StartDate, m.After.EndDate, today.AddDays(c.start), c.end) {
-				check.Equal(t, "m.After.EndDate.String()", m.After.EndDate.String(), c.end, "from %v until %v; want from %v until %s", m.After.StartDate, m.After.EndDate, today.AddDays(c.start), c.end)
-			}
-			if m.Granted() && (m.After.GracePeriodEnd != m.After.EndDate.AddDays(7) || m.After.State != course.Running) {
-				t.Errorf("granted %+v", m.After)
-			}
-			if m.Before.ID != m.After.ID {
-				t.Errorf("enrollment %d became %d", m.Before.ID, m.After.ID)
-			}
-			if got := strings.Join(warnings, "\n"); check.True(t, "strings.Contains(got, c.warning)", strings.Contains(got, c.warning), "warnings = %q, want one with %q", warnings, c.warning) {
-				check.Equal(t, "len(warnings)", len(warnings), min(1, len(c.warning)), "warnings = %q, want one with %q", warnings, c.warning)
-			}
+			check.Equal(t, "the enrollment's id", m.After.ID, m.Before.ID, "%+v", m)
+			check.Contains(t, "warnings", strings.Join(warnings, "\n"), c.warning, "%+v", m)
+			check.Equal(t, "number of warnings", len(warnings), min(1, len(c.warning)), "%q", warnings)
 		})
 	}
 }

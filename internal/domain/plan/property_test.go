@@ -78,9 +78,8 @@ func (l *life) decide() {
 
 func (l *life) checkPace(before plan.Plan) {
 	levels := []plan.Pace{plan.Light, plan.Standard, plan.Intensive}
-	if d := slices.Index(levels, l.plan.Level) - slices.Index(levels, before.Level); check.True(check.Now(l.t), "d >= -1", d >= -1, "the pace went from %s to %s", before.Level, l.plan.Level) {
-		check.True(check.Now(l.t), "d <= 1", d <= 1, "the pace went from %s to %s", before.Level, l.plan.Level)
-	}
+	steps := slices.Index(levels, l.plan.Level) - slices.Index(levels, before.Level)
+	check.OneOf(check.Now(l.t), "steps of the pace", steps, []int{-1, 0, 1}, "it went from %s to %s", before.Level, l.plan.Level)
 }
 
 func (l *life) checkTests(before []plan.Test) {
@@ -92,20 +91,22 @@ func (l *life) checkTests(before []plan.Test) {
 		seen[id] = true
 	}
 	for i, t := range l.tests {
-		if t.Paper != 0 && seen[t.Paper] {
-			l.t.Fatalf("paper %d is given twice: %+v", t.Paper, l.tests)
+		if t.Paper != 0 {
+			check.False(check.Now(l.t), "the paper was given before", seen[t.Paper], "paper %d: %+v", t.Paper, l.tests)
 		}
 		seen[t.Paper] = t.Paper != 0
 		if i == len(l.tests)-1 {
 			break
 		}
-		check.True(check.Now(l.t), "t.State != plan.Opened", t.State != plan.Opened, "test %d is unfinished beside the next: %+v", t.Slot, l.tests)
-		check.True(check.Now(l.t), "t.State != plan.Waiting", t.State != plan.Waiting, "test %d is unfinished beside the next: %+v", t.Slot, l.tests)
-		check.True(check.Now(l.t), "t.State != plan.Unfilled", t.State != plan.Unfilled, "test %d is unfinished beside the next: %+v", t.Slot, l.tests)
+		check.True(check.Now(l.t), "the test is open no more", t.State != plan.Opened, "test %d has a next one: %+v", t.Slot, l.tests)
+		check.True(check.Now(l.t), "the test waits no more", t.State != plan.Waiting, "test %d has a next one: %+v", t.Slot, l.tests)
+		check.True(check.Now(l.t), "the test lacks a paper no more", t.State != plan.Unfilled, "test %d has a next one: %+v", t.Slot, l.tests)
 		next := l.tests[i+1]
-		check.True(check.Now(l.t), "next.Slot > t.Slot", next.Slot > t.Slot, "tests overlap: %+v", l.tests)
-		check.True(check.Now(l.t), "next.OpensOn.After(t.OpensOn)", next.OpensOn.After(t.OpensOn), "tests overlap: %+v", l.tests)
-		check.False(check.Now(l.t), "t.State == plan.Finished && !t.FinishedOn.IsZero() && nex...", t.State == plan.Finished && !t.FinishedOn.IsZero() && next.OpensOn.Before(t.FinishedOn), "tests overlap: %+v", l.tests)
+		check.True(check.Now(l.t), "the next test has a higher slot", next.Slot > t.Slot, "%d, then %d: %+v", t.Slot, next.Slot, l.tests)
+		check.True(check.Now(l.t), "the next test opens later", next.OpensOn.After(t.OpensOn), "%s, then %s: %+v", t.OpensOn, next.OpensOn, l.tests)
+		if t.State == plan.Finished && !t.FinishedOn.IsZero() {
+			check.False(check.Now(l.t), "the next test opens before this one was finished", next.OpensOn.Before(t.FinishedOn), "%s, finished %s: %+v", next.OpensOn, t.FinishedOn, l.tests)
+		}
 	}
 	for _, t := range l.tests {
 		old := slices.IndexFunc(before, func(b plan.Test) bool { return b.Slot == t.Slot })

@@ -101,9 +101,9 @@ func (r row) compare(t *testing.T, d *fixture, a provision.Answer) {
 	var action course.Action
 	if len(a.Enrollments) == 1 {
 		action = a.Enrollments[0].Action
-		if e := a.Enrollments[0]; check.Equal(t, "e.AlreadyEnrolled", e.AlreadyEnrolled, (action == course.Unchanged || action == course.Skipped), "entry = %+v", e) {
-			check.Equal(t, "(e.StarterTestsAssigned == nil)", (e.StarterTestsAssigned == nil), e.AlreadyEnrolled, "entry = %+v", e)
-		}
+		e := a.Enrollments[0]
+		check.Equal(t, "already_enrolled", e.AlreadyEnrolled, action == course.Unchanged || action == course.Skipped, "entry = %+v", e)
+		check.Equal(t, "starter_tests_assigned is sent", e.StarterTestsAssigned != nil, !e.AlreadyEnrolled, "entry = %+v", e)
 	}
 	var typ email.Type
 	if a.Email.Type != nil {

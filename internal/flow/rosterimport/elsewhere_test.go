@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -129,9 +130,7 @@ func TestWhoIsTakenInComesWithoutAPartnersWayIn(t *testing.T) {
 	if got := h.text(t, `SELECT string_agg(split_part(email, '@', 1), ' ' ORDER BY email) FROM accounts WHERE password_hash IS NOT NULL`); got != "proven used" {
 		t.Errorf("passwords are left of: %s", got)
 	}
-	if got := h.text(t, `SELECT count(organization_id) || ' ' || count(*) FROM set_password_tokens`); got != "0 4" {
-		t.Errorf("links of organizations, and of all: %s", got)
-	}
+	check.Equal(t, "number of links of organizations, and of all", h.text(t, `SELECT count(organization_id) || ' ' || count(*) FROM set_password_tokens`), "0 4", "after the import")
 }
 
 // A link that was mailed to an address of before opens nothing once the account has another:

@@ -133,9 +133,9 @@ func TestChangesFollowTheFileWhereTheAccountIsTheImports(t *testing.T) {
 	if got := h.members(t); got != "ana.lopez@institute.org:Ana Lopez-Diaz:active" {
 		t.Errorf("members: %s", got)
 	}
-	if got := h.text(t, `SELECT (created_via = 'roster' AND password_hash IS NULL AND NOT own_password)::text || (SELECT count(*) FROM emails) FROM accounts`); got != "true0" {
-		t.Errorf("an account with a password, or a mail: %s", got)
-	}
+	check.Equal(t, "accounts of the roster without a password", h.text(t,
+		`SELECT count(*)::text FROM accounts WHERE created_via = 'roster' AND password_hash IS NULL AND NOT own_password`), "1", "after a change")
+	check.Equal(t, "number of mails", h.text(t, `SELECT count(*)::text FROM emails`), "0", "after a change")
 }
 
 // Reference: students#membership.
@@ -152,9 +152,7 @@ func TestLeaversBecomeInactiveAndComeBackOnTheSameAccount(t *testing.T) {
 		t.Errorf("members: %s", got)
 	}
 	want(t, h.run(t, both), roster.Applied, roster.Counts{Skip: 2, Update: 1})
-	if got := h.text(t, `SELECT status || user_id FROM members WHERE user_id = $1::bigint`, user); got != "active"+user {
-		t.Errorf("after coming back: %s", got)
-	}
+	check.Equal(t, "status", h.text(t, `SELECT status FROM members WHERE user_id = $1::bigint`, user), "active", "after coming back")
 }
 
 // snapshots lets the default source send them.
@@ -242,11 +240,10 @@ func TestGuards(t *testing.T) {
 			for _, reason := range r.Reasons {
 				codes = append(codes, reason.Code)
 			}
-			if got := strings.Join(codes, " "); check.Equal(check.Now(t), "r.State", r.State, c.state, "%s for %q (%s)", r.State, got, r.Fault) {
-				check.Equal(check.Now(t), "got", got, c.codes, "%s for %q (%s)", r.State, got, r.Fault)
-			}
-			if c.state == roster.Held && h.state(t) != state {
-				t.Error("a held run wrote rows")
+			check.Equal(check.Now(t), "state", r.State, c.state, "for %q (%s)", codes, r.Fault)
+			check.Equal(check.Now(t), "reasons", strings.Join(codes, " "), c.codes, "(%s)", r.Fault)
+			if c.state == roster.Held {
+				check.Equal(t, "the rows", h.state(t), state, "after a held run")
 			}
 		})
 	}
@@ -378,9 +375,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	preview.dryRun = true
 	r := h.run(t, preview)
 	want(t, r, roster.Previewed, roster.Counts{Create: 1, Update: 1, Deactivate: 1, ClassesCreated: 1, SeatsAdded: 1})
-	if check.Equal(t, "len(r.Reasons)", len(r.Reasons), 1, "%v; the state changed: %v", r.Reasons, h.state(t) != state) {
-		check.Equal(t, "h.state(t)", h.state(t), state, "%v; the state changed: %v", r.Reasons, h.state(t) != state)
-	}
+	check.Equal(t, "number of reasons", len(r.Reasons), 1, "%v", r.Reasons)
+	check.Equal(t, "the rows", h.state(t), state, "after a preview")
 }
 
 func TestRunsOfAnOrganizationGoOneByOne(t *testing.T) {
@@ -388,11 +384,10 @@ func TestRunsOfAnOrganizationGoOneByOne(t *testing.T) {
 	h := open(t)
 	first := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
 	second := h.submit(t, people("s1,ana@institute.org,Ana,Lopez,"))
-	if job := h.claim(t); len(job) != 1 || job[0].Subject != int64(first) {
-		t.Fatalf("pending: %+v", job)
-	} else {
-		h.do(t, job[0])
-	}
+	job := h.claim(t)
+	check.Equal(check.Now(t), "number of pending runs", len(job), 1, "%+v", job)
+	check.Equal(check.Now(t), "the pending run", job[0].Subject, int64(first), "%+v", job)
+	h.do(t, job[0])
 	h.work(t)
 	want(t, h.find(t, second), roster.Applied, roster.Counts{Skip: 1})
 }

@@ -2,13 +2,15 @@
 // what was got, what was wanted, and the context that the test gives.
 //
 //	if check.NoError(t, err, "import") &&
-//		check.Equal(t, "len(mails)", len(mails), 1, "%q", mails) {
-//		check.True(t, "has a link", strings.Contains(mails[0], "/set-password/"), "%s", mails[0])
+//		check.Equal(t, "number of mails", len(mails), 1, "%q", mails) {
+//		check.Contains(t, "the mail", mails[0], "/set-password/", "sent to %s", address)
 //	}
 package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // TB is what the checks need of a *testing.T, or of a *rapid.T.
@@ -36,6 +38,46 @@ func Equal[T comparable](t TB, what string, got, want T, context string, args ..
 		return true
 	}
 	t.Errorf("%s is %#v, want %#v: %s", what, got, want, fmt.Sprintf(context, args...))
+	return false
+}
+
+// Slices says whether got has the elements of want, in their order.
+func Slices[T comparable](t TB, what string, got, want []T, context string, args ...any) bool {
+	t.Helper()
+	if slices.Equal(got, want) {
+		return true
+	}
+	t.Errorf("%s is %#v, want %#v: %s", what, got, want, fmt.Sprintf(context, args...))
+	return false
+}
+
+// OneOf says whether got is one of want.
+func OneOf[T comparable](t TB, what string, got T, want []T, context string, args ...any) bool {
+	t.Helper()
+	if slices.Contains(want, got) {
+		return true
+	}
+	t.Errorf("%s is %#v, want one of %v: %s", what, got, want, fmt.Sprintf(context, args...))
+	return false
+}
+
+// Contains says whether a text has a part.
+func Contains(t TB, what, text, part, context string, args ...any) bool {
+	t.Helper()
+	if strings.Contains(text, part) {
+		return true
+	}
+	t.Errorf("%s is %q, want %q in it: %s", what, text, part, fmt.Sprintf(context, args...))
+	return false
+}
+
+// Lacks says whether a text does not have a part.
+func Lacks(t TB, what, text, part, context string, args ...any) bool {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		return true
+	}
+	t.Errorf("%s is %q, want no %q in it: %s", what, text, part, fmt.Sprintf(context, args...))
 	return false
 }
 

@@ -35,6 +35,14 @@ func TestFacts(t *testing.T) {
 		{"not true", func(t check.TB) bool { return check.True(t, "ok", false, "x") }, "not so: ok: x"},
 		{"false", func(t check.TB) bool { return check.False(t, "ok", false, "x") }, ""},
 		{"not false", func(t check.TB) bool { return check.False(t, "ok", true, "x") }, "so, and should not be: ok: x"},
+		{"slices", func(t check.TB) bool { return check.Slices(t, "s", []int{1, 2}, []int{1, 2}, "x") }, ""},
+		{"other slices", func(t check.TB) bool { return check.Slices(t, "s", []int{2, 1}, []int{1, 2}, "x") }, "s is []int{2, 1}, want []int{1, 2}: x"},
+		{"one of", func(t check.TB) bool { return check.OneOf(t, "n", 2, []int{1, 2}, "x") }, ""},
+		{"none of", func(t check.TB) bool { return check.OneOf(t, "n", 3, []int{1, 2}, "x") }, "n is 3, want one of [1 2]: x"},
+		{"contains", func(t check.TB) bool { return check.Contains(t, "s", "abc", "b", "x") }, ""},
+		{"contains not", func(t check.TB) bool { return check.Contains(t, "s", "abc", "d", "x") }, `s is "abc", want "d" in it: x`},
+		{"lacks", func(t check.TB) bool { return check.Lacks(t, "s", "abc", "d", "x") }, ""},
+		{"lacks not", func(t check.TB) bool { return check.Lacks(t, "s", "abc", "b", "x") }, `s is "abc", want no "b" in it: x`},
 		{"no error", func(t check.TB) bool { return check.NoError(t, nil, "x") }, ""},
 		{"an error", func(t check.TB) bool { return check.NoError(t, errors.New("lost"), "x") }, "lost: x"},
 	} {
@@ -45,12 +53,13 @@ func TestFacts(t *testing.T) {
 				tb = check.Now(r)
 			}
 			holds := c.fact(tb)
-			if got := fmt.Sprint(r.failures); check.Equal(t, "holds", holds, (c.want == ""), "%s: %v, %s", c.name, holds, got) {
-				check.False(t, "got != fmt.Sprint([]string{c.want}) && c.want != \"\"", got != fmt.Sprint([]string{c.want}) && c.want != "", "%s: %v, %s", c.name, holds, got)
+			failures, failed := "[]", c.want != ""
+			if failed {
+				failures = fmt.Sprint([]string{c.want})
 			}
-			if r.ended != (now && c.want != "") {
-				t.Errorf("%s: ended %v", c.name, r.ended)
-			}
+			check.Equal(t, "what the fact returns", holds, !failed, "%s", c.name)
+			check.Equal(t, "failures", fmt.Sprint(r.failures), failures, "%s", c.name)
+			check.Equal(t, "the test has ended", r.ended, now && failed, "%s, now: %t", c.name, now)
 		}
 	}
 }

@@ -84,8 +84,8 @@ func TestExplain(t *testing.T) {
 	for args, right := range map[string]bool{"-h": true, "--help": true, "help": true, "-help": true, "serve": false, "--version": false, "-h more": false} {
 		var out strings.Builder
 		err := env.Explain[config](&out, "worker works.", strings.Fields(args))
-		if explained := out.String() == "worker works.\n\n"+env.Usage[config](); check.Equal(t, "explained", explained, right, "%s: %v, %q", args, err, out.String()) {
-			check.Equal(t, "(err == nil)", (err == nil), right, "%s: %v, %q", args, err, out.String())
-		}
+		explained := out.String() == "worker works.\n\n"+env.Usage[config]()
+		check.Equal(t, "the program is explained", explained, right, "%s: %q", args, out.String())
+		check.Equal(t, "the arguments are taken", err == nil, right, "%s: %v", args, err)
 	}
 }

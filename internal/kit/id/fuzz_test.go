@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
@@ -14,8 +15,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if d, err := id.ParseDelivery(text); err == nil && d.String() != strings.ToLower(text) {
-			t.Errorf("%q is %s", text, d)
+		if d, err := id.ParseDelivery(text); err == nil {
+			check.Equal(t, "the id written again", d.String(), strings.ToLower(text), "%q", text)
 		}
 	})
 }

@@ -73,11 +73,10 @@ func TestReadyzReportsEachDependency(t *testing.T) {
 			code, rep := ready(t, NewPrivate(NewRegistry(), c.checks...))
 			check.Equal(check.Now(t), "code", code, c.code, "%d %+v", code, rep)
 			check.Equal(check.Now(t), "rep.Status", rep.Status, c.status, "%d %+v", code, rep)
-			check.Equal(check.Now(t), "len(rep.Checks)", len(rep.Checks), len(c.checks), "%d %+v", code, rep)
-			for i, check := range c.checks {
-				if rep.Checks[i].Name != check.Name || rep.Checks[i].OK != (rep.Checks[i].Error == "") {
-					t.Errorf("%+v", rep.Checks[i])
-				}
+			check.Equal(check.Now(t), "number of checks", len(rep.Checks), len(c.checks), "%d %+v", code, rep)
+			for i, got := range rep.Checks {
+				check.Equal(t, "name", got.Name, c.checks[i].Name, "%+v", got)
+				check.Equal(t, "it has no error", got.Error == "", got.OK, "%+v", got)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package seal_test
 import (
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -39,9 +40,7 @@ func TestRotationLosesNothingAtAnyStep(t *testing.T) {
 		for j, reader := range steps {
 			plain, err := reader.Open(t.Context(), sealed, "here")
 			readable := err == nil && string(plain) == "secret"
-			if want := i < 2 || j > 0; readable != want {
-				t.Errorf("written at step %d, read at step %d: %v", i, j, err)
-			}
+			check.Equal(t, "it is readable", readable, i < 2 || j > 0, "written at step %d, read at step %d: %v", i, j, err)
 		}
 	}
 	if _, err := seal.PromoteKey(promoted); err == nil {

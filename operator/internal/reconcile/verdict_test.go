@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
@@ -31,31 +32,30 @@ func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
 		if !known {
 			t.Errorf("%s has no row", kind)
 		}
-		check(t, kind.String(), fault.New(kind, "some_code", "some text"), w.reason, w.retried)
+		wantVerdict(t, kind.String(), fault.New(kind, "some_code", "some text"), w.reason, w.retried)
 	}
 }
 
 func TestFaultsThatHaveAReason(t *testing.T) {
-	check(t, "nothing", nil, "", false)
-	check(t, "no fault", errors.New("surprise"), "", true)
-	check(t, "away", &pgconn.PgError{Code: "57P01"}, v1alpha1.ReasonDatabaseUnavailable, true)
-	check(t, "limit", fault.New(fault.Conflict, "url_limit", "ten"), v1alpha1.ReasonURLLimitReached, false)
-	check(t, "taken", fault.New(fault.Conflict, "url_exists", "there"), v1alpha1.ReasonURLInUse, false)
-	check(t, "private", fault.Field("url", "address_not_public", "no"), v1alpha1.ReasonAddressRefused, false)
-	check(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1alpha1.ReasonSecretInvalid, false)
-	check(t, "step", refuse(v1alpha1.ReasonSecretNotFound, "none"), v1alpha1.ReasonSecretNotFound, false)
+	wantVerdict(t, "nothing", nil, "", false)
+	wantVerdict(t, "no fault", errors.New("surprise"), "", true)
+	wantVerdict(t, "away", &pgconn.PgError{Code: "57P01"}, v1alpha1.ReasonDatabaseUnavailable, true)
+	wantVerdict(t, "limit", fault.New(fault.Conflict, "url_limit", "ten"), v1alpha1.ReasonURLLimitReached, false)
+	wantVerdict(t, "taken", fault.New(fault.Conflict, "url_exists", "there"), v1alpha1.ReasonURLInUse, false)
+	wantVerdict(t, "private", fault.Field("url", "address_not_public", "no"), v1alpha1.ReasonAddressRefused, false)
+	wantVerdict(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1alpha1.ReasonSecretInvalid, false)
+	wantVerdict(t, "step", refuse(v1alpha1.ReasonSecretNotFound, "none"), v1alpha1.ReasonSecretNotFound, false)
 }
 
-func check(t *testing.T, name string, err error, reason string, retried bool) {
+func wantVerdict(t *testing.T, name string, err error, reason string, retried bool) {
 	t.Helper()
 	v := judge(err)
 	got := ""
 	if v.refusal != nil {
 		got = v.refusal.reason
 	}
-	if got != reason || (v.retry != nil) != retried {
-		t.Errorf("%s: reason %q, retried %t; want %q, %t", name, got, v.retry != nil, reason, retried)
-	}
+	check.Equal(t, "reason", got, reason, "%s", name)
+	check.Equal(t, "it is tried again", v.retry != nil, retried, "%s", name)
 }
 
 func TestTransitionsThatAreTold(t *testing.T) {
@@ -84,8 +84,8 @@ func TestTransitionsThatAreTold(t *testing.T) {
 		"recovered":    {of(nil, limit), of(on, nil), normal, "Registered"},
 	} {
 		h, notified := transition(c.from, c.to)
-		if notified != (c.reason != "") || h.kind != c.kind || h.reason != c.reason {
-			t.Errorf("%s: %+v, want %s %s", name, h, c.kind, c.reason)
-		}
+		check.Equal(t, "there is an Event", notified, c.reason != "", "%s: %+v", name, h)
+		check.Equal(t, "kind", h.kind, c.kind, "%s", name)
+		check.Equal(t, "reason", h.reason, c.reason, "%s", name)
 	}
 }

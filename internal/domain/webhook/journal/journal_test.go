@@ -214,9 +214,8 @@ func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	must(t, err)
 	run, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now().Add(time.Minute)), l.now)
 	must(t, err)
-	if run.Total != 250 || run.Status != "running" {
-		t.Fatalf("%+v", run)
-	}
+	check.Equal(check.Now(t), "total", run.Total, 250, "%+v", run)
+	check.Equal(check.Now(t), "status", run.Status, "running", "%+v", run)
 	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now()), l.now); !fault.Has(err, "recovery_running") {
 		t.Errorf("a second recovery: %v", err)
 	}

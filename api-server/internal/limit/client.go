@@ -30,19 +30,36 @@ func (p Proxies) Client(r *http.Request) string {
 }
 
 func (p Proxies) contain(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return err == nil && slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a.Unmap()) })
+	a, err := address(host)
+	return err == nil && slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
 // network stands for all addresses that one caller can easily have: a /64 of IPv6.
 func network(host string) string {
-	a, err := netip.ParseAddr(host)
-	if err != nil || a.Unmap().Is4() {
+	a, err := address(host)
+	if err != nil {
 		return host
 	}
-	n, err := a.WithZone("").Prefix(64)
+	if a.Is4() {
+		return a.String()
+	}
+	n, err := a.Prefix(64)
 	if err != nil {
 		return host
 	}
 	return n.String()
+}
+
+// address reads an address in the one form that it has: some proxies write its port behind it, and
+// IPv4 may be written as IPv6.
+func address(host string) (netip.Addr, error) {
+	a, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	if err != nil {
+		var withPort netip.AddrPort
+		if withPort, err = netip.ParseAddrPort(host); err != nil {
+			return netip.Addr{}, err
+		}
+		a = withPort.Addr()
+	}
+	return a.WithZone("").Unmap(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -41,6 +42,119 @@ func TestGuessingIsStopped(t *testing.T) {
 	if p := s.browser(t).signIn(t, "nobody@institute.org", password); p.status != 401 {
 		t.Errorf("another name: %d", p.status)
 	}
+}
+
+// However a name is typed it is one, and an address and its account's username are one too. Names that
+// lead nowhere are limited in the same way.
+func TestAllSpellingsOfANameAreLimitedAsOne(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, queuetest.New(t))
+	s.setPassword(t)
+	s.exec(t, `UPDATE accounts SET username = 'Ana.Lopez'`)
+	for name, c := range map[string]struct {
+		spellings []string
+		again     string
+	}{
+		"of an account": {[]string{"ana@institute.org", "ANA@Institute.ORG", " ana@institute.org\t", "ａｎａ@institute.org", "ana＠institute．org",
+			"Ana.Lopez", "ana.lopez", "ＡＮＡ．ＬＯＰＥＺ", "ana@ⓘnstitute.org", "ⓐna@institute.org"}, "ana@institute.org"},
+		"of nobody": {[]string{"ben@institute.org", "BEN@Institute.ORG", " ben@institute.org\t", "ｂｅｎ@institute.org", "ben＠institute．org",
+			"ⓑen@institute.org", "Ben@institute.org", "beN@ⓘnstitute.org", "ben@INSTITUTE.org", "ben@institute.org "}, "ben@institute.org"},
+	} {
+		for i, spelling := range c.spellings {
+			p := s.browser(t).signIn(t, spelling, "wrong")
+			check.Equal(t, "the status", p.status, 401, "a name %s, try %d as %q", name, i, spelling)
+		}
+		for _, spelling := range append(c.spellings, c.again) {
+			p := s.browser(t).signIn(t, spelling, password)
+			check.Equal(t, "the status", p.status, 429, "a name %s, an eleventh try as %q", name, spelling)
+			check.True(t, "it says to wait", strings.Contains(p.body, "Too many tries"), "as %q", spelling)
+		}
+	}
+}
+
+// Wrong passwords that strangers try stop strangers alone: the person goes on signing in where the
+// person has signed in before, and can get a link anywhere.
+func TestStrangersLockNobodyOut(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, queuetest.New(t))
+	s.setPassword(t)
+	mine := s.browser(t)
+	check.Equal(check.Now(t), "the sign-in", mine.signIn(t, "ana@institute.org", password).status, 303, "before strangers try")
+	strangersTry := func() {
+		t.Helper()
+		for range 12 {
+			s.browser(t).signIn(t, "ana@institute.org", "wrong")
+		}
+		check.Equal(check.Now(t), "a stranger", s.browser(t).signIn(t, "ana@institute.org", password).status, 429, "with the right password")
+	}
+	strangersTry()
+	before := mine.device(t)
+	mine.do(t, "/sign-out/", url.Values{})
+	check.Equal(t, "the sign-in", mine.signIn(t, "ana@institute.org", password).status, 303, "where the person signed in before")
+	check.True(t, "the cookie is new", mine.device(t) != before, "it was %q", before)
+	check.Equal(t, "changing the password", mine.do(t, "/change-password/", change(password, another)).status,
+		303, "in a browser that is signed in")
+	for i := range 11 {
+		want := 401
+		if i == 10 {
+			want = 429
+		}
+		check.Equal(t, "the status", mine.signIn(t, "ana@institute.org", "wrong").status, want, "wrong try %d of a browser that is known", i)
+	}
+	fresh := s.browser(t)
+	link := s.mailed(t)
+	check.Equal(t, "setting a password", fresh.do(t, link, twice("Yet-an0ther!")).status, 200, "over a link, in a new browser")
+	strangersTry()
+	check.Equal(t, "the sign-in", fresh.signIn(t, "ana@institute.org", "Yet-an0ther!").status, 303, "where the link was opened")
+	check.Equal(t, "the sign-in", mine.signIn(t, "ana@institute.org", "Yet-an0ther!").status, 429, "where another password was known")
+}
+
+func (b *browser) device(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(b.site.url)
+	check.NoError(check.Now(t), err, "%s", b.site.url)
+	return b.named(u, "registrar_device")
+}
+
+// The cookie of a browser is no key to anything, works for its accounts alone, and cannot be made up.
+func TestADevicesCookie(t *testing.T) {
+	t.Parallel()
+	s := openWith(t, queuetest.New(t))
+	s.setPassword(t)
+	s.Platform.Put(t, "organizations/north/staff/olive@institute.org", `{"first_name": "Olive", "role": "teacher", "password": "correct horse battery"}`).Want(t, 201)
+	b := s.browser(t)
+	p := b.signIn(t, "ana@institute.org", password)
+	var cookie *http.Cookie
+	for _, c := range (&http.Response{Header: p.header}).Cookies() {
+		if c.Name == "registrar_device" {
+			cookie = c
+		}
+	}
+	check.True(check.Now(t), "there is a cookie", cookie != nil, "%v", p.header)
+	check.True(t, "HttpOnly", cookie.HttpOnly, "%v", cookie)
+	check.Equal(t, "SameSite", cookie.SameSite, http.SameSiteLaxMode, "%v", cookie)
+	check.Equal(t, "Path", cookie.Path, "/", "%v", cookie)
+	check.False(t, "it can be read", strings.Contains(cookie.Value, "ana"), "%q", cookie.Value)
+	for range 11 {
+		s.browser(t).signIn(t, "ana@institute.org", "wrong")
+		s.browser(t).signIn(t, "olive@institute.org", "wrong")
+	}
+	with := func(value string) *browser {
+		b := s.browser(t)
+		u, err := url.Parse(s.url)
+		check.NoError(check.Now(t), err, "%s", s.url)
+		b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_device", Value: value}})
+		return b
+	}
+	check.Equal(t, "a page", with(cookie.Value).do(t, "/my-courses/", nil).status, 303, "the cookie signs nobody in")
+	check.Equal(t, "another's account", with(cookie.Value).signIn(t, "olive@institute.org", "correct horse battery").status, 429, "with the cookie")
+	for _, made := range []string{"", "x", cookie.Value[:len(cookie.Value)-4] + "AAAA", strings.Repeat("A", 5000)} {
+		check.Equal(t, "a cookie that is made up", with(made).signIn(t, "ana@institute.org", password).status, 429, "%.40q", made)
+	}
+	both := with(cookie.Value)
+	check.Equal(t, "the person", both.signIn(t, "ana@institute.org", password).status, 303, "with the cookie")
+	s.Advance(181 * 24 * time.Hour)
+	check.Equal(t, "half a year later", with(cookie.Value).signIn(t, "ana@institute.org", password).status, 429, "the cookie has expired")
 }
 
 // Pages that refuse are for everybody, too, on a telephone as well.

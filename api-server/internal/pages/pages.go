@@ -28,6 +28,7 @@ type Server struct {
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string         // where browsers see the pages
 	Sessions  *signin.Sessions
+	Devices   signin.Devices
 	Limits    *limit.Limiter
 	Proxies   limit.Proxies
 	LTI       lti.Service

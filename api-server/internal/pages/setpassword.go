@@ -49,6 +49,12 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err := student.SetOwnPassword(r.Context(), s.DB, token, hash, s.Clock()); err != nil {
 		return linkOver(w, err)
 	}
+	if a, err = student.Find(r.Context(), s.DB, a.ID); err != nil {
+		return err
+	}
+	if err := s.Devices.Remember(w, r, a); err != nil { // however many strangers try passwords meanwhile
+		return err
+	}
 	return show(w, http.StatusOK, "password-set.html", a)
 }
 

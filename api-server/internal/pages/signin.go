@@ -3,6 +3,7 @@ package pages
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
@@ -11,12 +12,16 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 )
 
-// How often one may try. The limit of a name is what stops guessing at one account; the
-// limit of an address stops trying one password on many, and is wide because a school's
-// students may share an address.
+// How often one may try. The limits of a name and of the account that it leads to are what stops
+// guessing at one account; the limit of an address stops trying one password on many, and is wide
+// because a school's students may share an address. A browser in which the person has signed in
+// before, and one that is signed in, have limits of their own: strangers' tries lock nobody out.
 var (
-	triesOfName    = limit.Rule{Name: "sign_in_name", Rate: 10, Period: 5 * time.Minute, Burst: 10}
-	triesOfAddress = limit.Rule{Name: "sign_in_address", Rate: 300, Period: 5 * time.Minute, Burst: 100}
+	triesOfName     = limit.Rule{Name: "sign_in_name", Rate: 10, Period: 5 * time.Minute, Burst: 10}
+	triesOfAccount  = limit.Rule{Name: "sign_in_account", Rate: 10, Period: 5 * time.Minute, Burst: 10}
+	triesOfDevice   = limit.Rule{Name: "sign_in_device", Rate: 10, Period: 5 * time.Minute, Burst: 10}
+	triesOfSignedIn = limit.Rule{Name: "signed_in_password", Rate: 10, Period: 5 * time.Minute, Burst: 10}
+	triesOfAddress  = limit.Rule{Name: "sign_in_address", Rate: 300, Period: 5 * time.Minute, Burst: 100}
 )
 
 const (
@@ -76,11 +81,15 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), "")}
-	if !s.mayTry(w, r, page.Name) {
+	who, err := student.ResolveName(r.Context(), s.DB, page.Name)
+	if err != nil {
+		return err
+	}
+	if !s.mayTry(w, r, who) {
 		page.Fault = textTooOften
 		return show(w, http.StatusTooManyRequests, "sign-in.html", page)
 	}
-	a, err := student.SignIn(r.Context(), s.DB, page.Name, r.PostFormValue("password"), s.Clock())
+	a, err := who.SignIn(r.Context(), s.DB, r.PostFormValue("password"), s.Clock())
 	if errors.Is(err, student.ErrSignIn) {
 		page.Fault = textWrong
 		return show(w, http.StatusUnauthorized, "sign-in.html", page)
@@ -88,7 +97,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Sessions.Begin(r.Context(), a); err != nil {
+	if err := s.begin(w, r, a); err != nil {
 		return err
 	}
 	edge.Annotate(r.Context(), "user", int64(a.ID))
@@ -106,10 +115,23 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// begin signs a person in who gave the password, in a browser that is known from now on.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, a student.Account) error {
+	if err := s.Sessions.Begin(r.Context(), a); err != nil {
+		return err
+	}
+	return s.Devices.Remember(w, r, a)
+}
+
 // mayTry counts a try at a password; what stops it does not depend on whether there is
 // such an account.
-func (s *Server) mayTry(w http.ResponseWriter, r *http.Request, name string) bool {
-	return s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) && s.mayTake(w, r, triesOfName, student.SignInName(name))
+func (s *Server) mayTry(w http.ResponseWriter, r *http.Request, who student.Candidate) bool {
+	if device := s.Devices.Known(r, who.Account); device != "" {
+		return s.mayTake(w, r, triesOfDevice, device)
+	}
+	keys := who.Keys()
+	return s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) &&
+		s.mayTake(w, r, triesOfName, keys[0]) && s.mayTake(w, r, triesOfAccount, keys[1])
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -151,7 +173,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Sessions.Begin(r.Context(), a); err != nil {
+	if err := s.begin(w, r, a); err != nil {
 		return err
 	}
 	s.Sessions.Flash(r.Context(), "Your new password is set.")
@@ -161,7 +183,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 
 // refuseChange says why a new password is not taken, "" when it is.
 func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, a student.Account) (status int, text string, err error) {
-	if !s.mayTry(w, r, string(a.Email)) {
+	if !s.mayTake(w, r, triesOfSignedIn, strconv.FormatInt(int64(a.ID), 10)) {
 		return http.StatusTooManyRequests, textTooOften, nil
 	}
 	current, password := r.PostFormValue("current"), r.PostFormValue("password")

@@ -85,8 +85,14 @@ func (b *browser) cookie(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return b.named(u, "registrar_session")
+}
+
+func (b *browser) named(u *url.URL, cookie string) string {
 	for _, c := range b.Jar.Cookies(u) {
-		return c.Value
+		if c.Name == cookie {
+			return c.Value
+		}
 	}
 	return ""
 }

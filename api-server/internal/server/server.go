@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -92,7 +93,8 @@ func New(d Deps) APIs {
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	sessions := signin.New(d.DB, d.PublicURL, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
-		Sessions: sessions, Limits: limits, Proxies: d.Proxies,
+		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: strings.HasPrefix(d.PublicURL, "https:")},
+		Limits: limits, Proxies: d.Proxies,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters}

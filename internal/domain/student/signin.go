@@ -2,6 +2,8 @@ package student
 
 import (
 	"context"
+	"encoding/base64"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,19 +20,64 @@ import (
 // which addresses have accounts.
 var ErrSignIn = fault.New(fault.Unauthenticated, "wrong_sign_in", "the email address or username and the password do not match")
 
-// SignIn finds whose email address or username and password these are, and remembers the
-// moment as the last sign-in. Unauthenticated (ErrSignIn) otherwise, after the same work
-// whether there is such an account or not. An address wins over a username that reads
-// like it.
-func SignIn(ctx context.Context, q pg.Querier, name, password string, now time.Time) (Account, error) {
-	email, err := ParseEmail(name)
-	if err != nil {
-		email = "" // then it can only be a username
+// Candidate is a name that somebody typed to sign in with, and the account that it leads to, if any.
+type Candidate struct {
+	Account  Account // zero for a name that leads nowhere
+	spelling string
+}
+
+// ResolveName finds the account whose email address or username the name is, however it is typed:
+// in capitals, in full-width or other compatible forms, or with blanks around it. An address wins
+// over a username that reads like it.
+func ResolveName(ctx context.Context, q pg.Querier, name string) (Candidate, error) {
+	var emails []Email
+	for _, form := range []string{name, usernameOf(name)} {
+		if email, err := ParseEmail(form); err == nil {
+			emails = append(emails, email) // else it can only be a username
+		}
 	}
-	a, err := selectByName(ctx, q, email, usernameOf(name))
+	a, err := selectByName(ctx, q, emails, usernameOf(name))
 	if err != nil && !pg.None(err) {
+		return Candidate{}, err
+	}
+	return Candidate{a, spelling(name)}, nil
+}
+
+// Keys are what tries are counted by, always two, so that counting shows nothing of the account.
+// The first is the same for all spellings of one name, whether it leads to an account or not. The
+// second is the account's, whatever name it was called by.
+func (c Candidate) Keys() [2]string {
+	account := "nobody:" + c.spelling
+	if c.Account.ID != 0 {
+		account = "account:" + strconv.FormatInt(int64(c.Account.ID), 10)
+	}
+	return [2]string{"name:" + c.spelling, account}
+}
+
+// spelling is one text for a name in all of its forms. An address and the username that is derived
+// from it are one name.
+func spelling(name string) string {
+	name = usernameOf(name)
+	if email, err := ParseEmail(name); err == nil {
+		name = string(email)
+	}
+	return strings.ToLower(usernameFor(Email(name)))
+}
+
+// SignIn finds whose name and password these are: it is ResolveName and Candidate.SignIn.
+func SignIn(ctx context.Context, q pg.Querier, name, password string, now time.Time) (Account, error) {
+	c, err := ResolveName(ctx, q, name)
+	if err != nil {
 		return Account{}, err
 	}
+	return c.SignIn(ctx, q, password, now)
+}
+
+// SignIn compares the password with the account's, and remembers the moment as the last sign-in.
+// Unauthenticated (ErrSignIn) when it is another, after the same work whether there is such an
+// account or not.
+func (c Candidate) SignIn(ctx context.Context, q pg.Querier, password string, now time.Time) (Account, error) {
+	a := c.Account
 	hash := a.passwordHash
 	if hash == "" {
 		hash = nobodysHash()
@@ -50,15 +97,15 @@ func SignIn(ctx context.Context, q pg.Querier, name, password string, now time.T
 	return a, err
 }
 
-func usernameOf(name string) string { return norm.NFKC.String(strings.TrimSpace(name)) }
-
-// SignInName is one text for all spellings of a name that SignIn takes for the same.
-func SignInName(name string) string {
-	if email, err := ParseEmail(name); err == nil {
-		return string(email)
+// PasswordMark tells an account's passwords apart and shows nothing of them; "" for no password.
+func (a Account) PasswordMark() string {
+	if a.passwordHash == "" {
+		return ""
 	}
-	return strings.ToLower(usernameOf(name))
+	return base64.RawURLEncoding.EncodeToString(seal.Hash(a.passwordHash)[:12])
 }
+
+func usernameOf(name string) string { return norm.NFKC.String(strings.TrimSpace(name)) }
 
 // nobodysHash is of a password that nobody knows, to compare with where there is none.
 var nobodysHash = sync.OnceValue(func() string {

@@ -370,11 +370,12 @@ func DropExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, 
 	return tag.RowsAffected(), err
 }
 
-// selectByName prefers the account of the address to one whose username reads like it.
-func selectByName(ctx context.Context, q pg.Querier, email Email, username string) (Account, error) {
+// selectByName prefers the account of the first address to that of another, and both to one whose
+// username reads like them.
+func selectByName(ctx context.Context, q pg.Querier, emails []Email, username string) (Account, error) {
 	return oneAccount(q.Query(ctx, `
-		SELECT `+accountColumns+` FROM accounts a WHERE a.email = $1 OR lower(a.username) = lower($2)
-		ORDER BY (a.email = $1) DESC LIMIT 1`, email, username))
+		SELECT `+accountColumns+` FROM accounts a WHERE a.email = ANY ($1::text[]) OR lower(a.username) = lower($2)
+		ORDER BY array_position($1::text[], a.email) LIMIT 1`, emails, username))
 }
 
 // updateSignedIn gives no row when the password is not the one of the hash any more.

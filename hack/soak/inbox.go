@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -35,7 +36,7 @@ func (c *checker) mails(ctx context.Context) error {
 	}
 	var reference, status, recipient, kind string
 	welcomed := map[string]bool{}
-	uncertain := 0
+	uncertain, suppressed := 0, 0
 	_, err = pgx.ForEachRow(rows, []any{&reference, &status, &recipient, &kind}, func() error {
 		n := received[reference]
 		delete(received, reference)
@@ -43,6 +44,8 @@ func (c *checker) mails(ctx context.Context) error {
 		case status == "uncertain" && n <= 1:
 			uncertain++
 		case status == "sent" && n == 1:
+		case status == "suppressed" && n == 0 && kind != "password_reset": // the address had its share of the day
+			suppressed++
 		default:
 			c.report.find("the %s mail %s to %s is %s and was received %d times", kind, reference, recipient, status, n)
 		}
@@ -55,13 +58,23 @@ func (c *checker) mails(ctx context.Context) error {
 		c.report.find("a mail was received that no row knows: %s", reference)
 	}
 	c.report.checked("mails whose receipt stays uncertain", uncertain)
+	c.report.checked("mails beyond the share of their address", suppressed)
+	over, overErr := c.rows(ctx, `
+		SELECT DISTINCT recipient
+		FROM (SELECT recipient, created_at - lag(created_at, 5) OVER (PARTITION BY recipient ORDER BY created_at) AS gap
+			FROM emails
+			WHERE type IN ('welcome', 'credentials', 'access_update') AND status <> 'suppressed') AS sent
+		WHERE gap < '1 day'`)
+	for _, address := range over {
+		c.report.find("%s had more than five onboarding mails within a day", address)
+	}
 	for key, s := range c.model.students {
 		_, email, _ := strings.Cut(key, " ")
 		if s.welcomed && !welcomed[email] {
 			c.report.find("%s was promised a welcome mail and has none", email)
 		}
 	}
-	return err
+	return errors.Join(err, overErr)
 }
 
 // webhooks holds what healthy URLs received against what the model owes them.

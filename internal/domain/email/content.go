@@ -20,6 +20,11 @@ const (
 	TypeAccessUpdate Type = "access_update" // to a student who signs in already
 )
 
+// onboards says whether an address gets a share of such mails alone.
+func (t Type) onboards() bool {
+	return t == TypeWelcome || t == TypeCredentials || t == TypeAccessUpdate
+}
+
 // TypePasswordReset is the mail to who asked for a new password.
 const TypePasswordReset Type = "password_reset"
 

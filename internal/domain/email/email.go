@@ -61,14 +61,26 @@ type Message struct {
 
 // Record is a mail's status. The zero Record means that there is no mail.
 type Record struct {
-	ID     id.Email
-	Type   Type
-	Status Status
-	Detail string // a short reason; "" when sent
+	ID        id.Email
+	Type      Type
+	Status    Status
+	Detail    string // a short reason; "" when sent
+	CreatedAt time.Time
 }
 
+// An address gets at most share onboarding mails of all organizations together in shareOf (reference:
+// provisioning#email-status). Mails that a person asked for are no onboarding mails.
+const (
+	share   = 5
+	shareOf = 24 * time.Hour
+)
+
+// detailShare tells an organization nothing of the mails of others.
+const detailShare = "no more onboarding mails go to this address within a day; send resend_welcome_email tomorrow"
+
 // Queue stores a mail, which is sent after tx has committed. It stores the mail as suppressed
-// when no mail is sent to its address. It costs one round trip.
+// when no mail is sent to its address, or no more today: who queues an onboarding mail holds the lock
+// of its address. It costs one round trip.
 func (s Service) Queue(ctx context.Context, tx *pg.Tx, now time.Time, m Message) (r Record, err error) {
 	var b pg.Batch
 	if err := s.Write(ctx, &b, now, m, &r); err != nil {
@@ -92,9 +104,12 @@ func (s Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Messag
 	} else if r.Sealed, err = sealSecrets(ctx, s.Box, r.Reference, m.Secrets); err != nil {
 		return err
 	}
-	*into = Record{Type: r.Type, Status: r.Status, Detail: r.Detail}
-	queueInsert(b, r, &into.ID)
-	if r.Status == Queued {
+	most := 0
+	if r.Type.onboards() && r.Status == Queued {
+		most = share
+	}
+	queueInsert(b, r, most, now.Add(-shareOf), detailShare, into)
+	if r.Status == Queued { // where the address has had its share, the worker finds nothing to send
 		outbox.AddLast(b, task.EmailSend, "emails", "id", m.Organization, now)
 	}
 	return nil

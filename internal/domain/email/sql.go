@@ -28,7 +28,13 @@ type row struct {
 	CreatedAt    time.Time
 }
 
-func queueInsert(b *pg.Batch, r row, into *id.Email) {
+// onboarding is the condition on emails for the types that LoadLatest and the share of an address are
+// about, as the index emails_onboarding has it.
+const onboarding = `type IN ('welcome', 'credentials', 'access_update')`
+
+// queueInsert stores r as suppressed, with the detail over and without its secrets, where most is not
+// 0 and its recipient has had that many onboarding mails since then. It fills into.
+func queueInsert(b *pg.Batch, r row, most int, since time.Time, over string, into *Record) {
 	b.Queue(`
 		INSERT INTO emails (
 			organization_id,
@@ -42,19 +48,24 @@ func queueInsert(b *pg.Batch, r row, into *id.Email) {
 			detail,
 			created_at,
 			updated_at
-		) VALUES (
+		) SELECT
 			nullif(@org::bigint, 0),
-			@user,
-			@type,
-			@recipient,
-			@reference,
-			@params,
-			@sealed,
-			@status,
-			@detail,
-			@created,
-			@created
-		) RETURNING id`,
+			@user::bigint,
+			@type::text,
+			@recipient::text,
+			@reference::uuid,
+			@params::jsonb,
+			CASE WHEN NOT is_over THEN @sealed::bytea END,
+			CASE WHEN is_over THEN 'suppressed' ELSE @status::text END,
+			CASE WHEN is_over THEN @over::text ELSE @detail::text END,
+			@created::timestamptz,
+			@created::timestamptz
+		FROM (SELECT CASE WHEN @most::integer = 0 THEN false ELSE @most::integer <= (
+			SELECT count(*)
+			FROM emails
+			WHERE recipient = @recipient AND `+onboarding+` AND created_at > @since AND status <> 'suppressed'
+		) END AS is_over) AS share
+		RETURNING id, type, status, detail, created_at`,
 		pg.Args{
 			"org":       r.Organization,
 			"user":      r.User,
@@ -66,7 +77,13 @@ func queueInsert(b *pg.Batch, r row, into *id.Email) {
 			"status":    r.Status,
 			"detail":    r.Detail,
 			"created":   r.CreatedAt,
-		}).QueryRow(func(row pgx.Row) error { return row.Scan(into) })
+			"most":      most,
+			"since":     since,
+			"over":      over,
+		}).Query(func(rows pgx.Rows) (err error) {
+		*into, err = oneRecord(rows, nil)
+		return err
+	})
 }
 
 // LoadLatest queues the reading of the last onboarding mail (welcome, credentials or
@@ -74,9 +91,9 @@ func queueInsert(b *pg.Batch, r row, into *id.Email) {
 // fills into, with the zero Record when there is none.
 func LoadLatest(b *pg.Batch, org id.Organization, address string, into *Record) {
 	b.Queue(`
-		SELECT id, type, status, detail FROM emails
+		SELECT id, type, status, detail, created_at FROM emails
 		WHERE organization_id = $1 AND user_id = (SELECT id FROM accounts WHERE email = $2)
-		  AND type IN ('welcome', 'credentials', 'access_update')
+		  AND `+onboarding+`
 		ORDER BY id DESC LIMIT 1`, org, address).Query(func(rows pgx.Rows) (err error) {
 		*into, err = oneRecord(rows, nil)
 		return err
@@ -86,7 +103,7 @@ func LoadLatest(b *pg.Batch, org id.Organization, address string, into *Record) 
 // Find reads a mail's record; the zero Record when the organization has no such mail.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, mail id.Email) (Record, error) {
 	return oneRecord(q.Query(ctx, `
-		SELECT id, type, status, detail FROM emails WHERE organization_id = $1 AND id = $2`, org, mail))
+		SELECT id, type, status, detail, created_at FROM emails WHERE organization_id = $1 AND id = $2`, org, mail))
 }
 
 func oneRecord(rows pgx.Rows, err error) (Record, error) {

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"context"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -12,21 +13,40 @@ type mailing int
 
 const (
 	mailSend   mailing = iota
-	mailReport         // show the status of the last one
+	mailReport         // show the status of the last one, unless it has arrived
+	mailRecent         // show the status of the last one
 	mailNone           // not_requested
 )
 
+// resendAfter is how long a resend answers with the mail that was just made, and adds none.
+const resendAfter = time.Minute
+
 // decideMail sends a mail after a change, after one that failed, and for resend; resend adds none
-// to a mail of the same type (next) that is still queued. Without send there is never a mail.
-func decideMail(send, resend, changed bool, latest email.Record, next email.Type) mailing {
+// to a mail of the same type (next) that is still queued, and none to one that was made just now.
+// Without send there is never a mail.
+func decideMail(send, resend, changed bool, latest email.Record, next email.Type, now time.Time) mailing {
 	waits := latest.Status == email.Queued && latest.Type == next
 	switch {
 	case !send:
 		return mailNone
-	case changed, latest.Status == email.Failed, resend && !waits:
+	case changed, latest.Status == email.Failed:
+		return mailSend
+	case resend && isRecent(latest, now):
+		return mailRecent
+	case resend && !waits:
 		return mailSend
 	}
 	return mailReport
+}
+
+// isRecent says whether the mail is under way, or has just arrived.
+func isRecent(latest email.Record, now time.Time) bool {
+	switch latest.Status {
+	case email.Queued, email.Sent, email.Suppressed:
+		return now.Before(latest.CreatedAt.Add(resendAfter))
+	case email.Uncertain, email.Failed:
+	}
+	return false
 }
 
 // report shows the status of an earlier mail, for a call that sends none.
@@ -50,7 +70,7 @@ func (c *call) sendsMail() bool {
 // writeMail queues the mail, if there is one to be sent; it is the latest when b is sent.
 func (c *call) writeMail(ctx context.Context, b *pg.Batch) error {
 	m := c.message()
-	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest, m.Content.Type())
+	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest, m.Content.Type(), c.now)
 	if c.mailing != mailSend {
 		return nil
 	}
@@ -63,7 +83,7 @@ func (c *call) mail() Mail {
 		return Mail{Status: MailNotRequested}
 	case mailReport:
 		return report(c.latest)
-	case mailSend:
+	case mailSend, mailRecent:
 	}
 	return newMail(c.latest)
 }

@@ -4,11 +4,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
 const password = "Tr0ub4dor&3x"
@@ -216,6 +218,7 @@ func TestConcurrentCallsWithAPassword(t *testing.T) {
 }
 
 // What waits to be sent is not added to by a resend, but for a mail of another type.
+// Reference: provisioning#email-status.
 func TestAResendWhileTheMailWaitsAddsNothing(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -236,5 +239,41 @@ func TestAResendWhileTheMailWaitsAddsNothing(t *testing.T) {
 	c := ana()
 	c.Password = password
 	mails(4, email.TypeCredentials, d.student(c))
+	mails(4, email.TypeCredentials, d.student(resent(ana()))) // just made
+	d.Clock = clock.At(now.Add(time.Minute))
 	mails(5, email.TypeWelcome, d.student(resent(ana())))
+}
+
+// A resend within a minute says what became of the mail that it would repeat; what is not on its way
+// to the student is sent again at once.
+// Reference: provisioning#email-status.
+func TestAResendWithinAMinuteAnswersWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for status, c := range map[email.Status]struct {
+		after time.Duration
+		mails int
+		want  provision.MailStatus
+	}{
+		email.Queued:     {59 * time.Second, 1, "queued"},
+		email.Sent:       {59 * time.Second, 1, "sent"},
+		email.Suppressed: {59 * time.Second, 1, "suppressed"},
+		email.Uncertain:  {time.Second, 2, "queued"},
+		email.Failed:     {time.Second, 2, "queued"},
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			d := open(t)
+			d.student(ana("ielts"))
+			d.Exec(`UPDATE emails SET status = $1, detail = CASE WHEN $1 = 'sent' THEN '' ELSE 'why' END`, status)
+			d.Clock = clock.At(now.Add(c.after))
+			a := d.student(resent(ana("ielts")))
+			check.Equal(t, "the status", a.Email.Status, c.want, "%+v", a.Email)
+			check.Equal(t, "the mails", d.Count(`emails`), c.mails, "%+v", a.Email)
+			check.Equal(t, "the type", *a.Email.Type, email.TypeWelcome, "%+v", a.Email)
+			d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
+			d.Clock = clock.At(now.Add(c.after + time.Minute))
+			a = d.student(resent(ana("ielts")))
+			check.Equal(t, "the mails after another minute", d.Count(`emails`), c.mails+1, "%+v", a.Email)
+		})
+	}
 }

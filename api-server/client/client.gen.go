@@ -720,7 +720,7 @@ type ProvisionRequest struct {
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name,omitempty"`
 
-	// Password 8 to 128 characters; not digits alone, not a common one, not like the email, username or name
+	// Password 8 to 128 characters, 5 of them different; not digits alone, not a common one, not like the email, username or name
 	Password string `json:"password,omitempty"`
 
 	// PasswordMode How a new account gets its password. `link` (default, also `invite`): the student sets one by a link. `set` (also
@@ -790,13 +790,15 @@ type Provisioned_Credentials struct {
 	Username string  `json:"username"`
 }
 
-// ProvisionedEmailStatus defines model for Provisioned.Email.Status.
+// ProvisionedEmailStatus Suppressed is not mailed, as the detail says, to a test or demo domain, or because the address has had 5 onboarding mails within 24 hours
 type ProvisionedEmailStatus string
 
 // Provisioned_Email defines model for Provisioned.Email.
 type Provisioned_Email struct {
 	// Detail A short reason for queued, uncertain, suppressed and failed; else null
-	Detail *string                `json:"detail"`
+	Detail *string `json:"detail"`
+
+	// Status Suppressed is not mailed, as the detail says, to a test or demo domain, or because the address has had 5 onboarding mails within 24 hours
 	Status ProvisionedEmailStatus `json:"status"`
 
 	// Type null when no mail was made

@@ -115,33 +115,58 @@ func TestDerivedUsernames(t *testing.T) {
 	}
 }
 
+// Tries at a name that leads nowhere are counted as if it were an account's: by one text for all of
+// its forms, and for the username that would be derived from it.
+func TestSpellingsOfAName(t *testing.T) {
+	t.Parallel()
+	for want, names := range map[string][]string{
+		"ana@institute.org":         {"ana@institute.org", " ANA@Institute.org\t", "ａｎａ＠institute．org", "ⓐna@institute.org"},
+		"o_brien@institute.org":     {"o'brien@institute.org", "O_Brien@institute.org", "ｏ'brien@institute.org"},
+		"jos\u00e9@correo.es":       {"jose\u0301@correo.es", "JOS\u00c9@correo.es"},
+		"ana@xn--bcher-kva.example": {"ana@bücher.example", "ana@BÜCHER.example", "ana@xn--bcher-kva.example"},
+		"ana.lopez":                 {"Ana.Lopez", "ＡＮＡ．ＬＯＰＥＺ", "ana.lopez "},
+		"":                          {"", " "},
+	} {
+		for _, name := range names {
+			check.Equal(t, "the spelling", spelling(name), want, "of %q", name)
+		}
+	}
+	known, unknown := Candidate{Account{ID: 7}, "ana"}, Candidate{Account{}, "ana"}
+	check.Equal(t, "the name's key", known.Keys()[0], unknown.Keys()[0], "whether there is an account or not")
+	check.True(t, "the account's key is another", known.Keys()[1] != unknown.Keys()[1], "%v", known.Keys())
+}
+
 // Reference: provisioning#password-modes.
 func TestCheckPassword(t *testing.T) {
 	t.Parallel()
 	for password, code := range map[string]string{
-		"Tr0ub4dor&3x":             "",
-		"correct horse battery":    "",
-		"пароль-для-аны":           "",
-		"a1b2c3d":                  "password_too_short",
-		"ääääääää":                 "",
-		strings.Repeat("xY3", 43):  "password_too_long",
-		"2938475610":               "password_only_digits",
-		"password1":                "password_too_common",
-		"PassWord1":                "password_too_common",
-		"qwertyuiop":               "password_too_common",
-		"analopez1":                "password_too_similar",
-		"Lopez.Ana99":              "",
-		"ana.lopez@institute.org":  "password_too_similar",
-		"institute":                "password_too_similar",
-		"MaryLopez":                "password_too_similar",
-		"\x01\x02\x03\x04abcdefgh": "password_invalid",
-		"abcdefg\xff":              "password_invalid",
-		"two\u2028lines":           "password_invalid",
-		" correct horse":           "password_outer_blanks",
-		"correct horse ":           "password_outer_blanks",
-		"correct horse\u00a0":      "password_outer_blanks",
-		"          ":               "password_outer_blanks",
-		"correct  horse":           "",
+		"Tr0ub4dor&3x":                 "",
+		"correct horse battery":        "",
+		"пароль-для-аны":               "",
+		"a1b2c3d":                      "password_too_short",
+		"ääääöööüüß":                   "password_too_uniform",
+		"aaaaaaaa":                     "password_too_uniform",
+		"xyxyxyxyxyxyxyxyzW":           "password_too_uniform",
+		"xyxyxyxyxyxyxyxyzW!":          "",
+		"e\u0301e\u0301e\u0301e\u0301": "password_too_short", // four characters, as they are hashed
+		strings.Repeat("xY3", 43):      "password_too_long",
+		"2938475610":                   "password_only_digits",
+		"password1":                    "password_too_common",
+		"PassWord1":                    "password_too_common",
+		"qwertyuiop":                   "password_too_common",
+		"analopez1":                    "password_too_similar",
+		"Lopez.Ana99":                  "",
+		"ana.lopez@institute.org":      "password_too_similar",
+		"institute":                    "password_too_similar",
+		"MaryLopez":                    "password_too_similar",
+		"\x01\x02\x03\x04abcdefgh":     "password_invalid",
+		"abcdefg\xff":                  "password_invalid",
+		"two\u2028lines":               "password_invalid",
+		" correct horse":               "password_outer_blanks",
+		"correct horse ":               "password_outer_blanks",
+		"correct horse\u00a0":          "password_outer_blanks",
+		"          ":                   "password_outer_blanks",
+		"correct  horse":               "",
 	} {
 		err := CheckPassword(password, "ana.lopez@institute.org", "ana-the-first", "Mary", "Lopez")
 		if code == "" {

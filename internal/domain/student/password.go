@@ -17,17 +17,19 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// Lengths of a password, in characters.
+// Lengths of a password, in characters, and how many of them must differ.
 const (
-	minPassword = 8
-	maxPassword = 128
+	minPassword  = 8
+	maxPassword  = 128
+	minDifferent = 5
 )
 
 // CheckPassword applies the platform's password rules for the person: 8 to 128
-// characters, no blank at either end, not digits alone, not a common one, not like the
-// person's email, username or name. Invalid, with the field "password"; the password is never part of the fault.
+// characters of which 5 differ, no blank at either end, not digits alone, not a common one, not like
+// the person's email, username or name. Invalid, with the field "password"; the password is never part of the fault.
 func CheckPassword(password string, email Email, username, firstName, lastName string) error {
 	bad := func(code, text string) error { return fault.Field("password", code, "password: %s", text) }
+	password = norm.NFC.String(password) // as it is hashed
 	n := utf8.RuneCountInString(password)
 	switch {
 	case n < minPassword:
@@ -40,12 +42,23 @@ func CheckPassword(password string, email Email, username, firstName, lastName s
 		return bad("password_outer_blanks", "begins or ends with a blank; send it without")
 	case strings.Trim(password, "0123456789") == "":
 		return bad("password_only_digits", "digits alone are too easy to guess; add letters or signs")
+	case different(password) < minDifferent:
+		return bad("password_too_uniform", "too few different characters; use at least 5 different ones")
 	case commonPasswords()[strings.ToLower(strings.TrimSpace(password))]:
 		return bad("password_too_common", "one of the most common passwords; choose another")
 	case similar(password, string(email), username, firstName, lastName, firstName+lastName):
 		return bad("password_too_similar", "too similar to the email address, username or name; choose another")
 	}
 	return nil
+}
+
+// different counts the characters of a text that differ.
+func different(text string) int {
+	seen := map[rune]bool{}
+	for _, r := range text {
+		seen[r] = true
+	}
+	return len(seen)
 }
 
 // breaksLines says whether a character cannot be shown within a line.

@@ -63,7 +63,9 @@ func TestTheShareOfAnAddressComesBackAfterADay(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.student(ana("ielts"))
-	arrive := func() { d.Exec(`UPDATE emails SET status = 'sent', detail = '', sealed = NULL WHERE status = 'queued'`) }
+	arrive := func() {
+		d.Exec(`UPDATE emails SET status = 'sent', detail = '', sealed = NULL WHERE status = 'queued'`)
+	}
 	arrive()
 	at := now
 	later := func(by time.Duration) provision.Answer {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+	"golang.org/x/net/idna"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
@@ -47,8 +48,18 @@ func New(c Config) *Policy {
 			v6 = append(v6, p)
 		}
 	}
-	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...))
+	guard := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
+		ssrf.WithDeniedV4Prefixes(ofTheCloud...))
 	return &Policy{guard: guard, allowHTTP: c.AllowHTTP, networks: len(c.AllowNetworks) > 0}
+}
+
+// ofTheCloud are addresses that look public and reach the provider's own services from its machines.
+// The metadata addresses of the others (169.254.0.0/16, 100.100.100.200, 192.0.0.192, fd00:ec2::254,
+// fd20:ce::254) are in ranges that are never public.
+var ofTheCloud = []netip.Prefix{
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure: machine agent, DNS, health
+	netip.MustParsePrefix("161.26.0.0/16"),    // IBM Cloud: services of the platform
+	netip.MustParsePrefix("166.8.0.0/14"),     // IBM Cloud: endpoints of services
 }
 
 // Loosened says whether the policy allows more than public https addresses, for a
@@ -77,6 +88,13 @@ type lookupKey struct{}
 
 // DialContext is net.Dialer's, with ErrRefused for what the policy does not allow.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.policy.checkHost(host); err != nil {
+		return nil, err
+	}
 	found := new(lookup)
 	if !d.policy.networks {
 		address = rooted(address)
@@ -212,12 +230,15 @@ func (p *Policy) CheckURL(field, raw string) (string, error) {
 	if err := checkPort(u); err != nil {
 		return refuse("port_not_allowed", "%v", err)
 	}
+	if err := toASCII(u); err != nil {
+		return refuse("invalid_url", "%s is no name of a host: %v", u.Hostname(), err)
+	}
 	if err := p.checkHost(u.Hostname()); err != nil {
 		return refuse("address_not_public", "%s is not a public address; use one such as hooks.example.com", u.Hostname())
 	}
 	u.Host = strings.ToLower(u.Host)
 	text := u.String()
-	if len(text) > longest { // what is no ASCII takes up more room
+	if len(text) > longest { // characters beyond ASCII take up more room
 		return refuse("invalid_url", tooLong)
 	}
 	return text, nil
@@ -234,10 +255,38 @@ func checkPort(u *url.URL) error {
 	return nil
 }
 
+// toASCII writes the host of u as DNS and a proxy are asked for it.
+func toASCII(u *url.URL) error {
+	host, err := ascii(u.Hostname())
+	if err != nil || host == u.Hostname() {
+		return err
+	}
+	if port := u.Port(); port != "" {
+		host = net.JoinHostPort(host, port)
+	}
+	u.Host = host
+	return nil
+}
+
+// ascii is the name that net/http asks for when it is given host (UTS 46): names in other scripts in
+// Punycode, and characters that stand for digits, letters and dots as what they stand for.
+func ascii(host string) (string, error) {
+	for i := range len(host) {
+		if host[i] >= 0x80 {
+			return idna.Lookup.ToASCII(host)
+		}
+	}
+	return host, nil
+}
+
 // checkHost refuses literal private addresses, in every form that a resolver would
 // take for one, and names that can only be local: but where networks are allowed that are not
 // public, names of a cluster's Services lead into them, and the dialer judges the address.
 func (p *Policy) checkHost(host string) error {
+	host, err := ascii(host)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		return p.checkAddr(a)
 	}
@@ -246,11 +295,11 @@ func (p *Policy) checkHost(host string) error {
 		return p.checkAddr(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	}
 	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
-		return ErrRefused // 2130706433, 0x7f.1, 127.1: numbers in disguise
+		return fmt.Errorf("%w: %s", ErrRefused, name) // 2130706433, 0x7f.1, 127.1: numbers in disguise
 	}
 	local := !strings.Contains(name, ".") || strings.HasSuffix(name, ".internal") || strings.HasSuffix(name, ".local")
 	if local && (!p.networks || p.proxy != nil) {
-		return ErrRefused
+		return fmt.Errorf("%w: %s", ErrRefused, name)
 	}
 	return nil
 }

@@ -80,33 +80,33 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 	settings, err := c.ShowOrganizationWithResponse(ctx, nil)
 	check.NoError(check.Now(t), err, "%v %v", settings, err)
 	check.True(check.Now(t), "settings.JSON200.Organization.LanguageTestsEnabled", settings.JSON200.Organization.LanguageTestsEnabled, "%v %v", settings, err)
-	check.False(check.Now(t), "settings.JSON200.APIKey.CreatedAt.IsZero()", settings.JSON200.APIKey.CreatedAt.IsZero(), "%v %v", settings, err)
+	check.False(check.Now(t), "the key's time of creation is missing", settings.JSON200.APIKey.CreatedAt.IsZero(), "%v %v", settings, err)
 	courses, err := c.ListCoursesWithResponse(ctx)
 	check.NoError(check.Now(t), err, "%v %v", courses, err)
-	check.True(check.Now(t), "courses.JSON200.CourseTypes[0].DefaultCourse == nil", courses.JSON200.CourseTypes[0].DefaultCourse == nil, "%v %v", courses, err)
+	check.True(check.Now(t), "there is no default course", courses.JSON200.CourseTypes[0].DefaultCourse == nil, "%v %v", courses, err)
 	planned, err := c.ProvisionStudentWithResponse(ctx, &client.ProvisionStudentParams{IdempotencyKey: new("one")}, client.ProvisionRequest{
 		Email: "ana@north-institute.org", FirstName: "Ana", Courses: []string{"ielts"}, TenureMonths: 6, ExternalRef: "order-7",
 		TargetScorePlan: &client.TargetScorePlanRequest{TargetScore: 7.5, TestPlan: new(true), Timezone: "Asia/Kolkata",
 			StaffRecipients: new([]string{}), SafeExamBrowser: new(false)}})
 	check.NoError(check.Now(t), err, "%v %v", planned, err)
-	check.True(check.Now(t), "planned.JSON201 != nil", planned.JSON201 != nil, "%v %v", planned, err)
-	check.Equal(check.Now(t), "*planned.Student().TargetScorePlan.TargetScore", *planned.Student().TargetScorePlan.TargetScore, 7.5, "%v %v", planned, err)
+	check.True(check.Now(t), "there is an answer 201", planned.JSON201 != nil, "%v %v", planned, err)
+	check.Equal(check.Now(t), "target score", *planned.Student().TargetScorePlan.TargetScore, 7.5, "%v %v", planned, err)
 	items, err := c.ListCatalogWithResponse(ctx, &client.ListCatalogParams{Kind: new("quiz")})
 	check.NoError(check.Now(t), err, "%v %v", items, err)
 	check.Equal(check.Now(t), "items.JSON200.Count", items.JSON200.Count, 1, "%v %v", items, err)
 	assigned, err := c.AssignWorkWithResponse(ctx, nil, client.NewAssignment{UserID: planned.Student().UserID,
 		Kind: client.KindQuiz, ItemID: items.JSON200.Items[0].ItemID, DueDate: "2026-12-31", Notify: new(false)})
 	check.NoError(check.Now(t), err, "%v %v", assigned, err)
-	check.True(check.Now(t), "assigned.Work().Created", assigned.Work().Created, "%v %v", assigned, err)
-	check.True(check.Now(t), "assigned.Work().Assignment.DueDate != nil", assigned.Work().Assignment.DueDate != nil, "%v %v", assigned, err)
+	check.True(check.Now(t), "the assignment is new", assigned.Work().Created, "%v %v", assigned, err)
+	check.True(check.Now(t), "there is a due date", assigned.Work().Assignment.DueDate != nil, "%v %v", assigned, err)
 	run, err := c.ImportRosterWithBodyWithResponse(ctx, &client.ImportRosterParams{XRosterSource: new("sis")}, "text/csv",
 		strings.NewReader("person_external_id,email,first_name,last_name,role\n7,bo@north-institute.org,Bo,Li,student\n"))
 	check.NoError(check.Now(t), err, "%v %v", run, err)
-	check.Equal(check.Now(t), "run.Run().Status", run.Run().Status, client.RosterRunStatusApplied, "%v %v", run, err)
+	check.Equal(check.Now(t), "status", run.Run().Status, client.RosterRunStatusApplied, "%v %v", run, err)
 	found, err := c.Lookup(ctx, "ana@north-institute.org")
 	check.NoError(check.Now(t), err, "%v %v", found, err)
 	check.Equal(check.Now(t), "found.Student.UserID", found.Student.UserID, planned.Student().UserID, "%v %v", found, err)
-	check.True(check.Now(t), "found.Student.LastLogin == nil", found.Student.LastLogin == nil, "%v %v", found, err)
+	check.True(check.Now(t), "there is no last login", found.Student.LastLogin == nil, "%v %v", found, err)
 	for _, count := range []int{
 		countPages(t, c.AssignmentPages(ctx, client.ListAssignmentsParams{Limit: new(1)})),
 		countPages(t, c.ResultPages(ctx, client.ListResultsParams{Kind: new("test,quiz"), Since: new("2026-01-01")})),
@@ -149,7 +149,7 @@ func TestARefusalOfAProxyIsAFaultToo(t *testing.T) {
 		check.Equal(t, "fault.Status", fault.Status, http.StatusBadGateway, "%v %+v", err, fault) &&
 		check.Equal(t, "fault.Message", fault.Message, "busy", "%v %+v", err, fault) &&
 		check.Equal(t, "fault.RetryAfter", fault.RetryAfter, 7*time.Second, "%v %+v", err, fault) {
-		check.True(t, "fault.Retry()", fault.Retry(), "%v %+v", err, fault)
+		check.True(t, "a retry helps", fault.Retry(), "%v %+v", err, fault)
 	}
 }
 

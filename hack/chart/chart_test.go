@@ -69,7 +69,7 @@ func valuesFiles(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(chartDir(t), "ci", "*.yaml"))
 	check.NoError(check.Now(t), err, "%d values files, %v", len(files), err)
-	check.True(check.Now(t), "len(files) >= 4", len(files) >= 4, "%d values files, %v", len(files), err)
+	check.True(check.Now(t), "number of files is at least 4", len(files) >= 4, "%d values files, %v", len(files), err)
 	return files
 }
 
@@ -202,7 +202,7 @@ func TestUnitsByHelmUnittest(t *testing.T) {
 	}
 	suites, err := filepath.Glob(filepath.Join(chartDir(t), "tests", "*_test.yaml"))
 	if check.NoError(t, err, "%d suites, %v", len(suites), err) {
-		check.True(t, "len(suites) >= 5", len(suites) >= 5, "%d suites, %v", len(suites), err)
+		check.True(t, "number of suites is at least 5", len(suites) >= 5, "%d suites, %v", len(suites), err)
 	}
 }
 
@@ -281,7 +281,7 @@ func TestGeneratedKeysetOpensABox(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plain, err := box.Open(t.Context(), sealed, "here"); check.NoError(check.Now(t), err, "%q %v", plain, err) {
-			check.Equal(check.Now(t), "string(plain)", string(plain), "secret", "%q %v", plain, err)
+			check.Equal(check.Now(t), "the plaintext", string(plain), "secret", "%q %v", plain, err)
 		}
 		drawn[keyset] = true
 	}
@@ -300,8 +300,8 @@ func TestThePlatformAPIIsNeverRouted(t *testing.T) {
 		t.Errorf("the HTTPRoute leads to %q", got)
 	}
 	public := find(all, "Service", "reg")
-	if ports := list(public, "spec", "ports"); check.Equal(t, "len(ports)", len(ports), 1, "the public Service has the ports %v", ports) {
-		check.Equal(t, "text(ports[0], \"targetPort\")", text(ports[0], "targetPort"), "http", "the public Service has the ports %v", ports)
+	if ports := list(public, "spec", "ports"); check.Equal(t, "number of ports", len(ports), 1, "the public Service has the ports %v", ports) {
+		check.Equal(t, "target port", text(ports[0], "targetPort"), "http", "the public Service has the ports %v", ports)
 	}
 	if got := text(find(all, "Service", "reg-platform"), "spec", "type"); got != "ClusterIP" {
 		t.Errorf("the platform API's Service is a %s", got)
@@ -316,18 +316,18 @@ func TestMigrationRunsBeforeThePrograms(t *testing.T) {
 		t.Errorf("managed database, install: hook %q", got)
 	}
 	first := render(t, "--values", filepath.Join(dir, "evaluation-values.yaml"))
-	if job = find(first, "Job", "r-registrar-migrate-first"); check.True(t, "job != nil", job != nil, "evaluation, install: the Job has to start beside its PostgreSQL") {
-		check.True(t, "at(job, \"metadata\", \"annotations\") == nil", at(job, "metadata", "annotations") == nil, "evaluation, install: the Job has to start beside its PostgreSQL")
+	if job = find(first, "Job", "r-registrar-migrate-first"); check.True(t, "there is a job", job != nil, "evaluation, install: the Job has to start beside its PostgreSQL") {
+		check.True(t, "the Job has no annotations", at(job, "metadata", "annotations") == nil, "evaluation, install: the Job has to start beside its PostgreSQL")
 	}
 	later := render(t, "--values", filepath.Join(dir, "evaluation-values.yaml"), "--is-upgrade")
-	if job = find(later, "Job", "r-registrar-migrate"); check.Equal(t, "text(job, \"metadata\", \"annotations\", hook)", text(job, "metadata", "annotations", hook), "pre-install,pre-upgrade", "evaluation, upgrade: not a hook") {
-		check.True(t, "find(later, \"Job\", \"r-registrar-migrate-first\") == nil", find(later, "Job", "r-registrar-migrate-first") == nil, "evaluation, upgrade: not a hook")
+	if job = find(later, "Job", "r-registrar-migrate"); check.Equal(t, "hook", text(job, "metadata", "annotations", hook), "pre-install,pre-upgrade", "evaluation, upgrade: not a hook") {
+		check.True(t, "there is no first Job", find(later, "Job", "r-registrar-migrate-first") == nil, "evaluation, upgrade: not a hook")
 	}
 	urls := render(t, "--values", filepath.Join(dir, "urls-values.yaml"), "--set", "migration.enabled=true")
 	secret := find(urls, "Secret", "r-registrar-migrate")
 	job = find(urls, "Job", "r-registrar-migrate")
-	if check.True(t, "text(secret, \"metadata\", \"annotations\", hook) != \"\"", text(secret, "metadata", "annotations", hook) != "", "an address in the values: the hook has to bring its own Secret") {
-		check.Equal(t, "text(container(job), \"env\", 0, \"valueFrom\", \"secretKeyRef...", text(container(job), "env", 0, "valueFrom", "secretKeyRef", "name"), "r-registrar-migrate", "an address in the values: the hook has to bring its own Secret")
+	if check.True(t, "the Secret has a hook", text(secret, "metadata", "annotations", hook) != "", "an address in the values: the hook has to bring its own Secret") {
+		check.Equal(t, "the Secret's name", text(container(job), "env", 0, "valueFrom", "secretKeyRef", "name"), "r-registrar-migrate", "an address in the values: the hook has to bring its own Secret")
 	}
 	for _, o := range append(urls, later...) {
 		if strings.Contains(text(o, "metadata", "annotations", hook), "rollback") {
@@ -371,12 +371,12 @@ func TestOptionsReachThePods(t *testing.T) {
 		t.Errorf("image %s", got)
 	}
 	pod := at(api, "spec", "template", "spec")
-	if check.Equal(t, "text(pod, \"imagePullSecrets\", 0, \"name\")", text(pod, "imagePullSecrets", 0, "name"), "registry", "imagePullSecrets, priorityClassName or topologySpread is missing") &&
-		check.True(t, "text(pod, \"priorityClassName\") != \"\"", text(pod, "priorityClassName") != "", "imagePullSecrets, priorityClassName or topologySpread is missing") {
-		check.Equal(t, "text(pod, \"topologySpreadConstraints\", 0, \"whenUnsatisfia...", text(pod, "topologySpreadConstraints", 0, "whenUnsatisfiable"), "DoNotSchedule", "imagePullSecrets, priorityClassName or topologySpread is missing")
+	if check.Equal(t, "pull secret", text(pod, "imagePullSecrets", 0, "name"), "registry", "imagePullSecrets, priorityClassName or topologySpread is missing") &&
+		check.True(t, "there is a priority class", text(pod, "priorityClassName") != "", "imagePullSecrets, priorityClassName or topologySpread is missing") {
+		check.Equal(t, "spread constraint", text(pod, "topologySpreadConstraints", 0, "whenUnsatisfiable"), "DoNotSchedule", "imagePullSecrets, priorityClassName or topologySpread is missing")
 	}
-	if check.True(t, "text(find(all, \"PrometheusRule\", \"reg\"), \"spec\", \"groups\"...", text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") != "", "no rules or dashboards") {
-		check.True(t, "find(all, \"ConfigMap\", \"reg-dashboard-service\") != nil", find(all, "ConfigMap", "reg-dashboard-service") != nil, "no rules or dashboards")
+	if check.True(t, "there are rules", text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") != "", "no rules or dashboards") {
+		check.True(t, "there is a dashboard", find(all, "ConfigMap", "reg-dashboard-service") != nil, "no rules or dashboards")
 	}
 }
 
@@ -394,8 +394,8 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 	some := render(t, "--values", filepath.Join(chartDir(t), "ci", "external-values.yaml"))
 	cluster := find(some, "ClusterRole", "n-r-registrar-operator")
 	for _, p := range permissions([]object{cluster}) {
-		if check.False(t, "strings.Contains(p, \"secrets\")", strings.Contains(p, "secrets"), "with watchNamespaces the operator still may %s everywhere", p) {
-			check.False(t, "strings.Contains(p, \"webhookendpoints\")", strings.Contains(p, "webhookendpoints"), "with watchNamespaces the operator still may %s everywhere", p)
+		if check.Lacks(t, "the permission", p, "secrets", "with watchNamespaces the operator still may %s everywhere", p) {
+			check.Lacks(t, "the permission", p, "webhookendpoints", "with watchNamespaces the operator still may %s everywhere", p)
 		}
 	}
 	if got := permissions([]object{cluster, find(some, "Role", "n-r-registrar-operator")}); !slices.Equal(got, want) {

@@ -115,7 +115,7 @@ func defineForeign(t *testing.T) {
 		for name := range strings.SplitSeq(names, ",") {
 			files, err := filepath.Glob(filepath.Join(got.Dir, before+name+after))
 			check.NoError(check.Now(t), err, "%s: %v for %s, %v", module, files, name, err)
-			check.Equal(check.Now(t), "len(files)", len(files), 1, "%s: %v for %s, %v", module, files, name, err)
+			check.Equal(check.Now(t), "number of files", len(files), 1, "%s: %v for %s, %v", module, files, name, err)
 			mustKubectl(t, "", "apply", "--server-side", "-f", files[0])
 			mustKubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", files[0])
 		}
@@ -206,8 +206,8 @@ func TestEveryManifestIsAcceptedByTheAPIServer(t *testing.T) {
 			}
 			loose := made[0]
 			delete(at(loose, "spec", "containers", 0).(object), "securityContext")
-			if _, err := kubectl(t, toYAML(t, []object{loose}), "create", "--dry-run=server", "--namespace", namespace, "-f", "-"); check.True(t, "err != nil", err != nil, "a Pod without a securityContext is let in: the namespace refuses nothing (%v)", err) {
-				check.True(t, "strings.Contains(err.Error(), \"PodSecurity\")", strings.Contains(err.Error(), "PodSecurity"), "a Pod without a securityContext is let in: the namespace refuses nothing (%v)", err)
+			if _, err := kubectl(t, toYAML(t, []object{loose}), "create", "--dry-run=server", "--namespace", namespace, "-f", "-"); check.True(t, "there is an error", err != nil, "a Pod without a securityContext is let in: the namespace refuses nothing (%v)", err) {
+				check.Contains(t, "the error", err.Error(), "PodSecurity", "a Pod without a securityContext is let in: the namespace refuses nothing (%v)", err)
 			}
 		})
 	}

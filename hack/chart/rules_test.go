@@ -24,7 +24,7 @@ func rules(t *testing.T) []rule {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(chartDir(t), "files", "rules", "*.yaml"))
 	check.NoError(check.Now(t), err, "no rules: %v", err)
-	check.True(check.Now(t), "len(files) != 0", len(files) != 0, "no rules: %v", err)
+	check.True(check.Now(t), "there are files", len(files) != 0, "no rules: %v", err)
 	var all []rule
 	for _, file := range files {
 		content, err := os.ReadFile(file)
@@ -112,7 +112,7 @@ func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
 func TestDashboardsAreOfOneForm(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(chartDir(t), "files", "dashboards", "*.json"))
 	check.NoError(check.Now(t), err, "no dashboards: %v", err)
-	check.True(check.Now(t), "len(files) != 0", len(files) != 0, "no dashboards: %v", err)
+	check.True(check.Now(t), "there are files", len(files) != 0, "no dashboards: %v", err)
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -131,9 +131,9 @@ func TestDashboardsAreOfOneForm(t *testing.T) {
 		}
 		ids := map[int]bool{}
 		for _, p := range d.Panels {
-			if check.False(t, "ids[p.ID]", ids[p.ID], "%s: panel %d %q", file, p.ID, p.Title) &&
-				check.True(t, "p.Title != \"\"", p.Title != "", "%s: panel %d %q", file, p.ID, p.Title) {
-				check.True(t, "len(p.Targets) != 0", len(p.Targets) != 0, "%s: panel %d %q", file, p.ID, p.Title)
+			if check.False(t, "the panel's id is taken", ids[p.ID], "%s: panel %d %q", file, p.ID, p.Title) &&
+				check.True(t, "there is a title", p.Title != "", "%s: panel %d %q", file, p.ID, p.Title) {
+				check.True(t, "there are targets", len(p.Targets) != 0, "%s: panel %d %q", file, p.ID, p.Title)
 			}
 			ids[p.ID] = true
 			for _, target := range p.Targets {

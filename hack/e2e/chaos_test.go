@@ -255,7 +255,7 @@ func (h *house) checkReceipts(events map[string]bool) {
 			}
 			last[key] = r.ReceivedAt
 		}
-		if check.True(h.t, "r.Verified != nil", r.Verified != nil, "the signature of a request to %s does not verify", r.Path) {
+		if check.True(h.t, "the signature verifies", r.Verified != nil, "the signature of a request to %s does not verify", r.Path) {
 			check.True(h.t, "*r.Verified", *r.Verified, "the signature of a request to %s does not verify", r.Path)
 		}
 	}

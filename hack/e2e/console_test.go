@@ -128,7 +128,7 @@ func (d *adminBrowser) addURL() string {
 	page := strings.TrimPrefix(d.Location(), d.settings.PublicURL())
 	d.Press("Send test")
 	d.AwaitText("A ping is on its way")
-	if ping := d.awaitRequest("ping", 1); check.True(d.t, "ping.Verified != nil", ping.Verified != nil, "the copied secret does not verify the ping") {
+	if ping := d.awaitRequest("ping", 1); check.True(d.t, "the signature verifies", ping.Verified != nil, "the copied secret does not verify the ping") {
 		check.True(d.t, "*ping.Verified", *ping.Verified, "the copied secret does not verify the ping")
 	}
 	d.awaitPage(page+"deliveries/", "delivered")
@@ -189,7 +189,7 @@ func (d *adminBrowser) rotate(endpoint string) {
 	d.receiver.Trust(d.url, d.TextOf("code.copy"))
 	d.Press("Send test")
 	d.AwaitText("A ping is on its way")
-	if ping := d.awaitRequest("ping", 2); check.True(d.t, "ping.Verified != nil", ping.Verified != nil, "the new secret does not verify the next ping") {
+	if ping := d.awaitRequest("ping", 2); check.True(d.t, "the signature verifies", ping.Verified != nil, "the new secret does not verify the next ping") {
 		check.True(d.t, "*ping.Verified", *ping.Verified, "the new secret does not verify the next ping")
 	}
 }

@@ -208,7 +208,7 @@ func (h *house) awaitEvents(email string, n int) []stack.Received {
 		h.t.Fatalf("%d of %d events about %s: %v", len(got), n, email, err)
 	}
 	for _, r := range got {
-		if check.True(h.t, "r.Verified != nil", r.Verified != nil, "the signature of %s does not verify", r.Body) {
+		if check.True(h.t, "the signature verifies", r.Verified != nil, "the signature of %s does not verify", r.Body) {
 			check.True(h.t, "*r.Verified", *r.Verified, "the signature of %s does not verify", r.Body)
 		}
 	}

@@ -92,14 +92,14 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 	blob := func(d v1.Descriptor) []byte {
 		t.Helper()
 		content := files["blobs/sha256/"+d.Digest.Hex]
-		check.Equal(check.Now(t), "digest(content)", digest(content), d.Digest, "%s is not what its descriptor says", d.Digest)
-		check.Equal(check.Now(t), "int64(len(content))", int64(len(content)), d.Size, "%s is not what its descriptor says", d.Digest)
+		check.Equal(check.Now(t), "digest", digest(content), d.Digest, "%s is not what its descriptor says", d.Digest)
+		check.Equal(check.Now(t), "size", int64(len(content)), d.Size, "%s is not what its descriptor says", d.Digest)
 		return content
 	}
 	outer := into[v1.IndexManifest](t, files["index.json"])
-	check.Equal(check.Now(t), "len(outer.Manifests)", len(outer.Manifests), 1, "%+v", outer)
-	check.Equal(check.Now(t), "outer.Manifests[0].Digest", outer.Manifests[0].Digest, indexDigest, "%+v", outer)
-	check.Equal(check.Now(t), "outer.Manifests[0].Annotations[\"io.containerd.image.name\"]", outer.Manifests[0].Annotations["io.containerd.image.name"], "registry.example/hello:1", "%+v", outer)
+	check.Equal(check.Now(t), "number of manifests", len(outer.Manifests), 1, "%+v", outer)
+	check.Equal(check.Now(t), "the first manifest's digest", outer.Manifests[0].Digest, indexDigest, "%+v", outer)
+	check.Equal(check.Now(t), "io.containerd.image.name", outer.Manifests[0].Annotations["io.containerd.image.name"], "registry.example/hello:1", "%+v", outer)
 	inner := into[v1.IndexManifest](t, blob(outer.Manifests[0]))
 	if len(inner.Manifests) != 2 {
 		t.Fatalf("%+v", inner)
@@ -109,7 +109,7 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 		c := into[v1.ConfigFile](t, blob(m.Config))
 		if check.Equal(t, "c.Architecture", c.Architecture, d.Platform.Architecture, "%+v for %+v", c, d.Platform) &&
 			check.Equal(t, "c.Config.User", c.Config.User, "65532:65532", "%+v for %+v", c, d.Platform) {
-			check.Equal(t, "c.Config.Entrypoint[0]", c.Config.Entrypoint[0], "/hello", "%+v for %+v", c, d.Platform)
+			check.Equal(t, "entrypoint", c.Config.Entrypoint[0], "/hello", "%+v for %+v", c, d.Platform)
 		}
 		plain, err := gzip.NewReader(bytes.NewReader(blob(m.Layers[0])))
 		if err != nil {
@@ -117,9 +117,9 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 		}
 		layer, err := io.ReadAll(plain)
 		check.NoError(check.Now(t), err, "the layer is not the one of the configuration: %v", err)
-		check.Equal(check.Now(t), "digest(layer)", digest(layer), c.RootFS.DiffIDs[0], "the layer is not the one of the configuration: %v", err)
-		if inside := untar(t, layer); check.Equal(t, "len(inside)", len(inside), 1, "the layer holds %d files", len(inside)) {
-			check.True(t, "len(inside[\"hello\"]) != 0", len(inside["hello"]) != 0, "the layer holds %d files", len(inside))
+		check.Equal(check.Now(t), "digest", digest(layer), c.RootFS.DiffIDs[0], "the layer is not the one of the configuration: %v", err)
+		if inside := untar(t, layer); check.Equal(t, "number of files", len(inside), 1, "the layer holds %d files", len(inside)) {
+			check.True(t, "the program is in the layer", len(inside["hello"]) != 0, "the layer holds %d files", len(inside))
 		}
 	}
 	legacy := into[[]struct {
@@ -128,8 +128,8 @@ func TestArchiveIsAnOCILayoutForEachArchitecture(t *testing.T) {
 		Layers   []string
 	}](t, files["manifest.json"])
 	if got := into[v1.ConfigFile](t, files[legacy[0].Config]); check.Equal(t, "got.Architecture", got.Architecture, runtime.GOARCH, "%+v, %+v", legacy, got) &&
-		check.True(t, "files[legacy[0].Layers[0]] != nil", files[legacy[0].Layers[0]] != nil, "%+v, %+v", legacy, got) {
-		check.Equal(t, "legacy[0].RepoTags[0]", legacy[0].RepoTags[0], "registry.example/hello:1", "%+v, %+v", legacy, got)
+		check.True(t, "the layer is there", files[legacy[0].Layers[0]] != nil, "%+v, %+v", legacy, got) {
+		check.Equal(t, "tag", legacy[0].RepoTags[0], "registry.example/hello:1", "%+v, %+v", legacy, got)
 	}
 }
 

@@ -176,8 +176,8 @@ curl -s -u "registrar:$PASSWORD" http://localhost:9090/asynq/api/queues | grep -
 curl -s -o /dev/null -w '%{http_code}' -X POST -u "registrar:$PASSWORD" http://localhost:9090/asynq/api/queues/webhook:pause`
 	out := strings.Fields(s.must(script, "PASSWORD="+password))
 	want := []string{"401", "200", `"queue":"webhook"`, "405"}
-	if check.True(s.t, "len(out) >= 4", len(out) >= 4, "without a password, with it, the queues, pausing one: %q, want %q", out, want) {
-		check.True(s.t, "slices.Equal(out[len(out)-4:], want)", slices.Equal(out[len(out)-4:], want), "without a password, with it, the queues, pausing one: %q, want %q", out, want)
+	if check.True(s.t, "number of lines is at least 4", len(out) >= 4, "without a password, with it, the queues, pausing one: %q, want %q", out, want) {
+		check.Slices(s.t, "the last lines", out[len(out)-4:], want, "without a password, with it, the queues, pausing one: %q, want %q", out, want)
 	}
 }
 

@@ -31,20 +31,20 @@ func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
 	stored := w.stored(t, e)
 	if check.Equal(t, "stored.URL", stored.URL, e.Spec.URL, "registered: %+v", stored) &&
 		check.Equal(t, "stored.TimeZone", stored.TimeZone, "Asia/Kolkata", "registered: %+v", stored) &&
-		check.Equal(t, "len(stored.Events)", len(stored.Events), 2, "registered: %+v", stored) {
+		check.Equal(t, "number of events", len(stored.Events), 2, "registered: %+v", stored) {
 		check.True(t, "stored.SwitchedOn", stored.SwitchedOn, "registered: %+v", stored)
 	}
 	if check.Equal(t, "e.Status.EndpointID", e.Status.EndpointID, int64(stored.ID), "status: %+v", e.Status) &&
 		check.Equal(t, "e.Status.SecretVersion", e.Status.SecretVersion, 1, "status: %+v", e.Status) &&
-		check.True(t, "e.Status.SecretRef != nil", e.Status.SecretRef != nil, "status: %+v", e.Status) {
+		check.True(t, "there is a reference to a secret", e.Status.SecretRef != nil, "status: %+v", e.Status) {
 		check.Equal(t, "*e.Status.SecretRef", *e.Status.SecretRef, (v1alpha1.SecretKeyRef{Name: "results-signing-secret", Key: "secret"}), "status: %+v", e.Status)
 	}
-	if on := conditionOf(e, v1alpha1.ConditionSwitchedOn); check.True(t, "on != nil", on != nil, "SwitchedOn: %+v", on) {
+	if on := conditionOf(e, v1alpha1.ConditionSwitchedOn); check.True(t, "the condition or reference is there", on != nil, "SwitchedOn: %+v", on) {
 		check.Equal(t, "on.Status", on.Status, metav1.ConditionTrue, "SwitchedOn: %+v", on)
 	}
 	secret := w.secret(t, "lifecycle", "results-signing-secret", "secret")
-	if check.True(t, "strings.HasPrefix(secret, webhook.SecretPrefix)", strings.HasPrefix(secret, webhook.SecretPrefix), "the generated Secret does not sign") {
-		check.True(t, "w.signs(t, e, secret)", w.signs(t, e, secret), "the generated Secret does not sign")
+	if check.True(t, "the secret has the secrets' prefix", strings.HasPrefix(secret, webhook.SecretPrefix), "the generated Secret does not sign") {
+		check.True(t, "the secret signs", w.signs(t, e, secret), "the generated Secret does not sign")
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "Registered")
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "TestSent")
@@ -58,7 +58,7 @@ func TestAResourceBecomesAURLAndGoesWithIt(t *testing.T) {
 	w.awaitReady(t, e)
 	if changed := w.stored(t, e); check.Equal(t, "changed.ID", changed.ID, stored.ID, "edited: %+v", changed) &&
 		check.Equal(t, "changed.URL", changed.URL, e.Spec.URL, "edited: %+v", changed) &&
-		check.Equal(t, "len(changed.Events)", len(changed.Events), 0, "edited: %+v", changed) {
+		check.Equal(t, "number of events", len(changed.Events), 0, "edited: %+v", changed) {
 		check.Equal(t, "changed.TimeZone", changed.TimeZone, "UTC", "edited: %+v", changed)
 	}
 
@@ -82,8 +82,8 @@ func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
 	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "monday")
 	w.awaitVersion(t, e, 2)
 	second := w.secret(t, "rotation", "generated-signing-secret", "secret")
-	if check.True(t, "second != first", second != first, "the annotation has not replaced the secret") {
-		check.True(t, "w.signs(t, e, second)", w.signs(t, e, second), "the annotation has not replaced the secret")
+	if check.True(t, "the second is another", second != first, "the annotation has not replaced the secret") {
+		check.True(t, "the new secret signs", w.signs(t, e, second), "the annotation has not replaced the secret")
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "SecretRotated")
 
@@ -102,8 +102,8 @@ func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitVersion(t, e, 4)
-	if again := w.secret(t, "rotation", "generated-signing-secret", "secret"); check.True(t, "again != second", again != second, "a Secret that was deleted by hand is not made again with a new value") {
-		check.True(t, "w.signs(t, e, again)", w.signs(t, e, again), "a Secret that was deleted by hand is not made again with a new value")
+	if again := w.secret(t, "rotation", "generated-signing-secret", "secret"); check.True(t, "the secret is another", again != second, "a Secret that was deleted by hand is not made again with a new value") {
+		check.True(t, "the new secret signs", w.signs(t, e, again), "a Secret that was deleted by hand is not made again with a new value")
 	}
 	w.awaitEvent(t, e, corev1.EventTypeWarning, "SecretRegenerated")
 }
@@ -161,7 +161,7 @@ func TestASecretOfTheTeamSigns(t *testing.T) {
 	if !w.signs(t, e, "a-secret-out-of-our-own-vault") {
 		t.Error("the referenced Secret does not sign")
 	}
-	if on := e.Status.SecretRef; check.True(t, "on != nil", on != nil, "status.secretRef: %+v", on) &&
+	if on := e.Status.SecretRef; check.True(t, "the condition or reference is there", on != nil, "status.secretRef: %+v", on) &&
 		check.Equal(t, "on.Name", on.Name, "ours", "status.secretRef: %+v", on) {
 		check.Equal(t, "on.Key", on.Key, "hook", "status.secretRef: %+v", on)
 	}
@@ -205,12 +205,12 @@ func TestASwitchOffIsShownAndUndone(t *testing.T) {
 	w.awaitReady(t, e)
 	w.fail(t, e, webhook.SwitchOffAfter)
 	off := w.awaitReason(t, e, v1alpha1.ConditionSwitchedOn, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
-	if check.True(t, "strings.Contains(off.Message, \"50\")", strings.Contains(off.Message, "50"), "the reason is not shown: %+v", e.Status) &&
+	if check.Contains(t, "message", off.Message, "50", "the reason is not shown: %+v", e.Status) &&
 		check.Equal(t, "e.Status.SwitchedOffReason", e.Status.SwitchedOffReason, off.Message, "the reason is not shown: %+v", e.Status) &&
-		check.True(t, "e.Status.SwitchedOffAt != nil", e.Status.SwitchedOffAt != nil, "the reason is not shown: %+v", e.Status) {
+		check.True(t, "there is a time of switching off", e.Status.SwitchedOffAt != nil, "the reason is not shown: %+v", e.Status) {
 		check.Equal(t, "e.Status.ConsecutiveFailures", e.Status.ConsecutiveFailures, webhook.SwitchOffAfter, "the reason is not shown: %+v", e.Status)
 	}
-	if stalled := conditionOf(e, v1alpha1.ConditionStalled); check.True(t, "stalled != nil", stalled != nil, "Stalled: %+v", stalled) {
+	if stalled := conditionOf(e, v1alpha1.ConditionStalled); check.True(t, "the endpoint is stalled", stalled != nil, "Stalled: %+v", stalled) {
 		check.Equal(t, "stalled.Reason", stalled.Reason, v1alpha1.ReasonSwitchedOff, "Stalled: %+v", stalled)
 	}
 	if c := conditionOf(e, v1alpha1.ConditionReady); c.Status != metav1.ConditionFalse {
@@ -225,8 +225,8 @@ func TestASwitchOffIsShownAndUndone(t *testing.T) {
 	if stored := w.stored(t, e); check.True(t, "stored.SwitchedOn", stored.SwitchedOn, "turned on: %+v", stored) {
 		check.Equal(t, "stored.ConsecutiveFailures", stored.ConsecutiveFailures, 0, "turned on: %+v", stored)
 	}
-	if check.True(t, "conditionOf(e, v1alpha1.ConditionStalled) == nil", conditionOf(e, v1alpha1.ConditionStalled) == nil, "traces are left: %+v", e.Status) {
-		check.True(t, "e.Status.SwitchedOffAt == nil", e.Status.SwitchedOffAt == nil, "traces are left: %+v", e.Status)
+	if check.True(t, "the endpoint is not stalled", conditionOf(e, v1alpha1.ConditionStalled) == nil, "traces are left: %+v", e.Status) {
+		check.True(t, "there is no time of switching off", e.Status.SwitchedOffAt == nil, "traces are left: %+v", e.Status)
 	}
 	w.awaitEvent(t, e, corev1.EventTypeNormal, "TurnedOn")
 

@@ -61,7 +61,7 @@ func TestAThousandResourcesAndARestart(t *testing.T) {
 		}
 	}
 	if err := create.Wait(); check.NoError(check.Now(t), err, "%d of %d are Ready after %s: %v", len(ready), manyNamespaces*manyInEach, time.Since(began), err) {
-		check.True(check.Now(t), "len(ready) >= manyNamespaces*manyInEach", len(ready) >= manyNamespaces*manyInEach, "%d of %d are Ready after %s: %v", len(ready), manyNamespaces*manyInEach, time.Since(began), err)
+		check.True(check.Now(t), "number of ready endpoints is at least manyNamespaces*manyInEach", len(ready) >= manyNamespaces*manyInEach, "%d of %d are Ready after %s: %v", len(ready), manyNamespaces*manyInEach, time.Since(began), err)
 	}
 	t.Logf("%d resources over %d namespaces were created and Ready after %s", len(ready), manyNamespaces, time.Since(began).Round(time.Millisecond))
 

@@ -201,7 +201,7 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	w.create(t, theirs, ours)
 	w.awaitReady(t, ours)
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); check.NoError(t, err, "a resource of another namespace was touched (%v): %+v", err, theirs) {
-		check.Equal(t, "len(theirs.Finalizers)+len(theirs.Status.Conditions)", len(theirs.Finalizers)+len(theirs.Status.Conditions), 0, "a resource of another namespace was touched (%v): %+v", err, theirs)
+		check.Equal(t, "number of finalizers and conditions", len(theirs.Finalizers)+len(theirs.Status.Conditions), 0, "a resource of another namespace was touched (%v): %+v", err, theirs)
 	}
 	if err := w.client.Delete(t.Context(), ours); err != nil {
 		t.Fatal(err)

@@ -101,15 +101,15 @@ func TestProgramStopsInOrderAndStartsAgain(t *testing.T) {
 	if got := p.LogTail(1); got != "tidied up" {
 		t.Errorf("last line = %q: it was not asked to end", got)
 	}
-	if check.False(t, "first.Alive()", first.Alive(), "after Stop: alive %v, asked %v, err %v", first.Alive(), p.Asked(), p.Err()) &&
-		check.True(t, "p.Asked()", p.Asked(), "after Stop: alive %v, asked %v, err %v", first.Alive(), p.Asked(), p.Err()) {
+	if check.False(t, "the program is alive", first.Alive(), "after Stop: alive %v, asked %v, err %v", first.Alive(), p.Asked(), p.Err()) &&
+		check.True(t, "the program was asked to end", p.Asked(), "after Stop: alive %v, asked %v, err %v", first.Alive(), p.Asked(), p.Err()) {
 		check.NoError(t, p.Err(), "after Stop: alive %v, asked %v, err %v", first.Alive(), p.Asked(), p.Err())
 	}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if check.True(t, "p.Identity() != first", p.Identity() != first, "the second run is told apart neither by identity nor by Asked") {
-		check.False(t, "p.Asked()", p.Asked(), "the second run is told apart neither by identity nor by Asked")
+	if check.True(t, "the second run has another identity", p.Identity() != first, "the second run is told apart neither by identity nor by Asked") {
+		check.False(t, "the program was asked to end", p.Asked(), "the second run is told apart neither by identity nor by Asked")
 	}
 	if got := p.LogTail(5); strings.Contains(got, "tidied up") {
 		t.Errorf("the second run's log holds the first one's lines: %q", got)
@@ -119,8 +119,8 @@ func TestProgramStopsInOrderAndStartsAgain(t *testing.T) {
 func TestProgramStopKillsWhoDoesNotListen(t *testing.T) {
 	t.Parallel()
 	p := startPlaying(t, "stubborn")
-	if err := p.Stop(); check.True(t, "err != nil", err != nil, "Stop = %v, want that it was killed", err) {
-		check.True(t, "strings.Contains(err.Error(), \"was killed\")", strings.Contains(err.Error(), "was killed"), "Stop = %v, want that it was killed", err)
+	if err := p.Stop(); check.True(t, "there is an error", err != nil, "Stop = %v, want that it was killed", err) {
+		check.Contains(t, "the error", err.Error(), "was killed", "Stop = %v, want that it was killed", err)
 	}
 	if p.Identity().Alive() {
 		t.Error("it still runs")
@@ -148,9 +148,9 @@ func TestAwaitReportsAProgramThatEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := p.Await(t.Context(), func(context.Context) error { return errors.New("never ready") })
-	if check.True(t, "err != nil", err != nil, "Await = %v, want the exit status and the last lines", err) &&
-		check.True(t, "strings.Contains(err.Error(), \"exit status 3\")", strings.Contains(err.Error(), "exit status 3"), "Await = %v, want the exit status and the last lines", err) {
-		check.True(t, "strings.Contains(err.Error(), \"cannot find the thing\")", strings.Contains(err.Error(), "cannot find the thing"), "Await = %v, want the exit status and the last lines", err)
+	if check.True(t, "there is an error", err != nil, "Await = %v, want the exit status and the last lines", err) &&
+		check.Contains(t, "the error", err.Error(), "exit status 3", "Await = %v, want the exit status and the last lines", err) {
+		check.Contains(t, "the error", err.Error(), "cannot find the thing", "Await = %v, want the exit status and the last lines", err)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestIdentityEndsAForeignProcess(t *testing.T) {
 		t.Error("another process of the same number counts as the same")
 	}
 	if err := stranger.End(time.Millisecond); check.NoError(t, err, "End of a stranger = %v; it must leave the process alone", err) {
-		check.True(t, "p.Identity().Alive()", p.Identity().Alive(), "End of a stranger = %v; it must leave the process alone", err)
+		check.True(t, "the program is alive", p.Identity().Alive(), "End of a stranger = %v; it must leave the process alone", err)
 	}
 	if err := p.Identity().End(50 * time.Millisecond); err != nil {
 		t.Error(err)

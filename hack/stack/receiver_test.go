@@ -197,6 +197,6 @@ func TestCertsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if third, err := stack.LoadCerts(dir); check.NoError(t, err, "damaged certificates are not replaced: %v", err) {
-		check.False(t, "third.Leaf.Leaf.Equal(first.Leaf.Leaf)", third.Leaf.Leaf.Equal(first.Leaf.Leaf), "damaged certificates are not replaced: %v", err)
+		check.False(t, "the certificate is the first", third.Leaf.Leaf.Equal(first.Leaf.Leaf), "damaged certificates are not replaced: %v", err)
 	}
 }

@@ -221,7 +221,7 @@ func TestCheckSQLFinds(t *testing.T) {
 	}
 	p.ImportPath = archtest.Module + "/hack/bench"
 	if got, err := archtest.CheckSQL([]archtest.Package{p}); check.NoError(t, err, "tools may hold SQL: %q, %v", got, err) {
-		check.Equal(t, "len(got)", len(got), 0, "tools may hold SQL: %q, %v", got, err)
+		check.Equal(t, "number of statements", len(got), 0, "tools may hold SQL: %q, %v", got, err)
 	}
 }
 

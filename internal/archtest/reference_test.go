@@ -55,7 +55,7 @@ func sectionsOfTheReference(t *testing.T) map[string]bool {
 	t.Helper()
 	pages, err := filepath.Glob("../../docs/reference/*.md")
 	check.NoError(check.Now(t), err, "docs/reference has no pages: %v", err)
-	check.True(check.Now(t), "len(pages) != 0", len(pages) != 0, "docs/reference has no pages: %v", err)
+	check.True(check.Now(t), "there are pages", len(pages) != 0, "docs/reference has no pages: %v", err)
 	sections := map[string]bool{}
 	for _, file := range pages {
 		page := strings.TrimSuffix(filepath.Base(file), ".md")

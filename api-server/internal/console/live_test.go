@@ -81,7 +81,7 @@ func (s *site) recovery(t *testing.T) (step func()) {
 	t.Helper()
 	claimed, err := outbox.Claim(t.Context(), s.DB, task.WebhookRecover, s.Now(), time.Minute, 1)
 	check.NoError(check.Now(t), err, "%d recoveries are pending (%v)", len(claimed), err)
-	check.Equal(check.Now(t), "len(claimed)", len(claimed), 1, "%d recoveries are pending (%v)", len(claimed), err)
+	check.Equal(check.Now(t), "number of claimed tasks", len(claimed), 1, "%d recoveries are pending (%v)", len(claimed), err)
 	return func() {
 		t.Helper()
 		if err := journal.Step(t.Context(), s.DB, task.Outbox{Task: claimed[0].ID, Claim: claimed[0].Claim}, s.Now()); err != nil {

@@ -115,7 +115,7 @@ func FuzzIDs(f *testing.F) {
 func FuzzList(f *testing.F) {
 	fuzz(f, func(t *testing.T, b *edge.Body, raw string) bool {
 		for _, s := range b.List("f") {
-			if check.True(t, "s != \"\"", s != "", "%s holds %q", raw, s) {
+			if check.True(t, "there is a text", s != "", "%s holds %q", raw, s) {
 				check.Equal(t, "s", s, strings.TrimSpace(s), "%s holds %q", raw, s)
 			}
 		}
@@ -188,7 +188,7 @@ func FuzzParseInstant(f *testing.F) {
 		for _, hours := range []int{-12, 0, 14} {
 			written := at.In(time.FixedZone("", hours*3600)).Format(time.RFC3339Nano)
 			if again, err := time.Parse(time.RFC3339, written); check.NoError(t, err, "%q is %s, which is read as %s, %v", text, written, again, err) {
-				check.True(t, "again.Equal(at)", again.Equal(at), "%q is %s, which is read as %s, %v", text, written, again, err)
+				check.True(t, "the time reads as it was written", again.Equal(at), "%q is %s, which is read as %s, %v", text, written, again, err)
 			}
 		}
 	})

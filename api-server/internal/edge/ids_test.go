@@ -2,7 +2,6 @@ package edge
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -21,7 +20,7 @@ func TestIDs(t *testing.T) {
 		`{"f": [371, " 380 ", ""]}`: {371, 380},
 	} {
 		b := parse(t, body)
-		if got := b.IDs("f"); check.True(t, "slices.Equal(got, want)", slices.Equal(got, want), "%s: %v, %v; want %v", body, got, b.Err(), want) {
+		if got := b.IDs("f"); check.Slices(t, "the ids", got, want, "%s: %v, %v; want %v", body, got, b.Err(), want) {
 			check.NoError(t, b.Err(), "%s: %v, %v; want %v", body, got, b.Err(), want)
 		}
 	}
@@ -32,7 +31,7 @@ func TestIDs(t *testing.T) {
 		b := parse(t, body)
 		b.IDs("f")
 		var f *fault.Error
-		if check.True(t, "errors.As(b.Err(), &f)", errors.As(b.Err(), &f), "%s: %v, want %s", body, b.Err(), code) &&
+		if check.True(t, "the error is a fault", errors.As(b.Err(), &f), "%s: %v, want %s", body, b.Err(), code) &&
 			check.Equal(t, "f.Code", f.Code, code, "%s: %v, want %s", body, b.Err(), code) {
 			check.Equal(t, "f.Field", f.Field, "f", "%s: %v, want %s", body, b.Err(), code)
 		}

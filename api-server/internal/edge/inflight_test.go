@@ -90,7 +90,7 @@ func TestWhoGetsNoShareInTimeIsRefused(t *testing.T) {
 		first := b.send(t, "a")
 		w := b.call(t, "GET", "/x", "", "Of", "a") // in the bubble the patience is over when nothing else can happen
 		if check.Equal(t, "w.Code", w.Code, 503, "%d %v %s", w.Code, w.Header(), w.Body) {
-			check.True(t, "w.Header().Get(\"Retry-After\") != \"\"", w.Header().Get("Retry-After") != "", "%d %v %s", w.Code, w.Header(), w.Body)
+			check.True(t, "there is a Retry-After", w.Header().Get("Retry-After") != "", "%d %v %s", w.Code, w.Header(), w.Body)
 		}
 		close(release)
 		if code := <-first; code != 204 {
@@ -133,7 +133,7 @@ func TestARequestHasATimeToBeWorkedOn(t *testing.T) {
 		w := b.call(t, "GET", "/x", "")
 		if took := time.Since(began); check.Equal(t, "took", took, requestTime, "%d %v %s after %v", w.Code, w.Header(), w.Body, took) &&
 			check.Equal(t, "w.Code", w.Code, 503, "%d %v %s after %v", w.Code, w.Header(), w.Body, took) {
-			check.True(t, "w.Header().Get(\"Retry-After\") != \"\"", w.Header().Get("Retry-After") != "", "%d %v %s after %v", w.Code, w.Header(), w.Body, took)
+			check.True(t, "there is a Retry-After", w.Header().Get("Retry-After") != "", "%d %v %s after %v", w.Code, w.Header(), w.Body, took)
 		}
 		if line := b.logLine(t); line["kind"] != "unavailable" {
 			t.Errorf("%v", line)
@@ -184,10 +184,10 @@ func TestAStreamHasATimeToBeRead(t *testing.T) {
 			<-time.After(standstill * 3 / 4)
 		}
 		want := []time.Duration{standstill, standstill, standstill / 2}
-		if check.Equal(t, "len(w.set)", len(w.set), 3, "the client has %v for each piece, want %v", w.set, want) &&
-			check.Equal(t, "w.set[0]", w.set[0], want[0], "the client has %v for each piece, want %v", w.set, want) &&
-			check.Equal(t, "w.set[1]", w.set[1], want[1], "the client has %v for each piece, want %v", w.set, want) {
-			check.Equal(t, "w.set[2]", w.set[2], want[2], "the client has %v for each piece, want %v", w.set, want)
+		if check.Equal(t, "number of pieces", len(w.set), 3, "the client has %v for each piece, want %v", w.set, want) &&
+			check.Equal(t, "the first piece", w.set[0], want[0], "the client has %v for each piece, want %v", w.set, want) &&
+			check.Equal(t, "the second piece", w.set[1], want[1], "the client has %v for each piece, want %v", w.set, want) {
+			check.Equal(t, "the third piece", w.set[2], want[2], "the client has %v for each piece, want %v", w.set, want)
 		}
 	})
 }

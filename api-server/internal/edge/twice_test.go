@@ -54,7 +54,7 @@ func TestFieldsThatStandTwice(t *testing.T) {
 				got = append(got, each.Field)
 				if check.Equal(t, "each.Code", each.Code, "sent_twice", "%s: %+v", name, each) &&
 					check.Equal(t, "each.Kind", each.Kind, fault.Invalid, "%s: %+v", name, each) {
-					check.True(t, "strings.HasPrefix(each.Message, each.Field+\": \")", strings.HasPrefix(each.Message, each.Field+": "), "%s: %+v", name, each)
+					check.True(t, "the message begins with its field", strings.HasPrefix(each.Message, each.Field+": "), "%s: %+v", name, each)
 				}
 			}
 		}
@@ -72,9 +72,9 @@ func TestNamesThatStandTwiceAreToldUpToAMeasure(t *testing.T) {
 	}
 	_, err := readBody(t, `{`+b.String()+`"z": 1}`, "application/json")
 	var f *fault.Error
-	if check.True(t, "errors.As(err, &f)", errors.As(err, &f), "%d faults, %v", len(f.All()), err) &&
-		check.Equal(t, "len(f.All())", len(f.All()), mostTwice, "%d faults, %v", len(f.All()), err) {
-		check.True(t, "len(f.Message) <= 300", len(f.Message) <= 300, "%d faults, %v", len(f.All()), err)
+	if check.True(t, "the error is a fault", errors.As(err, &f), "%d faults, %v", len(f.All()), err) &&
+		check.Equal(t, "number of faults", len(f.All()), mostTwice, "%d faults, %v", len(f.All()), err) {
+		check.True(t, "length of the message is at most 300", len(f.Message) <= 300, "%d faults, %v", len(f.All()), err)
 	}
 }
 
@@ -158,6 +158,6 @@ func BenchmarkRecords(b *testing.B) {
 		}
 		records, err := body.Records("events", 1000)
 		check.NoError(check.Now(b), err, "%v %v", len(records), err)
-		check.Equal(check.Now(b), "len(records)", len(records), 1000, "%v %v", len(records), err)
+		check.Equal(check.Now(b), "number of records", len(records), 1000, "%v %v", len(records), err)
 	}
 }

@@ -51,7 +51,7 @@ func TestAnOrganizationGetsItsShareAndLeavesTheRest(t *testing.T) {
 	for _, leave := range leaves {
 		leave()
 	}
-	if check.Equal(t, "len(s.of)", len(s.of), 0, "%d places are taken, %d organizations remembered", s.taken, len(s.of)) {
+	if check.Equal(t, "number of organizations that hold places", len(s.of), 0, "%d places are taken, %d organizations remembered", s.taken, len(s.of)) {
 		check.Equal(t, "s.taken", s.taken, 0, "%d places are taken, %d organizations remembered", s.taken, len(s.of))
 	}
 	fill(t, s, north, 2)
@@ -79,20 +79,20 @@ func TestAPlaceGoesToTheFirstWhoMayHaveIt(t *testing.T) {
 		arrive(t.Context(), s, west, other)
 		theirs[0]()
 		synctest.Wait()
-		check.True(check.Now(t), "len(second)+len(third) <= 0", len(second)+len(third) <= 0, "the place did not go to the organization that has none")
-		check.Equal(check.Now(t), "len(other)", len(other), 1, "the place did not go to the organization that has none")
+		check.Equal(check.Now(t), "number of places of the others", len(second)+len(third), 0, "the place did not go to the organization that has none")
+		check.Equal(check.Now(t), "number of places of the other", len(other), 1, "the place did not go to the organization that has none")
 		ours[0]()
 		synctest.Wait()
-		check.Equal(check.Now(t), "len(second)", len(second), 1, "the place did not go to who came first")
-		check.True(check.Now(t), "len(third) <= 0", len(third) <= 0, "the place did not go to who came first")
+		check.Equal(check.Now(t), "number of places of the second", len(second), 1, "the place did not go to who came first")
+		check.Equal(check.Now(t), "number of places of the third", len(third), 0, "the place did not go to who came first")
 		s.none(t, north, south)
 		(<-second)()
 		(<-other)()
 		(<-third)()
 		ours[1]()
 		if check.Equal(t, "s.taken", s.taken, 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) &&
-			check.Equal(t, "len(s.of)", len(s.of), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) {
-			check.Equal(t, "len(s.waiting)", len(s.waiting), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
+			check.Equal(t, "number of organizations that hold places", len(s.of), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) {
+			check.Equal(t, "number of waiting requests", len(s.waiting), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
 		}
 	})
 }
@@ -109,13 +109,13 @@ func TestWhoWaitsGivesUpInTime(t *testing.T) {
 		if <-gone != nil {
 			t.Error("one that has gone got a place")
 		}
-		if began := time.Now(); check.True(t, "<-patient == nil", <-patient == nil, "it did not give up after its patience") {
-			check.Equal(t, "time.Since(began)", time.Since(began), s.Patience, "it did not give up after its patience")
+		if began := time.Now(); check.True(t, "no place was given", <-patient == nil, "it did not give up after its patience") {
+			check.Equal(t, "time that it took", time.Since(began), s.Patience, "it did not give up after its patience")
 		}
 		leave()
 		if check.Equal(t, "s.taken", s.taken, 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) &&
-			check.Equal(t, "len(s.of)", len(s.of), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) {
-			check.Equal(t, "len(s.waiting)", len(s.waiting), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
+			check.Equal(t, "number of organizations that hold places", len(s.of), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting)) {
+			check.Equal(t, "number of waiting requests", len(s.waiting), 0, "%d places are taken, %d organizations remembered, %d wait", s.taken, len(s.of), len(s.waiting))
 		}
 	})
 }
@@ -129,11 +129,11 @@ func TestTheQueueOfAnOrganizationIsBounded(t *testing.T) {
 			arrive(t.Context(), s, north, got)
 		}
 		if leave, ok := s.Wait(t.Context(), north); check.False(t, "ok", ok, "one more than may wait was let in") &&
-			check.True(t, "leave == nil", leave == nil, "one more than may wait was let in") {
-			check.True(t, "len(got) <= 0", len(got) <= 0, "one more than may wait was let in")
+			check.True(t, "there is no place", leave == nil, "one more than may wait was let in") {
+			check.Equal(t, "number of places", len(got), 0, "one more than may wait was let in")
 		}
 		if leave, ok := s.Wait(t.Context(), south); check.True(t, "ok", ok, "another organization has to wait") {
-			check.True(t, "leave != nil", leave != nil, "another organization has to wait")
+			check.True(t, "there is a place", leave != nil, "another organization has to wait")
 		}
 		for range queue {
 			<-got

@@ -57,8 +57,8 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	b.Click(`[data-path="/api/v1/ping/"]`)
 	b.Click(".opblock-body .execute")
 	b.Await(".live-responses-table .response-col_status")
-	if answer := b.Value(`document.querySelector(".live-responses-table").innerText`); check.True(t, "strings.Contains(answer, \"200\")", strings.Contains(answer, "200"), "the tried call is answered:\n%s", answer) {
-		check.True(t, "strings.Contains(answer, `\"north\"`)", strings.Contains(answer, `"north"`), "the tried call is answered:\n%s", answer)
+	if answer := b.Value(`document.querySelector(".live-responses-table").innerText`); check.Contains(t, "the answer", answer, "200", "the tried call is answered:\n%s", answer) {
+		check.Contains(t, "the answer", answer, `"north"`, "the tried call is answered:\n%s", answer)
 	}
 	b.Screenshot("docs-tried")
 
@@ -104,8 +104,8 @@ func TestThePolicyLetsNothingElseIn(t *testing.T) {
 		}
 	}
 	if page := w.Body.String(); check.Equal(t, "w.Code", w.Code, http.StatusOK, "%d %s", w.Code, page) &&
-		check.True(t, "strings.Contains(page, \"Registrar platform API\")", strings.Contains(page, "Registrar platform API"), "%d %s", w.Code, page) {
-		check.True(t, "strings.Contains(page, \"/platform/v1/docs/swagger-ui-bund...", strings.Contains(page, "/platform/v1/docs/swagger-ui-bundle.js?v="), "%d %s", w.Code, page)
+		check.Contains(t, "the page", page, "Registrar platform API", "%d %s", w.Code, page) {
+		check.Contains(t, "the page", page, "/platform/v1/docs/swagger-ui-bundle.js?v=", "%d %s", w.Code, page)
 	}
 }
 
@@ -113,9 +113,9 @@ func TestAssetsAreServedPackedAndUnpacked(t *testing.T) {
 	t.Parallel()
 	const path = "/platform/v1/docs/swagger-ui-bundle.js"
 	packed, plain := get(t, path, "Accept-Encoding", "gzip"), get(t, path)
-	check.Equal(check.Now(t), "packed.Header().Get(\"Content-Encoding\")", packed.Header().Get("Content-Encoding"), "gzip", "encodings: %v, %v", packed.Header(), plain.Header())
-	check.Equal(check.Now(t), "plain.Header().Get(\"Content-Encoding\")", plain.Header().Get("Content-Encoding"), "", "encodings: %v, %v", packed.Header(), plain.Header())
-	if check.True(t, "packed.Body.Len() < plain.Body.Len()", packed.Body.Len() < plain.Body.Len(), "%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len()) {
-		check.True(t, "strings.Contains(plain.Body.String(), \"SwaggerUIBundle\")", strings.Contains(plain.Body.String(), "SwaggerUIBundle"), "%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len())
+	check.Equal(check.Now(t), "Content-Encoding", packed.Header().Get("Content-Encoding"), "gzip", "encodings: %v, %v", packed.Header(), plain.Header())
+	check.Equal(check.Now(t), "Content-Encoding", plain.Header().Get("Content-Encoding"), "", "encodings: %v, %v", packed.Header(), plain.Header())
+	if check.True(t, "the packed answer is shorter", packed.Body.Len() < plain.Body.Len(), "%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len()) {
+		check.Contains(t, "the answer", plain.Body.String(), "SwaggerUIBundle", "%d bytes packed, %d plain", packed.Body.Len(), plain.Body.Len())
 	}
 }

@@ -92,7 +92,7 @@ func TestAskingForALinkTellsNothing(t *testing.T) {
 		p := b.do(t, "/forgot-password/", ask(" "+strings.ToUpper(address)))
 		text := strings.ReplaceAll(p.body, address, "X")
 		check.Equal(check.Now(t), "p.status", p.status, 200, "%s: %d\n%s", address, p.status, p.body)
-		check.True(check.Now(t), "text != p.body", text != p.body, "%s: %d\n%s", address, p.status, p.body)
+		check.True(check.Now(t), "the page is another", text != p.body, "%s: %d\n%s", address, p.status, p.body)
 		if first == "" {
 			first = text
 		}
@@ -110,7 +110,7 @@ func TestAskingForALinkTellsNothing(t *testing.T) {
 	}
 	for _, wrong := range []string{"", "ana", "ana@", "a b@institute.org"} {
 		if p := b.do(t, "/forgot-password/", ask(wrong)); check.Equal(t, "p.status", p.status, 400, "%q: %d\n%s", wrong, p.status, p.body) {
-			check.True(t, "strings.Contains(p.body, \"no email address\")", strings.Contains(p.body, "no email address"), "%q: %d\n%s", wrong, p.status, p.body)
+			check.Contains(t, "the page", p.body, "no email address", "%q: %d\n%s", wrong, p.status, p.body)
 		}
 	}
 	if text := s.log.String(); strings.Contains(text, "nobody@") {

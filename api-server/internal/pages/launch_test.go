@@ -98,7 +98,7 @@ func TestALearnerFromAnLMS(t *testing.T) {
 	p := b.do(t, "/my-courses/", nil)
 	for _, want := range []string{"Lena", "Institute north", "You have been given", "Your work", "Grammar &amp; more</strong>", "To do"} {
 		if check.Equal(t, "p.status", p.status, 200, "%d, the page lacks %q:\n%s", p.status, want, p.body) {
-			check.True(t, "strings.Contains(p.body, want)", strings.Contains(p.body, want), "%d, the page lacks %q:\n%s", p.status, want, p.body)
+			check.Contains(t, "the page", p.body, want, "%d, the page lacks %q:\n%s", p.status, want, p.body)
 		}
 	}
 	var who struct {
@@ -118,9 +118,9 @@ func TestALearnerFromAnLMS(t *testing.T) {
 		Assignments []struct{ Kind, Status string } `json:"assignments"`
 	}
 	s.north.ReadOnly.Get(t, fmt.Sprintf("assignments/?user_id=%d", who.Student.UserID)).Want(t, 200).Into(t, &work)
-	if check.Equal(t, "len(work.Assignments)", len(work.Assignments), 1, "%+v", work) &&
-		check.Equal(t, "work.Assignments[0].Kind", work.Assignments[0].Kind, "quiz", "%+v", work) {
-		check.Equal(t, "work.Assignments[0].Status", work.Assignments[0].Status, "pending", "%+v", work)
+	if check.Equal(t, "number of assignments", len(work.Assignments), 1, "%+v", work) &&
+		check.Equal(t, "the first assignment's kind", work.Assignments[0].Kind, "quiz", "%+v", work) {
+		check.Equal(t, "the first assignment's status", work.Assignments[0].Status, "pending", "%+v", work)
 	}
 	if n := s.count(t, `SELECT count(*) FROM accounts a JOIN members m ON m.user_id = a.id JOIN assignments w ON w.user_id = a.id
 		WHERE a.created_via = 'lti' AND m.created_via = 'lti' AND w.source = 'lti'`); n != 1 {
@@ -128,7 +128,7 @@ func TestALearnerFromAnLMS(t *testing.T) {
 	}
 	// The same launch again is a replay; the same link again changes nothing.
 	if p := l.launch(t, s.browser(t), form); check.Equal(t, "p.status", p.status, 400, "a replay: %d\n%s", p.status, p.body) {
-		check.True(t, "strings.Contains(p.body, \"used already\")", strings.Contains(p.body, "used already"), "a replay: %d\n%s", p.status, p.body)
+		check.Contains(t, "the page", p.body, "used already", "a replay: %d\n%s", p.status, p.body)
 	}
 	if p := l.launch(t, s.browser(t), l.form("lena@school.example", "Learner")); p.status != 303 {
 		t.Errorf("the second time: %d\n%s", p.status, p.body)
@@ -147,14 +147,14 @@ func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
 	s.setPassword(t) // ana, whom north made and who chose a password
 	signedIn := func(b *browser) bool { return b.do(t, "/my-courses/", nil).status == 200 }
 	if p := l.launch(t, b, l.form("ana@institute.org", "Learner")); check.Equal(t, "p.status", p.status, 303, "whoever has a password was signed in without: %d", p.status) {
-		check.False(t, "signedIn(b)", signedIn(b), "whoever has a password was signed in without: %d", p.status)
+		check.False(t, "somebody is signed in", signedIn(b), "whoever has a password was signed in without: %d", p.status)
 	}
 	if p := b.do(t, "/sign-in/", nil); !strings.Contains(p.body, "Grammar") {
 		t.Errorf("the sign-in page does not say why one is there:\n%s", p.body)
 	}
 	ben := south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 201).Object(t)
 	if p := l.launch(t, b, l.form("ben@institute.org", "Learner")); check.Equal(t, "p.status", p.status, 303, "another organization's account was opened: %d", p.status) {
-		check.False(t, "signedIn(b)", signedIn(b), "another organization's account was opened: %d", p.status)
+		check.False(t, "somebody is signed in", signedIn(b), "another organization's account was opened: %d", p.status)
 	}
 	if status, _, _ := s.visit(t, ben["set_password_url"].(string), nil); status != 410 {
 		t.Errorf("the link that the other organization was given leads in here: %d", status)
@@ -201,8 +201,8 @@ func TestLaunchesThatDoNotWork(t *testing.T) {
 	}
 	for name, c := range cases {
 		if p := c.l.launch(t, s.browser(t), c.form); check.Equal(t, "p.status", p.status, c.status, "%s: %d\n%s", name, p.status, p.body) &&
-			check.True(t, "strings.Contains(p.body, c.text)", strings.Contains(p.body, c.text), "%s: %d\n%s", name, p.status, p.body) {
-			check.True(t, "strings.Contains(p.body, \"<h1\")", strings.Contains(p.body, "<h1"), "%s: %d\n%s", name, p.status, p.body)
+			check.Contains(t, "the page", p.body, c.text, "%s: %d\n%s", name, p.status, p.body) {
+			check.Contains(t, "the page", p.body, "<h1", "%s: %d\n%s", name, p.status, p.body)
 		}
 	}
 	if n := s.count(t, `SELECT count(*) FROM accounts WHERE created_via = 'lti'`) + s.count(t, `SELECT count(*) FROM assignments`); n != 0 {
@@ -215,7 +215,7 @@ func TestALinksAddressIsForAnLMS(t *testing.T) {
 	s := open(t)
 	l := s.lms(t, "north", s.north)
 	if p := s.browser(t).do(t, l.link, nil); check.Equal(t, "p.status", p.status, 405, "%d\n%s", p.status, p.body) {
-		check.True(t, "strings.Contains(p.body, \"Open this in your LMS\")", strings.Contains(p.body, "Open this in your LMS"), "%d\n%s", p.status, p.body)
+		check.Contains(t, "the page", p.body, "Open this in your LMS", "%d\n%s", p.status, p.body)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestGuessingIsStopped(t *testing.T) {
 		check.Equal(check.Now(t), "there is a Retry-After", p.header.Get("Retry-After") != "", want == 429, "try %d: %q", i, p.header.Get("Retry-After"))
 	}
 	if p := s.browser(t).signIn(t, "ana@institute.org", password); check.Equal(t, "p.status", p.status, 429, "the right password after too many wrong ones: %d", p.status) {
-		check.True(t, "strings.Contains(p.body, \"Too many tries\")", strings.Contains(p.body, "Too many tries"), "the right password after too many wrong ones: %d", p.status)
+		check.Contains(t, "the page", p.body, "Too many tries", "the right password after too many wrong ones: %d", p.status)
 	}
 	if p := s.browser(t).signIn(t, "nobody@institute.org", password); p.status != 401 {
 		t.Errorf("another name: %d", p.status)
@@ -172,7 +172,7 @@ func TestRefusalsInABrowser(t *testing.T) {
 	// However long the browser takes, none of the names is allowed another try meanwhile.
 	names, err := rdb.Keys(t.Context(), "*_name:*").Result()
 	check.NoError(check.Now(t), err, "%v %v", names, err)
-	check.Equal(check.Now(t), "len(names)", len(names), 2, "%v %v", names, err)
+	check.Equal(check.Now(t), "number of names", len(names), 2, "%v %v", names, err)
 	for _, name := range names {
 		if err := errors.Join(rdb.IncrByFloat(t.Context(), name, 3600).Err(), rdb.Persist(t.Context(), name).Err()); err != nil {
 			t.Fatal(err)

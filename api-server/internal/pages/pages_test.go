@@ -126,36 +126,36 @@ func TestTheLinkOfAnAnswerSetsThePassword(t *testing.T) {
 	for range 3 { // opening consumes nothing
 		status, page, header := s.visit(t, s.link, nil)
 		check.Equal(check.Now(t), "status", status, 200, "%d\n%s", status, page)
-		check.True(check.Now(t), "strings.Contains(page, \"ana@institute.org\")", strings.Contains(page, "ana@institute.org"), "%d\n%s", status, page)
-		check.True(check.Now(t), "strings.Contains(page, \"<form\")", strings.Contains(page, "<form"), "%d\n%s", status, page)
-		if csp := header.Get("Content-Security-Policy"); check.True(check.Now(t), "strings.Contains(csp, \"default-src 'none'\")", strings.Contains(csp, "default-src 'none'"), "header = %v", header) &&
-			check.False(check.Now(t), "strings.Contains(csp, \"unsafe\")", strings.Contains(csp, "unsafe"), "header = %v", header) &&
-			check.Equal(check.Now(t), "header.Get(\"Referrer-Policy\")", header.Get("Referrer-Policy"), "no-referrer", "header = %v", header) {
-			check.Equal(check.Now(t), "header.Get(\"Cache-Control\")", header.Get("Cache-Control"), "no-store", "header = %v", header)
+		check.Contains(check.Now(t), "the page", page, "ana@institute.org", "%d\n%s", status, page)
+		check.Contains(check.Now(t), "the page", page, "<form", "%d\n%s", status, page)
+		if csp := header.Get("Content-Security-Policy"); check.Contains(check.Now(t), "the policy", csp, "default-src 'none'", "header = %v", header) &&
+			check.Lacks(check.Now(t), "the policy", csp, "unsafe", "header = %v", header) &&
+			check.Equal(check.Now(t), "Referrer-Policy", header.Get("Referrer-Policy"), "no-referrer", "header = %v", header) {
+			check.Equal(check.Now(t), "Cache-Control", header.Get("Cache-Control"), "no-store", "header = %v", header)
 		}
-		check.False(check.Now(t), "strings.Contains(page, \"<script\")", strings.Contains(page, "<script"), "the policy forbids what is inline:\n%s", page)
-		check.False(check.Now(t), "strings.Contains(page, \"<style\")", strings.Contains(page, "<style"), "the policy forbids what is inline:\n%s", page)
-		check.False(check.Now(t), "strings.Contains(page, \"style=\")", strings.Contains(page, "style="), "the policy forbids what is inline:\n%s", page)
+		check.Lacks(check.Now(t), "the page", page, "<script", "the policy forbids what is inline:\n%s", page)
+		check.Lacks(check.Now(t), "the page", page, "<style", "the policy forbids what is inline:\n%s", page)
+		check.Lacks(check.Now(t), "the page", page, "style=", "the policy forbids what is inline:\n%s", page)
 	}
 	other := s.provision(t)["set_password_url"].(string)
 	if status, page, _ := s.visit(t, s.link, twice("Tr0ub4dor&3x")); check.Equal(check.Now(t), "status", status, 200, "%d\n%s", status, page) {
-		check.True(check.Now(t), "strings.Contains(page, \"Your password is set\")", strings.Contains(page, "Your password is set"), "%d\n%s", status, page)
+		check.Contains(check.Now(t), "the page", page, "Your password is set", "%d\n%s", status, page)
 	}
 	for _, over := range []string{s.link, other} {
 		if status, page, _ := s.visit(t, over, nil); check.Equal(t, "status", status, 410, "after its use: %d\n%s", status, page) {
-			check.True(t, "strings.Contains(page, \"cannot be used any more\")", strings.Contains(page, "cannot be used any more"), "after its use: %d\n%s", status, page)
+			check.Contains(t, "the page", page, "cannot be used any more", "after its use: %d\n%s", status, page)
 		}
 		if status, _, _ := s.visit(t, over, twice("An0ther-one!")); status != 410 {
 			t.Errorf("after its use it sets a password: %d", status)
 		}
 	}
-	if again := s.provision(t); check.True(t, "again[\"set_password_url\"] == nil", again["set_password_url"] == nil, "a link is handed out for an account in use: %v", again) {
-		check.True(t, "again[\"set_password_expires_at\"] == nil", again["set_password_expires_at"] == nil, "a link is handed out for an account in use: %v", again)
+	if again := s.provision(t); check.True(t, "there is no set_password_url", again["set_password_url"] == nil, "a link is handed out for an account in use: %v", again) {
+		check.True(t, "there is no set_password_expires_at", again["set_password_expires_at"] == nil, "a link is handed out for an account in use: %v", again)
 	}
 	token := strings.TrimPrefix(s.link, apitest.PublicURL+"/set-password/")
-	if text := s.log.String(); check.False(t, "strings.Contains(text, token)", strings.Contains(text, token), "the log shows a secret, or no visit:\n%s", text) &&
-		check.True(t, "strings.Contains(text, \"/set-password/{token}\")", strings.Contains(text, "/set-password/{token}"), "the log shows a secret, or no visit:\n%s", text) {
-		check.False(t, "strings.Contains(text, \"Tr0ub4dor\")", strings.Contains(text, "Tr0ub4dor"), "the log shows a secret, or no visit:\n%s", text)
+	if text := s.log.String(); check.Lacks(t, "the asset", text, token, "the log shows a secret, or no visit:\n%s", text) &&
+		check.Contains(t, "the asset", text, "/set-password/{token}", "the log shows a secret, or no visit:\n%s", text) {
+		check.Lacks(t, "the asset", text, "Tr0ub4dor", "the log shows a secret, or no visit:\n%s", text)
 	}
 }
 
@@ -177,8 +177,8 @@ func TestRefusedPasswordsLeaveTheLinkGood(t *testing.T) {
 	} {
 		status, page, _ := s.visit(t, s.link, c.form, c.header...)
 		if check.Equal(t, "status", status, c.status, "%s: %d\n%s", name, status, page) &&
-			check.True(t, "strings.Contains(page, c.text)", strings.Contains(page, c.text), "%s: %d\n%s", name, status, page) {
-			check.False(t, "strings.Contains(page, \"Tr0ub4dor\")", strings.Contains(page, "Tr0ub4dor"), "%s: %d\n%s", name, status, page)
+			check.Contains(t, "the page", page, c.text, "%s: %d\n%s", name, status, page) {
+			check.Lacks(t, "the page", page, "Tr0ub4dor", "%s: %d\n%s", name, status, page)
 		}
 	}
 	if status, _, _ := s.visit(t, s.link, twice("Tr0ub4dor&3x")); status != 200 {
@@ -192,7 +192,7 @@ func TestExpiredAndUnknownLinks(t *testing.T) {
 	s.Advance(3 * 24 * time.Hour)
 	for _, link := range []string{s.link, "/set-password/unknown"} {
 		if status, page, _ := s.visit(t, link, nil); check.Equal(t, "status", status, 410, "%s: %d\n%s", link, status, page) {
-			check.True(t, "strings.Contains(page, \"cannot be used any more\")", strings.Contains(page, "cannot be used any more"), "%s: %d\n%s", link, status, page)
+			check.Contains(t, "the page", page, "cannot be used any more", "%s: %d\n%s", link, status, page)
 		}
 	}
 	if status, _, _ := s.visit(t, "/set-password/%00", nil); status != 404 {
@@ -207,13 +207,13 @@ func TestAssetsAreServedForEver(t *testing.T) {
 	for name, mediaType := range map[string]string{"registrar.css": "text/css; charset=utf-8", "registrar.js": "text/javascript; charset=utf-8"} {
 		status, text, header := s.visit(t, pages.Asset(name), nil)
 		if check.Equal(t, "status", status, 200, "%s: %d %v", pages.Asset(name), status, header) &&
-			check.Equal(t, "header.Get(\"Content-Type\")", header.Get("Content-Type"), mediaType, "%s: %d %v", pages.Asset(name), status, header) &&
-			check.True(t, "len(text) != 0", len(text) != 0, "%s: %d %v", pages.Asset(name), status, header) {
-			check.True(t, "strings.Contains(header.Get(\"Cache-Control\"), \"immutable\")", strings.Contains(header.Get("Cache-Control"), "immutable"), "%s: %d %v", pages.Asset(name), status, header)
+			check.Equal(t, "Content-Type", header.Get("Content-Type"), mediaType, "%s: %d %v", pages.Asset(name), status, header) &&
+			check.True(t, "the asset has content", len(text) != 0, "%s: %d %v", pages.Asset(name), status, header) {
+			check.Contains(t, "Cache-Control", header.Get("Cache-Control"), "immutable", "%s: %d %v", pages.Asset(name), status, header)
 		}
 	}
-	if _, page, _ := s.visit(t, "/forgot-password/", nil); check.True(t, "strings.Contains(page, pages.Asset(\"registrar.css\"))", strings.Contains(page, pages.Asset("registrar.css")), "the page loads another stylesheet than %s:\n%s", pages.Asset("registrar.css"), page) {
-		check.True(t, "strings.Contains(pages.Asset(\"registrar.css\"), \"?v=\")", strings.Contains(pages.Asset("registrar.css"), "?v="), "the page loads another stylesheet than %s:\n%s", pages.Asset("registrar.css"), page)
+	if _, page, _ := s.visit(t, "/forgot-password/", nil); check.Contains(t, "the page", page, pages.Asset("registrar.css"), "the page loads another stylesheet than %s:\n%s", pages.Asset("registrar.css"), page) {
+		check.Contains(t, "the stylesheet's address", pages.Asset("registrar.css"), "?v=", "the page loads another stylesheet than %s:\n%s", pages.Asset("registrar.css"), page)
 	}
 	if status, _, _ := s.visit(t, "/assets/frame.html", nil); status != 404 {
 		t.Errorf("what is no asset: %d", status)

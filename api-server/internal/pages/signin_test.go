@@ -170,11 +170,11 @@ func TestSignInShowsTheCourses(t *testing.T) {
 	}
 	var last time.Time
 	if err := s.DB.QueryRow(t.Context(), `SELECT last_login FROM accounts`).Scan(&last); check.NoError(t, err, "last_login %v, %v", last, err) {
-		check.True(t, "last.Equal(apitest.Start)", last.Equal(apitest.Start), "last_login %v, %v", last, err)
+		check.True(t, "the last sign-in is now", last.Equal(apitest.Start), "last_login %v, %v", last, err)
 	}
 	old := b.cookie(t)
 	if p := b.do(t, "/sign-out/", url.Values{}); check.Equal(t, "p.status", p.status, 303, "sign-out: %d, cookie %q", p.status, b.cookie(t)) {
-		check.Equal(t, "b.cookie(t)", b.cookie(t), "", "sign-out: %d, cookie %q", p.status, b.cookie(t))
+		check.Equal(t, "the cookie", b.cookie(t), "", "sign-out: %d, cookie %q", p.status, b.cookie(t))
 	}
 	u, _ := url.Parse(s.url)
 	b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_session", Value: old}})
@@ -204,7 +204,7 @@ func TestAWrongSignInTellsNothing(t *testing.T) {
 	}
 	var last *time.Time
 	if err := s.DB.QueryRow(t.Context(), `SELECT max(last_login) FROM accounts`).Scan(&last); check.NoError(t, err, "last_login %v, %v", last, err) {
-		check.True(t, "last == nil", last == nil, "last_login %v, %v", last, err)
+		check.True(t, "there is no last sign-in", last == nil, "last_login %v, %v", last, err)
 	}
 	if strings.Contains(s.log.String(), password) {
 		t.Error("the log shows a password")
@@ -219,9 +219,9 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	u, _ := url.Parse(s.url)
 	b.Jar.SetCookies(u, []*http.Cookie{{Name: "registrar_session", Value: "planted"}})
 	p := b.signIn(t, "ana@institute.org", password)
-	if c := p.header.Get("Set-Cookie"); check.True(t, "strings.Contains(c, \"HttpOnly\")", strings.Contains(c, "HttpOnly"), "cookie %q", c) &&
-		check.True(t, "strings.Contains(c, \"SameSite=Lax\")", strings.Contains(c, "SameSite=Lax"), "cookie %q", c) {
-		check.False(t, "strings.Contains(c, \"planted\")", strings.Contains(c, "planted"), "cookie %q", c)
+	if c := p.header.Get("Set-Cookie"); check.Contains(t, "the cookie", c, "HttpOnly", "cookie %q", c) &&
+		check.Contains(t, "the cookie", c, "SameSite=Lax", "cookie %q", c) {
+		check.Lacks(t, "the cookie", c, "planted", "cookie %q", c)
 	}
 	var tokens int
 	if err := s.DB.QueryRow(t.Context(), `SELECT count(*) FROM sessions WHERE hash = $1 OR data::text LIKE '%' || $1 || '%'`, b.cookie(t)).Scan(&tokens); check.NoError(t, err, "%d sessions are stored with their token (%v)", tokens, err) {
@@ -245,9 +245,9 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	routes := chi.NewRouter()
 	routes.Use(secure.Middleware)
 	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), ana) })
-	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); check.True(t, "strings.HasPrefix(c, \"__Host-\")", strings.HasPrefix(c, "__Host-"), "cookie %q", c) &&
-		check.True(t, "strings.Contains(c, \"Secure\")", strings.Contains(c, "Secure"), "cookie %q", c) {
-		check.True(t, "strings.Contains(c, \"Path=/;\")", strings.Contains(c, "Path=/;"), "cookie %q", c)
+	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); check.True(t, "the cookie is bound to its host", strings.HasPrefix(c, "__Host-"), "cookie %q", c) &&
+		check.Contains(t, "the cookie", c, "Secure", "cookie %q", c) {
+		check.Contains(t, "the cookie", c, "Path=/;", "cookie %q", c)
 	}
 }
 
@@ -267,14 +267,14 @@ func TestANewPasswordEndsTheOtherSessions(t *testing.T) {
 		"most common":                   form(password, "password1"),
 	} {
 		if p := here.do(t, "/change-password/", f); check.Equal(t, "p.status", p.status, 400, "%s: %d\n%s", text, p.status, p.body) {
-			check.True(t, "strings.Contains(p.body, text)", strings.Contains(p.body, text), "%s: %d\n%s", text, p.status, p.body)
+			check.Contains(t, "the page", p.body, text, "%s: %d\n%s", text, p.status, p.body)
 		}
 	}
 	if p := here.do(t, "/change-password/", form(password, "N3w-passphrase!")); p.status != 303 {
 		t.Fatalf("%d\n%s", p.status, p.body)
 	}
 	if p := here.do(t, "/my-courses/", nil); check.Equal(t, "p.status", p.status, 200, "here: %d\n%s", p.status, p.body) {
-		check.True(t, "strings.Contains(p.body, \"Your new password is set\")", strings.Contains(p.body, "Your new password is set"), "here: %d\n%s", p.status, p.body)
+		check.Contains(t, "the page", p.body, "Your new password is set", "here: %d\n%s", p.status, p.body)
 	}
 	if p := there.do(t, "/my-courses/", nil); p.status != 303 {
 		t.Errorf("there: %d", p.status)

@@ -90,7 +90,7 @@ func TestCommandsAreInTheAuditLogOnce(t *testing.T) {
 	e.Platform.Delete(t, member).WantFault(t, 404, "not_found", "")
 	want = append(want, auditRow{"north", audit.PlatformKey, "removed member", "ana@institute.org"})
 	got := auditRows(t, e)[before:]
-	check.Equal(t, "len(got)", len(got), len(want), "%+v", got)
+	check.Equal(t, "number of entries", len(got), len(want), "%+v", got)
 	for i := range min(len(got), len(want)) {
 		check.Equal(t, "row", got[i], want[i], "row %d", i)
 	}

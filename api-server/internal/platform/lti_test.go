@@ -16,13 +16,13 @@ func TestLTIConsumer(t *testing.T) {
 	e.Platform.Get(t, path).WantFault(t, 404, "not_found", "")
 	made := e.Platform.Post(t, path, nil).Want(t, 201).Object(t)
 	renewed := e.Platform.Post(t, path, nil).Want(t, 200).Object(t)
-	if check.True(t, "made[\"consumer_key\"] == renewed[\"consumer_key\"]", made["consumer_key"] == renewed["consumer_key"], "%v, then %v", made, renewed) &&
-		check.True(t, "made[\"shared_secret\"] != renewed[\"shared_secret\"]", made["shared_secret"] != renewed["shared_secret"], "%v, then %v", made, renewed) {
-		check.Equal(t, "len(made[\"shared_secret\"].(string))", len(made["shared_secret"].(string)), 43, "%v, then %v", made, renewed)
+	if check.Equal(t, "consumer_key", made["consumer_key"], renewed["consumer_key"], "%v, then %v", made, renewed) &&
+		check.True(t, "the secret is another", made["shared_secret"] != renewed["shared_secret"], "%v, then %v", made, renewed) {
+		check.Equal(t, "length of the secret", len(made["shared_secret"].(string)), 43, "%v, then %v", made, renewed)
 	}
 	shown := e.Platform.Get(t, path).Want(t, 200)
-	if check.True(t, "shown.Object(t)[\"consumer_key\"] == made[\"consumer_key\"]", shown.Object(t)["consumer_key"] == made["consumer_key"], "%s", shown.Body) {
-		check.False(t, "strings.Contains(string(shown.Body), \"secret\")", strings.Contains(string(shown.Body), "secret"), "%s", shown.Body)
+	if check.Equal(t, "consumer_key", shown.Object(t)["consumer_key"], made["consumer_key"], "%s", shown.Body) {
+		check.Lacks(t, "the answer", string(shown.Body), "secret", "%s", shown.Body)
 	}
 	e.Platform.Delete(t, path).Want(t, 200)
 	e.Platform.Delete(t, path).WantFault(t, 404, "not_found", "")

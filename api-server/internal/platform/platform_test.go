@@ -38,8 +38,8 @@ func TestQueriesThatSayTwoThings(t *testing.T) {
 		c.Get(t, path+"?limit=1;cursor=x").WantFault(t, 400, "invalid_query", "")
 		c.Get(t, path+"?status=%zz").WantFault(t, 400, "invalid_query", "")
 		f := c.Get(t, path+"?status=failed&limit=1&organization=south&status=pending&limit=2").WantFault(t, 400, "sent_twice", "limit")
-		if check.Equal(t, "len(f.Errors)", len(f.Errors), 2, "%s: %+v", path, f.Errors) {
-			check.Equal(t, "f.Errors[1].Field", f.Errors[1].Field, "status", "%s: %+v", path, f.Errors)
+		if check.Equal(t, "number of errors", len(f.Errors), 2, "%s: %+v", path, f.Errors) {
+			check.Equal(t, "the second error's field", f.Errors[1].Field, "status", "%s: %+v", path, f.Errors)
 		}
 	}
 }
@@ -70,8 +70,8 @@ func TestPutOrganizationRefusesWhatIsWrong(t *testing.T) {
 	f := put("north", `{"name": "x", "language_tests_enabled": "maybe", "provisioning_defaults":
 		{"default_access_months": 0, "grace_period_days": 1.5, "send_welcome_email_default": []}}`).
 		WantFault(t, 400, "not_a_boolean", "language_tests_enabled")
-	if check.Equal(t, "len(f.Errors)", len(f.Errors), 4, "%+v", f.Errors) {
-		check.Equal(t, "f.Errors[1].Field", f.Errors[1].Field, "provisioning_defaults.default_access_months", "%+v", f.Errors)
+	if check.Equal(t, "number of errors", len(f.Errors), 4, "%+v", f.Errors) {
+		check.Equal(t, "the second error's field", f.Errors[1].Field, "provisioning_defaults.default_access_months", "%+v", f.Errors)
 	}
 	e.Platform.Get(t, "organizations/north/api-keys").WantFault(t, 404, "not_found", "") // nothing was saved
 }
@@ -103,8 +103,8 @@ func TestAPIKeysRefuseWhatIsWrong(t *testing.T) {
 	e := apitest.New(t)
 	e.Platform.Put(t, "organizations/north", `{"name": "North"}`).Want(t, 201)
 	const keys = "organizations/north/api-keys"
-	if f := e.Platform.Post(t, keys, `{}`).WantFault(t, 400, "missing", "name"); check.Equal(t, "len(f.Errors)", len(f.Errors), 2, "%+v", f) {
-		check.Equal(t, "f.Errors[1].Field", f.Errors[1].Field, "access", "%+v", f)
+	if f := e.Platform.Post(t, keys, `{}`).WantFault(t, 400, "missing", "name"); check.Equal(t, "number of errors", len(f.Errors), 2, "%+v", f) {
+		check.Equal(t, "the second error's field", f.Errors[1].Field, "access", "%+v", f)
 	}
 	e.Platform.Post(t, keys, `{"name": "x", "access": "write"}`).WantFault(t, 400, "not_a_choice", "access")
 	e.Platform.Post(t, keys, `{"name": "x", "access": true}`).WantFault(t, 400, "not_a_choice", "access")

@@ -138,9 +138,9 @@ func TestActivityIsWalked(t *testing.T) {
 			t.Errorf("%s was seen %d times", d, n)
 		}
 	}
-	if check.Equal(t, "len(whole.Days)", len(whole.Days), 11, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n")) &&
-		check.Equal(t, "len(walked)", len(walked), 12, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n")) {
-		check.True(t, "strings.Contains(walked[9], `\"user_id\":3`)", strings.Contains(walked[9], `"user_id":3`), "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n"))
+	if check.Equal(t, "number of days", len(whole.Days), 11, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n")) &&
+		check.Equal(t, "number of walked rows", len(walked), 12, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n")) {
+		check.Contains(t, "the tenth walked row", walked[9], `"user_id":3`, "%d rows, %d walked:\n%s", len(whole.Days), len(walked), strings.Join(walked, "\n"))
 	}
 	if end := get("cursor=" + page.Cursor); check.Equal(t, "end.Count", end.Count, 0, "after the end: %+v", end) &&
 		check.False(t, "end.HasMore", end.HasMore, "after the end: %+v", end) {
@@ -176,7 +176,7 @@ func TestActivityGoesOnOnAnotherDay(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s %d", d.Date, d.Student.ID))
 		}
 		if check.Equal(t, "a.From", a.From, from, "%s: from %s %v, want %s %v", query, a.From, got, from, want) {
-			check.True(t, "slices.Equal(got, want)", slices.Equal(got, want), "%s: from %s %v, want %s %v", query, a.From, got, from, want)
+			check.Slices(t, "the rows", got, want, "%s: from %s %v, want %s %v", query, a.From, got, from, want)
 		}
 		return a.Cursor
 	}

@@ -32,14 +32,14 @@ func TestTheBrowserOfATestIsSettledAsItBegins(t *testing.T) {
 		t.Error("nobody has asked for it yet")
 	}
 	require(true)
-	if check.False(t, "report(\"free\", s.ielts, free, \"started\")", report("free", s.ielts, free, "started"), "it holds for tests that begin from now on") {
-		check.True(t, "report(\"bound\", second, bound, \"started\")", report("bound", second, bound, "started"), "it holds for tests that begin from now on")
+	if check.False(t, "the free test needs the browser", report("free", s.ielts, free, "started"), "it holds for tests that begin from now on") {
+		check.True(t, "the bound test needs the browser", report("bound", second, bound, "started"), "it holds for tests that begin from now on")
 	}
 	if report("practice", s.ielts, "", "started") {
 		t.Error("it holds for tests that are assigned")
 	}
 	require(false)
-	if check.True(t, "report(\"bound\", second, bound, \"finished\")", report("bound", second, bound, "finished"), "a started test has changed") {
-		check.False(t, "report(\"free\", s.ielts, free, \"finished\")", report("free", s.ielts, free, "finished"), "a started test has changed")
+	if check.True(t, "the bound test needs the browser", report("bound", second, bound, "finished"), "a started test has changed") {
+		check.False(t, "the free test needs the browser", report("free", s.ielts, free, "finished"), "a started test has changed")
 	}
 }

@@ -1,7 +1,6 @@
 package rest_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,19 +29,19 @@ func TestAnIdempotencyKeyGetsTheFirstAnswer(t *testing.T) {
 	body := `{"email": "ana@institute.org", "first_name": "Ana", "password_mode": "generate"}`
 	first := keyed.Post(t, provisionPath, body).Want(t, 201)
 	again := keyed.Post(t, provisionPath, body).Want(t, 201)
-	if check.True(t, "bytes.Equal(first.Body, again.Body)", bytes.Equal(first.Body, again.Body), "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) &&
-		check.Equal(t, "again.Header.Get(\"Idempotency-Replayed\")", again.Header.Get("Idempotency-Replayed"), "true", "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) &&
-		check.Equal(t, "first.Header.Get(\"Idempotency-Replayed\")", first.Header.Get("Idempotency-Replayed"), "", "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) &&
-		check.Equal(t, "again.Header.Get(\"Content-Type\")", again.Header.Get("Content-Type"), first.Header.Get("Content-Type"), "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) {
-		check.True(t, "again.Header.Get(\"X-Request-Id\") != first.Header.Get(\"X-R...", again.Header.Get("X-Request-Id") != first.Header.Get("X-Request-Id"), "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body)
+	if check.Equal(t, "the answer", string(again.Body), string(first.Body), "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) &&
+		check.Equal(t, "Idempotency-Replayed", again.Header.Get("Idempotency-Replayed"), "true", "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) &&
+		check.Equal(t, "Idempotency-Replayed", first.Header.Get("Idempotency-Replayed"), "", "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) &&
+		check.Equal(t, "Content-Type", again.Header.Get("Content-Type"), first.Header.Get("Content-Type"), "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body) {
+		check.True(t, "the request has an id of its own", again.Header.Get("X-Request-Id") != first.Header.Get("X-Request-Id"), "again: %v\n%s\nfirst:\n%s", again.Header, again.Body, first.Body)
 	}
 	keyed.Post(t, provisionPath, strings.Replace(body, "Ana", "Eve", 1)).WantFault(t, 422, "idempotency_key_reused", "")
 	north.Full.With(keyHeader, "order-8").Post(t, provisionPath, body).Want(t, 200)
 	south.Full.With(keyHeader, "order-7").Post(t, provisionPath, strings.Replace(body, "Ana", "Eve", 1)).Want(t, 200)
 	bad := north.Full.With(keyHeader, "order-9")
 	refused := bad.Post(t, provisionPath, `{"email": "ana"}`).Want(t, 400)
-	if repeated := bad.Post(t, provisionPath, `{"email": "ana"}`).Want(t, 400); check.True(t, "bytes.Equal(refused.Body, repeated.Body)", bytes.Equal(refused.Body, repeated.Body), "%s\n%s", refused.Body, repeated.Body) {
-		check.Equal(t, "repeated.Header.Get(\"Idempotency-Replayed\")", repeated.Header.Get("Idempotency-Replayed"), "true", "%s\n%s", refused.Body, repeated.Body)
+	if repeated := bad.Post(t, provisionPath, `{"email": "ana"}`).Want(t, 400); check.Equal(t, "the answer", string(repeated.Body), string(refused.Body), "%s\n%s", refused.Body, repeated.Body) {
+		check.Equal(t, "Idempotency-Replayed", repeated.Header.Get("Idempotency-Replayed"), "true", "%s\n%s", refused.Body, repeated.Body)
 	}
 	for _, key := range []string{"two words", strings.Repeat("x", 256), "ä"} {
 		north.Full.With(keyHeader, key).Post(t, provisionPath, body).WantFault(t, 400, "invalid_idempotency_key", "")
@@ -67,8 +66,8 @@ func TestAnIdempotencyKeyKnowsWhatIsToBeDoneWithAFile(t *testing.T) {
 	rows := rosterHeader + "s1,ana@institute.org,Ana,Lopez,\n"
 	preview := keyed.With("X-Roster-Dry-Run", "true")
 	first := preview.Post(t, "roster/import/", rows).Want(t, 200)
-	if again := preview.Post(t, "roster/import/", rows).Want(t, 200); check.True(t, "bytes.Equal(first.Body, again.Body)", bytes.Equal(first.Body, again.Body), "%s\n%s", first.Body, again.Body) {
-		check.Equal(t, "again.Header.Get(\"Idempotency-Replayed\")", again.Header.Get("Idempotency-Replayed"), "true", "%s\n%s", first.Body, again.Body)
+	if again := preview.Post(t, "roster/import/", rows).Want(t, 200); check.Equal(t, "the answer", string(again.Body), string(first.Body), "%s\n%s", first.Body, again.Body) {
+		check.Equal(t, "Idempotency-Replayed", again.Header.Get("Idempotency-Replayed"), "true", "%s\n%s", first.Body, again.Body)
 	}
 	for _, other := range []*apitest.Client{keyed, keyed.With("X-Roster-Dry-Run", "false"), preview.With("X-Roster-Source", "sis"), preview.With("X-Roster-Mode", "additive_only")} {
 		other.Post(t, "roster/import/", rows).WantFault(t, 422, "idempotency_key_reused", "")
@@ -98,7 +97,7 @@ func TestConcurrentRequestsWithOneIdempotencyKey(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if check.Equal(t, "len(bodies)", len(bodies), 1, "%d different answers, %d requests were worked on", len(bodies), fresh) {
+	if check.Equal(t, "number of bodies", len(bodies), 1, "%d different answers, %d requests were worked on", len(bodies), fresh) {
 		check.Equal(t, "fresh", fresh, 1, "%d different answers, %d requests were worked on", len(bodies), fresh)
 	}
 }
@@ -145,15 +144,15 @@ func TestAKeyIsLimitedInItsRate(t *testing.T) {
 		}
 		for i, a := range calls[:3] {
 			h := a.Want(t, 200).Header
-			if check.Equal(t, "h.Get(\"RateLimit-Limit\")", h.Get("RateLimit-Limit"), "3", "header = %v", h) &&
-				check.Equal(t, "h.Get(\"RateLimit-Remaining\")", h.Get("RateLimit-Remaining"), fmt.Sprint(2-i), "header = %v", h) {
-				check.True(t, "h.Get(\"RateLimit-Reset\") != \"\"", h.Get("RateLimit-Reset") != "", "header = %v", h)
+			if check.Equal(t, "RateLimit-Limit", h.Get("RateLimit-Limit"), "3", "header = %v", h) &&
+				check.Equal(t, "RateLimit-Remaining", h.Get("RateLimit-Remaining"), fmt.Sprint(2-i), "header = %v", h) {
+				check.True(t, "there is a RateLimit-Reset", h.Get("RateLimit-Reset") != "", "header = %v", h)
 			}
 		}
 		refused := calls[3]
 		refused.WantFault(t, 429, "rate_limited", "")
-		if check.True(t, "refused.Header.Get(\"Retry-After\") != \"\"", refused.Header.Get("Retry-After") != "", "header = %v", refused.Header) {
-			check.Equal(t, "refused.Header.Get(\"RateLimit-Remaining\")", refused.Header.Get("RateLimit-Remaining"), "0", "header = %v", refused.Header)
+		if check.True(t, "there is a Retry-After", refused.Header.Get("Retry-After") != "", "header = %v", refused.Header) {
+			check.Equal(t, "RateLimit-Remaining", refused.Header.Get("RateLimit-Remaining"), "0", "header = %v", refused.Header)
 		}
 		north.ReadOnly.Get(t, "ping/").Want(t, 200) // another key
 		return
@@ -168,7 +167,7 @@ func TestEveryOperationIsLimitedInItsRate(t *testing.T) {
 	north.Full.Get(t, "ping/").Want(t, 200)
 	keys, err := rdb.Keys(t.Context(), "*").Result()
 	check.NoError(check.Now(t), err, "%v %v", keys, err)
-	check.Equal(check.Now(t), "len(keys)", len(keys), 1, "%v %v", keys, err)
+	check.Equal(check.Now(t), "number of keys", len(keys), 1, "%v %v", keys, err)
 	// The next call may come in an hour.
 	if err := errors.Join(rdb.IncrByFloat(t.Context(), keys[0], 3600).Err(), rdb.Persist(t.Context(), keys[0]).Err()); err != nil {
 		t.Fatal(err)

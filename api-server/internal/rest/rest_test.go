@@ -56,8 +56,8 @@ func TestCourses(t *testing.T) {
 	course("south", `{"name": "Elsewhere", "course_type": "ielts"}`)
 	e.Platform.Put(t, "course-types/dmat", `{"active": false}`).Want(t, 200)
 	north.ReadOnly.Get(t, "courses/").Want(t, 200).Golden(t, "courses")
-	if body := string(south.Full.Get(t, "courses/").Want(t, 200).Body); check.True(t, "strings.Contains(body, \"Elsewhere\")", strings.Contains(body, "Elsewhere"), "another organization's courses: %s", body) {
-		check.False(t, "strings.Contains(body, \"Evening\")", strings.Contains(body, "Evening"), "another organization's courses: %s", body)
+	if body := string(south.Full.Get(t, "courses/").Want(t, 200).Body); check.Contains(t, "the answer", body, "Elsewhere", "another organization's courses: %s", body) {
+		check.Lacks(t, "the answer", body, "Evening", "another organization's courses: %s", body)
 	}
 }
 

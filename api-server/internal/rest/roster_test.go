@@ -100,9 +100,9 @@ func TestRosterImportTakesEveryInputForm(t *testing.T) {
 	archive := zipOf(t, "people.csv", rows, "enrollments.csv", "person_external_id,class_external_id,class_name\ns1,c1,One\n")
 
 	contentType, body := form(t, archive, map[string]string{"mode": "additive_only", "source": "sis"}, nil)
-	if a := send(t, north.Full, contentType, body, 200); check.Equal(t, "a.String()", a.String(), "applied additive_only sis create=1 update=0 skip=0 deactivate=0 issues=0", "form: %s", a) &&
-		check.Equal(t, "a.Classes[\"add\"]", a.Classes["add"], 1, "form: %s", a) {
-		check.True(t, "a.RunID != 0", a.RunID != 0, "form: %s", a)
+	if a := send(t, north.Full, contentType, body, 200); check.Equal(t, "the answer", a.String(), "applied additive_only sis create=1 update=0 skip=0 deactivate=0 issues=0", "form: %s", a) &&
+		check.Equal(t, "number of added class places", a.Classes["add"], 1, "form: %s", a) {
+		check.True(t, "the answer has a run", a.RunID != 0, "form: %s", a)
 	}
 	contentType, body = form(t, archive, nil, map[string]string{"source": "sis", "dry_run": "true"})
 	if a := send(t, north.Full, contentType, body, 200); a.String() != "dry_run additive_only sis create=0 update=0 skip=1 deactivate=0 issues=0" {
@@ -191,8 +191,8 @@ func TestWhatIsNoRosterIsNamed(t *testing.T) {
 	} {
 		contentType, body := formWith(t, c.name, []byte(c.content), nil, nil)
 		f := north.With("Content-Type", contentType).Post(t, "roster/import/", body).WantFault(t, 400, c.code, "")
-		if check.True(t, "strings.Contains(f.Error, c.says)", strings.Contains(f.Error, c.says), "%s, %.20q: %s", c.name, c.content, f.Error) {
-			check.Equal(t, "len(f.Errors)", len(f.Errors), 1, "%s, %.20q: %s", c.name, c.content, f.Error)
+		if check.Contains(t, "error", f.Error, c.says, "%s, %.20q: %s", c.name, c.content, f.Error) {
+			check.Equal(t, "number of errors", len(f.Errors), 1, "%s, %.20q: %s", c.name, c.content, f.Error)
 		}
 	}
 	utf16 := "\xff\xfe" + strings.Join(strings.Split(rows, ""), "\x00") + "\x00"
@@ -239,8 +239,8 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	}
 	three := rosterHeader + "s0,s0@institute.org,Given0,Family,student\ns1,s1@institute.org,Given1,Family,student\nnew,new@institute.org,New,Comer,student\n"
 	held := send(t, snapshot, "text/csv", three, 202)
-	check.Equal(check.Now(t), "held.String()", held.String(), "held authoritative_snapshot default create=1 update=8 skip=2 deactivate=8 issues=0", "%s %v %s", held, held.Reasons, held.ReviewURL)
-	check.Equal(check.Now(t), "len(held.Reasons)", len(held.Reasons), 1, "%s %v %s", held, held.Reasons, held.ReviewURL)
+	check.Equal(check.Now(t), "the answer", held.String(), "held authoritative_snapshot default create=1 update=8 skip=2 deactivate=8 issues=0", "%s %v %s", held, held.Reasons, held.ReviewURL)
+	check.Equal(check.Now(t), "number of reasons", len(held.Reasons), 1, "%s %v %s", held, held.Reasons, held.ReviewURL)
 	check.Equal(check.Now(t), "held.ReviewURL", held.ReviewURL, fmt.Sprintf("%s/console/north/roster-runs/%d/", apitest.PublicURL, held.RunID), "%s %v %s", held, held.Reasons, held.ReviewURL)
 	members := func(want int) {
 		t.Helper()
@@ -267,9 +267,9 @@ func TestRosterSnapshotIsHeldReviewedAndTakenBack(t *testing.T) {
 	}
 	members(3)
 	e.Platform.Post(t, one+"/approve", nil).WantFault(t, 409, "run_state", "")
-	if got := e.Platform.Post(t, one+"/undo", nil).Want(t, 200).Object(t); check.True(check.Now(t), "got[\"state\"] == \"applied\"", got["state"] == "applied", "%v", got) &&
-		check.True(check.Now(t), "got[\"undoes\"] == float64(held.RunID)", got["undoes"] == float64(held.RunID), "%v", got) {
-		check.True(check.Now(t), "got[\"update\"] == float64(9)", got["update"] == float64(9), "%v", got)
+	if got := e.Platform.Post(t, one+"/undo", nil).Want(t, 200).Object(t); check.Equal(check.Now(t), "state", got["state"], "applied", "%v", got) &&
+		check.Equal(check.Now(t), "undoes", got["undoes"], any(float64(held.RunID)), "%v", got) {
+		check.Equal(check.Now(t), "update", got["update"], any(float64(9)), "%v", got)
 	}
 	members(10)
 	if got := e.Platform.Get(t, one).Want(t, 200).Object(t)["state"]; got != "undone" {

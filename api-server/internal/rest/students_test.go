@@ -110,7 +110,7 @@ func TestStudentList(t *testing.T) {
 		north.ReadOnly.Get(t, "students/?"+parameters).Want(t, 200).Into(t, &p)
 		if check.Equal(t, "p.Count", p.Count, len(p.Students), "%s: %+v", parameters, p) &&
 			check.False(t, "p.HasMore", p.HasMore, "%s: %+v", parameters, p) {
-			check.True(t, "p.NextCursor != \"\"", p.NextCursor != "", "%s: %+v", parameters, p)
+			check.True(t, "there is a next cursor", p.NextCursor != "", "%s: %+v", parameters, p)
 		}
 		return p.ids()
 	}
@@ -171,8 +171,8 @@ func TestStudentWalk(t *testing.T) {
 				break
 			}
 		}
-		if check.True(t, "slices.Equal(walked, all.ids())", slices.Equal(walked, all.ids()), "%q: walked %v, one page %v", filter, walked, all.ids()) &&
-			check.True(t, "slices.Equal(walked, want)", slices.Equal(walked, want), "%q: walked %v, one page %v", filter, walked, all.ids()) {
+		if check.Slices(t, "the ids one by one", walked, all.ids(), "%q: walked %v, one page %v", filter, walked, all.ids()) &&
+			check.Slices(t, "the ids one by one", walked, want, "%q: walked %v, one page %v", filter, walked, all.ids()) {
 			check.Equal(t, "cursor", cursor, all.NextCursor, "%q: walked %v, one page %v", filter, walked, all.ids())
 		}
 		// The end gives its own cursor again, and who comes later is found from there.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
-	"slices"
 	"sync"
 	"testing"
 
@@ -111,12 +110,12 @@ func TestAssignmentsChangeDuringAWalk(t *testing.T) {
 	}
 	there, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if check.NoError(t, err, "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there) &&
-		check.True(t, "slices.Equal(seen, there)", slices.Equal(seen, there), "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there) {
-		check.True(t, "len(there) >= teachers*items/2", len(there) >= teachers*items/2, "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there)
+		check.Slices(t, "the seen assignments", seen, there, "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there) {
+		check.True(t, "number of assignments is at least teachers*items/2", len(there) >= teachers*items/2, "%d were seen:\n%v\nof %d (%v):\n%v", len(seen), seen, len(there), err, there)
 	}
 	var done int
 	if err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM assignments WHERE status = 'completed'`).Scan(&done); check.NoError(t, err, "%d were completed meanwhile (%v)", done, err) {
-		check.True(t, "done >= teachers", done >= teachers, "%d were completed meanwhile (%v)", done, err)
+		check.True(t, "number of completed ones is at least teachers", done >= teachers, "%d were completed meanwhile (%v)", done, err)
 	}
 }
 

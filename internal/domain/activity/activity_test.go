@@ -126,9 +126,9 @@ func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 	midnight := clock.DayStart(today.AddDays(1), activity.Zone)
 	lastMoment := report(0, "north", 1, midnight.Add(-time.Millisecond), activity.Heartbeat)
 	record(t, db, noon, report(0, "north", 1, noon, activity.Visit), report(1, "north", 2, noon, activity.Visit))
-	if days := compileDue(t, db, noon); check.Equal(check.Now(t), "len(days)", len(days), 1, "at noon of the first day: %+v", days) &&
-		check.Equal(check.Now(t), "days[0].Date", days[0].Date, today.AddDays(-1), "at noon of the first day: %+v", days) {
-		check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 0, "at noon of the first day: %+v", days)
+	if days := compileDue(t, db, noon); check.Equal(check.Now(t), "number of days", len(days), 1, "at noon of the first day: %+v", days) &&
+		check.Equal(check.Now(t), "the first day's date", days[0].Date, today.AddDays(-1), "at noon of the first day: %+v", days) {
+		check.Equal(check.Now(t), "the first day's rows", days[0].Rows, 0, "at noon of the first day: %+v", days)
 	}
 	if len(register(t, db, today)) != 0 {
 		t.Error("today's register is there before the day is over")
@@ -140,10 +140,10 @@ func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 		t.Errorf("compiled before it has settled: %+v", days)
 	}
 	days := compileDue(t, db, midnight.Add(5*time.Minute))
-	check.Equal(check.Now(t), "len(days)", len(days), 1, "compiled %+v", days)
-	check.Equal(check.Now(t), "days[0].Date", days[0].Date, today, "compiled %+v", days)
-	check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 2, "compiled %+v", days)
-	check.Equal(check.Now(t), "days[0].Events", days[0].Events, 3, "compiled %+v", days)
+	check.Equal(check.Now(t), "number of days", len(days), 1, "compiled %+v", days)
+	check.Equal(check.Now(t), "the first day's date", days[0].Date, today, "compiled %+v", days)
+	check.Equal(check.Now(t), "the first day's rows", days[0].Rows, 2, "compiled %+v", days)
+	check.Equal(check.Now(t), "the first day's events", days[0].Events, 3, "compiled %+v", days)
 	wantRegister(t, register(t, db, today), 2, 1)
 	if days := compileDue(t, db, midnight.Add(6*time.Minute)); len(days) != 0 {
 		t.Errorf("compiled again: %+v", days)
@@ -152,7 +152,7 @@ func TestADayIsCompiledOnceItIsOverAndLateEventsAreReported(t *testing.T) {
 		report(2, "north", 3, midnight, activity.Visit), report(3, "north", 3, noon.AddDate(0, 0, -40), activity.Visit))
 	if check.Equal(t, "late.Accepted", late.Accepted, 4, "late ones: %+v", late) &&
 		check.Equal(t, "late.Late", late.Late, 3, "late ones: %+v", late) {
-		check.Equal(t, "fmt.Sprint(late.LateDays)", fmt.Sprint(late.LateDays), fmt.Sprint([]clock.Date{today.AddDays(-40), today}), "late ones: %+v", late)
+		check.Equal(t, "late days", fmt.Sprint(late.LateDays), fmt.Sprint([]clock.Date{today.AddDays(-40), today}), "late ones: %+v", late)
 	}
 	if len(register(t, db, today)) != 2 {
 		t.Error("a late event changed the register by itself")
@@ -169,15 +169,15 @@ func TestCompilationCatchesUp(t *testing.T) {
 	t.Parallel()
 	db := school(t, 1)
 	record(t, db, noon, report(0, "north", 1, noon.AddDate(0, 0, -3), activity.Visit), report(1, "north", 1, noon, activity.Visit))
-	if days := compileDue(t, db, noon); check.Equal(check.Now(t), "len(days)", len(days), 3, "from the first event on: %+v", days) &&
-		check.Equal(check.Now(t), "days[0].Date", days[0].Date, today.AddDays(-3), "from the first event on: %+v", days) {
-		check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 1, "from the first event on: %+v", days)
+	if days := compileDue(t, db, noon); check.Equal(check.Now(t), "number of days", len(days), 3, "from the first event on: %+v", days) &&
+		check.Equal(check.Now(t), "the first day's date", days[0].Date, today.AddDays(-3), "from the first event on: %+v", days) {
+		check.Equal(check.Now(t), "the first day's rows", days[0].Rows, 1, "from the first event on: %+v", days)
 	}
 	days := compileDue(t, db, noon.AddDate(0, 0, 10))
-	check.Equal(check.Now(t), "len(days)", len(days), 10, "after ten days: %+v", days)
-	check.Equal(check.Now(t), "days[0].Date", days[0].Date, today, "after ten days: %+v", days)
-	check.Equal(check.Now(t), "days[0].Rows", days[0].Rows, 1, "after ten days: %+v", days)
-	check.Equal(check.Now(t), "days[9].Rows", days[9].Rows, 0, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "number of days", len(days), 10, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "the first day's date", days[0].Date, today, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "the first day's rows", days[0].Rows, 1, "after ten days: %+v", days)
+	check.Equal(check.Now(t), "the tenth day's rows", days[9].Rows, 0, "after ten days: %+v", days)
 }
 
 func TestTodayMayBeCompiledAndNoDayBeyondWhatIsKept(t *testing.T) {
@@ -312,7 +312,7 @@ func TestMakingAndDroppingDaysGiveWay(t *testing.T) {
 		"dropping": func() error { return activity.DropExpired(t.Context(), db, noon.AddDate(0, 0, activity.RawDays+9)) },
 	} {
 		var refused *pgconn.PgError
-		if err := do(); check.True(t, "errors.As(err, &refused)", errors.As(err, &refused), "%s days while events are read: %v", name, err) {
+		if err := do(); check.True(t, "the error is a fault", errors.As(err, &refused), "%s days while events are read: %v", name, err) {
 			check.Equal(t, "refused.Code", refused.Code, "55P03", "%s days while events are read: %v", name, err)
 		}
 	}

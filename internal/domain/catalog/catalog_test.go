@@ -72,7 +72,7 @@ func TestPutRefuses(t *testing.T) {
 	} {
 		_, _, err := put(t, db, org, c.kind, "code", c.patch)
 		var f *fault.Error
-		if check.True(t, "asFault(err, &f)", asFault(err, &f), "%s: %v", name, err) {
+		if check.True(t, "the error is a fault", asFault(err, &f), "%s: %v", name, err) {
 			check.Equal(t, "f.Field", f.Field, c.field, "%s: %v", name, err)
 		}
 	}
@@ -123,6 +123,6 @@ func TestAnOrganizationSeesItsOwnAndEveryonesTests(t *testing.T) {
 		t.Errorf("an inactive item is listed: %v", got)
 	}
 	if items, err := catalog.Load(t.Context(), db, north, []id.Item{all, mine, theirs}); check.NoError(t, err, "%v %v", items, err) {
-		check.Equal(t, "len(items)", len(items), 2, "%v %v", items, err)
+		check.Equal(t, "number of items", len(items), 2, "%v %v", items, err)
 	}
 }

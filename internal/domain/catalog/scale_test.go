@@ -68,7 +68,7 @@ func TestOverallFromSections(t *testing.T) {
 		got, err := test(c.typ).Check("", mark(t, c.typ, c.sections...))
 		if check.NoError(t, err, "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage) &&
 			check.Equal(t, "got.Score", got.Score, number(t, c.score), "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage) {
-			check.Equal(t, "got.Percentage()", got.Percentage(), number(t, c.percentage), "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage)
+			check.Equal(t, "percentage", got.Percentage(), number(t, c.percentage), "%s %v: %v of %v, %v %% (%v); want %s, %s %%", c.typ, c.sections, got.Score, got.MaxScore, got.Percentage(), err, c.score, c.percentage)
 		}
 		if name := catalog.Label(c.typ, got.Score, got.MaxScore); name != c.name {
 			t.Errorf("%s %v is called %q, want %q", c.typ, c.score, name, c.name)
@@ -146,7 +146,7 @@ func TestScoresOffTheScale(t *testing.T) {
 			continue
 		}
 		var f *fault.Error
-		if check.True(t, "asFault(err, &f)", asFault(err, &f), "%s: %v, want a fault of %s", name, err, c.want) &&
+		if check.True(t, "the error is a fault", asFault(err, &f), "%s: %v, want a fault of %s", name, err, c.want) &&
 			check.Equal(t, "f.Field", f.Field, c.want, "%s: %v, want a fault of %s", name, err, c.want) {
 			check.Equal(t, "f.Kind", f.Kind, fault.Invalid, "%s: %v, want a fault of %s", name, err, c.want)
 		}
@@ -155,7 +155,7 @@ func TestScoresOffTheScale(t *testing.T) {
 	if check.NoError(t, err, "a quiz is a percentage: %+v, %v", got, err) &&
 		check.Equal(t, "got.Score", got.Score, number(t, "33.33"), "a quiz is a percentage: %+v, %v", got, err) &&
 		check.Equal(t, "got.MaxScore", got.MaxScore, decimal.Whole(100), "a quiz is a percentage: %+v, %v", got, err) {
-		check.Equal(t, "catalog.Label(\"quiz\", got.Score, got.MaxScore)", catalog.Label("quiz", got.Score, got.MaxScore), "33.33%", "a quiz is a percentage: %+v, %v", got, err)
+		check.Equal(t, "label", catalog.Label("quiz", got.Score, got.MaxScore), "33.33%", "a quiz is a percentage: %+v, %v", got, err)
 	}
 }
 

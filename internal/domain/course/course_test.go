@@ -56,7 +56,7 @@ func TestTheFourteenTypes(t *testing.T) {
 	db := pgtest.New(t)
 	types, err := course.Types(t.Context(), db)
 	check.NoError(check.Now(t), err, "%d types, %v", len(types), err)
-	check.Equal(check.Now(t), "len(types)", len(types), 14, "%d types, %v", len(types), err)
+	check.Equal(check.Now(t), "number of types", len(types), 14, "%d types, %v", len(types), err)
 	if first := types[0]; first != (course.Type{Name: "ielts", DisplayName: "IELTS Academic", Active: true, TestPlanAvailable: true, TargetScoreMax: 9}) {
 		t.Fatalf("first type = %+v", first)
 	}
@@ -131,8 +131,8 @@ func TestCreateNamesEveryFieldAtFault(t *testing.T) {
 	_, err := course.Create(t.Context(), db, audit.Platform, organization(t, db, "org"),
 		course.Draft{Status: "gone", DefaultAccessMonths: 121, DefaultAccessWeeks: -1}, now)
 	var f *fault.Error
-	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "faults: %v", err)
-	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 6, "faults: %v", err)
+	check.True(check.Now(t), "the error is a fault", errors.As(err, &f), "faults: %v", err)
+	check.Equal(check.Now(t), "number of faults", len(f.All()), 6, "faults: %v", err)
 	if _, err := course.Create(t.Context(), db, audit.Platform, organization(t, db, "second"), draft("Latin", "latin"), now); !fault.Has(err, "unknown_course_type") {
 		t.Fatalf("unknown type: %v", err)
 	}
@@ -191,9 +191,9 @@ func TestCountsLeaveOutStaffAndCancelledCourses(t *testing.T) {
 	enrollment(t, db, org, cat, made[0].ID, "running", day(-9), day(9), day(9))   // staff
 	list, err := course.List(t.Context(), db, org, today)
 	check.NoError(check.Now(t), err, "list = %+v, %v", list, err)
-	check.Equal(check.Now(t), "len(list)", len(list), 2, "list = %+v, %v", list, err)
-	check.Equal(check.Now(t), "list[0].StudentsWithAccess", list[0].StudentsWithAccess, 1, "list = %+v, %v", list, err)
-	check.Equal(check.Now(t), "list[1].StudentsWithAccess", list[1].StudentsWithAccess, 1, "list = %+v, %v", list, err)
+	check.Equal(check.Now(t), "number of courses", len(list), 2, "list = %+v, %v", list, err)
+	check.Equal(check.Now(t), "the first course's students with access", list[0].StudentsWithAccess, 1, "list = %+v, %v", list, err)
+	check.Equal(check.Now(t), "the second course's students with access", list[1].StudentsWithAccess, 1, "list = %+v, %v", list, err)
 	if got, err := course.Count(t.Context(), db, org, today); check.NoError(check.Now(t), err, "counts = %+v, %v", got, err) {
 		check.Equal(check.Now(t), "got", got, (course.Counts{Courses: 2, StudentsWithAccess: 1}), "counts = %+v, %v", got, err)
 	}

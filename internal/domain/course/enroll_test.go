@@ -51,20 +51,20 @@ func TestEnrollStoresWhatPlanDecides(t *testing.T) {
 	}
 	r := course.Request{Types: []string{"ielts"}, Courses: []id.Course{batch.ID}, TenureMonths: 1, Extend: true, Ref: "7"}
 	first, _ := enroll(t, db, org, ana, r)
-	check.Equal(check.Now(t), "len(first)", len(first), 2, "first = %+v", first)
-	check.Equal(check.Now(t), "first[0].Action", first[0].Action, course.Created, "first = %+v", first)
-	check.Equal(check.Now(t), "first[1].Action", first[1].Action, course.Created, "first = %+v", first)
-	check.True(check.Now(t), "first[0].After.ID != 0", first[0].After.ID != 0, "first = %+v", first)
-	check.Equal(check.Now(t), "first[0].After.Course.Name", first[0].After.Course.Name, "IELTS Academic", "first = %+v", first)
-	check.True(check.Now(t), "first[0].After.Course.IsDefault", first[0].After.Course.IsDefault, "first = %+v", first)
+	check.Equal(check.Now(t), "number of moves", len(first), 2, "first = %+v", first)
+	check.Equal(check.Now(t), "the first move's action", first[0].Action, course.Created, "first = %+v", first)
+	check.Equal(check.Now(t), "the second move's action", first[1].Action, course.Created, "first = %+v", first)
+	check.True(check.Now(t), "the first move has an id", first[0].After.ID != 0, "first = %+v", first)
+	check.Equal(check.Now(t), "the first move's name", first[0].After.Course.Name, "IELTS Academic", "first = %+v", first)
+	check.True(check.Now(t), "the first course is a default", first[0].After.Course.IsDefault, "first = %+v", first)
 	again, held := enroll(t, db, org, ana, r)
-	check.Equal(check.Now(t), "len(held.Enrollments)", len(held.Enrollments), 2, "held = %+v\nwant what was made: %+v", held.Enrollments, first)
-	check.False(check.Now(t), "held.Enrollments[0].Differs(first[0].After)", held.Enrollments[0].Differs(first[0].After), "held = %+v\nwant what was made: %+v", held.Enrollments, first)
-	check.False(check.Now(t), "held.Enrollments[1].Differs(first[1].After)", held.Enrollments[1].Differs(first[1].After), "held = %+v\nwant what was made: %+v", held.Enrollments, first)
+	check.Equal(check.Now(t), "number of enrollments", len(held.Enrollments), 2, "held = %+v\nwant what was made: %+v", held.Enrollments, first)
+	check.False(check.Now(t), "the first enrollment differs", held.Enrollments[0].Differs(first[0].After), "held = %+v\nwant what was made: %+v", held.Enrollments, first)
+	check.False(check.Now(t), "the second enrollment differs", held.Enrollments[1].Differs(first[1].After), "held = %+v\nwant what was made: %+v", held.Enrollments, first)
 	for i, m := range again {
 		if check.Equal(t, "m.Action", m.Action, course.Unchanged, "again = %+v", m) &&
 			check.Equal(t, "m.Note", m.Note, course.NoteAlreadyExtended, "again = %+v", m) {
-			check.False(t, "m.After.Differs(first[i].After)", m.After.Differs(first[i].After), "again = %+v", m)
+			check.False(t, "the enrollment differs", m.After.Differs(first[i].After), "again = %+v", m)
 		}
 	}
 	r.Ref = "8"
@@ -73,7 +73,7 @@ func TestEnrollStoresWhatPlanDecides(t *testing.T) {
 	for i, m := range extended {
 		if check.Equal(t, "m.Action", m.Action, course.Extended, "extended = %+v, stored %+v", m, held.Enrollments[i]) &&
 			check.Equal(t, "m.After.EndDate", m.After.EndDate, today.AddMonths(1).AddMonths(1), "extended = %+v, stored %+v", m, held.Enrollments[i]) {
-			check.False(t, "held.Enrollments[i].Differs(m.After)", held.Enrollments[i].Differs(m.After), "extended = %+v, stored %+v", m, held.Enrollments[i])
+			check.False(t, "the stored enrollment differs", held.Enrollments[i].Differs(m.After), "extended = %+v, stored %+v", m, held.Enrollments[i])
 		}
 	}
 	if other, _ := enroll(t, db, organization(t, db, "other"), ana, course.Request{Types: []string{"ielts"}}); other[0].Action != course.Created {
@@ -107,11 +107,11 @@ func TestTheFirstGrantsOfATypeAgreeOnOneDefaultCourse(t *testing.T) {
 	}
 	wg.Wait()
 	for _, c := range made {
-		check.True(check.Now(t), "c != 0", c != 0, "default courses %v", made)
+		check.True(check.Now(t), "there is a default course", c != 0, "default courses %v", made)
 		check.Equal(check.Now(t), "c", c, made[0], "default courses %v", made)
 	}
 	if list, err := course.List(t.Context(), db, org, today); check.NoError(check.Now(t), err, "courses = %+v, %v", list, err) &&
-		check.Equal(check.Now(t), "len(list)", len(list), 3, "courses = %+v, %v", list, err) {
-		check.Equal(check.Now(t), "list[0].StudentsWithAccess", list[0].StudentsWithAccess, len(users), "courses = %+v, %v", list, err)
+		check.Equal(check.Now(t), "number of courses", len(list), 3, "courses = %+v, %v", list, err) {
+		check.Equal(check.Now(t), "the first course's students with access", list[0].StudentsWithAccess, len(users), "courses = %+v, %v", list, err)
 	}
 }

@@ -170,7 +170,7 @@ func TestACourseNamedTwiceIsOneEntryInFirstNamedOrder(t *testing.T) {
 		course.Request{Types: []string{"toefl", "ielts", "TOEFL"}, Courses: []id.Course{2, 1, 2}},
 		course.Offer{Types: []course.Type{ielts, toefl}, Courses: []course.Course{def, batch, other}}, course.Held{}, terms, today)
 	check.NoError(check.Now(t), err, "%v %v", err, warnings)
-	check.Equal(check.Now(t), "len(warnings)", len(warnings), 0, "%v %v", err, warnings)
+	check.Equal(check.Now(t), "number of warnings", len(warnings), 0, "%v %v", err, warnings)
 	var got []id.Course
 	for _, m := range moves {
 		got = append(got, m.After.Course.ID)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	netmail "net/mail"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -144,8 +143,8 @@ func TestEveryEmailStatusArises(t *testing.T) {
 			if ref, ok := p.claim(); ok != queued {
 				t.Errorf("claimed again: %v %v", ref, ok)
 			}
-			if check.False(t, "strings.Contains(p.log.String(), \"Tok3n\")", strings.Contains(p.log.String(), "Tok3n"), "log shows too much: %s", p.log.String()) {
-				check.False(t, "strings.Contains(p.log.String(), \"ada@\")", strings.Contains(p.log.String(), "ada@"), "log shows too much: %s", p.log.String())
+			if check.Lacks(t, "the log", p.log.String(), "Tok3n", "log shows too much: %s", p.log.String()) {
+				check.Lacks(t, "the log", p.log.String(), "ada@", "log shows too much: %s", p.log.String())
 			}
 		})
 	}
@@ -161,8 +160,8 @@ func TestTemporaryRefusalsAreRetriedWithGrowingPausesForADay(t *testing.T) {
 		r, _, _, _ := p.stored(m.ID)
 		if r.Status.Final() {
 			if check.Equal(t, "r.Status", r.Status, email.Failed, "at last %+v", r) &&
-				check.True(t, "strings.Contains(r.Detail, \"24 hours\")", strings.Contains(r.Detail, "24 hours"), "at last %+v", r) {
-				check.True(t, "strings.Contains(r.Detail, \"451\")", strings.Contains(r.Detail, "451"), "at last %+v", r)
+				check.Contains(t, "detail", r.Detail, "24 hours", "at last %+v", r) {
+				check.Contains(t, "detail", r.Detail, "451", "at last %+v", r)
 			}
 			break
 		}
@@ -178,8 +177,8 @@ func TestTemporaryRefusalsAreRetriedWithGrowingPausesForADay(t *testing.T) {
 			t.Errorf("pause %d = %s, want %d min", i+1, pauses[i], want)
 		}
 	}
-	if total := p.now.Sub(noon); check.True(t, "total <= 24*time.Hour", total <= 24*time.Hour, "given up after %s", total) {
-		check.True(t, "total >= 23*time.Hour", total >= 23*time.Hour, "given up after %s", total)
+	if total := p.now.Sub(noon); check.True(t, "it was at most a day", total <= 24*time.Hour, "given up after %s", total) {
+		check.True(t, "it was nearly a day", total >= 23*time.Hour, "given up after %s", total)
 	}
 }
 
@@ -205,9 +204,9 @@ func TestARefusedMailLeavesOnceTheServerAgrees(t *testing.T) {
 		check.False(check.Now(t), "sealed", sealed, "%+v after %d attempts, secrets %v, pending %v", r, attempts, sealed, claimed) {
 		check.False(check.Now(t), "claimed", claimed, "%+v after %d attempts, secrets %v, pending %v", r, attempts, sealed, claimed)
 	}
-	if got := p.server.Messages(); check.Equal(check.Now(t), "len(got)", len(got), 1, "arrived: %q", got) &&
-		check.True(check.Now(t), "strings.Contains(got[0], \"Tok3nTok3n\")", strings.Contains(got[0], "Tok3nTok3n"), "arrived: %q", got) {
-		check.True(check.Now(t), "strings.Contains(got[0], `\"Saffron School\" <no-reply@saff...", strings.Contains(got[0], `"Saffron School" <no-reply@saffron.school>`), "arrived: %q", got)
+	if got := p.server.Messages(); check.Equal(check.Now(t), "number of mails", len(got), 1, "arrived: %q", got) &&
+		check.Contains(check.Now(t), "the first mail", got[0], "Tok3nTok3n", "arrived: %q", got) {
+		check.Contains(check.Now(t), "the first mail", got[0], `"Saffron School" <no-reply@saffron.school>`, "arrived: %q", got)
 	}
 }
 
@@ -241,7 +240,7 @@ func TestAMailThatWasPerhapsSentIsNotSentAgain(t *testing.T) {
 	check.Equal(check.Now(t), "r.Status", r.Status, email.Uncertain, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
 	check.False(check.Now(t), "sealed", sealed, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
 	check.False(check.Now(t), "claimed", claimed, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
-	check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 1, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
+	check.Equal(check.Now(t), "number of mails", len(p.server.Messages()), 1, "%+v, secrets %v, pending %v, %d mails", r, sealed, claimed, len(p.server.Messages()))
 }
 
 func TestALostClaimSendsNothing(t *testing.T) {
@@ -252,7 +251,7 @@ func TestALostClaimSendsNothing(t *testing.T) {
 	p.now = p.now.Add(time.Hour)
 	second, _ := p.claim()
 	if err := p.Deliver(t.Context(), first); check.NoError(check.Now(t), err, "the lost claim: %v, %d mails", err, len(p.server.Messages())) {
-		check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 0, "the lost claim: %v, %d mails", err, len(p.server.Messages()))
+		check.Equal(check.Now(t), "number of mails", len(p.server.Messages()), 0, "the lost claim: %v, %d mails", err, len(p.server.Messages()))
 	}
 	// The same claim twice at once, as after a worker's shutdown: one of them sends.
 	var wg sync.WaitGroup
@@ -267,7 +266,7 @@ func TestALostClaimSendsNothing(t *testing.T) {
 	if n := len(p.server.Messages()); n != 1 {
 		t.Fatalf("%d mails arrived", n)
 	}
-	if r, _, _, claimed := p.stored(m.ID); check.True(check.Now(t), "r.Status.Final()", r.Status.Final(), "%+v, pending %v", r, claimed) {
+	if r, _, _, claimed := p.stored(m.ID); check.True(check.Now(t), "the status is final", r.Status.Final(), "%+v, pending %v", r, claimed) {
 		check.False(check.Now(t), "claimed", claimed, "%+v, pending %v", r, claimed)
 	}
 }
@@ -281,7 +280,7 @@ func TestAMailWhoseAccountIsGoneIsDropped(t *testing.T) {
 	}
 	p.deliver()
 	if n, _ := p.peek(); check.Equal(check.Now(t), "n", n, 0, "%d tasks, %d mails", n, len(p.server.Messages())) {
-		check.Equal(check.Now(t), "len(p.server.Messages())", len(p.server.Messages()), 0, "%d tasks, %d mails", n, len(p.server.Messages()))
+		check.Equal(check.Now(t), "number of mails", len(p.server.Messages()), 0, "%d tasks, %d mails", n, len(p.server.Messages()))
 	}
 }
 
@@ -295,7 +294,7 @@ func TestAMailThatCannotBeWrittenWaits(t *testing.T) {
 	if r, _, sealed, claimed := p.stored(m.ID); check.Equal(check.Now(t), "r.Status", r.Status, email.Queued, "%+v, secrets %v, pending %v", r, sealed, claimed) &&
 		check.True(check.Now(t), "sealed", sealed, "%+v, secrets %v, pending %v", r, sealed, claimed) &&
 		check.True(check.Now(t), "claimed", claimed, "%+v, secrets %v, pending %v", r, sealed, claimed) {
-		check.False(check.Now(t), "strings.Contains(r.Detail, \"keyset\")", strings.Contains(r.Detail, "keyset"), "%+v, secrets %v, pending %v", r, sealed, claimed)
+		check.Lacks(check.Now(t), "detail", r.Detail, "keyset", "%+v, secrets %v, pending %v", r, sealed, claimed)
 	}
 	p.Box, p.now = right, p.now.Add(time.Hour)
 	p.deliver()

@@ -71,7 +71,7 @@ func TestALaunchIsGoodOnce(t *testing.T) {
 	check.Equal(check.Now(t), "l.Email", l.Email, "ana@institute.org", "%+v, %v", l, err)
 	check.Equal(check.Now(t), "l.FirstName", l.FirstName, "Ana", "%+v, %v", l, err)
 	check.Equal(check.Now(t), "l.LastName", l.LastName, "Ruiz Núñez", "%+v, %v", l, err)
-	check.True(check.Now(t), "l.Learner()", l.Learner(), "%+v, %v", l, err)
+	check.True(check.Now(t), "it is a learner", l.Learner(), "%+v, %v", l, err)
 	if _, err := k.Verify(t.Context(), address, p, now.Add(time.Minute)); codeOf(err) != "used oauth_nonce" {
 		t.Errorf("a replay: %v", err)
 	}
@@ -154,8 +154,8 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	check.NoError(check.Now(t), err, "%+v %v %v", c, created, err)
 	check.False(check.Now(t), "created", created, "%+v %v %v", c, created, err)
 	check.Equal(check.Now(t), "c.Key", c.Key, key, "%+v %v %v", c, created, err)
-	check.True(check.Now(t), "secret != old", secret != old, "%+v %v %v", c, created, err)
-	check.True(check.Now(t), "c.CreatedAt.Equal(now)", c.CreatedAt.Equal(now), "%+v %v %v", c, created, err)
+	check.True(check.Now(t), "the secret is another", secret != old, "%+v %v %v", c, created, err)
+	check.True(check.Now(t), "it was created now", c.CreatedAt.Equal(now), "%+v %v %v", c, created, err)
 	check.Equal(check.Now(t), "c.Version", c.Version, 2, "%+v %v %v", c, created, err)
 	if _, err := k.Verify(t.Context(), address, sign(launch(key, "a"), old), now); !errors.Is(err, lti.ErrLaunch) {
 		t.Errorf("the old secret: %v", err)
@@ -165,7 +165,7 @@ func TestANewSecretReplacesTheOldOneAtOnce(t *testing.T) {
 	}
 	var sealed []byte
 	if err := k.DB.QueryRow(t.Context(), `SELECT sealed FROM lti_consumers`).Scan(&sealed); check.NoError(t, err, "the secret is stored as it is (%v)", err) {
-		check.False(t, "strings.Contains(string(sealed), secret)", strings.Contains(string(sealed), secret), "the secret is stored as it is (%v)", err)
+		check.Lacks(t, "the stored secret", string(sealed), secret, "the secret is stored as it is (%v)", err)
 	}
 	if err := k.Remove(t.Context(), audit.Platform, 1, now); err != nil {
 		t.Fatal(err)

@@ -98,8 +98,8 @@ func TestARevocationHoldsAtOnceInEveryProcess(t *testing.T) {
 	db := pgtest.New(t)
 	o, key, text := newKey(t, db, "north")
 	near, far := startRing(t, db), startRing(t, db)
-	check.True(check.Now(t), "works(t, near.Keyring, text)", works(t, near.Keyring, text), "the key does not work")
-	check.True(check.Now(t), "works(t, far.Keyring, text)", works(t, far.Keyring, text), "the key does not work")
+	check.True(check.Now(t), "the key works in this process", works(t, near.Keyring, text), "the key does not work")
+	check.True(check.Now(t), "the key works in the other process", works(t, far.Keyring, text), "the key does not work")
 	if _, err := RevokeKey(t.Context(), db, audit.Platform, o.ID, key.ID, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -199,15 +199,15 @@ func TestWrongKeysAreRefusedAndRemembered(t *testing.T) {
 	db := pgtest.New(t)
 	r := startRing(t, db)
 	for _, text := range []string{"", "reg_", "reg_short", "x", keyStart + seal.Token() + "x"} {
-		if check.False(t, "works(t, r.Keyring, text)", works(t, r.Keyring, text), "%q: works, or took a place", text) {
-			check.Equal(t, "len(r.refused)", len(r.refused), 0, "%q: works, or took a place", text)
+		if check.False(t, "the key works", works(t, r.Keyring, text), "%q: works, or took a place", text) {
+			check.Equal(t, "number of refusals", len(r.refused), 0, "%q: works, or took a place", text)
 		}
 	}
 	guess := keyStart + seal.Token()
-	check.False(check.Now(t), "works(t, r.Keyring, guess)", works(t, r.Keyring, guess), "the guess works or is not remembered")
-	check.Equal(check.Now(t), "len(r.refused)", len(r.refused), 1, "the guess works or is not remembered")
-	if a, _ := r.lookUp(string(seal.Hash(guess))); check.True(check.Now(t), "a != nil", a != nil, "the next answer does not come from memory: %+v", a) {
-		check.Equal(check.Now(t), "fault.KindOf(a.err)", fault.KindOf(a.err), fault.Unauthenticated, "the next answer does not come from memory: %+v", a)
+	check.False(check.Now(t), "the guess works", works(t, r.Keyring, guess), "the guess works or is not remembered")
+	check.Equal(check.Now(t), "number of refusals", len(r.refused), 1, "the guess works or is not remembered")
+	if a, _ := r.lookUp(string(seal.Hash(guess))); check.True(check.Now(t), "there is a remembered answer", a != nil, "the next answer does not come from memory: %+v", a) {
+		check.Equal(check.Now(t), "kind of the fault", fault.KindOf(a.err), fault.Unauthenticated, "the next answer does not come from memory: %+v", a)
 	}
 }
 

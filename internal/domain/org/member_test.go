@@ -38,7 +38,7 @@ func TestMembership(t *testing.T) {
 	}
 	send(func(b *pg.Batch) { org.SetMemberStatus(b, north, user, org.MemberInactive, now.Add(time.Hour)) })
 	if got := read(north); check.Equal(check.Now(t), "got.Status", got.Status, org.MemberInactive, "deactivated: %+v", got) {
-		check.True(check.Now(t), "got.JoinedAt.Equal(now)", got.JoinedAt.Equal(now), "deactivated: %+v", got)
+		check.True(check.Now(t), "the member joined now", got.JoinedAt.Equal(now), "deactivated: %+v", got)
 	}
 	if got := read(south); got != (org.Member{Role: "", JoinedAt: time.Time{}.UTC()}) {
 		t.Fatalf("another organization's member: %+v", got)

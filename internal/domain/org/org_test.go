@@ -55,7 +55,7 @@ func TestPutCreatesWithDefaultsAndThenKeepsWhatIsNotSent(t *testing.T) {
 	}
 	all, err := org.ReadAll(t.Context(), db, o.ID, o.ID+1)
 	check.NoError(check.Now(t), err, "%v %v", all, err)
-	check.Equal(check.Now(t), "len(all)", len(all), 1, "%v %v", all, err)
+	check.Equal(check.Now(t), "number of organizations", len(all), 1, "%v %v", all, err)
 	for _, got := range []org.Organization{found, all[o.ID]} {
 		if got.CreatedAt = got.CreatedAt.UTC(); got != want {
 			t.Fatalf("got %+v\nwant %+v", got, want)
@@ -69,10 +69,10 @@ func TestPutNamesEveryFieldAtFault(t *testing.T) {
 	zero, many, long := 0, 366, strings.Repeat("ä", 201)
 	_, _, err := put(t, db, "north", org.Patch{Name: &long, AccessMonths: &zero, GracePeriodDays: &many, SetPasswordLinkValidDays: &zero})
 	var f *fault.Error
-	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "err = %+v", f)
-	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 4, "err = %+v", f)
+	check.True(check.Now(t), "the error is a fault", errors.As(err, &f), "err = %+v", f)
+	check.Equal(check.Now(t), "number of faults", len(f.All()), 4, "err = %+v", f)
 	check.Equal(check.Now(t), "f.Field", f.Field, "name", "err = %+v", f)
-	check.Equal(check.Now(t), "f.All()[1].Field", f.All()[1].Field, "provisioning_defaults.default_access_months", "err = %+v", f)
+	check.Equal(check.Now(t), "the second fault's field", f.All()[1].Field, "provisioning_defaults.default_access_months", "err = %+v", f)
 	for _, slug := range []string{"", "North", "-a", "a-", "a_b", strings.Repeat("a", 64)} {
 		if _, _, err := put(t, db, slug, org.Patch{Name: &slug}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("slug %q: %v", slug, err)
@@ -109,9 +109,9 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 	k, text, err := org.CreateKey(t.Context(), db, audit.Platform, north.ID, " CRM ", org.ReadOnly, now)
 	check.NoError(check.Now(t), err, "%+v %q %v", k, text, err)
 	check.Equal(check.Now(t), "k.Name", k.Name, "CRM", "%+v %q %v", k, text, err)
-	check.True(check.Now(t), "strings.HasPrefix(text, k.Prefix)", strings.HasPrefix(text, k.Prefix), "%+v %q %v", k, text, err)
-	check.Equal(check.Now(t), "len(k.Prefix)", len(k.Prefix), 12, "%+v %q %v", k, text, err)
-	check.Equal(check.Now(t), "len(text)", len(text), 47, "%+v %q %v", k, text, err)
+	check.True(check.Now(t), "the key begins with its prefix", strings.HasPrefix(text, k.Prefix), "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "length of the prefix", len(k.Prefix), 12, "%+v %q %v", k, text, err)
+	check.Equal(check.Now(t), "length of the key", len(text), 47, "%+v %q %v", k, text, err)
 	var stored int
 	err = db.QueryRow(t.Context(), `SELECT count(*) FROM api_keys k WHERE k::text LIKE '%' || $1 || '%'`, text[4:]).Scan(&stored)
 	check.NoError(check.Now(t), err, "the key's text is stored: %v", err)
@@ -124,16 +124,16 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 	}
 	for _, at := range []time.Time{now.Add(time.Hour), now.Add(2 * time.Hour)} {
 		if got, err := revoke(north, at); check.NoError(check.Now(t), err, "revoked %+v, %v", got, err) {
-			check.True(check.Now(t), "got.RevokedAt.Equal(now.Add(time.Hour))", got.RevokedAt.Equal(now.Add(time.Hour)), "revoked %+v, %v", got, err)
+			check.True(check.Now(t), "it was revoked an hour later", got.RevokedAt.Equal(now.Add(time.Hour)), "revoked %+v, %v", got, err)
 		}
 	}
 	keys, err := org.Keys(t.Context(), db, north.ID)
 	check.NoError(check.Now(t), err, "%+v, %v", keys, err)
-	check.Equal(check.Now(t), "len(keys)", len(keys), 1, "%+v, %v", keys, err)
-	check.Equal(check.Now(t), "keys[0].ID", keys[0].ID, k.ID, "%+v, %v", keys, err)
-	check.False(check.Now(t), "keys[0].RevokedAt.IsZero()", keys[0].RevokedAt.IsZero(), "%+v, %v", keys, err)
+	check.Equal(check.Now(t), "number of keys", len(keys), 1, "%+v, %v", keys, err)
+	check.Equal(check.Now(t), "the first key's id", keys[0].ID, k.ID, "%+v, %v", keys, err)
+	check.False(check.Now(t), "the key was never revoked", keys[0].RevokedAt.IsZero(), "%+v, %v", keys, err)
 	if keys, err := org.Keys(t.Context(), db, south.ID); check.NoError(check.Now(t), err, "%+v, %v", keys, err) {
-		check.Equal(check.Now(t), "len(keys)", len(keys), 0, "%+v, %v", keys, err)
+		check.Equal(check.Now(t), "number of keys", len(keys), 0, "%+v, %v", keys, err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestCreateKeyNamesEveryFieldAtFault(t *testing.T) {
 	t.Parallel()
 	_, _, err := org.CreateKey(t.Context(), nil, audit.Platform, 1, " ", "write", now)
 	var f *fault.Error
-	check.True(check.Now(t), "errors.As(err, &f)", errors.As(err, &f), "err = %+v", f)
-	check.Equal(check.Now(t), "len(f.All())", len(f.All()), 2, "err = %+v", f)
-	check.Equal(check.Now(t), "f.All()[1].Field", f.All()[1].Field, "access", "err = %+v", f)
+	check.True(check.Now(t), "the error is a fault", errors.As(err, &f), "err = %+v", f)
+	check.Equal(check.Now(t), "number of faults", len(f.All()), 2, "err = %+v", f)
+	check.Equal(check.Now(t), "the second fault's field", f.All()[1].Field, "access", "err = %+v", f)
 }

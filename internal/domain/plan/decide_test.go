@@ -350,7 +350,7 @@ func TestRule6Papers(t *testing.T) {
 		s.decide(14)
 		if got := s.last(); check.Equal(t, "got.Kind", got.Kind, plan.Challenge, "%+v", s.tests) &&
 			check.Equal(t, "got.Paper", got.Paper, 3, "%+v", s.tests) {
-			check.Equal(t, "s.tests[1].Paper", s.tests[1].Paper, 5, "%+v", s.tests)
+			check.Equal(t, "the second test's paper", s.tests[1].Paper, 5, "%+v", s.tests)
 		}
 	})
 	t.Run("none left", func(t *testing.T) {
@@ -427,10 +427,10 @@ func TestRule7AtRisk(t *testing.T) {
 		}
 		s.decide(10)
 		if a := s.decide(12); check.False(t, "s.plan.AtRisk", s.plan.AtRisk, "before the second was over") {
-			check.False(t, "does(a, plan.Risk)", does(a, plan.Risk), "before the second was over")
+			check.False(t, "the plan is at risk", does(a, plan.Risk), "before the second was over")
 		}
 		if a := s.decide(13); check.True(t, "s.plan.AtRisk", s.plan.AtRisk, "after two: %v %v", s.tests, a) {
-			check.True(t, "does(a, plan.Risk)", does(a, plan.Risk), "after two: %v %v", s.tests, a)
+			check.True(t, "the plan is at risk", does(a, plan.Risk), "after two: %v %v", s.tests, a)
 		}
 		if a := s.decide(14); does(a, plan.Risk) {
 			t.Error("reported twice")
@@ -550,7 +550,7 @@ func TestRule9Changes(t *testing.T) {
 		s := newStory(t, ielts, "7", 60)
 		s.decide(0)
 		s.plan.Access = plan.Over
-		if a := s.decide(1); check.True(t, "does(a, plan.Close)", does(a, plan.Close), "%+v", a) {
+		if a := s.decide(1); check.True(t, "the plan is closed", does(a, plan.Close), "%+v", a) {
 			check.Equal(t, "s.plan.Status", s.plan.Status, plan.Closed, "%+v", a)
 		}
 		s.want("baseline withdrawn 0-2")

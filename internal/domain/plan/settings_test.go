@@ -177,8 +177,8 @@ func TestWhatACallDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			if check.Equal(t, "got.Action", got.Action, c.action, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings) &&
-				check.Equal(t, "strings.Join(got.Names, \" \")", strings.Join(got.Names, " "), c.changes, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings) {
-				check.Equal(t, "len(got.Warnings)", len(got.Warnings), c.warnings, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings)
+				check.Equal(t, "names", strings.Join(got.Names, " "), c.changes, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings) {
+				check.Equal(t, "number of warnings", len(got.Warnings), c.warnings, "%s, changes %v, warnings %q", got.Action, got.Names, got.Warnings)
 			}
 			if again, err := plan.Set(got.After, c.r, c.t); c.action != plan.Left &&
 				(err != nil || again.Action != plan.Unchanged || len(again.Names) != 0 || !reflect.DeepEqual(again.After, got.After)) {
@@ -205,7 +205,7 @@ func TestMinimumsAreReplacedAndRemoved(t *testing.T) {
 	} {
 		c, err := plan.Set(s, plan.Request{SectionMinimums: minimums}, terms(ielts))
 		check.NoError(check.Now(t), err, "%+v, %v; want %v", c, err, minimums)
-		check.True(check.Now(t), "reflect.DeepEqual(c.After.Settings.SectionMinimums, minim...", reflect.DeepEqual(c.After.Settings.SectionMinimums, minimums), "%+v, %v; want %v", c, err, minimums)
+		check.True(check.Now(t), "the minimums are as wanted", reflect.DeepEqual(c.After.Settings.SectionMinimums, minimums), "%+v, %v; want %v", c, err, minimums)
 		check.Equal(check.Now(t), "c.Action", c.Action, plan.Updated, "%+v, %v; want %v", c, err, minimums)
 		s = c.After
 	}

@@ -46,13 +46,13 @@ func TestDaysInZonesThatSkipMidnightOrADay(t *testing.T) {
 				t.Errorf("next run at %v, want %v", got, opens)
 			}
 			before := plan.Decide(s.plan, nil, nil, s.papers, opens.Add(-time.Second))
-			check.Equal(check.Now(t), "len(before)", len(before), 1, "a second before the day: %+v", before)
-			check.Equal(check.Now(t), "before[0].Do", before[0].Do, plan.Schedule, "a second before the day: %+v", before)
-			check.Equal(check.Now(t), "before[0].Test.OpensOn", before[0].Test.OpensOn, c.d, "a second before the day: %+v", before)
+			check.Equal(check.Now(t), "number of steps", len(before), 1, "a second before the day: %+v", before)
+			check.Equal(check.Now(t), "what the first step does", before[0].Do, plan.Schedule, "a second before the day: %+v", before)
+			check.Equal(check.Now(t), "the first step's day of opening", before[0].Test.OpensOn, c.d, "a second before the day: %+v", before)
 			_, tests := plan.Apply(s.plan, nil, before)
-			if at := plan.Decide(s.plan, tests, nil, s.papers, opens); check.Equal(t, "len(at)", len(at), 1, "at the day's first instant: %+v", at) &&
-				check.Equal(t, "at[0].Do", at[0].Do, plan.OpenTest, "at the day's first instant: %+v", at) {
-				check.Equal(t, "at[0].Test.OpensOn", at[0].Test.OpensOn, c.d, "at the day's first instant: %+v", at)
+			if at := plan.Decide(s.plan, tests, nil, s.papers, opens); check.Equal(t, "number of steps", len(at), 1, "at the day's first instant: %+v", at) &&
+				check.Equal(t, "what the first step does", at[0].Do, plan.OpenTest, "at the day's first instant: %+v", at) {
+				check.Equal(t, "the first step's day of opening", at[0].Test.OpensOn, c.d, "at the day's first instant: %+v", at)
 			}
 		})
 	}

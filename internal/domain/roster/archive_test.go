@@ -40,7 +40,7 @@ func TestSectionsAreBoundedTogether(t *testing.T) {
 	}
 	for range 2 {
 		if err := errors.Join(drain(file.people), drain(file.enrollments)); check.NoError(t, err, "%d bytes were read; %v", file.total(), err) {
-			check.Equal(t, "file.total()", file.total(), 24, "%d bytes were read; %v", file.total(), err)
+			check.Equal(t, "number of bytes", file.total(), 24, "%d bytes were read; %v", file.total(), err)
 		}
 	}
 	*file.inflated[0] = maxInflated - 11 // as if so much had come out of the people

@@ -110,8 +110,8 @@ func TestDerivedUsernames(t *testing.T) {
 	if got := freeUsername("Ana", taken); got != "Ana-3" {
 		t.Errorf("free = %q", got)
 	}
-	if got := freeUsername(long, taken); check.Equal(t, "utf8.RuneCountInString(got)", utf8.RuneCountInString(got), 150, "free = %q", got) {
-		check.True(t, "strings.HasSuffix(got, \"-2\")", strings.HasSuffix(got, "-2"), "free = %q", got)
+	if got := freeUsername(long, taken); check.Equal(t, "number of characters", utf8.RuneCountInString(got), 150, "free = %q", got) {
+		check.True(t, "the name ends with its number", strings.HasSuffix(got, "-2"), "free = %q", got)
 	}
 }
 
@@ -200,7 +200,7 @@ func TestGeneratedPasswordsPassTheRules(t *testing.T) {
 	for range 500 {
 		p := GeneratePassword()
 		if err := CheckPassword(p, "ana@institute.org", "ana", "Ana", "Lopez"); check.NoError(check.Now(t), err, "%q: %v, seen before: %v", p, err, seen[p]) {
-			check.False(check.Now(t), "seen[p]", seen[p], "%q: %v, seen before: %v", p, err, seen[p])
+			check.False(check.Now(t), "the password was made before", seen[p], "%q: %v, seen before: %v", p, err, seen[p])
 		}
 		seen[p] = true
 	}
@@ -210,7 +210,7 @@ func TestHashesAreArgon2idAndCompare(t *testing.T) {
 	t.Parallel()
 	hash, err := HashPassword(t.Context(), "Tr0ub4dor&3x")
 	check.NoError(check.Now(t), err, "%v %v", hash, err)
-	check.True(check.Now(t), "strings.HasPrefix(hash, \"$argon2id$v=19$m=19456,t=2,p=1$\")", strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), "%v %v", hash, err)
+	check.True(check.Now(t), "the hash is of Argon2id", strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), "%v %v", hash, err)
 	for password, want := range map[string]bool{"Tr0ub4dor&3x": true, "Tr0ub4dor&3": false, "": false} {
 		if got, err := samePassword(t.Context(), password, hash); check.Equal(t, "got", got, want, "samePassword(%q) = %v, %v", password, got, err) {
 			check.NoError(t, err, "samePassword(%q) = %v, %v", password, got, err)

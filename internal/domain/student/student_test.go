@@ -63,9 +63,9 @@ func TestCreateAndRead(t *testing.T) {
 	made, err := create(t, db, student.Draft{Email: "ana@x.org", LastName: "Lopez", CreatedBy: org})
 	check.NoError(check.Now(t), err, "%+v, %v", made, err)
 	check.Equal(check.Now(t), "made.Username", made.Username, "ana@x.org", "%+v, %v", made, err)
-	check.False(check.Now(t), "made.HasSetPassword()", made.HasSetPassword(), "%+v, %v", made, err)
-	check.True(check.Now(t), "made.Untouched(org)", made.Untouched(org), "%+v, %v", made, err)
-	check.False(check.Now(t), "made.Untouched(org+1)", made.Untouched(org+1), "%+v, %v", made, err)
+	check.False(check.Now(t), "the student has set a password", made.HasSetPassword(), "%+v, %v", made, err)
+	check.True(check.Now(t), "the account is untouched but for the organization", made.Untouched(org), "%+v, %v", made, err)
+	check.False(check.Now(t), "the account is untouched but for another organization", made.Untouched(org+1), "%+v, %v", made, err)
 	if got := load(t, db, "ana@x.org"); got != made {
 		t.Fatalf("loaded %+v\nwant %+v", got, made)
 	}
@@ -238,9 +238,9 @@ func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
 		t.Errorf("%d of 8 uses set the password", won)
 	}
 	got := load(t, db, "ana@x.org")
-	check.True(check.Now(t), "got.HasSetPassword()", got.HasSetPassword(), "after: %+v", got)
+	check.True(check.Now(t), "the student has set a password", got.HasSetPassword(), "after: %+v", got)
 	check.False(check.Now(t), "got.MustChangePassword", got.MustChangePassword, "after: %+v", got)
-	check.False(check.Now(t), "got.Untouched(org)", got.Untouched(org), "after: %+v", got)
+	check.False(check.Now(t), "the account is untouched", got.Untouched(org), "after: %+v", got)
 }
 
 // A sign-in that is under way while the password and all sessions end comes too late, also
@@ -272,7 +272,7 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 		return found
 	}
 	if err := begin("first"); check.NoError(check.Now(t), err, "no session begins: %v", err) {
-		check.True(check.Now(t), "stored(\"first\")", stored("first"), "no session begins: %v", err)
+		check.True(check.Now(t), "the first session is stored", stored("first"), "no session begins: %v", err)
 	}
 	ending, err := db.Begin(t.Context())
 	if err != nil {
@@ -291,9 +291,9 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-done; check.NoError(t, err, "a session has begun with the password of before (%v)", err) {
-		check.False(t, "stored(\"second\")", stored("second"), "a session has begun with the password of before (%v)", err)
+		check.False(t, "the second session is stored", stored("second"), "a session has begun with the password of before (%v)", err)
 	}
 	if err := sessions.Update(t.Context(), "first", []byte(`{"values": {}}`), time.Now().Add(time.Hour)); check.NoError(t, err, "a session that was deleted is back (%v)", err) {
-		check.False(t, "stored(\"first\")", stored("first"), "a session that was deleted is back (%v)", err)
+		check.False(t, "the first session is stored", stored("first"), "a session that was deleted is back (%v)", err)
 	}
 }

@@ -40,13 +40,13 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 	rotated, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", now)
 	check.NoError(check.Now(t), err, "rotated to version %d: %v", rotated.SecretVersion, err)
 	check.Equal(check.Now(t), "rotated.SecretVersion", rotated.SecretVersion, 2, "rotated to version %d: %v", rotated.SecretVersion, err)
-	check.True(check.Now(t), "secret != before", secret != before, "rotated to version %d: %v", rotated.SecretVersion, err)
-	check.Equal(check.Now(t), "secretInForce(t, k, e)", secretInForce(t, k, e), secret, "rotated to version %d: %v", rotated.SecretVersion, err)
+	check.True(check.Now(t), "the secret is another", secret != before, "rotated to version %d: %v", rotated.SecretVersion, err)
+	check.Equal(check.Now(t), "the secret in force", secretInForce(t, k, e), secret, "rotated to version %d: %v", rotated.SecretVersion, err)
 	chosen := "whsec_chosen-by-somebody-else"
 	for range 2 { // the second time changes nothing
 		if rotated, _, err = k.Rotate(t.Context(), audit.Platform, org, e.ID, chosen, now); check.NoError(check.Now(t), err, "version %d: %v", rotated.SecretVersion, err) &&
 			check.Equal(check.Now(t), "rotated.SecretVersion", rotated.SecretVersion, 3, "version %d: %v", rotated.SecretVersion, err) {
-			check.Equal(check.Now(t), "secretInForce(t, k, e)", secretInForce(t, k, e), chosen, "version %d: %v", rotated.SecretVersion, err)
+			check.Equal(check.Now(t), "the secret in force", secretInForce(t, k, e), chosen, "version %d: %v", rotated.SecretVersion, err)
 		}
 	}
 	var kept int
@@ -54,7 +54,7 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 		check.Equal(t, "kept", kept, 1, "%d secrets are kept, want the one in force (%v)", kept, err)
 	}
 	var f *fault.Error
-	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", now); check.True(t, "errors.As(err, &f)", errors.As(err, &f), "a short secret: %v", err) {
+	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", now); check.True(t, "the error is a fault", errors.As(err, &f), "a short secret: %v", err) {
 		check.Equal(t, "f.Field", f.Field, "signing_secret", "a short secret: %v", err)
 	}
 	if _, _, err := k.Rotate(t.Context(), audit.Platform, newOrganization(t, k.DB, "other"), e.ID, "", now); fault.KindOf(err) != fault.NotFound {
@@ -72,7 +72,7 @@ func TestATestReachesAURLThatIsOff(t *testing.T) {
 	check.NoError(check.Now(t), err, "%+v, %v", off, err)
 	check.False(check.Now(t), "off.SwitchedOn", off.SwitchedOn, "%+v, %v", off, err)
 	check.Equal(check.Now(t), "off.SwitchedOffReason", off.SwitchedOffReason, "Suspended by its resource.", "%+v, %v", off, err)
-	check.True(check.Now(t), "off.SwitchedOffAt.Equal(now)", off.SwitchedOffAt.Equal(now), "%+v, %v", off, err)
+	check.True(check.Now(t), "it was switched off now", off.SwitchedOffAt.Equal(now), "%+v, %v", off, err)
 	if _, err := k.SendTest(t.Context(), audit.Platform, org, e.ID, now); err != nil {
 		t.Fatal(err)
 	}
@@ -80,13 +80,13 @@ func TestATestReachesAURLThatIsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	leases := lease(t, k.DB, now)
-	check.Equal(check.Now(t), "len(leases)", len(leases), 1, "leases: %+v, want the test alone", leases)
-	check.Equal(check.Now(t), "len(leases[0].Deliveries)", len(leases[0].Deliveries), 1, "leases: %+v, want the test alone", leases)
+	check.Equal(check.Now(t), "number of leases", len(leases), 1, "leases: %+v, want the test alone", leases)
+	check.Equal(check.Now(t), "number of first lease's deliveries", len(leases[0].Deliveries), 1, "leases: %+v, want the test alone", leases)
 	tried := outcomes(t, k.DB, leases, webhook.Retry, now)
 	tried[0].Ping = true
 	settle(t, k.DB, tried...)
-	if got := counts(t, k.DB, e.ID); check.Equal(t, "got[\"exhausted\"]", got["exhausted"], 1, "a failed test is not tried again: %v", got) {
-		check.Equal(t, "got[\"skipped\"]", got["skipped"], 1, "a failed test is not tried again: %v", got)
+	if got := counts(t, k.DB, e.ID); check.Equal(t, "exhausted", got["exhausted"], 1, "a failed test is not tried again: %v", got) {
+		check.Equal(t, "skipped", got["skipped"], 1, "a failed test is not tried again: %v", got)
 	}
 	if e, err = k.Find(t.Context(), org, e.ID); check.NoError(t, err, "a failed test counts: %d in a row (%v)", e.ConsecutiveFailures, err) {
 		check.Equal(t, "e.ConsecutiveFailures", e.ConsecutiveFailures, 0, "a failed test counts: %d in a row (%v)", e.ConsecutiveFailures, err)
@@ -114,7 +114,7 @@ func TestTurningOnForgetsTheFailures(t *testing.T) {
 		check.True(check.Now(t), "on.SwitchedOn", on.SwitchedOn, "turned on: %+v, %v", on, err)
 		check.Equal(check.Now(t), "on.ConsecutiveFailures", on.ConsecutiveFailures, 0, "turned on: %+v, %v", on, err)
 		check.Equal(check.Now(t), "on.SwitchedOffReason", on.SwitchedOffReason, "", "turned on: %+v, %v", on, err)
-		check.True(check.Now(t), "on.SwitchedOffAt == nil", on.SwitchedOffAt == nil, "turned on: %+v, %v", on, err)
+		check.True(check.Now(t), "there is no time of switching off", on.SwitchedOffAt == nil, "turned on: %+v, %v", on, err)
 	}
 	record(t, k.DB, org, webhook.StudentJoined)
 	if got := lease(t, k.DB, at); len(got) != 1 {
@@ -139,7 +139,7 @@ func TestAnEndpointIsFoundByWhoManagesIt(t *testing.T) {
 	}
 	other := "https://a.example.org/2"
 	var f *fault.Error
-	if _, _, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); check.True(t, "errors.As(err, &f)", errors.As(err, &f), "a second one of the same manager: %v", err) {
+	if _, _, err := k.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &other, ManagedBy: "cluster/ns/name"}, now); check.True(t, "the error is a fault", errors.As(err, &f), "a second one of the same manager: %v", err) {
 		check.Equal(t, "f.Code", f.Code, "managed_already", "a second one of the same manager: %v", err)
 	}
 	if _, err := k.FindManaged(t.Context(), "cluster/ns/other"); fault.KindOf(err) != fault.NotFound {
@@ -156,9 +156,9 @@ func TestBacklogsCountWhatWaitsAndWhatIsOnItsWay(t *testing.T) {
 	lease(t, k.DB, now)
 	got, err := k.Backlogs(t.Context(), busy.ID, idle.ID)
 	if check.NoError(t, err, "backlogs: %v, %v", got, err) &&
-		check.Equal(t, "got[busy.ID]", got[busy.ID], 30, "backlogs: %v, %v", got, err) &&
-		check.Equal(t, "got[idle.ID]", got[idle.ID], 0, "backlogs: %v, %v", got, err) {
-		check.Equal(t, "len(got)", len(got), 2, "backlogs: %v, %v", got, err)
+		check.Equal(t, "backlog of the busy endpoint", got[busy.ID], 30, "backlogs: %v, %v", got, err) &&
+		check.Equal(t, "backlog of the idle endpoint", got[idle.ID], 0, "backlogs: %v, %v", got, err) {
+		check.Equal(t, "number of backlogs", len(got), 2, "backlogs: %v, %v", got, err)
 	}
 }
 

@@ -58,9 +58,9 @@ func TestManagedEndpointsAreFoundByTheirManager(t *testing.T) {
 	}
 	found, err := k.ListManaged(t.Context(), "kubernetes/a/")
 	check.NoError(check.Now(t), err, "%+v, %v", found, err)
-	check.Equal(check.Now(t), "len(found)", len(found), 1, "%+v, %v", found, err)
-	check.Equal(check.Now(t), "found[0].ManagedBy", found[0].ManagedBy, "kubernetes/a/x", "%+v, %v", found, err)
-	check.Equal(check.Now(t), "found[0].URL", found[0].URL, urls[0], "%+v, %v", found, err)
+	check.Equal(check.Now(t), "number of endpoints", len(found), 1, "%+v, %v", found, err)
+	check.Equal(check.Now(t), "the first endpoint's manager", found[0].ManagedBy, "kubernetes/a/x", "%+v, %v", found, err)
+	check.Equal(check.Now(t), "the first endpoint's URL", found[0].URL, urls[0], "%+v, %v", found, err)
 	e := found[0].ID
 	for secret, want := range map[string]bool{"whsec_of-one-that-is-long-enough": true, "whsec_another": false} {
 		if signs, err := k.Signs(t.Context(), one, e, secret); check.NoError(t, err, "%s signs: %t, %v", secret, signs, err) {

@@ -102,8 +102,8 @@ func TestHealthSwitchesOffAtExactlyFifty(t *testing.T) {
 	}
 	h, _ = h.After(true, at)
 	check.Equal(check.Now(t), "h.Failures", h.Failures, 0, "a success leaves %+v", h)
-	check.False(check.Now(t), "h.Probing()", h.Probing(), "a success leaves %+v", h)
-	check.True(check.Now(t), "h.NextProbeAt.IsZero()", h.NextProbeAt.IsZero(), "a success leaves %+v", h)
+	check.False(check.Now(t), "the endpoint is probing", h.Probing(), "a success leaves %+v", h)
+	check.True(check.Now(t), "no probe is due", h.NextProbeAt.IsZero(), "a success leaves %+v", h)
 }
 
 func TestTheAllowanceStaysWithinItsBounds(t *testing.T) {
@@ -146,6 +146,6 @@ func TestEnvelopeWritesTimestampsInTheURLsZone(t *testing.T) {
 	}
 	utc, err := webhook.Envelope(stored, from, time.UTC)
 	check.NoError(check.Now(t), err, "in UTC: %s, %v", utc, err)
-	check.True(check.Now(t), "json.Valid(utc)", json.Valid(utc), "in UTC: %s, %v", utc, err)
-	check.True(check.Now(t), "strings.Contains(string(utc), `\"created\":\"2026-11-21T18:4...", strings.Contains(string(utc), `"created":"2026-11-21T18:45:00+00:00"`), "in UTC: %s, %v", utc, err)
+	check.True(check.Now(t), "the body is JSON", json.Valid(utc), "in UTC: %s, %v", utc, err)
+	check.Contains(check.Now(t), "the body", string(utc), `"created":"2026-11-21T18:45:00+00:00"`, "in UTC: %s, %v", utc, err)
 }

@@ -164,7 +164,7 @@ func TestTheEleventhURLIsRefusedUnderConcurrency(t *testing.T) {
 	check.Equal(check.Now(t), "refused", refused, 10, "%d made, %d refused", made, refused)
 	urls, err := k.List(t.Context(), org)
 	check.NoError(check.Now(t), err, "%d URLs, %v", len(urls), err)
-	check.Equal(check.Now(t), "len(urls)", len(urls), webhook.MaxEndpoints, "%d URLs, %v", len(urls), err)
+	check.Equal(check.Now(t), "number of URLs", len(urls), webhook.MaxEndpoints, "%d URLs, %v", len(urls), err)
 	if err := k.Remove(t.Context(), audit.Platform, org, urls[3].ID, now); err != nil {
 		t.Fatal(err)
 	}
@@ -280,15 +280,15 @@ func TestTheFiftiethFailureInARowSwitchesOffOnce(t *testing.T) {
 	}
 	found, err := k.Find(t.Context(), org, e.ID)
 	check.NoError(check.Now(t), err, "no reason is kept: %+v, %v", found, err)
-	check.True(check.Now(t), "found.SwitchedOffReason != \"\"", found.SwitchedOffReason != "", "no reason is kept: %+v, %v", found, err)
-	check.True(check.Now(t), "found.SwitchedOffAt != nil", found.SwitchedOffAt != nil, "no reason is kept: %+v, %v", found, err)
+	check.True(check.Now(t), "there is a reason of switching off", found.SwitchedOffReason != "", "no reason is kept: %+v, %v", found, err)
+	check.True(check.Now(t), "there is a time of switching off", found.SwitchedOffAt != nil, "no reason is kept: %+v, %v", found, err)
 	if err := webhook.Skip(t.Context(), k.DB, e.ID, at); err != nil {
 		t.Fatal(err)
 	}
 	record(t, k.DB, org, webhook.StudentJoined)
-	if got := counts(t, k.DB, e.ID); check.Equal(check.Now(t), "got[\"declined\"]", got["declined"], 50, "in the end: %v", got) &&
-		check.Equal(check.Now(t), "got[\"skipped\"]", got["skipped"], 11, "in the end: %v", got) {
-		check.Equal(check.Now(t), "len(got)", len(got), 2, "in the end: %v", got)
+	if got := counts(t, k.DB, e.ID); check.Equal(check.Now(t), "declined", got["declined"], 50, "in the end: %v", got) &&
+		check.Equal(check.Now(t), "skipped", got["skipped"], 11, "in the end: %v", got) {
+		check.Equal(check.Now(t), "number of entries", len(got), 2, "in the end: %v", got)
 	}
 }
 
@@ -326,8 +326,8 @@ func TestADeadURLIsProbedOneAtATime(t *testing.T) {
 		t.Fatal("probed again within a second")
 	}
 	probe := lease(t, k.DB, now.Add(1100*time.Millisecond))
-	check.Equal(check.Now(t), "len(probe)", len(probe), 1, "probe = %+v, want one delivery", probe)
-	check.Equal(check.Now(t), "len(probe[0].Deliveries)", len(probe[0].Deliveries), 1, "probe = %+v, want one delivery", probe)
+	check.Equal(check.Now(t), "number of leases", len(probe), 1, "probe = %+v, want one delivery", probe)
+	check.Equal(check.Now(t), "number of first lease's deliveries", len(probe[0].Deliveries), 1, "probe = %+v, want one delivery", probe)
 	if more := lease(t, k.DB, now.Add(10*time.Second)); len(more) != 0 {
 		t.Fatal("a second probe while one is under way")
 	}
@@ -342,17 +342,17 @@ func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 	lost := lease(t, k.DB, now)
 	late := outcomes(t, k.DB, lost, webhook.Delivered, now)
 	if got, err := dispatch.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); check.NoError(check.Now(t), err, "expired too early: %v, %v", got, err) {
-		check.Equal(check.Now(t), "len(got)", len(got), 0, "expired too early: %v, %v", got, err)
+		check.Equal(check.Now(t), "number of entries", len(got), 0, "expired too early: %v, %v", got, err)
 	}
 	gone, err := dispatch.Expired(t.Context(), k.DB, now.Add(21*time.Second), 10)
 	check.NoError(check.Now(t), err, "expired = %v, %v", gone, err)
-	check.Equal(check.Now(t), "len(gone)", len(gone), 1, "expired = %v, %v", gone, err)
-	check.Equal(check.Now(t), "gone[0]", gone[0], lost[0].Lease, "expired = %v, %v", gone, err)
+	check.Equal(check.Now(t), "number of expired leases", len(gone), 1, "expired = %v, %v", gone, err)
+	check.Equal(check.Now(t), "the first expired lease", gone[0], lost[0].Lease, "expired = %v, %v", gone, err)
 	if n, err := dispatch.Release(t.Context(), k.DB, gone); check.NoError(check.Now(t), err, "released %d, %v", n, err) {
 		check.Equal(check.Now(t), "n", n, 1, "released %d, %v", n, err)
 	}
 	if _, dues, _, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); check.NoError(check.Now(t), err, "the lost lease still loads %d deliveries, %v", len(dues), err) {
-		check.Equal(check.Now(t), "len(dues)", len(dues), 0, "the lost lease still loads %d deliveries, %v", len(dues), err)
+		check.Equal(check.Now(t), "number of deliveries", len(dues), 0, "the lost lease still loads %d deliveries, %v", len(dues), err)
 	}
 	settle(t, k.DB, late...)
 	if got := counts(t, k.DB, e.ID); got["delivered"] != 1 {

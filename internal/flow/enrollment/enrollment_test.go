@@ -218,9 +218,9 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	for _, e := range d.notified() {
 		counts[e]++
 	}
-	if check.Equal(t, "len(counts)", len(counts), 2, "notified %v, want each of two events %d times", counts, students) &&
-		check.Equal(t, "counts[\"enrollment.ended expired before active\"]", counts["enrollment.ended expired before active"], students, "notified %v, want each of two events %d times", counts, students) {
-		check.Equal(t, "counts[left]", counts[left], students, "notified %v, want each of two events %d times", counts, students)
+	if check.Equal(t, "number of kinds of events", len(counts), 2, "notified %v, want each of two events %d times", counts, students) &&
+		check.Equal(t, "enrollment.ended expired before active", counts["enrollment.ended expired before active"], students, "notified %v, want each of two events %d times", counts, students) {
+		check.Equal(t, "number of leavers", counts[left], students, "notified %v, want each of two events %d times", counts, students)
 	}
 }
 

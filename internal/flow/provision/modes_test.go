@@ -35,8 +35,8 @@ func TestPasswordModes(t *testing.T) {
 	}
 	t.Run("link", func(t *testing.T) {
 		a := call("link@institute.org", func(c *provision.Command) { c.Mode = provision.ModeLink })
-		if check.True(t, "a.SetPasswordURL != nil", a.SetPasswordURL != nil, "%+v", a) &&
-			check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a) &&
+		if check.True(t, "there is a link for the password", a.SetPasswordURL != nil, "%+v", a) &&
+			check.True(t, "there is no password", a.Credentials.Password == nil, "%+v", a) &&
 			check.False(t, "a.Credentials.MustChangePassword", a.Credentials.MustChangePassword, "%+v", a) {
 			check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeWelcome, "%+v", a)
 		}
@@ -48,14 +48,14 @@ func TestPasswordModes(t *testing.T) {
 		a := call("set@institute.org", func(c *provision.Command) {
 			c.Mode, c.Username, c.Password = provision.ModeSet, "Ana.L", password
 		})
-		if check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a) &&
+		if check.True(t, "there is no password", a.Credentials.Password == nil, "%+v", a) &&
 			check.False(t, "a.Credentials.MustChangePassword", a.Credentials.MustChangePassword, "%+v", a) &&
 			check.Equal(t, "a.Credentials.Username", a.Credentials.Username, "Ana.L", "%+v", a) &&
-			check.True(t, "a.SetPasswordURL != nil", a.SetPasswordURL != nil, "%+v", a) {
+			check.True(t, "there is a link for the password", a.SetPasswordURL != nil, "%+v", a) {
 			check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeCredentials, "%+v", a)
 		}
-		if check.True(t, "d.signsIn(\"ana.l\", password)", d.signsIn("ana.l", password), "the sent details do not sign in") {
-			check.True(t, "d.signsIn(\"set@institute.org\", password)", d.signsIn("set@institute.org", password), "the sent details do not sign in")
+		if check.True(t, "the username signs in", d.signsIn("ana.l", password), "the sent details do not sign in") {
+			check.True(t, "the address signs in", d.signsIn("set@institute.org", password), "the sent details do not sign in")
 		}
 	})
 	t.Run("set is implied by a password", func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestPasswordModes(t *testing.T) {
 	t.Run("generate", func(t *testing.T) {
 		generate := func(c *provision.Command) { c.Mode = provision.ModeGenerate }
 		a := call("generate@institute.org", generate)
-		check.True(check.Now(t), "a.Credentials.Password != nil", a.Credentials.Password != nil, "%+v", a)
+		check.True(check.Now(t), "there is a password", a.Credentials.Password != nil, "%+v", a)
 		check.True(check.Now(t), "a.Credentials.MustChangePassword", a.Credentials.MustChangePassword, "%+v", a)
 		check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, email.TypeCredentials, "%+v", a)
 		if !d.signsIn("generate@institute.org", *a.Credentials.Password) {
@@ -74,10 +74,10 @@ func TestPasswordModes(t *testing.T) {
 		}
 		again := call("generate@institute.org", generate)
 		if check.Equal(t, "again.Status", again.Status, "already_provisioned", "a repeat: %+v", again) &&
-			check.True(t, "again.Credentials.Password == nil", again.Credentials.Password == nil, "a repeat: %+v", again) &&
-			check.True(t, "again.Credentials.Note != \"\"", again.Credentials.Note != "", "a repeat: %+v", again) &&
-			check.True(t, "again.SetPasswordURL != nil", again.SetPasswordURL != nil, "a repeat: %+v", again) {
-			check.Equal(t, "len(again.Warnings)", len(again.Warnings), 0, "a repeat: %+v", again)
+			check.True(t, "there is no password", again.Credentials.Password == nil, "a repeat: %+v", again) &&
+			check.True(t, "there is a note", again.Credentials.Note != "", "a repeat: %+v", again) &&
+			check.True(t, "there is a link for the password", again.SetPasswordURL != nil, "a repeat: %+v", again) {
+			check.Equal(t, "number of warnings", len(again.Warnings), 0, "a repeat: %+v", again)
 		}
 		if !d.signsIn("generate@institute.org", *a.Credentials.Password) {
 			t.Error("a repeat has changed the password")
@@ -101,23 +101,23 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 		check.Equal(check.Now(t), "a.Status", a.Status, "success", "%+v", a)
 		check.False(check.Now(t), "a.CreatedUser", a.CreatedUser, "%+v", a)
 		check.Equal(check.Now(t), "a.Credentials.Username", a.Credentials.Username, "ana", "%+v", a)
-		check.True(check.Now(t), "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a)
-		check.True(check.Now(t), "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%+v", a)
-		check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 0, "%+v", a)
-		check.True(check.Now(t), "a.SetPasswordURL != nil", a.SetPasswordURL != nil, "%+v", a)
+		check.True(check.Now(t), "there is no password", a.Credentials.Password == nil, "%+v", a)
+		check.True(check.Now(t), "there is a note", a.Credentials.Note != "", "%+v", a)
+		check.Equal(check.Now(t), "number of warnings", len(a.Warnings), 0, "%+v", a)
+		check.True(check.Now(t), "there is a link for the password", a.SetPasswordURL != nil, "%+v", a)
 		check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, email.TypeCredentials, "%+v", a)
-		check.True(check.Now(t), "d.signsIn(\"ana\", password)", d.signsIn("ana", password), "%+v", a)
+		check.True(check.Now(t), "the password signs in", d.signsIn("ana", password), "%+v", a)
 		if a := d.student(details("ana", password)); check.Equal(t, "a.Status", a.Status, "already_provisioned", "the same again: %+v", a) {
-			check.True(t, "d.signsIn(\"ana\", password)", d.signsIn("ana", password), "the same again: %+v", a)
+			check.True(t, "the password signs in", d.signsIn("ana", password), "the same again: %+v", a)
 		}
 		if a := d.student(details("", password+"2")); check.Equal(t, "a.Status", a.Status, "success", "another password: %+v", a) &&
 			check.Equal(t, "a.Credentials.Username", a.Credentials.Username, "ana", "another password: %+v", a) {
-			check.True(t, "d.signsIn(\"ana\", password+\"2\")", d.signsIn("ana", password+"2"), "another password: %+v", a)
+			check.True(t, "the new password signs in", d.signsIn("ana", password+"2"), "another password: %+v", a)
 		}
 		if a := d.student(details("anna", "")); check.Equal(t, "a.Status", a.Status, "success", "another username: %+v", a) &&
 			check.Equal(t, "a.Credentials.Username", a.Credentials.Username, "anna", "another username: %+v", a) &&
 			check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeWelcome, "another username: %+v", a) {
-			check.True(t, "d.signsIn(\"anna\", password+\"2\")", d.signsIn("anna", password+"2"), "another username: %+v", a)
+			check.True(t, "the new username signs in", d.signsIn("anna", password+"2"), "another username: %+v", a)
 		}
 	})
 	for name, sql := range map[string]string{
@@ -143,10 +143,10 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 			} {
 				a := d.student(c)
 				if check.Equal(t, "a.Status", a.Status, "already_provisioned", "%+v", a) &&
-					check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%+v", a) &&
-					check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%+v", a) &&
-					check.True(t, "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "%+v", a) {
-					check.Equal(t, "d.Count(hash)", d.Count(hash), 1, "%+v", a)
+					check.True(t, "there is a note", a.Credentials.Note != "", "%+v", a) &&
+					check.True(t, "there is no password", a.Credentials.Password == nil, "%+v", a) &&
+					check.True(t, "there is no link for the password", a.SetPasswordURL == nil, "%+v", a) {
+					check.Equal(t, "number of such accounts", d.Count(hash), 1, "%+v", a)
 				}
 				var got strings.Builder
 				for i, w := range a.Warnings {
@@ -159,8 +159,8 @@ func TestSignInDetailsOfAnExistingAccount(t *testing.T) {
 					t.Errorf("warnings %q, want %s", a.Warnings, want)
 				}
 			}
-			if a := d.student(ana()); check.Equal(t, "len(a.Warnings)", len(a.Warnings), 0, "nothing was sent, and yet: %+v", a) {
-				check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "nothing was sent, and yet: %+v", a)
+			if a := d.student(ana()); check.Equal(t, "number of warnings", len(a.Warnings), 0, "nothing was sent, and yet: %+v", a) {
+				check.True(t, "there is a note", a.Credentials.Note != "", "nothing was sent, and yet: %+v", a)
 			}
 		})
 	}

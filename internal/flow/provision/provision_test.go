@@ -125,7 +125,7 @@ func TestNewEmail(t *testing.T) {
 	check.Equal(check.Now(t), "a.Membership.Role", a.Membership.Role, org.RoleMember, "answer = %+v", a)
 	check.Equal(check.Now(t), "a.Membership.Status", a.Membership.Status, org.MemberActive, "answer = %+v", a)
 	e := a.Enrollments[0]
-	check.Equal(check.Now(t), "len(a.Enrollments)", len(a.Enrollments), 1, "entry = %+v", e)
+	check.Equal(check.Now(t), "number of enrollments", len(a.Enrollments), 1, "entry = %+v", e)
 	check.Equal(check.Now(t), "e.Action", e.Action, course.Created, "entry = %+v", e)
 	check.False(check.Now(t), "e.AlreadyEnrolled", e.AlreadyEnrolled, "entry = %+v", e)
 	check.Equal(check.Now(t), "*e.StarterTestsAssigned", *e.StarterTestsAssigned, 0, "entry = %+v", e)
@@ -138,9 +138,9 @@ func TestNewEmail(t *testing.T) {
 	check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, "queued", "email = %+v, warnings %q", a.Email, a.Warnings)
 	check.Equal(check.Now(t), "*a.Email.Type", *a.Email.Type, email.TypeWelcome, "email = %+v, warnings %q", a.Email, a.Warnings)
 	check.True(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "email = %+v, warnings %q", a.Email, a.Warnings)
-	check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 0, "email = %+v, warnings %q", a.Email, a.Warnings)
+	check.Equal(check.Now(t), "number of warnings", len(a.Warnings), 0, "email = %+v, warnings %q", a.Email, a.Warnings)
 	if c := a.Credentials; check.Equal(check.Now(t), "c.Username", c.Username, "ana@institute.org", "credentials = %+v", c) &&
-		check.True(check.Now(t), "c.Password == nil", c.Password == nil, "credentials = %+v", c) &&
+		check.True(check.Now(t), "there is no password", c.Password == nil, "credentials = %+v", c) &&
 		check.Equal(check.Now(t), "c.Note", c.Note, "", "credentials = %+v", c) {
 		check.Equal(check.Now(t), "a.LoginURL", a.LoginURL, "https://learn.test/sign-in/", "credentials = %+v", c)
 	}
@@ -211,12 +211,12 @@ func TestTheSameCallAgainChangesNothing(t *testing.T) {
 	e := again.Enrollments[0]
 	check.Equal(check.Now(t), "e.Action", e.Action, course.Unchanged, "entry = %+v", e)
 	check.True(check.Now(t), "e.AlreadyEnrolled", e.AlreadyEnrolled, "entry = %+v", e)
-	check.True(check.Now(t), "e.StarterTestsAssigned == nil", e.StarterTestsAssigned == nil, "entry = %+v", e)
+	check.True(check.Now(t), "there is no number of starter tests", e.StarterTestsAssigned == nil, "entry = %+v", e)
 	check.Equal(check.Now(t), "e.Enrollment", e.Enrollment, first.Enrollments[0].Enrollment, "entry = %+v", e)
-	check.True(check.Now(t), "again.SetPasswordURL != nil", again.SetPasswordURL != nil, "answer = %+v", again)
-	check.True(check.Now(t), "*again.SetPasswordURL != *first.SetPasswordURL", *again.SetPasswordURL != *first.SetPasswordURL, "answer = %+v", again)
-	check.True(check.Now(t), "again.Credentials.Note != \"\"", again.Credentials.Note != "", "answer = %+v", again)
-	check.Equal(check.Now(t), "len(again.Warnings)", len(again.Warnings), 0, "answer = %+v", again)
+	check.True(check.Now(t), "there is a link for the password", again.SetPasswordURL != nil, "answer = %+v", again)
+	check.True(check.Now(t), "the link is another", *again.SetPasswordURL != *first.SetPasswordURL, "answer = %+v", again)
+	check.True(check.Now(t), "there is a note", again.Credentials.Note != "", "answer = %+v", again)
+	check.Equal(check.Now(t), "number of warnings", len(again.Warnings), 0, "answer = %+v", again)
 	if again.Email.Status != "queued" { // what became of the first mail, so far
 		t.Fatalf("email = %+v", again.Email)
 	}
@@ -228,8 +228,8 @@ func TestTheSameCallAgainChangesNothing(t *testing.T) {
 	}
 	d.Exec(`UPDATE emails SET status = 'sent', detail = ''`)
 	if got := d.student(ana("ielts")).Email; check.Equal(check.Now(t), "got.Status", got.Status, provision.MailNotNeeded, "email = %+v", got) &&
-		check.True(check.Now(t), "got.Type == nil", got.Type == nil, "email = %+v", got) {
-		check.True(check.Now(t), "got.Detail == nil", got.Detail == nil, "email = %+v", got)
+		check.True(check.Now(t), "there is no type", got.Type == nil, "email = %+v", got) {
+		check.True(check.Now(t), "there is no detail", got.Detail == nil, "email = %+v", got)
 	}
 	d.Exec(`UPDATE emails SET status = 'failed', detail = 'refused'`)
 	if got := d.student(ana("ielts")); check.Equal(check.Now(t), "got.Status", got.Status, "already_provisioned", "a failed mail is not sent again: %+v", got) {
@@ -254,10 +254,10 @@ func TestExistingAccountNewCourse(t *testing.T) {
 	check.False(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
 	check.Equal(check.Now(t), "a.UserID", a.UserID, first.UserID, "answer = %+v", a)
 	check.False(check.Now(t), "a.Membership.Created", a.Membership.Created, "answer = %+v", a)
-	check.Equal(check.Now(t), "a.Enrollments[0].CourseID", a.Enrollments[0].CourseID, batch.ID, "answer = %+v", a)
-	check.Equal(check.Now(t), "a.Enrollments[0].EndDate", a.Enrollments[0].EndDate, today.AddMonths(2), "answer = %+v", a)
-	check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 1, "warnings = %q", a.Warnings)
-	check.True(check.Now(t), "strings.HasPrefix(a.Warnings[0], \"first_name: \")", strings.HasPrefix(a.Warnings[0], "first_name: "), "warnings = %q", a.Warnings)
+	check.Equal(check.Now(t), "the first enrollment's course", a.Enrollments[0].CourseID, batch.ID, "answer = %+v", a)
+	check.Equal(check.Now(t), "the first enrollment's end date", a.Enrollments[0].EndDate, today.AddMonths(2), "answer = %+v", a)
+	check.Equal(check.Now(t), "number of warnings", len(a.Warnings), 1, "warnings = %q", a.Warnings)
+	check.True(check.Now(t), "the warning begins with its field", strings.HasPrefix(a.Warnings[0], "first_name: "), "warnings = %q", a.Warnings)
 	if got := d.events(); !slices.Equal(got, []string{"enrollment.created"}) {
 		t.Fatalf("events %q", got)
 	}
@@ -273,9 +273,9 @@ func TestAnAccountFromElsewhereKeepsItsSignIn(t *testing.T) {
 	check.False(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
 	check.True(check.Now(t), "a.Membership.Created", a.Membership.Created, "answer = %+v", a)
 	check.Equal(check.Now(t), "a.UserID", a.UserID, first.UserID, "answer = %+v", a)
-	check.True(check.Now(t), "a.SetPasswordURL == nil", a.SetPasswordURL == nil, "answer = %+v", a)
-	check.True(check.Now(t), "a.SetPasswordExpires == nil", a.SetPasswordExpires == nil, "answer = %+v", a)
-	check.True(check.Now(t), "a.Credentials.Note != \"\"", a.Credentials.Note != "", "answer = %+v", a)
+	check.True(check.Now(t), "there is no link for the password", a.SetPasswordURL == nil, "answer = %+v", a)
+	check.True(check.Now(t), "there is no end of a link", a.SetPasswordExpires == nil, "answer = %+v", a)
+	check.True(check.Now(t), "there is a note", a.Credentials.Note != "", "answer = %+v", a)
 	if *a.Email.Type != email.TypeAccessUpdate {
 		t.Fatalf("email = %+v", a.Email)
 	}
@@ -310,9 +310,9 @@ func TestAKeyGivesNoWayInToStaff(t *testing.T) {
 					if mode == provision.ModeSet {
 						c.Password = password
 					}
-					if a := d.staffAnswer(c); check.Equal(t, "len(a.Warnings)", len(a.Warnings), 2, "%s: %+v", mode, a) &&
-						check.True(t, "a.Credentials.Note != \"\"", a.Credentials.Note != "", "%s: %+v", mode, a) {
-						check.True(t, "a.Credentials.Password == nil", a.Credentials.Password == nil, "%s: %+v", mode, a)
+					if a := d.staffAnswer(c); check.Equal(t, "number of warnings", len(a.Warnings), 2, "%s: %+v", mode, a) &&
+						check.True(t, "there is a note", a.Credentials.Note != "", "%s: %+v", mode, a) {
+						check.True(t, "there is no password", a.Credentials.Password == nil, "%s: %+v", mode, a)
 					}
 				}
 				if n := d.Count(`accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
@@ -356,10 +356,10 @@ func TestNoCourseNamed(t *testing.T) {
 	c.SendEmail = &no
 	a := d.student(c)
 	check.True(check.Now(t), "a.CreatedUser", a.CreatedUser, "answer = %+v", a)
-	check.True(check.Now(t), "a.Enrollments != nil", a.Enrollments != nil, "answer = %+v", a)
-	check.Equal(check.Now(t), "len(a.Enrollments)", len(a.Enrollments), 0, "answer = %+v", a)
+	check.True(check.Now(t), "there is a list of enrollments", a.Enrollments != nil, "answer = %+v", a)
+	check.Equal(check.Now(t), "number of enrollments", len(a.Enrollments), 0, "answer = %+v", a)
 	check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, provision.MailNotRequested, "answer = %+v", a)
-	check.True(check.Now(t), "a.Email.Type == nil", a.Email.Type == nil, "answer = %+v", a)
+	check.True(check.Now(t), "there is no type", a.Email.Type == nil, "answer = %+v", a)
 	check.False(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "answer = %+v", a)
 	if got := d.events(); !slices.Equal(got, []string{"student.joined"}) {
 		t.Fatalf("events %q", got)
@@ -367,7 +367,7 @@ func TestNoCourseNamed(t *testing.T) {
 	d.Exec(`UPDATE members SET status = 'inactive'`)
 	if a := d.student(c); check.Equal(check.Now(t), "a.Status", a.Status, "already_provisioned", "an inactive member with no course named: %+v", a) &&
 		check.Equal(check.Now(t), "a.Membership.Status", a.Membership.Status, org.MemberInactive, "an inactive member with no course named: %+v", a) {
-		check.Equal(check.Now(t), "len(a.Warnings)", len(a.Warnings), 1, "an inactive member with no course named: %+v", a)
+		check.Equal(check.Now(t), "number of warnings", len(a.Warnings), 1, "an inactive member with no course named: %+v", a)
 	}
 	c.Courses = []string{"sat"}
 	if a := d.student(c); check.Equal(check.Now(t), "a.Status", a.Status, "success", "an inactive member with a course: %+v", a) &&
@@ -386,7 +386,7 @@ func TestSuppressedAddressesAreNotMailed(t *testing.T) {
 	c.Email = "ana@example.com"
 	for range 2 {
 		if a := d.student(c); check.Equal(check.Now(t), "a.Email.Status", a.Email.Status, "suppressed", "email = %+v", a.Email) &&
-			check.True(check.Now(t), "a.Email.Detail != nil", a.Email.Detail != nil, "email = %+v", a.Email) {
+			check.True(check.Now(t), "there is a detail", a.Email.Detail != nil, "email = %+v", a.Email) {
 			check.False(check.Now(t), "a.WelcomeEmailSent", a.WelcomeEmailSent, "email = %+v", a.Email)
 		}
 	}
@@ -453,8 +453,8 @@ func TestConcurrentCallsForOneEmail(t *testing.T) {
 			created++
 		}
 		if check.Equal(t, "a.UserID", a.UserID, answers[0].UserID, "answer = %+v", a) &&
-			check.Equal(t, "len(a.Enrollments)", len(a.Enrollments), 2, "answer = %+v", a) {
-			check.Equal(t, "a.Enrollments[0].EnrollmentID", a.Enrollments[0].EnrollmentID, answers[0].Enrollments[0].EnrollmentID, "answer = %+v", a)
+			check.Equal(t, "number of enrollments", len(a.Enrollments), 2, "answer = %+v", a) {
+			check.Equal(t, "the first enrollment's id", a.Enrollments[0].EnrollmentID, answers[0].Enrollments[0].EnrollmentID, "answer = %+v", a)
 		}
 	}
 	if created != 1 {

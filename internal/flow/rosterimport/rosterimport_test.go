@@ -108,7 +108,7 @@ func TestIssues(t *testing.T) {
 			}
 			r := h.run(t, c.file)
 			if check.Equal(t, "r.State", r.State, roster.Applied, "%s (%s): %s", r.State, r.Fault, h.issues(t, r)) {
-				check.Equal(t, "h.issues(t, r)", h.issues(t, r), c.issues, "%s (%s): %s", r.State, r.Fault, h.issues(t, r))
+				check.Equal(t, "issues", h.issues(t, r), c.issues, "%s (%s): %s", r.State, r.Fault, h.issues(t, r))
 			}
 			all := "ana@institute.org:Ana Lopez:active; ben@institute.org:Ben Okri:active"
 			if c.members != "" {
@@ -256,7 +256,7 @@ func TestASnapshotWithADamagedHeaderIsRefused(t *testing.T) {
 	for _, header := range []string{"person_external_i,email", "person_external_id;e-mail", "s1,ana@institute.org", "\x00\x01", "person_external_id,email,email", `"person_external_id,email`} {
 		r := h.run(t, upload{file: []byte(header + "\nx1,x@institute.org\n"), mode: roster.Snapshot})
 		if check.Equal(t, "r.State", r.State, roster.Refused, "%q: %s %s", header, r.State, r.Fault) {
-			check.True(t, "r.Fault != \"\"", r.Fault != "", "%q: %s %s", header, r.State, r.Fault)
+			check.True(t, "there is a fault", r.Fault != "", "%q: %s %s", header, r.State, r.Fault)
 		}
 		if got := h.members(t); got != "ana@institute.org:Ana Lopez:active" {
 			t.Fatalf("%q: members: %s", header, got)
@@ -288,7 +288,7 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	}
 	h.work(t)
 	if again := h.find(t, more.ID); check.Equal(t, "again.State", again.State, roster.Held, "%s %v", again.State, again.Reasons) {
-		check.Equal(t, "again.Reasons[0].Code", again.Reasons[0].Code, "changed_since_review", "%s %v", again.State, again.Reasons)
+		check.Equal(t, "the first reason's code", again.Reasons[0].Code, "changed_since_review", "%s %v", again.State, again.Reasons)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestUndoMindsOnlyWhatWasUsedSince(t *testing.T) {
 	want(t, back, roster.Applied, roster.Counts{Update: 1, Skip: 2})
 	want(t, h.undo(t, back.ID), roster.Applied, roster.Counts{Update: 1, Deactivate: 1})
 	if got := h.members(t); check.Equal(t, "got", got, before, "members: %s", got) {
-		check.True(t, "strings.Contains(got, \"ben@institute.org:Ben Okri:inactive\")", strings.Contains(got, "ben@institute.org:Ben Okri:inactive"), "members: %s", got)
+		check.Contains(t, "the members", got, "ben@institute.org:Ben Okri:inactive", "members: %s", got)
 	}
 }
 

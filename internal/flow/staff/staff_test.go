@@ -52,11 +52,11 @@ func TestANewPersonGetsAccountMembershipAndPassword(t *testing.T) {
 	check.NoError(check.Now(t), err, "%+v, %v", a, err)
 	check.Equal(check.Now(t), "a.CreatedVia", a.CreatedVia, student.ViaStaff, "%+v, %v", a, err)
 	check.Equal(check.Now(t), "a.CreatedBy", a.CreatedBy, o, "%+v, %v", a, err)
-	check.True(check.Now(t), "a.HasSetPassword()", a.HasSetPassword(), "%+v, %v", a, err)
-	check.False(check.Now(t), "a.Untouched(o)", a.Untouched(o), "%+v, %v", a, err)
+	check.True(check.Now(t), "the person has set a password", a.HasSetPassword(), "%+v, %v", a, err)
+	check.False(check.Now(t), "the account is untouched", a.Untouched(o), "%+v, %v", a, err)
 	var hash string
 	if err := db.QueryRow(t.Context(), `SELECT password_hash FROM accounts WHERE id = $1`, p.UserID).Scan(&hash); check.NoError(check.Now(t), err, "%s, %v", hash, err) {
-		check.True(check.Now(t), "strings.HasPrefix(hash, \"$argon2id$v=19$m=19456,t=2,p=1$\")", strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), "%s, %v", hash, err)
+		check.True(check.Now(t), "the hash is of Argon2id", strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$"), "%s, %v", hash, err)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 	check.Equal(check.Now(t), "links", links, 0, "%s elsewhere, %d links, %v", elsewhere, links, err)
 	// The organization that made the account can no longer set its sign-in details.
 	if a, err := student.Find(t.Context(), db, user); check.NoError(check.Now(t), err, "%+v, %v", a, err) {
-		check.False(check.Now(t), "a.Untouched(north)", a.Untouched(north), "%+v, %v", a, err)
+		check.False(check.Now(t), "the account is untouched", a.Untouched(north), "%+v, %v", a, err)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
 				}
 			}
 			if a, err := student.Find(t.Context(), p.db, p.user); check.NoError(t, err, "%+v, %v", a, err) {
-				check.Equal(t, "a.HasSetPassword()", a.HasSetPassword(), c.kept, "%+v, %v", a, err)
+				check.Equal(t, "the person has set a password", a.HasSetPassword(), c.kept, "%+v, %v", a, err)
 			}
 		})
 	}

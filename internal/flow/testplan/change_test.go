@@ -1,7 +1,6 @@
 package testplan_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func TestCourseLife(t *testing.T) {
 	s.Exec(`UPDATE enrollments SET state = 'suspended'`)
 	if a, w, err := s.try(plan.Request{Pace: new(plan.Light)}); check.NoError(t, err, "%+v %v %v", a, w, err) &&
 		check.Equal(t, "a.Action", a.Action, plan.Left, "%+v %v %v", a, w, err) &&
-		check.Equal(t, "len(w)", len(w), 1, "%+v %v %v", a, w, err) {
+		check.Equal(t, "number of warnings", len(w), 1, "%+v %v %v", a, w, err) {
 		check.Equal(t, "a.TestPlan.Pace", a.TestPlan.Pace, plan.Standard, "%+v %v %v", a, w, err)
 	}
 	s.pass(10)
@@ -43,7 +42,7 @@ func TestCourseLife(t *testing.T) {
 	s.touchCourse()
 	s.want("baseline finished 03-01, mock missed 03-12")
 	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL AND closed_at IS NOT NULL`); check.Equal(t, "n", n, 1, "the plan goes on: %v", s.events()) {
-		check.Equal(t, "s.Count(\"plan_goals WHERE target_score_e4 = 70000\")", s.Count("plan_goals WHERE target_score_e4 = 70000"), 1, "the plan goes on: %v", s.events())
+		check.Equal(t, "number of goals of 7", s.Count("plan_goals WHERE target_score_e4 = 70000"), 1, "the plan goes on: %v", s.events())
 	}
 }
 
@@ -71,7 +70,7 @@ func (s *school) wantDates(dates string) {
 func (s *school) exam(month time.Month, day int) {
 	s.t.Helper()
 	if a := s.set(plan.Request{ExamDate: new(clock.DateOf(2027, month, day))}); check.Equal(s.t, "a.Action", a.Action, plan.Updated, "%s, changes %v", a.Action, a.Changes) {
-		check.True(s.t, "slices.Equal(a.Changes, []string{\"exam_date\"})", slices.Equal(a.Changes, []string{"exam_date"}), "%s, changes %v", a.Action, a.Changes)
+		check.Slices(s.t, "changes", a.Changes, []string{"exam_date"}, "%s, changes %v", a.Action, a.Changes)
 	}
 }
 
@@ -119,8 +118,8 @@ func TestAnExtensionMovesTheLastTestDay(t *testing.T) {
 	moves[0].Action, moves[0].After = course.Extended, s.moves()[0].Before
 	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error {
 		answer, warnings, err := s.Set(t.Context(), tx, testplan.Call{Who: s.who, Account: s.student, Moves: moves, Now: s.now})
-		if check.True(t, "answer == nil", answer == nil, "a call without settings answers %+v, %v", answer, warnings) {
-			check.Equal(t, "len(warnings)", len(warnings), 0, "a call without settings answers %+v, %v", answer, warnings)
+		if check.True(t, "there is no answer", answer == nil, "a call without settings answers %+v, %v", answer, warnings) {
+			check.Equal(t, "number of warnings", len(warnings), 0, "a call without settings answers %+v, %v", answer, warnings)
 		}
 		return err
 	})
@@ -141,7 +140,7 @@ func TestThePlanEndsWithItsCourse(t *testing.T) {
 	s.pass(30)
 	s.want("baseline finished 03-01, mock missed 03-08, mock missed 03-15")
 	if n := s.Count(`plans WHERE status = 'closed' AND next_run_at IS NULL`); check.Equal(t, "n", n, 1, "the plan goes on: %v", s.events()) {
-		check.Equal(t, "s.Count(\"plan_goals WHERE target_score_e4 = 70000\")", s.Count("plan_goals WHERE target_score_e4 = 70000"), 1, "the plan goes on: %v", s.events())
+		check.Equal(t, "number of goals of 7", s.Count("plan_goals WHERE target_score_e4 = 70000"), 1, "the plan goes on: %v", s.events())
 	}
 	if n := s.Count(`assignments WHERE status = 'pending' AND due_at > $1`, s.now); n != 0 {
 		t.Errorf("%d tests are open", n)

@@ -22,7 +22,7 @@ func TestStaffSteerAPlan(t *testing.T) {
 	s.set(begin())
 	ctx := t.Context()
 	if l, err := s.SkipTest(ctx, audit.Platform, 1); check.NoError(check.Now(t), err, "%v %v", l, err) {
-		check.Equal(check.Now(t), "l.Slots[0].State", l.Slots[0].State, plan.Skipped, "%v %v", l, err)
+		check.Equal(check.Now(t), "the first slot's state", l.Slots[0].State, plan.Skipped, "%v %v", l, err)
 	}
 	s.want("baseline skipped 03-01, baseline waiting 03-08")
 	if n := s.Count("assignments WHERE status = 'expired'"); n != 1 {
@@ -59,8 +59,8 @@ func TestStaffSteerAPlan(t *testing.T) {
 	if _, err := s.SkipTest(ctx, audit.Platform, 77); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("%v", err)
 	}
-	if got := s.events(); check.True(t, "slices.Contains(got, \"platform paused\")", slices.Contains(got, "platform paused"), "%v", got) {
-		check.True(t, "slices.Contains(got, \"platform official_result\")", slices.Contains(got, "platform official_result"), "%v", got)
+	if got := s.events(); check.True(t, "the pause is in the history", slices.Contains(got, "platform paused"), "%v", got) {
+		check.True(t, "the official result is in the history", slices.Contains(got, "platform official_result"), "%v", got)
 	}
 }
 

@@ -56,7 +56,7 @@ func TestARemarkIsTakenInAndToldOnce(t *testing.T) {
 	s.Exec(`UPDATE results SET score_e4 = 70000`)
 	s.touch()
 	if n := s.Count(`plan_tests WHERE score_e4 = 70000`); check.Equal(t, "n", n, 1, "%d re-marked, mails %v", n, s.mails()) {
-		check.Equal(t, "len(s.mails())", len(s.mails()), mails, "%d re-marked, mails %v", n, s.mails())
+		check.Equal(t, "number of mails", len(s.mails()), mails, "%d re-marked, mails %v", n, s.mails())
 	}
 }
 
@@ -103,7 +103,7 @@ func TestPapersRunOutAndComeBack(t *testing.T) {
 	if n := s.Count(`emails WHERE type = 'plan_alert' AND params::text LIKE '%unfilled%'`); n != 1 {
 		t.Errorf("%d alerts", n)
 	}
-	if p := s.set(plan.Request{}).TestPlan; check.True(t, "p.NextTest != nil", p.NextTest != nil, "%+v", p.NextTest) {
+	if p := s.set(plan.Request{}).TestPlan; check.True(t, "there is a next test", p.NextTest != nil, "%+v", p.NextTest) {
 		check.Equal(t, "p.NextTest.State", p.NextTest.State, plan.Unfilled, "%+v", p.NextTest)
 	}
 	s.papers("full", 1)

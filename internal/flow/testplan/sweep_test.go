@@ -103,7 +103,7 @@ func TestAPassThatFindsNoPlansSaysWhy(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)
 	s.Exec(`ALTER TABLE plans RENAME COLUMN next_run_at TO run_elsewhere`)
-	if n, err := s.Sweep(t.Context()); check.True(t, "err != nil", err != nil, "%d plans, %v", n, err) {
+	if n, err := s.Sweep(t.Context()); check.True(t, "there is an error", err != nil, "%d plans, %v", n, err) {
 		check.Equal(t, "n", n, 0, "%d plans, %v", n, err)
 	}
 }

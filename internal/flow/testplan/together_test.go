@@ -111,7 +111,7 @@ func TestAPlanThatCannotBeDecidedIsTriedLaterAndLater(t *testing.T) {
 			pause = time.Second
 		}
 		if tried, err := try(pause); check.True(check.Now(t), "tried", tried, "try %d: %v, %v", n, tried, err) {
-			check.True(check.Now(t), "err != nil", err != nil, "try %d: %v, %v", n, tried, err)
+			check.True(check.Now(t), "there is an error", err != nil, "try %d: %v, %v", n, tried, err)
 		}
 	}
 	s.Exec(`UPDATE plans SET time_zone = 'Asia/Kolkata'`)

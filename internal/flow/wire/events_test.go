@@ -122,7 +122,7 @@ func TestTheBodyOfEveryEvent(t *testing.T) {
 		}
 		want, err := os.ReadFile(file)
 		if check.NoError(t, err, "%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes()) {
-			check.True(t, "bytes.Equal(got.Bytes(), want)", bytes.Equal(got.Bytes(), want), "%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes())
+			check.True(t, "the payload is as documented", bytes.Equal(got.Bytes(), want), "%s is not as in %s (go test -update accepts it; %v):\n%s", kind, file, err, got.Bytes())
 		}
 	}
 }

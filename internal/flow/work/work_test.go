@@ -74,9 +74,9 @@ func TestAReaderMissesNothing(t *testing.T) {
 	go func() { writing.Wait(); close(done) }()
 	seen, pages := follow(t, db, org, done)
 	rows := list(t, db, org, 0, 10*sessions)
-	if check.Equal(t, "len(rows)", len(rows), len(seen), "%d results, %d seen on %d pages", len(rows), len(seen), pages) &&
-		check.True(t, "len(rows) >= sessions/2", len(rows) >= sessions/2, "%d results, %d seen on %d pages", len(rows), len(seen), pages) {
-		check.True(t, "pages >= 10", pages >= 10, "%d results, %d seen on %d pages", len(rows), len(seen), pages)
+	if check.Equal(t, "number of rows", len(rows), len(seen), "%d results, %d seen on %d pages", len(rows), len(seen), pages) &&
+		check.True(t, "number of rows is at least sessions/2", len(rows) >= sessions/2, "%d results, %d seen on %d pages", len(rows), len(seen), pages) {
+		check.True(t, "there were ten pages at least", pages >= 10, "%d results, %d seen on %d pages", len(rows), len(seen), pages)
 	}
 	for _, r := range rows {
 		if seen[r.ref] != r.score {

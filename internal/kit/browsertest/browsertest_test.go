@@ -57,7 +57,7 @@ func TestWhatKeepsPeopleOutIsFound(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	b.Visit(server.URL)
-	if found := b.violations(axe(t)); check.Equal(t, "len(found)", len(found), 1, "found %+v, want the field without a label", found) {
-		check.Equal(t, "found[0].ID", found[0].ID, "label", "found %+v, want the field without a label", found)
+	if found := b.violations(axe(t)); check.Equal(t, "number of violations", len(found), 1, "found %+v, want the field without a label", found) {
+		check.Equal(t, "the first violation's id", found[0].ID, "label", "found %+v, want the field without a label", found)
 	}
 }

@@ -86,10 +86,10 @@ func TestTimestampNeverPrintsZ(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 0, 0, 123, time.UTC)
 	b, err := json.Marshal(clock.Stamp(at, time.UTC))
 	check.NoError(check.Now(t), err, "%s, %v", b, err)
-	check.Equal(check.Now(t), "string(b)", string(b), `"2026-11-21T08:00:00+00:00"`, "%s, %v", b, err)
+	check.Equal(check.Now(t), "the JSON", string(b), `"2026-11-21T08:00:00+00:00"`, "%s, %v", b, err)
 	var back clock.Timestamp
 	if err := json.Unmarshal(b, &back); check.NoError(check.Now(t), err, "back = %v, %v", time.Time(back), err) {
-		check.True(check.Now(t), "time.Time(back).Equal(at.Truncate(time.Second))", time.Time(back).Equal(at.Truncate(time.Second)), "back = %v, %v", time.Time(back), err)
+		check.True(check.Now(t), "the time is read back to the second", time.Time(back).Equal(at.Truncate(time.Second)), "back = %v, %v", time.Time(back), err)
 	}
 	if clock.Stamp(time.Time{}, time.UTC) != nil {
 		t.Fatal("the zero time is not null")
@@ -155,7 +155,7 @@ func TestDateJSON(t *testing.T) {
 	}
 	b, err := json.Marshal(v)
 	check.NoError(check.Now(t), err, "%s, %v", b, err)
-	check.Equal(check.Now(t), "string(b)", string(b), `{"A":"2026-02-28","B":null}`, "%s, %v", b, err)
+	check.Equal(check.Now(t), "the JSON", string(b), `{"A":"2026-02-28","B":null}`, "%s, %v", b, err)
 	if err := json.Unmarshal([]byte(`{"A":"2026-02-30"}`), &v); err == nil {
 		t.Fatal("30 February is accepted")
 	}

@@ -50,8 +50,8 @@ func FuzzParseDate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if check.Equal(t, "d.String()", d.String(), text, "%q is read as %s", text, d) {
-			check.Equal(t, "d.AddDays(1).DaysUntil(d)", d.AddDays(1).DaysUntil(d), -1, "%q is read as %s", text, d)
+		if check.Equal(t, "the date", d.String(), text, "%q is read as %s", text, d) {
+			check.Equal(t, "days from the next day", d.AddDays(1).DaysUntil(d), -1, "%q is read as %s", text, d)
 		}
 	})
 }

@@ -18,7 +18,7 @@ func TestParseAndString(t *testing.T) {
 	} {
 		n, err := decimal.Parse(text)
 		if check.NoError(t, err, "%s reads as %v (%v), want %s", text, n, err, want) {
-			check.Equal(t, "n.String()", n.String(), want, "%s reads as %v (%v), want %s", text, n, err, want)
+			check.Equal(t, "the number", n.String(), want, "%s reads as %v (%v), want %s", text, n, err, want)
 		}
 	}
 	for _, text := range []string{"", "x", "6,5", "0.00001", "1000000.1", "1e40", "1e", "--1", "1.2.3", "NaN", "+"} {
@@ -47,8 +47,8 @@ func TestRoundingProperty(t *testing.T) {
 		step := decimal.Number(rapid.Int64Range(1, 200_000).Draw(rt, "step"))
 		got := n.RoundTo(step)
 		check.Equal(check.Now(rt), "got%step", got%step, 0, "%d to %d is %d", n, step, got)
-		check.True(check.Now(rt), "2*(got-n) <= step", 2*(got-n) <= step, "%d to %d is %d", n, step, got)
-		check.True(check.Now(rt), "2*(n-got) < step", 2*(n-got) < step, "%d to %d is %d", n, step, got)
+		check.True(check.Now(rt), "it is rounded up by half a step at most", 2*(got-n) <= step, "%d to %d is %d", n, step, got)
+		check.True(check.Now(rt), "it is rounded down by less than half a step", 2*(n-got) < step, "%d to %d is %d", n, step, got)
 		text, _ := json.Marshal(n)
 		var back decimal.Number
 		if err := json.Unmarshal(text, &back); check.NoError(check.Now(rt), err, "%d → %s → %d", n, text, back) {

@@ -128,7 +128,7 @@ func TestNamesAreLookedUpAsTheyStandUnlessNetworksAreAllowed(t *testing.T) {
 			_ = conn.Close()
 		}
 		if check.Equal(t, "asked", asked, want, "looked up %q, want %q; %v", asked, want, err) {
-			check.True(t, "errors.Is(err, egress.ErrRefused)", errors.Is(err, egress.ErrRefused), "looked up %q, want %q; %v", asked, want, err)
+			check.True(t, "the address is refused", errors.Is(err, egress.ErrRefused), "looked up %q, want %q; %v", asked, want, err)
 		}
 	}
 }
@@ -214,7 +214,7 @@ func TestANameThatIsReboundIsRefusedWhenItIsDialled(t *testing.T) {
 	resolver := nameServer(t, "93.184.216.34", "127.0.0.1")
 	first, err := resolver.LookupNetIP(t.Context(), "ip4", "rebind.north-institute.org")
 	check.NoError(check.Now(t), err, "the first lookup: %v, %v", first, err)
-	check.True(check.Now(t), "first[0].IsGlobalUnicast()", first[0].IsGlobalUnicast(), "the first lookup: %v, %v", first, err)
+	check.True(check.Now(t), "the address is public", first[0].IsGlobalUnicast(), "the first lookup: %v, %v", first, err)
 	policy := egress.New(egress.Config{})
 	if _, err := policy.CheckURL("url", "https://rebind.north-institute.org/"); err != nil {
 		t.Fatal(err)
@@ -247,12 +247,12 @@ func TestAProxyCarriesRequestsAndLiteralAddressesStayRefused(t *testing.T) {
 		if err == nil {
 			_ = resp.Body.Close()
 		}
-		if check.True(t, "err != nil", err != nil, "%s: %v", url, err) {
-			check.Equal(t, "errors.Is(err, egress.ErrRefused)", errors.Is(err, egress.ErrRefused), refused, "%s: %v", url, err)
+		if check.True(t, "there is an error", err != nil, "%s: %v", url, err) {
+			check.Equal(t, "the address is refused", errors.Is(err, egress.ErrRefused), refused, "%s: %v", url, err)
 		}
 	}
-	if check.Equal(t, "len(asked)", len(asked), 1, "the proxy was asked for %v", asked) {
-		check.Equal(t, "asked[0]", asked[0], "CONNECT hooks.north-institute.org:443", "the proxy was asked for %v", asked)
+	if check.Equal(t, "number of requests", len(asked), 1, "the proxy was asked for %v", asked) {
+		check.Equal(t, "the first request", asked[0], "CONNECT hooks.north-institute.org:443", "the proxy was asked for %v", asked)
 	}
 	if err := policy.Through("socks5://proxy"); err == nil {
 		t.Error("a proxy of another kind is accepted")

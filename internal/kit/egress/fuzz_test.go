@@ -27,15 +27,15 @@ func FuzzCheckURL(f *testing.F) {
 		u, err := url.Parse(got)
 		check.NoError(check.Now(t), err, "%q becomes %q: %v", raw, got, err)
 		check.Equal(check.Now(t), "u.Scheme", u.Scheme, "https", "%q becomes %q: %v", raw, got, err)
-		check.True(check.Now(t), "u.Hostname() != \"\"", u.Hostname() != "", "%q becomes %q: %v", raw, got, err)
-		check.True(check.Now(t), "u.User == nil", u.User == nil, "%q becomes %q: %v", raw, got, err)
+		check.True(check.Now(t), "there is a host", u.Hostname() != "", "%q becomes %q: %v", raw, got, err)
+		check.True(check.Now(t), "there is no user", u.User == nil, "%q becomes %q: %v", raw, got, err)
 		check.Equal(check.Now(t), "u.Fragment", u.Fragment, "", "%q becomes %q: %v", raw, got, err)
 		if a, err := netip.ParseAddr(u.Hostname()); err == nil {
-			if a = a.Unmap().WithZone(""); check.False(t, "a.IsPrivate()", a.IsPrivate(), "%q is accepted", raw) &&
-				check.False(t, "a.IsLoopback()", a.IsLoopback(), "%q is accepted", raw) &&
-				check.False(t, "a.IsLinkLocalUnicast()", a.IsLinkLocalUnicast(), "%q is accepted", raw) &&
-				check.False(t, "a.IsMulticast()", a.IsMulticast(), "%q is accepted", raw) {
-				check.False(t, "a.IsUnspecified()", a.IsUnspecified(), "%q is accepted", raw)
+			if a = a.Unmap().WithZone(""); check.False(t, "the address is private", a.IsPrivate(), "%q is accepted", raw) &&
+				check.False(t, "the address is of this machine", a.IsLoopback(), "%q is accepted", raw) &&
+				check.False(t, "the address is of this link", a.IsLinkLocalUnicast(), "%q is accepted", raw) &&
+				check.False(t, "the address is for many", a.IsMulticast(), "%q is accepted", raw) {
+				check.False(t, "the address is unspecified", a.IsUnspecified(), "%q is accepted", raw)
 			}
 		}
 		if again, err := p.CheckURL("url", got); check.NoError(t, err, "%q becomes %q and then %q, %v", raw, got, again, err) {

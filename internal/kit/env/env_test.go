@@ -44,7 +44,7 @@ func TestParseFillsNestedFieldsAndDefaults(t *testing.T) {
 	check.Equal(check.Now(t), "c.URL", c.URL, "postgres://x", "%+v", c)
 	check.Equal(check.Now(t), "c.Limits.InFlight", c.Limits.InFlight, 7, "%+v", c)
 	check.Equal(check.Now(t), "c.Wait", c.Wait, 3*time.Second, "%+v", c)
-	check.Equal(check.Now(t), "len(c.Names)", len(c.Names), 2, "%+v", c)
+	check.Equal(check.Now(t), "number of names", len(c.Names), 2, "%+v", c)
 }
 
 func TestParseReportsEverythingAtOnce(t *testing.T) {
@@ -61,8 +61,8 @@ func TestParseReportsEverythingAtOnce(t *testing.T) {
 
 func TestParseAppliesTheRulesOfTheWhole(t *testing.T) {
 	_, err := env.Parse[config](from(map[string]string{"DATABASE_URL": "x", "IN_FLIGHT": "101"}))
-	check.True(check.Now(t), "err != nil", err != nil, "err = %v", err)
-	check.Equal(check.Now(t), "err.Error()", err.Error(), "IN_FLIGHT is at most 100", "err = %v", err)
+	check.True(check.Now(t), "there is an error", err != nil, "err = %v", err)
+	check.Equal(check.Now(t), "the error", err.Error(), "IN_FLIGHT is at most 100", "err = %v", err)
 }
 
 func TestUsageNamesEveryVariable(t *testing.T) {

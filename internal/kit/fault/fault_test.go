@@ -14,8 +14,8 @@ func TestKindOfWrappedFault(t *testing.T) {
 	if got := fault.KindOf(err); got != fault.Invalid {
 		t.Fatalf("kind = %v, want invalid", got)
 	}
-	check.True(check.Now(t), "fault.Has(err, \"missing\")", fault.Has(err, "missing"), "Has does not find the code")
-	check.False(check.Now(t), "fault.Has(err, \"other\")", fault.Has(err, "other"), "Has does not find the code")
+	check.True(check.Now(t), "the fault has its code", fault.Has(err, "missing"), "Has does not find the code")
+	check.False(check.Now(t), "the fault has another code", fault.Has(err, "other"), "Has does not find the code")
 	if got := fault.KindOf(errors.New("boom")); got != fault.Internal {
 		t.Fatalf("kind of a plain error = %v, want internal", got)
 	}
@@ -44,10 +44,10 @@ func TestListKeepsOrderAndReturnsStrangers(t *testing.T) {
 	_ = l.Add(fault.Field("a", "one", "a is wrong"))
 	_ = l.Add(fault.Field("b", "two", "b is wrong"))
 	var e *fault.Error
-	check.True(check.Now(t), "errors.As(l.Err(), &e)", errors.As(l.Err(), &e), "list = %+v", e)
+	check.True(check.Now(t), "the error is a fault", errors.As(l.Err(), &e), "list = %+v", e)
 	check.Equal(check.Now(t), "e.Field", e.Field, "a", "list = %+v", e)
-	check.Equal(check.Now(t), "len(e.All())", len(e.All()), 2, "list = %+v", e)
-	check.Equal(check.Now(t), "e.All()[1].Field", e.All()[1].Field, "b", "list = %+v", e)
+	check.Equal(check.Now(t), "number of faults", len(e.All()), 2, "list = %+v", e)
+	check.Equal(check.Now(t), "the second fault's field", e.All()[1].Field, "b", "list = %+v", e)
 }
 
 func TestListKeepsTheFirstFaultsAlone(t *testing.T) {
@@ -58,11 +58,11 @@ func TestListKeepsTheFirstFaultsAlone(t *testing.T) {
 	_ = l.Add(fault.Field("first", "one", "first is wrong"))
 	_ = l.Add(many.Err())
 	var e *fault.Error
-	check.True(check.Now(t), "errors.As(l.Err(), &e)", errors.As(l.Err(), &e), "%d faults", len(e.All()))
-	check.Equal(check.Now(t), "len(e.All())", len(e.All()), fault.Most, "%d faults", len(e.All()))
+	check.True(check.Now(t), "the error is a fault", errors.As(l.Err(), &e), "%d faults", len(e.All()))
+	check.Equal(check.Now(t), "number of faults", len(e.All()), fault.Most, "%d faults", len(e.All()))
 	check.Equal(check.Now(t), "e.Field", e.Field, "first", "%d faults", len(e.All()))
-	check.Equal(check.Now(t), "e.All()[fault.Most-1].Field", e.All()[fault.Most-1].Field, fmt.Sprint(fault.Most-2), "%d faults", len(e.All()))
-	check.False(check.Now(t), "l.Has(fmt.Sprint(fault.Most))", l.Has(fmt.Sprint(fault.Most)), "%d faults", len(e.All()))
+	check.Equal(check.Now(t), "the last fault's field", e.All()[fault.Most-1].Field, fmt.Sprint(fault.Most-2), "%d faults", len(e.All()))
+	check.False(check.Now(t), "there are more faults", l.Has(fmt.Sprint(fault.Most)), "%d faults", len(e.All()))
 }
 
 func TestEveryKindHasItsOwnName(t *testing.T) {
@@ -84,8 +84,8 @@ func TestACopyOfAListIsItsOwn(t *testing.T) {
 	for range 2 { // each begins with what the list had
 		c := l.Copy()
 		_ = c.Add(fault.Field("b", "two", "b: second"))
-		check.True(check.Now(t), "c.Has(\"a\")", c.Has("a"), "%v, %v", c.Err(), l.Err())
-		check.True(check.Now(t), "c.Has(\"b\")", c.Has("b"), "%v, %v", c.Err(), l.Err())
-		check.False(check.Now(t), "l.Has(\"b\")", l.Has("b"), "%v, %v", c.Err(), l.Err())
+		check.True(check.Now(t), "the copy has the first", c.Has("a"), "%v, %v", c.Err(), l.Err())
+		check.True(check.Now(t), "the copy has the second", c.Has("b"), "%v, %v", c.Err(), l.Err())
+		check.False(check.Now(t), "the list has the second", l.Has("b"), "%v, %v", c.Err(), l.Err())
 	}
 }

@@ -119,7 +119,7 @@ func TestTheOutcomeSaysHowFarTheConversationGot(t *testing.T) {
 			got, handed := send(t, s)
 			if check.Equal(t, "got.Result", got.Result, c.result, "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail) &&
 				check.Equal(t, "handed", handed, c.handed, "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail) {
-				check.True(t, "strings.Contains(got.Detail, c.detail)", strings.Contains(got.Detail, c.detail), "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail)
+				check.Contains(t, "detail", got.Detail, c.detail, "%+v, handed over %v; want %s %v %q", got, handed, c.result, c.handed, c.detail)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestAServerThatIsAwayOrDeafIsATemporaryFault(t *testing.T) {
 	// The kernel accepts, nobody greets.
 	if got, handed := send(t, s); check.Equal(t, "got.Result", got.Result, Temporary, "deaf: %+v %v", got, handed) &&
 		check.False(t, "handed", handed, "deaf: %+v %v", got, handed) {
-		check.True(t, "strings.Contains(got.Detail, \"in time\")", strings.Contains(got.Detail, "in time"), "deaf: %+v %v", got, handed)
+		check.Contains(t, "detail", got.Detail, "in time", "deaf: %+v %v", got, handed)
 	}
 	if err := s.Ping(t.Context()); err == nil {
 		t.Error("a deaf server answers the ping")
@@ -145,7 +145,7 @@ func TestAServerThatIsAwayOrDeafIsATemporaryFault(t *testing.T) {
 	_ = l.Close()
 	if got, handed := send(t, s); check.Equal(t, "got.Result", got.Result, Temporary, "away: %+v %v", got, handed) &&
 		check.False(t, "handed", handed, "away: %+v %v", got, handed) {
-		check.False(t, "strings.Contains(got.Detail, \"127.0.0.1\")", strings.Contains(got.Detail, "127.0.0.1"), "away: %+v %v", got, handed)
+		check.Lacks(t, "detail", got.Detail, "127.0.0.1", "away: %+v %v", got, handed)
 	}
 }
 
@@ -245,13 +245,13 @@ func TestParseServer(t *testing.T) {
 	} {
 		s, err := ParseServer(in)
 		if want == "" {
-			if check.True(t, "err != nil", err != nil, "%s: %v, %v", in, s, err) {
-				check.False(t, "strings.Contains(err.Error(), \"hush\")", strings.Contains(err.Error(), "hush"), "%s: %v, %v", in, s, err)
+			if check.True(t, "there is an error", err != nil, "%s: %v, %v", in, s, err) {
+				check.Lacks(t, "the error", err.Error(), "hush", "%s: %v, %v", in, s, err)
 			}
 			continue
 		}
 		if check.NoError(t, err, "%s: %v, %v; want %s", in, s, err, want) {
-			check.Equal(t, "s.String()", s.String(), want, "%s: %v, %v; want %s", in, s, err, want)
+			check.Equal(t, "the server", s.String(), want, "%s: %v, %v; want %s", in, s, err, want)
 		}
 	}
 }
@@ -280,9 +280,9 @@ func TestNamesCannotForgeHeaders(t *testing.T) {
 	for _, name := range []string{"From", "To"} {
 		list, err := parsed.Header.AddressList(name)
 		if check.NoError(t, err, "%s = %v, %v", name, list, err) &&
-			check.Equal(t, "len(list)", len(list), 1, "%s = %v, %v", name, list, err) &&
-			check.True(t, "strings.HasSuffix(list[0].Address, \"@saffron.school\")", strings.HasSuffix(list[0].Address, "@saffron.school"), "%s = %v, %v", name, list, err) {
-			check.True(t, "strings.Contains(list[0].Name, \"Ünï 李\")", strings.Contains(list[0].Name, "Ünï 李"), "%s = %v, %v", name, list, err)
+			check.Equal(t, "number of addresses", len(list), 1, "%s = %v, %v", name, list, err) &&
+			check.True(t, "the address is of the school", strings.HasSuffix(list[0].Address, "@saffron.school"), "%s = %v, %v", name, list, err) {
+			check.Contains(t, "the first address's name", list[0].Name, "Ünï 李", "%s = %v, %v", name, list, err)
 		}
 	}
 	subject, err := new(mime.WordDecoder).DecodeHeader(parsed.Header.Get("Subject"))
@@ -316,7 +316,7 @@ func TestAMessageCarriesBothTexts(t *testing.T) {
 		}
 		body, err := io.ReadAll(quotedprintable.NewReader(p))
 		if text := strings.ReplaceAll(string(body), "\r\n", "\n"); check.NoError(t, err, "part = %q, %v; want %q", text, err, want) {
-			check.Equal(t, "strings.TrimSpace(text)", strings.TrimSpace(text), strings.TrimSpace(want), "part = %q, %v; want %q", text, err, want)
+			check.Equal(t, "the text", strings.TrimSpace(text), strings.TrimSpace(want), "part = %q, %v; want %q", text, err, want)
 		}
 	}
 }

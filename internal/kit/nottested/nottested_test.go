@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -20,7 +19,7 @@ func (s *skipper) Skipf(format string, args ...any) { s.why = fmt.Sprintf(format
 
 func TestWhatIsNotTestedIsSaidOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "not-tested")
-	if lines, err := nottested.Read(file); check.Equal(t, "len(lines)", len(lines), 0, "nothing was skipped: %q, %v", lines, err) {
+	if lines, err := nottested.Read(file); check.Equal(t, "number of lines", len(lines), 0, "nothing was skipped: %q, %v", lines, err) {
 		check.NoError(t, err, "nothing was skipped: %q, %v", lines, err)
 	}
 	t.Setenv(nottested.File, file)
@@ -33,7 +32,7 @@ func TestWhatIsNotTestedIsSaidOnce(t *testing.T) {
 		t.Errorf("skipped with %q, want %q", rules.why, want)
 	}
 	want := []string{"TestAlerts: no promtool on PATH", "TestTheChartOnANode: this machine cannot be a node: no root here"}
-	if lines, err := nottested.Read(file); check.True(t, "slices.Equal(lines, want)", slices.Equal(lines, want), "%q, %v; want %q", lines, err, want) {
+	if lines, err := nottested.Read(file); check.Slices(t, "lines", lines, want, "%q, %v; want %q", lines, err, want) {
 		check.NoError(t, err, "%q, %v; want %q", lines, err, want)
 	}
 }

@@ -30,16 +30,16 @@ func TestAClaimIsALeaseWithAFence(t *testing.T) {
 	add(t, db, 8, now.Add(time.Hour))
 	first, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Minute, 10)
 	check.NoError(check.Now(t), err, "claim = %+v, %v; want the due task alone", first, err)
-	check.Equal(check.Now(t), "len(first)", len(first), 1, "claim = %+v, %v; want the due task alone", first, err)
-	check.Equal(check.Now(t), "first[0].Subject", first[0].Subject, 7, "claim = %+v, %v; want the due task alone", first, err)
-	check.Equal(check.Now(t), "first[0].Claim", first[0].Claim, 1, "claim = %+v, %v; want the due task alone", first, err)
+	check.Equal(check.Now(t), "number of tasks", len(first), 1, "claim = %+v, %v; want the due task alone", first, err)
+	check.Equal(check.Now(t), "the first task's subject", first[0].Subject, 7, "claim = %+v, %v; want the due task alone", first, err)
+	check.Equal(check.Now(t), "the first task's claim", first[0].Claim, 1, "claim = %+v, %v; want the due task alone", first, err)
 	if again, _ := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(time.Second), time.Minute, 10); len(again) != 0 {
 		t.Fatalf("claimed twice within the lease: %+v", again)
 	}
 	second, err := outbox.Claim(t.Context(), db, task.EmailSend, now.Add(2*time.Minute), time.Minute, 10)
 	check.NoError(check.Now(t), err, "after the lease: %+v, %v", second, err)
-	check.Equal(check.Now(t), "len(second)", len(second), 1, "after the lease: %+v, %v", second, err)
-	check.Equal(check.Now(t), "second[0].Claim", second[0].Claim, 2, "after the lease: %+v, %v", second, err)
+	check.Equal(check.Now(t), "number of tasks", len(second), 1, "after the lease: %+v, %v", second, err)
+	check.Equal(check.Now(t), "the first task's claim", second[0].Claim, 2, "after the lease: %+v, %v", second, err)
 	old, current := task.Outbox{Task: first[0].ID, Claim: 1}, task.Outbox{Task: first[0].ID, Claim: 2}
 	if err := outbox.Done(t.Context(), db, old); !errors.Is(err, outbox.ErrLost) {
 		t.Fatalf("the lost claim finished the task: %v", err)
@@ -71,11 +71,11 @@ func TestReleaseMakesTheClaimsDueAgainThatNobodyHolds(t *testing.T) {
 		add(t, db, subject, now)
 	}
 	if other, err := outbox.Claim(t.Context(), db, task.WebhookSkip, now, time.Hour, 10); check.NoError(check.Now(t), err, "claimed another kind: %+v, %v", other, err) {
-		check.Equal(check.Now(t), "len(other)", len(other), 0, "claimed another kind: %+v, %v", other, err)
+		check.Equal(check.Now(t), "number of tasks", len(other), 0, "claimed another kind: %+v, %v", other, err)
 	}
 	got, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
 	check.NoError(check.Now(t), err, "claim = %+v, %v", got, err)
-	check.Equal(check.Now(t), "len(got)", len(got), 4, "claim = %+v, %v", got, err)
+	check.Equal(check.Now(t), "number of tasks", len(got), 4, "claim = %+v, %v", got, err)
 	refs := []task.Outbox{{Task: got[0].ID, Claim: 1}, {Task: got[1].ID, Claim: 1}, {Task: got[2].ID, Claim: 9}, {Task: got[3].ID, Claim: 1}}
 	if _, err := outbox.Hold(t.Context(), db, refs[3], now.Add(2*time.Hour)); err != nil {
 		t.Fatal(err)
@@ -85,8 +85,8 @@ func TestReleaseMakesTheClaimsDueAgainThatNobodyHolds(t *testing.T) {
 	}
 	again, err := outbox.Claim(t.Context(), db, task.EmailSend, now, time.Hour, 10)
 	check.NoError(check.Now(t), err, "after the release: %+v, %v", again, err)
-	check.Equal(check.Now(t), "len(again)", len(again), 2, "after the release: %+v, %v", again, err)
-	check.Equal(check.Now(t), "again[0].Claim", again[0].Claim, 2, "after the release: %+v, %v", again, err)
+	check.Equal(check.Now(t), "number of tasks", len(again), 2, "after the release: %+v, %v", again, err)
+	check.Equal(check.Now(t), "the first task's claim", again[0].Claim, 2, "after the release: %+v, %v", again, err)
 }
 
 func TestParallelClaimsShareNothing(t *testing.T) {
@@ -146,7 +146,7 @@ func TestMeasureCountsWhatIsDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l := lags[task.EmailSend]; check.Equal(check.Now(t), "l.Due", l.Due, 1, "lag = %+v", l) &&
-		check.True(check.Now(t), "l.Oldest >= 59*time.Second", l.Oldest >= 59*time.Second, "lag = %+v", l) {
-		check.True(check.Now(t), "l.Oldest <= 61*time.Second", l.Oldest <= 61*time.Second, "lag = %+v", l)
+		check.True(check.Now(t), "the oldest has waited about a minute", l.Oldest >= 59*time.Second, "lag = %+v", l) {
+		check.True(check.Now(t), "the oldest has waited a minute at most", l.Oldest <= 61*time.Second, "lag = %+v", l)
 	}
 }

@@ -38,12 +38,12 @@ func TestACursorIsReadByEveryProcess(t *testing.T) {
 		slices.Reverse(l.Filters) // their order does not matter
 		for _, other := range others {
 			if got, err := other.Decode(t.Context(), l, text); check.NoError(check.Now(rt), err, "%v reads as %v: %v", p, got, err) {
-				check.True(check.Now(rt), "slices.Equal(got, p)", slices.Equal(got, p), "%v reads as %v: %v", p, got, err)
+				check.Slices(check.Now(rt), "the position", got, p, "%v reads as %v: %v", p, got, err)
 			}
 		}
 	})
 	if p, err := c.Decode(t.Context(), page.List{Name: "x"}, ""); check.NoError(t, err, "no cursor: %v, %v", p, err) {
-		check.Equal(t, "p.At(0)", p.At(0), 0, "no cursor: %v, %v", p, err)
+		check.Equal(t, "position", p.At(0), 0, "no cursor: %v, %v", p, err)
 	}
 }
 
@@ -59,8 +59,8 @@ func TestACursorWorksForNothingElse(t *testing.T) {
 	foreign, _, _ := newCursors(t) // another installation
 	refuse := func(c *page.Cursors, l page.List, text string) {
 		t.Helper()
-		if p, err := c.Decode(t.Context(), l, text); check.True(t, "fault.Has(err, \"invalid_cursor\")", fault.Has(err, "invalid_cursor"), "%q of %v gave %v, %v", text, l, p, err) {
-			check.Equal(t, "fault.KindOf(err)", fault.KindOf(err), fault.Invalid, "%q of %v gave %v, %v", text, l, p, err)
+		if p, err := c.Decode(t.Context(), l, text); check.True(t, "the fault is invalid_cursor", fault.Has(err, "invalid_cursor"), "%q of %v gave %v, %v", text, l, p, err) {
+			check.Equal(t, "kind of the fault", fault.KindOf(err), fault.Invalid, "%q of %v gave %v, %v", text, l, p, err)
 		}
 	}
 	refuse(foreign, mine, text)
@@ -85,7 +85,7 @@ func TestAnotherKeysetDoesNotOpenTheKey(t *testing.T) {
 	if _, err := c.Encode(t.Context(), page.List{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := page.New(db, sealtest.New(t)).Encode(t.Context(), page.List{}, nil); check.True(t, "err != nil", err != nil, "%v", err) {
-		check.Equal(t, "fault.KindOf(err)", fault.KindOf(err), fault.Internal, "%v", err)
+	if _, err := page.New(db, sealtest.New(t)).Encode(t.Context(), page.List{}, nil); check.True(t, "there is an error", err != nil, "%v", err) {
+		check.Equal(t, "kind of the fault", fault.KindOf(err), fault.Internal, "%v", err)
 	}
 }

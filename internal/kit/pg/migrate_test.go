@@ -117,7 +117,7 @@ func TestTwoMigrateAtOnce(t *testing.T) {
 	}
 	if pending, err := pg.PendingMigrations(t.Context(), db); check.NoError(t, err, "%d applied, %d pending, %v", len(times), pending, err) &&
 		check.Equal(t, "pending", pending, 0, "%d applied, %d pending, %v", len(times), pending, err) {
-		check.True(t, "len(times) != 0", len(times) != 0, "%d applied, %d pending, %v", len(times), pending, err)
+		check.True(t, "there are times", len(times) != 0, "%d applied, %d pending, %v", len(times), pending, err)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 	t.Parallel()
 	dumps, err := filepath.Glob("testdata/filled-*.sql.gz")
 	check.NoError(check.Now(t), err, "%d dumps, %v", len(dumps), err)
-	check.True(check.Now(t), "len(dumps) != 0", len(dumps) != 0, "%d dumps, %v", len(dumps), err)
+	check.True(check.Now(t), "there are dumps", len(dumps) != 0, "%d dumps, %v", len(dumps), err)
 	for _, dump := range dumps {
 		t.Run(filepath.Base(dump), func(t *testing.T) {
 			t.Parallel()

@@ -120,9 +120,9 @@ func await(t *testing.T, what string, ok func() bool) {
 func TestARedisAddressThatWillNotDoIsNotShown(t *testing.T) {
 	for _, url := range []string{"redis://user:pass/hush@host:6379/0", "redis://user:12/hush@host:6379/0", "redis://user:12?hush@host", "redis://user:%hush@host", "user:hush@host", ""} {
 		_, err := queue.Connect(url)
-		if check.True(t, "err != nil", err != nil, "%q: %v", url, err) &&
-			check.False(t, "strings.Contains(err.Error(), \"hush\")", strings.Contains(err.Error(), "hush"), "%q: %v", url, err) {
-			check.True(t, "strings.Contains(err.Error(), \"REDIS_URL\")", strings.Contains(err.Error(), "REDIS_URL"), "%q: %v", url, err)
+		if check.True(t, "there is an error", err != nil, "%q: %v", url, err) &&
+			check.Lacks(t, "the error", err.Error(), "hush", "%q: %v", url, err) {
+			check.Contains(t, "the error", err.Error(), "REDIS_URL", "%q: %v", url, err)
 		}
 	}
 }
@@ -145,9 +145,9 @@ func TestATaskIsRunOnceHoweverOftenItIsPutIn(t *testing.T) {
 		seen[receive(t, got)]++
 	}
 	stop()
-	check.Equal(check.Now(t), "seen[\"first\"]", seen["first"], 1, "runs = %v and %d more", seen, len(got))
-	check.Equal(check.Now(t), "seen[\"second\"]", seen["second"], 1, "runs = %v and %d more", seen, len(got))
-	check.Equal(check.Now(t), "len(got)", len(got), 0, "runs = %v and %d more", seen, len(got))
+	check.Equal(check.Now(t), "runs of the first", seen["first"], 1, "runs = %v and %d more", seen, len(got))
+	check.Equal(check.Now(t), "runs of the second", seen["second"], 1, "runs = %v and %d more", seen, len(got))
+	check.Equal(check.Now(t), "number of runs beside those", len(got), 0, "runs = %v and %d more", seen, len(got))
 	if s, err := c.TaskState(t.Context(), queue.Email, "a:1"); check.NoError(check.Now(t), err, "state after the run = %q, %v", s, err) {
 		check.Equal(check.Now(t), "s", s, queue.Absent, "state after the run = %q, %v", s, err)
 	}
@@ -187,8 +187,8 @@ func TestAFailedTaskIsNeitherRetriedNorArchived(t *testing.T) {
 	}
 	await(t, "an empty queue", func() bool { return depth() == queue.Depth{} })
 	stop()
-	check.Equal(check.Now(t), "runs.Load()", runs.Load(), 3, "%d runs, depth %+v", runs.Load(), depth())
-	check.Equal(check.Now(t), "depth()", depth(), (queue.Depth{}), "%d runs, depth %+v", runs.Load(), depth())
+	check.Equal(check.Now(t), "number of runs", runs.Load(), 3, "%d runs, depth %+v", runs.Load(), depth())
+	check.Equal(check.Now(t), "depth", depth(), (queue.Depth{}), "%d runs, depth %+v", runs.Load(), depth())
 	err := testutil.GatherAndCompare(reg, strings.NewReader(`
 		# HELP registrar_queue_tasks_total Tasks run, by queue, kind and outcome (done or error).
 		# TYPE registrar_queue_tasks_total counter
@@ -305,8 +305,8 @@ func TestKeysAreTheOnesThatAsynqUses(t *testing.T) {
 	check.Equal(check.Now(t), "d.Archived", d.Archived, 1, "depths = %+v, inspector says %+v (%v)", d, info, err)
 	check.Equal(check.Now(t), "d.Pending", d.Pending, int64(info.Pending), "depths = %+v, inspector says %+v (%v)", d, info, err)
 	check.Equal(check.Now(t), "d.Archived", d.Archived, int64(info.Archived), "depths = %+v, inspector says %+v (%v)", d, info, err)
-	if check.True(t, "d.Oldest > 0", d.Oldest > 0, "oldest = %s, inspector said %s before", d.Oldest, info.Latency) {
-		check.True(t, "d.Oldest >= info.Latency", d.Oldest >= info.Latency, "oldest = %s, inspector said %s before", d.Oldest, info.Latency)
+	if check.True(t, "something waits", d.Oldest > 0, "oldest = %s, inspector said %s before", d.Oldest, info.Latency) {
+		check.True(t, "the oldest has waited as long as before at least", d.Oldest >= info.Latency, "oldest = %s, inspector said %s before", d.Oldest, info.Latency)
 	}
 	if depths[queue.Webhook] != (queue.Depth{}) {
 		t.Errorf("an unused queue has %+v", depths[queue.Webhook])
@@ -316,7 +316,7 @@ func TestKeysAreTheOnesThatAsynqUses(t *testing.T) {
 	}
 	problems, err := testutil.CollectAndLint(queue.Collector(rdb, queue.Email, queue.Webhook))
 	if check.NoError(t, err, "metrics: %v %v", problems, err) {
-		check.Equal(t, "len(problems)", len(problems), 0, "metrics: %v %v", problems, err)
+		check.Equal(t, "number of problems", len(problems), 0, "metrics: %v %v", problems, err)
 	}
 }
 
@@ -369,7 +369,7 @@ func TestTheMonitorOnlyLooks(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), c.method, c.path, nil))
 		if check.Equal(t, "w.Code", w.Code, c.code, "%s %s: %d %.200s", c.method, c.path, w.Code, w.Body) {
-			check.True(t, "strings.Contains(w.Body.String(), c.want)", strings.Contains(w.Body.String(), c.want), "%s %s: %d %.200s", c.method, c.path, w.Code, w.Body)
+			check.Contains(t, "the answer", w.Body.String(), c.want, "%s %s: %d %.200s", c.method, c.path, w.Code, w.Body)
 		}
 	}
 }

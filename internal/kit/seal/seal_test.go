@@ -2,7 +2,6 @@ package seal_test
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -26,9 +25,9 @@ func TestSealedBytesOpenInTheirPlaceAlone(t *testing.T) {
 	b := box(t)
 	sealed, err := b.Seal(t.Context(), []byte("whsec_abc"), "webhook_secrets/7/1")
 	check.NoError(check.Now(t), err, "sealed = %q, %v", sealed, err)
-	check.False(check.Now(t), "bytes.Contains(sealed, []byte(\"whsec\"))", bytes.Contains(sealed, []byte("whsec")), "sealed = %q, %v", sealed, err)
+	check.False(check.Now(t), "the secret can be read", bytes.Contains(sealed, []byte("whsec")), "sealed = %q, %v", sealed, err)
 	if plain, err := b.Open(t.Context(), sealed, "webhook_secrets/7/1"); check.NoError(check.Now(t), err, "plain = %q, %v", plain, err) {
-		check.Equal(check.Now(t), "string(plain)", string(plain), "whsec_abc", "plain = %q, %v", plain, err)
+		check.Equal(check.Now(t), "the secret", string(plain), "whsec_abc", "plain = %q, %v", plain, err)
 	}
 	if _, err := b.Open(t.Context(), sealed, "webhook_secrets/8/1"); err == nil {
 		t.Fatal("opens in another row")
@@ -40,19 +39,19 @@ func TestSealedBytesOpenInTheirPlaceAlone(t *testing.T) {
 
 func TestOpenSaysWhatIsMissing(t *testing.T) {
 	for _, c := range []seal.Config{{}, {Keyset: "{}", KeysetFile: "x"}, {KeysetFile: "/nonexistent"}, {Keyset: "{}"}} {
-		if _, err := seal.Open(c); check.True(t, "err != nil", err != nil, "%+v is accepted", c) {
-			check.True(t, "strings.Contains(err.Error(), \"SECRET_KEYSET\")", strings.Contains(err.Error(), "SECRET_KEYSET"), "%+v is accepted", c)
+		if _, err := seal.Open(c); check.True(t, "there is an error", err != nil, "%+v is accepted", c) {
+			check.Contains(t, "the error", err.Error(), "SECRET_KEYSET", "%+v is accepted", c)
 		}
 	}
 }
 
 func TestTokensDiffer(t *testing.T) {
 	a, b := seal.Token(), seal.Token()
-	check.True(check.Now(t), "a != b", a != b, "%q %q", a, b)
-	check.Equal(check.Now(t), "len(a)", len(a), 43, "%q %q", a, b)
-	check.True(check.Now(t), "seal.Equal(a, a)", seal.Equal(a, a), "comparison is wrong")
-	check.False(check.Now(t), "seal.Equal(a, b)", seal.Equal(a, b), "comparison is wrong")
-	check.False(check.Now(t), "bytes.Equal(seal.Hash(a), seal.Hash(b))", bytes.Equal(seal.Hash(a), seal.Hash(b)), "comparison is wrong")
+	check.True(check.Now(t), "the secrets differ", a != b, "%q %q", a, b)
+	check.Equal(check.Now(t), "length of the secret", len(a), 43, "%q %q", a, b)
+	check.True(check.Now(t), "a secret equals itself", seal.Equal(a, a), "comparison is wrong")
+	check.False(check.Now(t), "another secret is equal", seal.Equal(a, b), "comparison is wrong")
+	check.False(check.Now(t), "two secrets have one hash", bytes.Equal(seal.Hash(a), seal.Hash(b)), "comparison is wrong")
 }
 
 // Programs take a new keyset one after the other, so at each step what either of two

@@ -104,8 +104,8 @@ func TestTheVerifyPackageTakesARealDelivery(t *testing.T) {
 	h.record(t, 1)
 	h.handle(t, h.lease(t, time.Second))
 	if a := h.firstAttempt(t); check.Equal(check.Now(t), "a.deliveryStatus", a.deliveryStatus, "delivered", "recorded %+v, taken %+v", a, taken) &&
-		check.Equal(check.Now(t), "len(taken)", len(taken), 1, "recorded %+v, taken %+v", a, taken) &&
-		check.Equal(check.Now(t), "taken[0].Type", taken[0].Type, "student.joined", "recorded %+v, taken %+v", a, taken) {
-		check.Equal(check.Now(t), "taken[0].Organization.Slug", taken[0].Organization.Slug, "demo", "recorded %+v, taken %+v", a, taken)
+		check.Equal(check.Now(t), "number of events", len(taken), 1, "recorded %+v, taken %+v", a, taken) &&
+		check.Equal(check.Now(t), "the first event's type", taken[0].Type, "student.joined", "recorded %+v, taken %+v", a, taken) {
+		check.Equal(check.Now(t), "the first event's slug", taken[0].Organization.Slug, "demo", "recorded %+v, taken %+v", a, taken)
 	}
 }

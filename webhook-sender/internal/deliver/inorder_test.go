@@ -67,8 +67,8 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			leases := h.lease(t, time.Second)
-			check.Equal(check.Now(t), "len(leases)", len(leases), 1, "leased %+v", leases)
-			check.True(check.Now(t), "leases[0].InOrder", leases[0].InOrder, "leased %+v", leases)
+			check.Equal(check.Now(t), "number of leases", len(leases), 1, "leased %+v", leases)
+			check.True(check.Now(t), "the lease is in order", leases[0].InOrder, "leased %+v", leases)
 			handled := make(chan error, 1)
 			go func() { handled <- h.handler.Handle(t.Context(), task.Encode(leases[0].Deliver)) }()
 			<-arrived
@@ -78,8 +78,8 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			if err := errors.Join(err, <-handled); err != nil {
 				t.Fatal(err)
 			}
-			check.Equal(check.Now(t), "len(in.requests)", len(in.requests), c.here, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
-			check.Equal(check.Now(t), "len(other.requests)", len(other.requests), c.there, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
+			check.Equal(check.Now(t), "number of requests", len(in.requests), c.here, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
+			check.Equal(check.Now(t), "number of requests", len(other.requests), c.there, "%d requests arrived here and %d there, want %d and %d", len(in.requests), len(other.requests), c.here, c.there)
 			if after == "" {
 				after = before
 			}

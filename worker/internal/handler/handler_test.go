@@ -31,7 +31,7 @@ func TestMaintenanceFinishesItsTask(t *testing.T) {
 		}
 		claimed, err := outbox.Claim(t.Context(), db, kind, time.Now(), time.Minute, 1)
 		check.NoError(check.Now(t), err, "%+v %v", claimed, err)
-		check.Equal(check.Now(t), "len(claimed)", len(claimed), 1, "%+v %v", claimed, err)
+		check.Equal(check.Now(t), "number of claimed tasks", len(claimed), 1, "%+v %v", claimed, err)
 		payload := task.Encode(task.Outbox{Task: claimed[0].ID, Claim: 1})
 		for range 2 { // the second finds its claim over
 			if err := handlers[kind](t.Context(), payload); err != nil {

@@ -30,8 +30,8 @@ func TestJobsRunAtOnceAndThenAtTheirIntervalWhateverFails(t *testing.T) {
 			{Name: "fails", Every: time.Hour, Run: func(context.Context, time.Time) error { hourly.Add(1); return errors.New("no") }},
 			{Name: "works", Every: time.Minute, Run: func(context.Context, time.Time) error { minutely.Add(1); return nil }},
 		})
-		check.Equal(check.Now(t), "hourly.Load()", hourly.Load(), 3, "%d and %d turns", hourly.Load(), minutely.Load())
-		check.Equal(check.Now(t), "minutely.Load()", minutely.Load(), 150, "%d and %d turns", hourly.Load(), minutely.Load())
+		check.Equal(check.Now(t), "number of hourly turns", hourly.Load(), 3, "%d and %d turns", hourly.Load(), minutely.Load())
+		check.Equal(check.Now(t), "number of turns each minute", minutely.Load(), 150, "%d and %d turns", hourly.Load(), minutely.Load())
 	})
 }
 

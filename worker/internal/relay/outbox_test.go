@@ -116,8 +116,8 @@ func TestOwedWorkIsRunOnce(t *testing.T) {
 		seen[receive(t, done)]++
 	}
 	stop()
-	if rows := owedRows(t, db); check.Equal(check.Now(t), "len(seen)", len(seen), 20, "ran %v and %d more; %d rows left", seen, len(done), rows) &&
-		check.Equal(check.Now(t), "len(done)", len(done), 0, "ran %v and %d more; %d rows left", seen, len(done), rows) {
+	if rows := owedRows(t, db); check.Equal(check.Now(t), "number of tasks that ran", len(seen), 20, "ran %v and %d more; %d rows left", seen, len(done), rows) &&
+		check.Equal(check.Now(t), "number of runs beside those", len(done), 0, "ran %v and %d more; %d rows left", seen, len(done), rows) {
 		check.Equal(check.Now(t), "rows", rows, 0, "ran %v and %d more; %d rows left", seen, len(done), rows)
 	}
 }
@@ -136,16 +136,16 @@ func TestABoundedNumberWaitsOnTheQueue(t *testing.T) {
 	}
 	depths, err := o.Queue.Depths(t.Context(), queue.Email, queue.Maintenance)
 	check.NoError(check.Now(t), err, "%+v %v", depths, err)
-	check.Equal(check.Now(t), "depths[queue.Email].Pending", depths[queue.Email].Pending, 5, "%+v %v", depths, err)
-	check.Equal(check.Now(t), "depths[queue.Maintenance].Pending", depths[queue.Maintenance].Pending, 1, "%+v %v", depths, err)
+	check.Equal(check.Now(t), "pending mails", depths[queue.Email].Pending, 5, "%+v %v", depths, err)
+	check.Equal(check.Now(t), "pending maintenance", depths[queue.Maintenance].Pending, 1, "%+v %v", depths, err)
 	lags, err := outbox.Measure(t.Context(), db, time.Now())
 	check.NoError(check.Now(t), err, "lag = %+v, %v", lags, err)
-	check.Equal(check.Now(t), "lags[task.EmailSend].Due", lags[task.EmailSend].Due, 3, "lag = %+v, %v", lags, err)
+	check.Equal(check.Now(t), "due mails", lags[task.EmailSend].Due, 3, "lag = %+v, %v", lags, err)
 	if n := testutil.CollectAndCount(o); n != 5 {
 		t.Errorf("%d metrics, want the last pass and two for each kind", n)
 	}
 	if problems, err := testutil.CollectAndLint(o); check.NoError(t, err, "metrics: %v %v", problems, err) {
-		check.Equal(t, "len(problems)", len(problems), 0, "metrics: %v %v", problems, err)
+		check.Equal(t, "number of problems", len(problems), 0, "metrics: %v %v", problems, err)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestWorkThatRedisLostIsRunOnceAfterTheLease(t *testing.T) {
 		t.Fatalf("ran %d", got)
 	}
 	stop()
-	check.Equal(check.Now(t), "len(done)", len(done), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
-	check.Equal(check.Now(t), "owedRows(t, db)", owedRows(t, db), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
+	check.Equal(check.Now(t), "number of runs beside those", len(done), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
+	check.Equal(check.Now(t), "number of rows left", owedRows(t, db), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
 }
 
 // Work whose turn on the queue is long in coming was not begun, and so is not begun again:
@@ -268,7 +268,7 @@ func TestClaimsThatCouldNotBeEnqueuedAreGivenBack(t *testing.T) {
 		t.Fatal("enqueued all the same")
 	}
 	if again, err := outbox.Claim(t.Context(), db, task.EmailSend, time.Now(), time.Minute, 10); check.NoError(check.Now(t), err, "due again = %+v, %v", again, err) &&
-		check.Equal(check.Now(t), "len(again)", len(again), 2, "due again = %+v, %v", again, err) {
-		check.Equal(check.Now(t), "again[0].Claim", again[0].Claim, 2, "due again = %+v, %v", again, err)
+		check.Equal(check.Now(t), "number of tasks", len(again), 2, "due again = %+v, %v", again, err) {
+		check.Equal(check.Now(t), "the first task's claim", again[0].Claim, 2, "due again = %+v, %v", again, err)
 	}
 }

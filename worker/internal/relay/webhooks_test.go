@@ -269,7 +269,7 @@ func TestARelayTellsWhenItLastPassed(t *testing.T) {
 	var r *relay.Webhooks
 	d := newFixture(t, func(_ *fixture, w *relay.Webhooks) { r = w })
 	if problems, err := testutil.CollectAndLint(r); check.NoError(check.Now(t), err, "%v %v", problems, err) {
-		check.Equal(check.Now(t), "len(problems)", len(problems), 0, "%v %v", problems, err)
+		check.Equal(check.Now(t), "number of problems", len(problems), 0, "%v %v", problems, err)
 	}
 	until := func(what string, reached func(seconds float64) bool) {
 		t.Helper()

@@ -111,12 +111,12 @@ func TestTheListWalksBackWithEveryAttempt(t *testing.T) {
 		list, more := l.list(2, before, webhook.StatusDeclined)
 		for _, d := range list {
 			a := d.Attempts[0]
-			if check.Equal(t, "len(d.Attempts)", len(d.Attempts), 1, "attempts of %s: %+v", d.ID, d.Attempts) &&
+			if check.Equal(t, "number of attempts", len(d.Attempts), 1, "attempts of %s: %+v", d.ID, d.Attempts) &&
 				check.Equal(t, "a.Number", a.Number, 1, "attempts of %s: %+v", d.ID, d.Attempts) &&
 				check.Equal(t, "*a.Status", *a.Status, 410, "attempts of %s: %+v", d.ID, d.Attempts) &&
-				check.Equal(t, "string(a.Response)", string(a.Response), "no 1", "attempts of %s: %+v", d.ID, d.Attempts) &&
+				check.Equal(t, "the receiver's answer", string(a.Response), "no 1", "attempts of %s: %+v", d.ID, d.Attempts) &&
 				check.Equal(t, "a.Peer", a.Peer, "203.0.113.7:443", "attempts of %s: %+v", d.ID, d.Attempts) &&
-				check.Equal(t, "a.RequestHeaders[\"X-Service-Event\"]", a.RequestHeaders["X-Service-Event"], "student.joined", "attempts of %s: %+v", d.ID, d.Attempts) &&
+				check.Equal(t, "X-Service-Event", a.RequestHeaders["X-Service-Event"], "student.joined", "attempts of %s: %+v", d.ID, d.Attempts) &&
 				check.Equal(t, "a.Timing.DNS", a.Timing.DNS, time.Millisecond, "attempts of %s: %+v", d.ID, d.Attempts) {
 				check.Equal(t, "a.Duration", a.Duration, 3*time.Millisecond, "attempts of %s: %+v", d.ID, d.Attempts)
 			}
@@ -126,8 +126,8 @@ func TestTheListWalksBackWithEveryAttempt(t *testing.T) {
 			break
 		}
 	}
-	if check.Equal(t, "len(seen)", len(seen), 5, "the pages hold %d deliveries: %v", len(seen), seen) {
-		check.True(t, "slices.IsSortedFunc(seen, func(a, b id.Delivery) int { re...", slices.IsSortedFunc(seen, func(a, b id.Delivery) int { return -slices.Compare(a[:], b[:]) }), "the pages hold %d deliveries: %v", len(seen), seen)
+	if check.Equal(t, "number of deliveries", len(seen), 5, "the pages hold %d deliveries: %v", len(seen), seen) {
+		check.True(t, "the latest comes first", slices.IsSortedFunc(seen, func(a, b id.Delivery) int { return -slices.Compare(a[:], b[:]) }), "the pages hold %d deliveries: %v", len(seen), seen)
 	}
 	if list, _ := l.list(10, id.Delivery{}, webhook.StatusDelivered, webhook.StatusWaiting); len(list) != 0 {
 		t.Errorf("%d deliveries of other statuses", len(list))
@@ -158,7 +158,7 @@ func TestAResendIsANewAttemptOfTheSameEvent(t *testing.T) {
 	must(t, err)
 	if check.Equal(t, "d.Event", d.Event, list[0].Event, "after three resends: %+v", d) &&
 		check.Equal(t, "d.Status", d.Status, webhook.StatusDelivered, "after three resends: %+v", d) {
-		check.Equal(t, "len(d.Attempts)", len(d.Attempts), 4, "after three resends: %+v", d)
+		check.Equal(t, "number of attempts", len(d.Attempts), 4, "after three resends: %+v", d)
 	}
 	if err := journal.Resend(t.Context(), l.db, audit.Platform, l.org+1, l.url.ID, d.ID, l.now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's delivery: %v", err)
@@ -184,8 +184,8 @@ func TestAResendReachesAURLThatIsOffAndIsNotRetriedThere(t *testing.T) {
 		t.Fatalf("%d leases", len(got))
 	}
 	must(t, journal.Tidy(t.Context(), l.db, l.now))
-	if list, _ := l.list(1, id.Delivery{}, webhook.StatusSkipped); check.Equal(t, "len(list)", len(list), 1, "afterwards: %+v", list) {
-		check.Equal(t, "len(list[0].Attempts)", len(list[0].Attempts), 1, "afterwards: %+v", list)
+	if list, _ := l.list(1, id.Delivery{}, webhook.StatusSkipped); check.Equal(t, "number of deliveries", len(list), 1, "afterwards: %+v", list) {
+		check.Equal(t, "number of first delivery's attempts", len(list[0].Attempts), 1, "afterwards: %+v", list)
 	}
 }
 
@@ -236,16 +236,16 @@ func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 		}
 		must(t, journal.Step(t.Context(), l.db, ref, l.now))
 	}
-	if check.Equal(t, "len(order)", len(order), 250, "%d deliveries were recovered, want 250 in their order", len(order)) {
-		check.True(t, "slices.IsSortedFunc(order, func(a, b id.Delivery) int { r...", slices.IsSortedFunc(order, func(a, b id.Delivery) int { return slices.Compare(a[:], b[:]) }), "%d deliveries were recovered, want 250 in their order", len(order))
+	if check.Equal(t, "number of recovered deliveries", len(order), 250, "%d deliveries were recovered, want 250 in their order", len(order)) {
+		check.True(t, "the oldest comes first", slices.IsSortedFunc(order, func(a, b id.Delivery) int { return slices.Compare(a[:], b[:]) }), "%d deliveries were recovered, want 250 in their order", len(order))
 	}
 	runs, err := journal.Recoveries(t.Context(), l.db, l.org, l.url.ID)
 	must(t, err)
-	if check.Equal(t, "len(runs)", len(runs), 1, "recoveries: %+v", runs) &&
-		check.Equal(t, "runs[0].Status", runs[0].Status, "done", "recoveries: %+v", runs) &&
-		check.Equal(t, "runs[0].PutBack", runs[0].PutBack, 250, "recoveries: %+v", runs) &&
-		check.Equal(t, "runs[0].Waiting", runs[0].Waiting, 0, "recoveries: %+v", runs) {
-		check.True(t, "runs[0].FinishedAt != nil", runs[0].FinishedAt != nil, "recoveries: %+v", runs)
+	if check.Equal(t, "number of runs", len(runs), 1, "recoveries: %+v", runs) &&
+		check.Equal(t, "the first run's status", runs[0].Status, "done", "recoveries: %+v", runs) &&
+		check.Equal(t, "the first run's number put back", runs[0].PutBack, 250, "recoveries: %+v", runs) &&
+		check.Equal(t, "the first run's number waiting", runs[0].Waiting, 0, "recoveries: %+v", runs) {
+		check.True(t, "the first run has ended", runs[0].FinishedAt != nil, "recoveries: %+v", runs)
 	}
 }
 
@@ -354,10 +354,10 @@ func TestTheMeasurementCountsWhatWaitsAndWhatNobodyMoves(t *testing.T) {
 	l.now = time.Now()
 	m, err := journal.Measure(t.Context(), l.db, l.now.Add(time.Minute))
 	must(t, err)
-	if check.Equal(t, "len(m.Backlogs)", len(m.Backlogs), 1, "%+v", m) &&
-		check.Equal(t, "m.Backlogs[0].Organization", m.Backlogs[0].Organization, "one", "%+v", m) &&
-		check.Equal(t, "m.Backlogs[0].Waiting", m.Backlogs[0].Waiting, 5, "%+v", m) &&
-		check.True(t, "m.Backlogs[0].Oldest >= 50*time.Second", m.Backlogs[0].Oldest >= 50*time.Second, "%+v", m) &&
+	if check.Equal(t, "number of backlogs", len(m.Backlogs), 1, "%+v", m) &&
+		check.Equal(t, "the first backlog's organization", m.Backlogs[0].Organization, "one", "%+v", m) &&
+		check.Equal(t, "the first backlog's number waiting", m.Backlogs[0].Waiting, 5, "%+v", m) &&
+		check.True(t, "the oldest has waited 50 seconds at least", m.Backlogs[0].Oldest >= 50*time.Second, "%+v", m) &&
 		check.Equal(t, "m.On", m.On, 1, "%+v", m) &&
 		check.Equal(t, "m.Off", m.Off, 0, "%+v", m) &&
 		check.Equal(t, "m.Allowance", m.Allowance, 8, "%+v", m) {

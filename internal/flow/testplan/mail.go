@@ -23,8 +23,8 @@ func (s *setting) notice(ctx context.Context, tx *pg.Tx) error {
 	p := preparation(s.plan, s.Who.Organization.Name)
 	p.FirstName = s.Account.FirstName
 	_, err := s.Mail.Queue(ctx, tx, s.Now, email.Message{Organization: s.Who.Organization.ID, User: s.Account.ID, Recipient: string(s.Account.Email),
-		Content: email.PlanNotice{Preparation: p, ExamDate: s.plan.Goal.ExamDate,
-			LastDay: plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate), LoginURL: s.PublicURL + "/sign-in/"}})
+		Content: email.PlanNotice{Preparation: p, ExamDate: s.plan.ExamDate,
+			LastDay: plan.LastDay(s.plan.ExamDate, s.enrollment.EndDate), LoginURL: s.PublicURL + "/sign-in/"}})
 	return err
 }
 
@@ -88,7 +88,7 @@ func (j *job) mailResult(s plan.Slot) {
 			summary.Sections = append(summary.Sections, email.SectionMark{Name: sectionName(c.Name), Score: n.String()})
 		}
 	}
-	for _, to := range j.plan.Settings.ExtraRecipients {
+	for _, to := range j.plan.ExtraRecipients {
 		j.mail(to, summary)
 	}
 	linked := summary
@@ -100,7 +100,7 @@ func (j *job) mailResult(s plan.Slot) {
 
 // toStaff returns the plan's recipients who are staff today.
 func (j *job) toStaff() []string {
-	return plan.ActiveStaff(j.plan.Settings.StaffRecipients, j.staff[j.plan.Organization])
+	return plan.ActiveStaff(j.plan.StaffRecipients, j.staff[j.plan.Organization])
 }
 
 // alert mails staff that the plan needs attention.

@@ -78,7 +78,7 @@ func (o *Service) OpenTest(ctx context.Context, by audit.Actor, which id.Plan) (
 		if err := s.untouched(); err != nil {
 			return err
 		}
-		today, last := clock.DateIn(s.now, s.zone), plan.LastDay(s.plan.Goal.ExamDate, s.plan.AccessEnd)
+		today, last := clock.DateIn(s.now, s.zone), plan.LastDay(s.plan.ExamDate, s.plan.AccessEnd)
 		t := s.last()
 		switch {
 		case t.State == plan.Opened:
@@ -193,6 +193,6 @@ func (o *Service) take(ctx context.Context, tx *pg.Tx, which id.Plan) (*steering
 	if err != nil {
 		return nil, err
 	}
-	zone, err := clock.Zone("timezone", stored.Settings.TimeZone)
+	zone, err := clock.Zone("timezone", stored.TimeZone)
 	return &steering{plan: stored, slots: slots[which], now: o.Clock(), zone: zone}, err
 }

@@ -253,11 +253,11 @@ func (s *setting) start(ctx context.Context, tx *pg.Tx) (err error) {
 }
 
 func (s *setting) startLevel() plan.Pace {
-	zone, err := clock.Zone("timezone", s.plan.Settings.TimeZone)
+	zone, err := clock.Zone("timezone", s.plan.TimeZone)
 	if err != nil {
 		return plan.Standard // does not happen: plan.Set has checked the zone
 	}
-	return plan.StartLevel(clock.DateIn(s.Now, zone), plan.LastDay(s.plan.Goal.ExamDate, s.enrollment.EndDate))
+	return plan.StartLevel(clock.DateIn(s.Now, zone), plan.LastDay(s.plan.ExamDate, s.enrollment.EndDate))
 }
 
 // steer changes or ends the running plan.

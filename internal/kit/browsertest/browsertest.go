@@ -52,7 +52,7 @@ func Open(t testing.TB) *Browser {
 	case path == "":
 		nottested.Skip(t, "there is no Chromium on this machine")
 	}
-	driver := exec.Command(os.Getenv("BROWSER_DRIVER")) //nolint:noctx // it ends when its input is closed
+	driver := exec.Command(os.Getenv("BROWSER_DRIVER")) //nolint:gosec,noctx // the developer names it; it ends when its input is closed
 	driver.Stderr = os.Stderr
 	in, err := driver.StdinPipe()
 	if err != nil {
@@ -219,7 +219,7 @@ func (b *Browser) Screenshot(name string) {
 		files = append(files, filepath.Join(dir, strings.ReplaceAll(b.t.Name(), "/", "-")+"-"+name+".png"))
 	}
 	for _, file := range files {
-		if err := os.WriteFile(file, picture, 0o600); err != nil {
+		if err := os.WriteFile(file, picture, 0o600); err != nil { //nolint:gosec // the developer names the folder
 			b.t.Log(err)
 		}
 	}

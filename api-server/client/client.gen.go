@@ -363,6 +363,9 @@ type Assigned struct {
 	Assignment Assignment     `json:"assignment"`
 	Created    bool           `json:"created"`
 	Status     AssignedStatus `json:"status"`
+
+	// Warnings Fields of the body that do not exist; left out when there are none
+	Warnings *[]string `json:"warnings,omitempty"`
 }
 
 // AssignedStatus defines model for Assigned.Status.
@@ -716,7 +719,7 @@ type ProvisionRequest struct {
 	// ExternalRef Required with extend_access; a repeat of it does not extend twice
 	ExternalRef string `json:"external_ref,omitempty"`
 
-	// FirstName Of a new account; an existing one keeps its names
+	// FirstName The first call fixes what your organization calls the person; a link in a name is refused
 	FirstName string `json:"first_name"`
 	LastName  string `json:"last_name,omitempty"`
 
@@ -771,7 +774,7 @@ type Provisioned struct {
 	TargetScorePlan *ProvisionedPlan `json:"target_score_plan,omitempty"`
 	UserID          int              `json:"user_id"`
 
-	// Warnings What was asked for and not done
+	// Warnings What was asked for and not done; fields that do not exist
 	Warnings []string `json:"warnings"`
 
 	// WelcomeEmailSent True when the status of the email is sent or queued

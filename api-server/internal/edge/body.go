@@ -27,10 +27,11 @@ const maxBody = 1
 // where the field is absent, null or "", and otherwise the value; a value that is wrong
 // adds a fault that names the field and the fix, and reads as nil. Err gives all faults
 // together, so that a caller learns of them in one answer. Fields that nobody reads are
-// ignored.
+// ignored; Unread warns of them.
 type Body struct {
 	fields map[string]jsontext.Value
-	path   string // "provisioning_defaults." inside an object of that name
+	read   map[string]bool // that somebody asked for, for Unread; nil in the records of a list
+	path   string          // "provisioning_defaults." inside an object of that name
 	faults *fault.List
 }
 
@@ -58,7 +59,7 @@ func (b *Body) Has(field string) bool { return b.raw(field) != nil }
 // Cleared says whether the field is there and null (or ""): for a PATCH it asks to
 // remove what is optional.
 func (b *Body) Cleared(field string) bool {
-	_, ok := b.fields[field]
+	_, ok := b.get(field)
 	return ok && !b.Has(field)
 }
 
@@ -81,8 +82,16 @@ func (b *Body) Required(fields ...string) {
 	}
 }
 
+func (b *Body) get(field string) (jsontext.Value, bool) {
+	if b.read != nil {
+		b.read[field] = true
+	}
+	raw, ok := b.fields[field]
+	return raw, ok
+}
+
 func (b *Body) raw(field string) jsontext.Value {
-	raw := b.fields[field]
+	raw, _ := b.get(field)
 	if len(raw) == 0 || raw.Kind() == 'n' {
 		return nil
 	}
@@ -112,7 +121,7 @@ func (b *Body) Text(field string, maxChars int) *string {
 
 // Secret reads a string as it is, blanks included.
 func (b *Body) Secret(field string) *string {
-	raw := b.fields[field]
+	raw, _ := b.get(field)
 	switch {
 	case len(raw) == 0 || raw.Kind() == 'n':
 		return nil
@@ -241,7 +250,7 @@ func (b *Body) Choice(field string, words ...string) *string {
 // List reads a list of strings and numbers, or comma-separated text, as texts without
 // blanks around them and without empty ones. An empty list is not nil.
 func (b *Body) List(field string) []string {
-	raw, ok := b.fields[field]
+	raw, ok := b.get(field)
 	switch {
 	case !ok || raw.Kind() == 'n':
 		return nil

@@ -20,7 +20,7 @@ func ReadLargeBody(w http.ResponseWriter, r *http.Request, maxMiB int) (*Body, e
 	if err != nil {
 		return nil, explainContentType(r, err)
 	}
-	return &Body{fields: fields, faults: &fault.List{}}, nil
+	return &Body{fields: fields, read: map[string]bool{}, faults: &fault.List{}}, nil
 }
 
 // Records reads a list of 1 to most objects, each with faults of its own: what is wrong

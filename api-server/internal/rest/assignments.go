@@ -18,6 +18,7 @@ type assignedBody struct {
 	Status     string          `json:"status"`
 	Created    bool            `json:"created"`
 	Assignment wire.Assignment `json:"assignment"`
+	Warnings   []string        `json:"warnings,omitempty"`
 }
 
 // assignWork answers 201 for work that is new, and 200 for work that was open already.
@@ -40,7 +41,7 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 	if created {
 		status = http.StatusCreated
 	}
-	return edge.JSON(w, status, assignedBody{"ok", created, shown.In(q.zone)})
+	return edge.JSON(w, status, assignedBody{"ok", created, shown.In(q.zone), b.Unread()})
 }
 
 func readAssignment(b *edge.Body) assign.Command {

@@ -30,6 +30,7 @@ func (s *Server) provisionStudent(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
+	answer.Warnings = append(answer.Warnings, body.Unread()...)
 	if wait > 0 {
 		// What was done is committed: if the wait fails, the answer says queued.
 		if err := s.Provisioning.AwaitMail(r.Context(), who, &answer, wait); err != nil {

@@ -30,7 +30,7 @@ func (a TestAssigned) student() Student {
 }
 
 func (a TestAssigned) view() view {
-	v := view{FirstName: a.FirstName, Organization: a.Organization, Initial: initial(a.Organization),
+	v := view{FirstName: safeName(a.FirstName), Organization: a.Organization, Initial: initial(a.Organization),
 		Subject: a.Organization + ": a test for you", Heading: "A test for you", Preheader: a.Title}
 	v.Text = []string{fmt.Sprintf("%s has assigned you a test.", a.Organization)}
 	v.Facts = []fact{{Label: "Test", Value: a.Title}, {Label: "Exam", Value: a.Exam}}

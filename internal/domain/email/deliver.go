@@ -130,7 +130,7 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 	from := p.From
 	to := netmail.Address{Address: r.Recipient}
 	if s, ok := content.(interface{ student() Student }); ok {
-		from.Name, to.Name = s.student().Organization, strings.TrimSpace(s.student().FirstName+" "+s.student().LastName)
+		from.Name, to.Name = s.student().Organization, s.student().fullName()
 	}
 	_, domain, _ := strings.Cut(p.From.Address, "@")
 	return mail.Message{From: from, To: to, Subject: text.Subject, Text: text.Plain, HTML: text.HTML,

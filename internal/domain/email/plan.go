@@ -93,7 +93,7 @@ func (r PlanResult) Type() Type {
 func (PlanAlert) Type() Type { return TypePlanAlert }
 
 func (p Preparation) view(subject, heading string) view {
-	return view{FirstName: p.FirstName, Organization: p.Organization, Initial: initial(p.Organization), Subject: subject, Heading: heading}
+	return view{FirstName: safeName(p.FirstName), Organization: p.Organization, Initial: initial(p.Organization), Subject: subject, Heading: heading}
 }
 
 func (n PlanNotice) view() view {
@@ -124,6 +124,7 @@ func (o PlanTestOpen) view() view {
 }
 
 func (r PlanResult) view() view {
+	r.Student = safeName(r.Student)
 	v := r.Preparation.view(fmt.Sprintf("%s result of %s: %s", r.Exam, r.Student, r.Score), "A test result")
 	v.Preheader = r.Student + ": " + r.Score
 	v.Text = []string{fmt.Sprintf("%s has finished a test of the plan for %s.", r.Student, r.Exam)}
@@ -140,6 +141,7 @@ func (r PlanResult) view() view {
 }
 
 func (a PlanAlert) view() view {
+	a.Student = safeName(a.Student)
 	v := a.Preparation.view(fmt.Sprintf("%s plan of %s is at risk", a.Exam, a.Student), "A plan is at risk")
 	v.Text = []string{fmt.Sprintf("By the results so far, %s will probably not reach %s in time. Please look at the plan, and talk with the student.", a.Student, a.Target)}
 	if a.Reason == AlertUnfilled {

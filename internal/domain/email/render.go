@@ -140,7 +140,7 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 }
 
 func (s Student) view(today clock.Date) view {
-	v := view{FirstName: s.FirstName, Organization: s.Organization, Initial: initial(s.Organization), Username: s.Username, LoginURL: s.LoginURL}
+	v := view{FirstName: safeName(s.FirstName), Organization: s.Organization, Initial: initial(s.Organization), Username: s.Username, LoginURL: s.LoginURL}
 	for _, c := range s.Courses {
 		access := "Access until " + day(c.EndDate)
 		if c.StartDate.After(today) {

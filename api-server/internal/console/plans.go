@@ -92,9 +92,11 @@ func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := planPage{frame: f, Plan: stored}
-	if p.Student, err = student.Find(ctx, s.DB, stored.User); err != nil {
+	called, err := student.FindAll(ctx, s.DB, stored.Organization, []id.User{stored.User})
+	if err != nil {
 		return err
 	}
+	p.Student = called[stored.User]
 	if p.Browser, err = plan.SafeExamBrowser(ctx, s.DB, stored.Organization, stored.User); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func TestALearnerFromAnLMS(t *testing.T) {
 		check.Equal(check.Now(t), "p.to", p.to, "/my-courses/", "%d to %q\n%s", p.status, p.to, p.body)
 	}
 	p := b.do(t, "/my-courses/", nil)
-	for _, want := range []string{"Lena", "Institute north", "You have been given", "Your work", "Grammar &amp; more</strong>", "To do"} {
+	for _, want := range []string{"lena@school.example", "Institute north", "You have been given", "Your work", "Grammar &amp; more</strong>", "To do"} {
 		if check.Equal(t, "p.status", p.status, 200, "%d, the page lacks %q:\n%s", p.status, want, p.body) {
 			check.Contains(t, "the page", p.body, want, "%d, the page lacks %q:\n%s", p.status, want, p.body)
 		}
@@ -172,6 +172,31 @@ func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
 	}
 }
 
+// An LMS gives its organization's names, learns no others, and turns nobody away for a name.
+// Reference: students#names.
+func TestALaunchBringsItsOwnNames(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	south := s.Organization(t, "south")
+	south.Full.Post(t, "provision/student/", `{"email": "zoe@institute.org", "first_name": "Zanzibar", "last_name": "Zanzibari"}`).Want(t, 201)
+	l, b := s.lms(t, "north", s.north), s.browser(t)
+	l.launch(t, b, l.form("zoe@institute.org", "Learner"))
+	body := string(s.north.Full.Get(t, "students/?email=zoe@institute.org").Want(t, 200).Body)
+	check.True(t, "the names of the launch", strings.Contains(body, `"first_name":"Lena"`), "%s", body)
+	body = string(south.Full.Get(t, "students/?email=zoe@institute.org").Want(t, 200).Body)
+	check.True(t, "the names of the other organization", strings.Contains(body, `"first_name":"Zanzibar","last_name":"Zanzibari"`), "%s", body)
+	form := l.form("max@institute.org", "Learner")
+	form.Del("oauth_signature")
+	form.Set("lis_person_name_given", "See www.evil.example")
+	form.Set("lis_person_name_family", "http://evil.example")
+	form.Set("oauth_signature", oauth1.Sign("POST", s.url+l.link, form, l.secret, ""))
+	if p := l.launch(t, b, form); p.status != 303 {
+		t.Errorf("a launch with a link in a name: %d\n%s", p.status, p.body)
+	}
+	body = string(s.north.Full.Get(t, "students/?email=max@institute.org").Want(t, 200).Body)
+	check.True(t, "no link", strings.Contains(body, `"first_name":"max","last_name":""`), "%s", body)
+}
+
 func TestLaunchesThatDoNotWork(t *testing.T) {
 	t.Parallel()
 	s := open(t)
@@ -236,7 +261,7 @@ func TestALaunchInABrowser(t *testing.T) {
 	b.Visit(strings.Replace(school.URL, "127.0.0.1", "localhost", 1))
 	b.AwaitHeading("My courses")
 	b.Screenshot("my-courses-after-launch")
-	for _, want := range []string{"Lena", "Grammar & more"} {
+	for _, want := range []string{"lena@school.example", "Grammar & more"} {
 		if text := b.Text(); !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q:\n%s", want, text)
 		}

@@ -145,7 +145,7 @@ func TestRefusalsListTheFaultsOfThePlanToo(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
-	north.Full.Post(t, provisionPath, `{"email": "ria@institute.org", "first_name": "Ria", "courses": "ielts",
+	north.Full.Post(t, provisionPath, `{"email": "ria@institute.org", "first_name": "Ria", "username": "Ria.T", "courses": "ielts",
 		"target_score_plan": {"test_plan": true, "timezone": "UTC", "target_score": 7}}`).Want(t, 201)
 	var closed struct{ ID int }
 	e.Platform.Post(t, "organizations/north/courses", `{"name": "Closed", "course_type": "ielts", "open_for_enrolment": false}`).Want(t, 201).Into(t, &closed)
@@ -172,7 +172,7 @@ func TestRefusalsListTheFaultsOfThePlanToo(t *testing.T) {
 		"a plan that runs":                      {ria + `, "courses": "ielts", "tenure_months": 0`, `"pace": "light", "staff_recipients": "tariq@institute.org"`, "tenure_months not_a_whole_number, staff_recipients not_staff"},
 		"a plan that runs, and nothing else":    {ria + `, "courses": "ielts", "resend_welcome_email": []`, `"pace": "light"`, "resend_welcome_email not_a_boolean"},
 		"a plan where there is none for it":     {ana + `, "courses": "toefl", "external_ref": []`, `"test_plan": true, "pace": "light"`, "external_ref wrong_type, pace test_plan_unavailable, test_plan test_plan_unavailable"},
-		"a username that is taken, and a score": {ana + `, "courses": "ielts", "username": "RIA@institute.org"`, `"target_score": 12`, "username username_taken, target_score off_scale"},
+		"a username that is taken, and a score": {ana + `, "courses": "ielts", "username": "ria.t"`, `"target_score": 12`, "username username_taken, target_score off_scale"},
 	} {
 		var got []string
 		f := north.Full.Post(t, provisionPath, `{`+c.call+`, "target_score_plan": {`+c.plan+`}}`).Want(t, 400)

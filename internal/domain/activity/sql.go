@@ -285,6 +285,6 @@ func listQuery(org id.Organization, f Filter, after Position, limit int) (query 
 			a.first_name,
 			a.last_name
 		FROM (SELECT * FROM (` + source + `) AS found ORDER BY date, user_id LIMIT $5) AS d
-		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = d.user_id LIMIT 1) AS a
+		CROSS JOIN LATERAL ` + scope.Person("d.organization_id", "d.user_id") + ` AS a
 		ORDER BY d.date, d.user_id`, args
 }

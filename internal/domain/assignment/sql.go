@@ -299,7 +299,7 @@ func pageQuery(org id.Organization, f Filter, after int64, limit int) (query str
 	return `
 		SELECT ` + listedColumns + `
 		FROM (SELECT * FROM (` + source + `) AS chosen ORDER BY position LIMIT $3) AS s
-		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = s.user_id LIMIT 1) AS a
+		CROSS JOIN LATERAL ` + scope.Person("s.organization_id", "s.user_id") + ` AS a
 		CROSS JOIN LATERAL (SELECT title, type FROM catalog_items WHERE id = s.item_id LIMIT 1) AS i
 		ORDER BY s.position`, args
 }
@@ -327,7 +327,9 @@ func TakeOverdue(ctx context.Context, tx *pg.Tx, now time.Time, today clock.Date
 				ORDER BY due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
 			RETURNING *)
 		SELECT s.organization_id AS organization, `+inScope("$2")+` AS in_scope, `+listedColumns+`
-		FROM taken s JOIN accounts a ON a.id = s.user_id JOIN catalog_items i ON i.id = s.item_id
+		FROM taken s
+		CROSS JOIN LATERAL `+scope.Person("s.organization_id", "s.user_id")+` AS a
+		JOIN catalog_items i ON i.id = s.item_id
 		ORDER BY s.organization_id, s.due_at, s.id`, now, today, limit)
 	if err != nil {
 		return nil, 0, err
@@ -375,7 +377,9 @@ func Redate(ctx context.Context, tx *pg.Tx, org id.Organization, a id.Assignment
 func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`
-		FROM assignments s JOIN accounts a ON a.id = s.user_id JOIN catalog_items i ON i.id = s.item_id
+		FROM assignments s
+		CROSS JOIN LATERAL `+scope.Person("s.organization_id", "s.user_id")+` AS a
+		JOIN catalog_items i ON i.id = s.item_id
 		WHERE s.organization_id = $1 AND s.user_id = $2 ORDER BY s.position DESC LIMIT $3`, org, user, limit)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -688,7 +689,8 @@ func Lines(ctx context.Context, q pg.Querier, org id.Organization, user id.User,
 			coalesce(t.state, '') AS last_state,
 			t.opens_on AS last_opens_on,
 			t.due_on AS last_due_on
-		FROM plans p JOIN accounts a ON a.id = p.user_id
+		FROM plans p
+		CROSS JOIN LATERAL `+scope.Person("p.organization_id", "p.user_id")+` AS a
 		LEFT JOIN LATERAL (
 			SELECT kind, section, state, opens_on, due_on FROM plan_tests
 			WHERE plan_id = p.id ORDER BY slot DESC LIMIT 1) t ON true

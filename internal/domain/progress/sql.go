@@ -97,7 +97,7 @@ func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, user
 	rows, err := q.Query(ctx, `
 		SELECT u.id, a.email, a.first_name, a.last_name
 		FROM unnest($2::bigint[]) AS u(id)
-		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = u.id LIMIT 1) AS a
+		CROSS JOIN LATERAL `+scope.Person("$1", "u.id")+` AS a
 		WHERE `+scope.Listed("$1", "u.id", "$3")+`
 			AND ($4::bigint = 0 OR (
 				SELECT true FROM enrollments e

@@ -309,10 +309,12 @@ func inScope(today string) string { return scope.Listed("r.organization_id", "r.
 func People(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) (map[id.User]Person, error) {
 	rows, err := q.Query(ctx, `
 		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope("$3")+`
-		FROM (SELECT $1::bigint AS organization_id, a.id AS user_id, a.email, a.first_name, a.last_name
-			FROM accounts a LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = a.id
-			WHERE a.id = ANY ($2) AND (m.role IS NOT NULL
-				OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))) AS r`,
+		FROM (SELECT $1::bigint AS organization_id, u.id AS user_id, a.email, a.first_name, a.last_name
+			FROM unnest($2::bigint[]) AS u(id)
+			CROSS JOIN LATERAL `+scope.Person("$1", "u.id")+` AS a
+			LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = u.id
+			WHERE m.role IS NOT NULL
+				OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id)) AS r`,
 		org, users, today)
 	if err != nil {
 		return nil, err
@@ -478,7 +480,7 @@ func (p *page) statement() string {
 	return `
 		SELECT ` + listedColumns + `
 		FROM (SELECT * FROM (` + p.source() + `) AS chosen ORDER BY position LIMIT $3) AS r
-		CROSS JOIN LATERAL (SELECT email, first_name, last_name FROM accounts WHERE id = r.user_id LIMIT 1) AS a
+		CROSS JOIN LATERAL ` + scope.Person("r.organization_id", "r.user_id") + ` AS a
 		CROSS JOIN LATERAL (SELECT title FROM catalog_items WHERE id = r.item_id LIMIT 1) AS i
 		ORDER BY r.position`
 }
@@ -506,7 +508,9 @@ func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error
 func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+listedColumns+`
-		FROM results r JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		FROM results r
+		CROSS JOIN LATERAL `+scope.Person("r.organization_id", "r.user_id")+` AS a
+		JOIN catalog_items i ON i.id = r.item_id
 		WHERE r.organization_id = $1 AND r.user_id = $2 AND r.position IS NOT NULL
 		ORDER BY r.position DESC LIMIT $3`, org, user, limit)
 	if err != nil {
@@ -525,7 +529,8 @@ func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staf
 			UNION SELECT organization_id FROM enrollments WHERE user_id = $2) AS theirs
 		JOIN organizations o ON o.id = theirs.id
 		JOIN results r ON r.organization_id = o.id AND r.ref = $1
-		JOIN accounts a ON a.id = r.user_id JOIN catalog_items i ON i.id = r.item_id
+		CROSS JOIN LATERAL `+scope.Person("r.organization_id", "r.user_id")+` AS a
+		JOIN catalog_items i ON i.id = r.item_id
 		WHERE r.user_id = $2 OR o.id = ANY ($3) ORDER BY r.user_id <> $2, o.name, o.id`, ref, viewer, staffOf)
 	if err != nil {
 		return nil, err

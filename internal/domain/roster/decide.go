@@ -46,8 +46,9 @@ type Match struct {
 	ByID      bool
 	Present   bool   // in the source, as of the last import
 	Email     string `db:"account_email"`
-	FirstName string `db:"account_first_name"`
+	FirstName string `db:"account_first_name"` // as the organization calls the person; "" while it has not Named
 	LastName  string `db:"account_last_name"`
+	Named     bool   // the organization has, or had, the person, and so has names
 	// The account is the import's own: an import made it for this organization, nobody has signed
 	// in or set a password, and it belongs to no other organization.
 	Managed bool
@@ -190,6 +191,9 @@ func (d *decision) knownByEmail(p Person, k Match) Decision {
 		if k.OtherID != "" {
 			d.add(NotManaged, Warning, "the membership was removed by staff and stays so")
 			return d.leaveOut(NotManaged)
+		}
+		if !k.Named { // the file's names are the organization's
+			return d.do(Create, e|CreateMembership)
 		}
 		return d.do(Create, e|CreateMembership|d.profile(p, k))
 	}

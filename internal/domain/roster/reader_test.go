@@ -23,6 +23,14 @@ func email(text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
+// name refuses what has two slashes; the real rules are the student area's.
+func name(column, name string) error {
+	if strings.Contains(name, "//") {
+		return errors.New(column + ": no name")
+	}
+	return nil
+}
+
 // outcome is what reading a file came to, in one line: the fault's code, or how many rows
 // can be used and the issues' codes with their lines, enrollments.csv after a bar.
 func outcome(file []byte) string {
@@ -42,7 +50,7 @@ func read(r io.ReaderAt, size int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	people, err := file.People(email)
+	people, err := file.People(roster.Rules{Email: email, Name: name})
 	if err != nil {
 		return "", err
 	}

@@ -29,7 +29,7 @@ type Person struct {
 // People reads people.csv.
 type People struct {
 	table      *table
-	email      func(string) (string, error)
+	rules      Rules
 	n          int64
 	Unreadable int // rows whose person is unknown
 }
@@ -39,14 +39,20 @@ var (
 	enrollmentColumns = []string{"person_external_id", "class_external_id", "class_name"}
 )
 
-// People begins to read people.csv; email gives an address its canonical form or refuses
-// it. Invalid when the header is missing, damaged or lacks a column that is needed.
-func (f *File) People(email func(string) (string, error)) (*People, error) {
+// Rules are those of the values that people.csv shares with other ways in.
+type Rules struct {
+	Email func(text string) (string, error) // gives an address its canonical form or refuses it
+	Name  func(column, name string) error   // refuses a name
+}
+
+// People begins to read people.csv. Invalid when the header is missing, damaged or lacks a column
+// that is needed.
+func (f *File) People(rules Rules) (*People, error) {
 	t, err := newTable(PeopleFile, f.people, peopleColumns, peopleColumns[:2])
 	if err != nil {
 		return nil, err
 	}
-	return &People{table: t, email: email}, nil
+	return &People{table: t, rules: rules}, nil
 }
 
 // Close ends the reading.
@@ -61,7 +67,9 @@ func (p *People) Next() (Person, []Issue, error) {
 	}
 	p.n++
 	assumed := p.table.assumed
-	row := Person{N: p.n, Line: r.line, ExternalID: p.table.value(r, "person_external_id"), FirstName: p.table.value(r, "first_name"), LastName: p.table.value(r, "last_name")}
+	row := Person{N: p.n, Line: r.line, ExternalID: p.table.value(r, "person_external_id")}
+	first, last := p.table.value(r, "first_name"), p.table.value(r, "last_name")
+	row.FirstName, row.LastName = oneLine(first), oneLine(last)
 	found := issues{file: PeopleFile, line: r.line, person: row.ExternalID}
 	email, role := p.table.value(r, "email"), p.table.value(r, "role")
 	if !assumed && p.table.assumed {
@@ -71,15 +79,52 @@ func (p *People) Next() (Person, []Issue, error) {
 		r.wrong = unfit(named{"person_external_id", row.ExternalID, maxID}, named{"email", email, 320},
 			named{"first_name", row.FirstName, maxName}, named{"last_name", row.LastName, maxName}, named{"role", role, maxName})
 	}
+	if r.wrong == "" {
+		r.wrong = p.wrongName(row)
+	}
+	if r.wrong == "" && (swallowed(first) || swallowed(last)) {
+		r.wrong, r.lost = "a name holds a line break and an address; a quotation mark seems to be missing, and other rows to be in it", true
+	}
 	if r.wrong != "" {
 		return p.bad(row, r, &found), found.all, nil
 	}
+	found.broken("first_name", first, row.FirstName)
+	found.broken("last_name", last, row.LastName)
 	found.suspicious("person_external_id", row.ExternalID)
 	found.suspicious("first_name", row.FirstName)
 	found.suspicious("last_name", row.LastName)
 	found.suspicious("email", email)
 	row.Email, row.Refused, row.Usable = p.judge(row, email, role, &found)
 	return row, found.all, nil
+}
+
+// wrongName says which name is refused and why; "" when none is.
+func (p *People) wrongName(row Person) string {
+	err := p.rules.Name("first_name", row.FirstName)
+	if err == nil {
+		err = p.rules.Name("last_name", row.LastName)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// oneLine puts a blank where a name that was written over several lines breaks.
+func oneLine(name string) string {
+	if !strings.ContainsFunc(name, breaks) {
+		return name
+	}
+	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || breaks(r) }), " ")
+}
+
+// swallowed says whether a name holds other rows.
+func swallowed(name string) bool {
+	return strings.ContainsFunc(name, breaks) && strings.Contains(name, "@")
+}
+
+func breaks(r rune) bool {
+	return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
 
 // bad keeps the id of a bad row where it can be read, so that its person does not count as
@@ -106,7 +151,7 @@ func clean(id string) string {
 func (p *People) judge(row Person, email, role string, found *issues) (canonical string, refused Code, usable bool) {
 	if email != "" {
 		var err error
-		if canonical, err = p.email(email); err != nil {
+		if canonical, err = p.rules.Email(email); err != nil {
 			canonical = ""
 		}
 	}
@@ -229,6 +274,13 @@ func (i *issues) add(code Code, severity Severity, format string, args ...any) {
 func (i *issues) suspicious(column, value string) {
 	if formula(value) {
 		i.add(SuspiciousValue, Warning, "%s begins with %q, which a spreadsheet takes for a formula; it is stored as it is", column, value[:1])
+	}
+}
+
+// broken warns of a name that was written over several lines.
+func (i *issues) broken(column, written, stored string) {
+	if written != stored {
+		i.add(SuspiciousValue, Warning, "%s has a line break; it is stored with a blank in its place", column)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package scope says once which people an organization's lists show (reference:
-// students#scope-of-lists), for all the areas whose statements ask for it.
+// students#scope-of-lists), and under which names, for all the areas whose statements ask for it.
 //
-// Its functions return conditions to put into a statement. Their arguments are SQL
+// Its functions return conditions, and Person a subquery, to put into a statement. Their arguments are SQL
 // expressions that name, in that statement, an organization, a user and a day, for instance
 // "$1", "r.user_id" and "$3". The day is today in the platform's zone.
 //
@@ -48,6 +48,16 @@ func Role(organization, user string) string {
 func NotStaff(organization, user string) string {
 	return `NOT EXISTS (SELECT FROM members m
 		WHERE m.organization_id = ` + organization + ` AND m.user_id = ` + user + ` AND m.role <> 'member')`
+}
+
+// Person is the subquery of one person's email, first_name and last_name, the names as the organization
+// calls the person (reference: students#names). With LATERAL it costs a row of two primary keys.
+func Person(organization, user string) string {
+	return `(SELECT account.email, coalesce(called.first_name, account.first_name) AS first_name,
+			coalesce(called.last_name, account.last_name) AS last_name
+		FROM accounts account
+		LEFT JOIN directory called ON called.organization_id = ` + organization + ` AND called.user_id = account.id
+		WHERE account.id = ` + user + ` LIMIT 1)`
 }
 
 // enrolled is true, or NULL, for who has an enrollment e for which the rest holds as well.

@@ -2,6 +2,7 @@ package student
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -69,14 +70,25 @@ func collectAccounts(into map[Email]Account) func([]Account, error) error {
 	}
 }
 
-// FindAll reads accounts by their ids.
-func FindAll(ctx context.Context, q pg.Querier, users []id.User) (map[id.User]Account, error) {
-	accounts, err := selectAccounts(ctx, q, users)
-	found := make(map[id.User]Account, len(accounts))
-	for _, a := range accounts {
-		found[a.ID] = a
+// FindAll reads accounts by their ids, with the names that org calls the people.
+func FindAll(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Account, error) {
+	all, err := FindCalled(ctx, q, slices.Repeat([]id.Organization{org}, len(users)), users)
+	found := make(map[id.User]Account, len(all))
+	for _, c := range all {
+		found[c.ID] = c.Account
 	}
 	return found, err
+}
+
+// Called is an account with the names that one organization calls the person.
+type Called struct {
+	Organization id.Organization
+	Account
+}
+
+// FindCalled reads the accounts of users as the organizations at the same places call them.
+func FindCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([]Called, error) {
+	return selectCalled(ctx, q, orgs, users)
 }
 
 // Profile is a person's address and names in a roster.

@@ -12,12 +12,23 @@ import (
 )
 
 // accountColumns are those of a (accounts), in the order of scan.
-const accountColumns = `
+const accountColumns = `a.first_name, a.last_name, false,` + plainColumns
+
+// calledColumns are those of calledBy. The names are the organization's, where it has the person.
+const calledColumns = `
+	coalesce(n.first_name, a.first_name),
+	coalesce(n.last_name, a.last_name),
+	n.user_id IS NOT NULL,` + plainColumns
+
+// calledBy joins a (accounts) to n, the organization's entry for the person.
+func calledBy(organization string) string {
+	return `accounts a LEFT JOIN directory n ON n.organization_id = ` + organization + ` AND n.user_id = a.id`
+}
+
+const plainColumns = `
 	a.id,
 	a.email,
 	a.username,
-	a.first_name,
-	a.last_name,
 	a.must_change_password,
 	a.own_password,
 	a.last_login,
@@ -30,7 +41,7 @@ func scanAccount(row pgx.CollectableRow) (a Account, err error) { return a, a.sc
 
 func (a *Account) scan(row pgx.CollectableRow, more ...any) error {
 	var lastLogin *time.Time
-	err := row.Scan(append([]any{&a.ID, &a.Email, &a.Username, &a.FirstName, &a.LastName, &a.MustChangePassword, &a.OwnPassword,
+	err := row.Scan(append([]any{&a.FirstName, &a.LastName, &a.known, &a.ID, &a.Email, &a.Username, &a.MustChangePassword, &a.OwnPassword,
 		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash, &a.proven}, more...)...)
 	if lastLogin != nil {
 		a.LastLogin = *lastLogin
@@ -45,9 +56,10 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 	return pgx.CollectExactlyOneRow(rows, scanAccount)
 }
 
-// LoadByID queues the reading of an account; into stays zero when there is none.
-func LoadByID(b *pg.Batch, user id.User, into *Account) {
-	b.Queue(`SELECT `+accountColumns+` FROM accounts a WHERE a.id = $1`, user).Query(func(rows pgx.Rows) error {
+// LoadByID queues the reading of an account, with the names that org calls the person; into stays
+// zero when there is none.
+func LoadByID(b *pg.Batch, org id.Organization, user id.User, into *Account) {
+	b.Queue(`SELECT `+calledColumns+` FROM `+calledBy("$1")+` WHERE a.id = $2`, org, user).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)
 		if pg.None(err) {
 			return nil
@@ -64,8 +76,9 @@ const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
 	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id
 		AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
 
-func queueByEmail(b *pg.Batch, email Email, lock string, into *Account) {
-	b.Queue(`SELECT `+accountColumns+`, `+isShared+` FROM accounts a WHERE a.email = $1 `+lock, email).Query(func(rows pgx.Rows) error {
+func queueByEmail(b *pg.Batch, org id.Organization, email Email, lock string, into *Account) {
+	query := `SELECT ` + calledColumns + `, ` + isShared + ` FROM ` + calledBy("$1") + ` WHERE a.email = $2 ` + lock
+	b.Queue(query, org, email).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := into.scan(rows, &into.shared); err != nil {
 				return err
@@ -204,8 +217,20 @@ func selectByEmails(ctx context.Context, q pg.Querier, emails []Email) ([]Accoun
 	return allAccounts(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.email = ANY ($1)`, emails))
 }
 
-func selectAccounts(ctx context.Context, q pg.Querier, users []id.User) ([]Account, error) {
-	return allAccounts(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.id = ANY ($1)`, users))
+// selectCalled leaves out users who do not exist.
+func selectCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([]Called, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+calledColumns+`, u.org
+		FROM unnest($1::bigint[], $2::bigint[]) AS u(org, id)
+		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = u.id LIMIT 1) AS a
+		LEFT JOIN LATERAL (
+			SELECT * FROM directory WHERE organization_id = u.org AND user_id = u.id LIMIT 1) AS n ON true`, orgs, users)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Called, err error) {
+		return c, c.Account.scan(row, &c.Organization)
+	})
 }
 
 func allAccounts(rows pgx.Rows, err error) ([]Account, error) {
@@ -247,6 +272,29 @@ func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, prof
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[id.User])
+}
+
+// queueNames fixes what the organization calls people, unless it has names for them already.
+func queueNames(b *pg.Batch, org id.Organization, users []id.User, first, last []string) {
+	b.Queue(`
+		INSERT INTO directory AS d (user_id, organization_id, first_name, last_name, name, surname, email)
+		SELECT
+			a.id,
+			$1,
+			p.first,
+			p.last,
+			directory_key(p.first || ' ' || p.last),
+			directory_key(p.last || ' ' || p.first),
+			a.email
+		FROM unnest($2::bigint[], $3::text[], $4::text[]) AS p(id, first, last)
+		CROSS JOIN LATERAL (SELECT id, email FROM accounts WHERE id = p.id LIMIT 1) AS a
+		ON CONFLICT (user_id, organization_id) DO UPDATE SET
+			first_name = excluded.first_name,
+			last_name = excluded.last_name,
+			name = excluded.name,
+			surname = excluded.surname
+		WHERE coalesce(d.first_name || d.last_name, (
+			SELECT a.first_name || a.last_name FROM accounts a WHERE a.id = d.user_id)) = ''`, org, users, first, last)
 }
 
 // selectUsernames reads which of base, base-2, base-3… are taken, in lower case.
@@ -451,7 +499,7 @@ var isStudent = scope.IsStudent(scope.Role("$1", "a.id"), "$1", "a.id")
 
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Ref) ([]Account, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+accountColumns+` FROM accounts a
+		SELECT `+calledColumns+` FROM `+calledBy("$1")+`
 		WHERE a.id IN (SELECT id FROM accounts WHERE email = $2 UNION ALL SELECT $3) AND `+isStudent, org, w.Email, w.User)
 	if err != nil {
 		return nil, err
@@ -461,7 +509,7 @@ func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Re
 
 func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
 	return oneAccount(q.Query(ctx, `
-		SELECT `+accountColumns+` FROM accounts a
+		SELECT `+calledColumns+` FROM `+calledBy("$1")+`
 		WHERE a.email = $2 AND (
 			EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
 			OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))`, org, email))
@@ -513,12 +561,14 @@ func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilt
 	}
 	rows, err := q.Query(ctx, `
 		WITH m AS MATERIALIZED (`+members+`)
-		SELECT `+accountColumns+`
+		SELECT `+calledColumns+`
 		FROM (
 			SELECT user_id
 			FROM (SELECT user_id FROM m UNION (`+enrolled+`)) AS both_of
 			ORDER BY user_id LIMIT $3) AS chosen
 		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = chosen.user_id LIMIT 1) AS a
+		LEFT JOIN LATERAL (
+			SELECT * FROM directory WHERE organization_id = $1 AND user_id = chosen.user_id LIMIT 1) AS n ON true
 		ORDER BY chosen.user_id`, org, after, limit, f.Course, f.Today)
 	if err != nil {
 		return nil, err

@@ -29,8 +29,8 @@ type Account struct {
 	ID                 id.User
 	Email              Email
 	Username           string
-	FirstName          string
-	LastName           string
+	FirstName          string // as the organization calls the person for which the account was read
+	LastName           string // likewise
 	MustChangePassword bool
 	OwnPassword        bool      // the student chose it
 	LastLogin          time.Time // zero: never
@@ -38,6 +38,8 @@ type Account struct {
 	CreatedVia         Origin
 	passwordHash       string // "": no password
 	proven             bool   // no partner can know the password
+
+	known bool // see Known
 
 	// Staff, or also in an organization other than the one that made the account. Only Load and
 	// LoadLocked read it.
@@ -61,14 +63,20 @@ func (a Account) Untouched(org id.Organization) bool {
 	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword && !a.shared
 }
 
-// Load queues the reading of the account with the address; into stays zero when there is
-// none. Whoever changes memberships holds the lock of the address.
-func Load(b *pg.Batch, email Email, into *Account) { queueByEmail(b, email, "", into) }
+// Known says whether the organization for which the account was read has, or had, the person, and so
+// has names of its own. To one that does not, the names in the account must not be shown.
+func (a Account) Known() bool { return a.known }
+
+// Load queues the reading of the account with the address, with the names that org calls the person;
+// into stays zero when there is none. Whoever changes memberships holds the lock of the address.
+func Load(b *pg.Batch, org id.Organization, email Email, into *Account) {
+	queueByEmail(b, org, email, "", into)
+}
 
 // LoadLocked is Load under the account's row lock: until the transaction ends, nobody
 // signs in or changes the password.
-func LoadLocked(b *pg.Batch, email Email, into *Account) {
-	queueByEmail(b, email, "FOR NO KEY UPDATE", into)
+func LoadLocked(b *pg.Batch, org id.Organization, email Email, into *Account) {
+	queueByEmail(b, org, email, "FOR NO KEY UPDATE OF a", into)
 }
 
 // SameSignIn says whether both are one account that nobody signed in to and whose
@@ -85,7 +93,8 @@ func Named(err error) error {
 	return err
 }
 
-// Find reads an account by its id. NotFound when there is none.
+// Find reads an account by its id, with the names that it was made with, which are for its person
+// alone. NotFound when there is none.
 func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
 	a, err := selectAccount(ctx, q, user)
 	if pg.None(err) {

@@ -39,7 +39,7 @@ func create(t *testing.T, db *pg.DB, d student.Draft) (a student.Account, err er
 func load(t *testing.T, db *pg.DB, email student.Email) (a student.Account) {
 	t.Helper()
 	var b pg.Batch
-	student.Load(&b, email, &a)
+	student.Load(&b, 0, email, &a)
 	if err := b.Send(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}

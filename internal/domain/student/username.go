@@ -27,6 +27,24 @@ func ParseUsername(text string) (string, error) {
 	return text, nil
 }
 
+// CheckUsername refuses a username in the form of an email address that is not the student's own:
+// whether it is taken would tell whether that address has an account. Invalid, with the field
+// "username".
+func CheckUsername(username string, own Email) error {
+	address, err := ParseEmail(username)
+	if err != nil || address == own || DerivedFrom(username, own) {
+		return nil
+	}
+	return fault.Field("username", "not_own_address",
+		"username: an email address as the username can only be the student's own; send that one, another username or none")
+}
+
+// DerivedFrom says whether the username is the one that an account of the address gets by itself.
+// Whether it is taken must not be told either, as addresses of others may lead to the same one.
+func DerivedFrom(username string, address Email) bool {
+	return strings.EqualFold(username, usernameFor(address))
+}
+
 func refused(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("@.+-_", r)
 }

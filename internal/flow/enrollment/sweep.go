@@ -131,7 +131,7 @@ func saveNotified(b *pg.Batch, f *dueStudent, today clock.Date, now time.Time) {
 
 // load queues the reading of a snapshot.
 func load(b *pg.Batch, in id.Organization, user id.User, l *notify.Snapshot) {
-	student.LoadByID(b, user, &l.Account)
+	student.LoadByID(b, in, user, &l.Account)
 	org.LoadMember(b, in, user, &l.Member)
 	course.LoadEnrollments(b, in, user, &l.Enrollments)
 }

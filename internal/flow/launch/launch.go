@@ -6,6 +6,7 @@ package launch
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
@@ -48,6 +49,7 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 	if err != nil {
 		return Visitor{}, err
 	}
+	l = tidyNames(l, address)
 	work, err := catalog.Find(ctx, d.DB, l.Organization, kind, item)
 	if fault.KindOf(err) == fault.NotFound {
 		return Visitor{}, errWork
@@ -70,6 +72,18 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 		return v.assign(ctx, tx, work)
 	})
 	return visitor, err
+}
+
+// tidyNames leaves out names that may not be sent. The learner, who cannot change them, is not turned
+// away, and is called by the address.
+func tidyNames(l lti.Launch, address student.Email) lti.Launch {
+	if student.CheckName("first_name", l.FirstName) != nil {
+		l.FirstName, _, _ = strings.Cut(string(address), "@")
+	}
+	if student.CheckName("last_name", l.LastName) != nil {
+		l.LastName = ""
+	}
+	return l
 }
 
 // The faults of a verified launch.
@@ -105,7 +119,7 @@ func (v *visit) enter(ctx context.Context, tx *pg.Tx) error {
 func (v *visit) read(ctx context.Context, tx *pg.Tx) error {
 	var first pg.Batch
 	first.Lock(pg.LockEmail, string(v.address))
-	student.Load(&first, v.address, &v.snapshot.Account)
+	student.Load(&first, v.launch.Organization, v.address, &v.snapshot.Account)
 	if err := first.Send(ctx, tx); err != nil || v.snapshot.Account.ID == 0 {
 		return err
 	}
@@ -144,6 +158,9 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 	}
 	if v.snapshot.Member.Role == "" {
 		var b pg.Batch
+		if known {
+			v.takeNames(&b)
+		}
 		v.snapshot.Account = student.Withdraw(&b, v.snapshot.Account, o, v.now)
 		v.snapshot.Member = org.AddMember(&b, o, v.snapshot.Account.ID, org.RoleMember, org.ViaLTI, v.now)
 		if known && notify.Rejoins(before, v.snapshot, v.today, v.commitDay) {
@@ -157,6 +174,17 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 		return nil
 	}
 	return webhook.Record(ctx, tx, o, v.now, notify.Joined(v.snapshot, v.today))
+}
+
+// takeNames makes the launch's names the organization's for a person who has an account from
+// elsewhere.
+func (v *visit) takeNames(b *pg.Batch) {
+	a := &v.snapshot.Account
+	if a.Known() {
+		return
+	}
+	a.FirstName, a.LastName = v.launch.FirstName, v.launch.LastName
+	student.SetNames(b, v.launch.Organization, student.Name{User: a.ID, FirstName: a.FirstName, LastName: a.LastName})
 }
 
 // vouched says whether the LMS may sign the person in. If it could sign in everybody whom it

@@ -41,11 +41,8 @@ type Command struct {
 	Decoding fault.List
 }
 
-// Limits, in characters (reference: limits#fields).
-const (
-	maxName = 150
-	maxRef  = 255
-)
+// maxRef is in characters (reference: limits#fields).
+const maxRef = 255
 
 // Allow is Forbidden for a principal who may not provision at all. It needs nothing of the body.
 func Allow(who org.Principal) error {
@@ -80,8 +77,8 @@ func (c Command) check() (student.Email, *fault.List) {
 	if c.FirstName == "" {
 		add(fault.Field("first_name", "missing", "first_name: required; send the student's first name"))
 	}
-	add(checkText("first_name", c.FirstName, maxName))
-	add(checkText("last_name", c.LastName, maxName))
+	add(student.CheckName("first_name", c.FirstName))
+	add(student.CheckName("last_name", c.LastName))
 	add(checkText("external_ref", c.ExternalRef, maxRef))
 	if c.TenureMonths < 0 || c.TenureMonths > course.MaxMonths {
 		add(fault.Field("tenure_months", "out_of_range", "tenure_months: send a whole number from 1 to %d", course.MaxMonths))

@@ -42,7 +42,10 @@ func (c Command) checkDetails(email student.Email, add func(error)) {
 		add(student.CheckPassword(c.Password, email, c.Username, c.FirstName, c.LastName))
 	}
 	if c.Username != "" {
-		_, err := student.ParseUsername(c.Username)
+		username, err := student.ParseUsername(c.Username)
+		if err == nil && email != "" {
+			err = student.CheckUsername(username, email)
+		}
 		add(err)
 	}
 }
@@ -54,6 +57,7 @@ func (c Command) sends() bool { return c.Username != "" || c.mode() != ModeLink 
 // the transaction, because that takes tens of milliseconds.
 type details struct {
 	username string // in its canonical form; "" when not sent
+	derived  bool   // it is the one that the account gets by itself: nobody is told that it is taken
 	password string // what hash was made of
 	hash     string // to be stored; "" for no new password
 
@@ -72,12 +76,13 @@ func (o *Service) prepare(ctx context.Context, c *call) (d details, err error) {
 		if d.username, err = student.ParseUsername(c.cmd.Username); err != nil {
 			return d, err
 		}
+		d.derived = student.DerivedFrom(d.username, c.address)
 	}
 	if c.cmd.mode() == ModeLink {
 		return d, nil
 	}
 	var b pg.Batch
-	student.Load(&b, c.address, &d.seen)
+	student.Load(&b, c.who.Organization.ID, c.address, &d.seen)
 	if err := b.Send(ctx, o.DB); err != nil {
 		return d, err
 	}
@@ -120,6 +125,9 @@ func (c *call) planDetails() error {
 	if err := c.checkName(); err != nil {
 		return err
 	}
+	if c.details.derived && (c.created || c.nameTaken) {
+		c.details.username = "" // a new account gets it, or a free one like it; others keep theirs
+	}
 	c.applied = !c.created &&
 		(c.details.hash != "" || c.details.username != "" && c.details.username != c.account.Username)
 	return nil
@@ -127,7 +135,7 @@ func (c *call) planDetails() error {
 
 // checkName is the fault of a username that would be applied and is another account's.
 func (c *call) checkName() error {
-	if c.nameTaken && (c.account.ID == 0 || c.account.Untouched(c.who.Organization.ID)) {
+	if c.nameTaken && !c.details.derived && (c.account.ID == 0 || c.account.Untouched(c.who.Organization.ID)) {
 		return student.ErrUsernameTaken
 	}
 	return nil

@@ -100,7 +100,10 @@ func (c call) transact(ctx context.Context) (a Answer, err error) {
 // refuse adds to the faults of the fields what else is wrong with the call, so that one answer
 // has every fault.
 func (c call) refuse(ctx context.Context, faults *fault.List) error {
-	c.details.username, _ = student.ParseUsername(c.cmd.Username) // its fault was found before
+	if !faults.Has("username") && c.cmd.Username != "" {
+		c.details.username, _ = student.ParseUsername(c.cmd.Username)
+		c.details.derived = student.DerivedFrom(c.details.username, c.address)
+	}
 	return c.DB.InTx(ctx, func(tx *pg.Tx) error {
 		c, faults := c, faults.Copy() // copies: the transaction may run again
 		snapshot := c.read
@@ -165,6 +168,7 @@ type call struct {
 
 	// decided and written
 	created  bool // the account
+	named    bool // an account that existed: the sent names are the organization's from now on
 	applied  bool // sign-in details to an account that existed
 	joined   joining
 	moves    []course.Move
@@ -191,9 +195,9 @@ func (c *call) read(ctx context.Context, tx *pg.Tx) error {
 	var b pg.Batch
 	b.Lock(pg.LockEmail, string(c.address))
 	if c.cmd.sends() {
-		student.LoadLocked(&b, c.address, &c.account) // nobody signs in for the first time meanwhile
+		student.LoadLocked(&b, in, c.address, &c.account) // nobody signs in for the first time meanwhile
 	} else {
-		student.Load(&b, c.address, &c.account)
+		student.Load(&b, in, c.address, &c.account)
 	}
 	if c.details.username != "" {
 		student.LookUpUsername(&b, c.details.username, c.address, &c.nameTaken)
@@ -229,7 +233,7 @@ func (c *call) plan() error {
 		return err
 	}
 	c.joined = c.join()
-	c.warnNames()
+	c.takeNames()
 	return faults.Err()
 }
 
@@ -258,16 +262,22 @@ func (c *call) join() joining {
 	return memberUnchanged
 }
 
-// warnNames warns of names that differ from the account's, which are never overwritten.
-func (c *call) warnNames() {
+// takeNames takes the names for a person of whom the organization has none yet, and warns of others:
+// what an organization calls a person stays as it was first sent (reference: students#names).
+func (c *call) takeNames() {
+	a := &c.account
 	if c.created {
 		return
 	}
-	if c.cmd.FirstName != c.account.FirstName {
-		c.warn("first_name: the account keeps the name %q; %q was ignored", c.account.FirstName, c.cmd.FirstName)
+	if !a.Known() || a.FirstName+a.LastName == "" {
+		a.FirstName, a.LastName, c.named = c.cmd.FirstName, c.cmd.LastName, true
+		return
 	}
-	if c.cmd.LastName != "" && c.cmd.LastName != c.account.LastName {
-		c.warn("last_name: the account keeps the name %q; %q was ignored", c.account.LastName, c.cmd.LastName)
+	if c.cmd.FirstName != a.FirstName {
+		c.warn("first_name: the student keeps the name %q, which was sent first; %q was ignored", a.FirstName, c.cmd.FirstName)
+	}
+	if c.cmd.LastName != "" && c.cmd.LastName != a.LastName {
+		c.warn("last_name: the student keeps the name %q, which was sent first; %q was ignored", a.LastName, c.cmd.LastName)
 	}
 }
 
@@ -296,6 +306,9 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		return err
 	}
 	b := &pg.Batch{}
+	if c.named {
+		student.SetNames(b, org, student.Name{User: c.account.ID, FirstName: c.account.FirstName, LastName: c.account.LastName})
+	}
 	c.writeMember(b)
 	c.writeDetails(b)
 	c.markNotified(b)

@@ -62,12 +62,18 @@ func TestRoundTrips(t *testing.T) {
 	if err := d.DB.QueryRow(t.Context(), `SELECT array_agg(id) FROM courses`).Scan(&byID.CourseIDs); err != nil {
 		t.Fatal(err)
 	}
+	from := d.organization("elsewhere")
+	elsewhere := ana("ielts")
+	elsewhere.Email = "elsewhere@institute.org"
+	d.as(from, elsewhere)
+	elsewhere.FirstName = "Anita"
 	for _, c := range []struct {
 		what string
 		call provision.Command
 		most int64
 	}{{"a creation", ana("ielts"), 3}, {"a repeat", ana("ielts"), 2}, {"with a course's id", byID, 3},
-		{"with new default courses", ana("ielts", "toefl", "sat"), 3}, {"with a password", set, 4}} {
+		{"with new default courses", ana("ielts", "toefl", "sat"), 3}, {"with a password", set, 4},
+		{"of somebody from elsewhere, who gets a name", elsewhere, 3}, {"a repeat of that", elsewhere, 2}} {
 		before := counted.n.Load()
 		d.student(c.call)
 		if n := counted.n.Load() - before; n > c.most {

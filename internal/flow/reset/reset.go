@@ -66,7 +66,7 @@ func (o *Service) write(ctx context.Context, tx *pg.Tx, address student.Email) e
 	var b pg.Batch
 	var a student.Account
 	b.Lock(pg.LockEmail, string(address))
-	student.Load(&b, address, &a)
+	student.Load(&b, 0, address, &a)
 	if err := b.Send(ctx, tx); err != nil || a.ID == 0 {
 		return err
 	}
@@ -75,30 +75,32 @@ func (o *Service) write(ctx context.Context, tx *pg.Tx, address student.Email) e
 	if err != nil || link.Token == "" {
 		return err
 	}
-	sender, ofSite, err := o.sender(ctx, tx, a.ID)
-	if err != nil {
+	reset := email.PasswordReset{LinkExpires: link.ExpiresAt}
+	if reset.Student, reset.OfSite, err = o.correspondents(ctx, tx, a.ID); err != nil {
 		return err
 	}
-	_, err = o.Mail.Queue(ctx, tx, now, email.Message{User: a.ID, Recipient: string(address),
-		Content: email.PasswordReset{LinkExpires: link.ExpiresAt, OfSite: ofSite, Student: email.Student{FirstName: a.FirstName, LastName: a.LastName,
-			Organization: sender, Username: a.Username, LoginURL: o.PublicURL + "/sign-in/"}},
+	reset.Username, reset.LoginURL = a.Username, o.PublicURL+"/sign-in/"
+	_, err = o.Mail.Queue(ctx, tx, now, email.Message{User: a.ID, Recipient: string(address), Content: reset,
 		Secrets: email.Secrets{SetPasswordURL: o.PublicURL + "/set-password/" + link.Token}})
 	return err
 }
 
-// sender is the name that the mail comes from: that of the person's organization where there is
-// exactly one, else the site's.
-func (o *Service) sender(ctx context.Context, tx *pg.Tx, user id.User) (name string, ofSite bool, err error) {
+// correspondents are the names of whom the mail comes from and goes to: the person's organization,
+// where there is exactly one, and what it calls the person; else the site, and nobody by name, as a
+// name would be that of one organization in a mail that is not its own.
+func (o *Service) correspondents(ctx context.Context, tx *pg.Tx, user id.User) (s email.Student, ofSite bool, err error) {
 	belongings, err := org.Belongings(ctx, tx, user)
 	if err != nil {
-		return "", false, err
+		return s, false, err
 	}
 	if len(belongings) == 1 {
-		return belongings[0].Name, false, nil
+		called, err := student.FindAll(ctx, tx, belongings[0].Organization, []id.User{user})
+		a := called[user]
+		return email.Student{FirstName: a.FirstName, LastName: a.LastName, Organization: belongings[0].Name}, false, err
 	}
 	site, err := url.Parse(o.PublicURL)
 	if err != nil {
-		return "", false, err
+		return s, false, err
 	}
-	return site.Hostname(), true, nil
+	return email.Student{Organization: site.Hostname()}, true, nil
 }

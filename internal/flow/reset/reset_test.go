@@ -140,6 +140,9 @@ func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {
 		check.Contains(check.Now(t), "the first mail", got[0], "To: ", "%s: %q", address, got)
 		check.Contains(check.Now(t), "the first mail", got[0], string(address), "%s: %q", address, got)
 		check.True(check.Now(t), "strings.Contains(got[0], \"Subject: \"+sender+\": set a new ...", strings.Contains(got[0], "Subject: "+sender+": set a new password"), "%s: %q", address, got)
+		if named := strings.Contains(got[0], "Hello Ana,"); named != (sender != "learn.test") { // a name is one organization's
+			t.Errorf("%s is called by a name: %v\n%s", address, named, got[0])
+		}
 		if contact := strings.Contains(got[0], "write to your contact at"); contact != (sender != "learn.test") {
 			t.Errorf("%s is given a contact: %v\n%s", address, contact, got[0])
 		}

@@ -258,11 +258,13 @@ func (b *batch) changeProfiles(ctx context.Context, changes []roster.Change) err
 // changeMembers makes, ends and revives memberships, and returns whose it ended.
 func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map[id.User]bool, error) {
 	var make, revive, end []id.User
+	var names []student.Name
 	for _, c := range changes {
 		switch user := b.user(c); {
 		case user == 0:
 		case c.Effects.Has(roster.CreateMembership):
 			make = append(make, user)
+			names = append(names, student.Name{User: user, FirstName: c.FirstName, LastName: c.LastName})
 		case c.Effects.Has(roster.Activate):
 			revive = append(revive, user)
 		case c.Effects.Has(roster.Deactivate):
@@ -270,6 +272,11 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 		}
 	}
 	o := b.run.Organization
+	var called pg.Batch
+	student.SetNames(&called, o, names...)
+	if err := called.Send(ctx, b.tx); err != nil {
+		return nil, err
+	}
 	made, err := org.AddMembers(ctx, b.tx, o, make, org.ViaRoster, b.run.Stamp)
 	if err != nil {
 		return nil, err
@@ -368,7 +375,7 @@ func (b *batch) notify(notified *pg.Batch, people map[id.User]notify.Snapshot, u
 
 func (b *batch) read(ctx context.Context) (map[id.User]notify.Snapshot, error) {
 	users := append(append([]id.User{}, b.joined...), b.left...)
-	accounts, err := student.FindAll(ctx, b.tx, users)
+	accounts, err := student.FindAll(ctx, b.tx, b.run.Organization, users)
 	if err != nil {
 		return nil, err
 	}

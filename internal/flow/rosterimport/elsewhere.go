@@ -22,7 +22,7 @@ func (b *batch) checkAddresses(ctx context.Context, changes []roster.Change) ([]
 	if len(found) == 0 {
 		return changes, nil
 	}
-	accounts, err := student.FindAll(ctx, b.tx, found)
+	accounts, err := student.FindAll(ctx, b.tx, b.run.Organization, found)
 	return slices.DeleteFunc(slices.Clone(changes), func(c roster.Change) bool {
 		address := c.Email
 		if c.Effects.Has(roster.ChangeProfile) {

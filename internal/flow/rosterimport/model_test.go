@@ -163,10 +163,10 @@ func (p *memoryPlan) read(file []byte) error {
 	if err != nil {
 		return err
 	}
-	people, err := f.People(func(text string) (string, error) {
+	people, err := f.People(roster.Rules{Name: student.CheckName, Email: func(text string) (string, error) {
 		e, err := student.ParseEmail(text)
 		return string(e), err
-	})
+	}})
 	if err != nil {
 		return err
 	}

@@ -166,10 +166,10 @@ func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 }
 
 func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
-	people, err := file.People(func(text string) (string, error) {
+	people, err := file.People(roster.Rules{Name: student.CheckName, Email: func(text string) (string, error) {
 		e, err := student.ParseEmail(text)
 		return string(e), err
-	})
+	}})
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (p *planner) people(ctx context.Context) error {
 func change(row personRow, d roster.Decision) roster.Change {
 	c := roster.Change{N: row.N, Line: row.Line, Action: d.Action, Effects: d.Effects, User: id.User(row.User), ExternalID: row.ExternalID,
 		Email: row.Person.Email, FirstName: row.Person.FirstName, LastName: row.Person.LastName}
-	if row.User == 0 {
+	if row.User == 0 || !row.Named {
 		return c
 	}
 	if !d.Effects.Has(roster.ChangeProfile) {

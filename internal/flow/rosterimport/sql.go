@@ -148,8 +148,9 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 			i.user_id IS NOT NULL AS by_id,
 			coalesce(i.present, false) AS present,
 			coalesce(t.email, '') AS account_email,
-			coalesce(t.first_name, '') AS account_first_name,
-			coalesce(t.last_name, '') AS account_last_name,
+			CASE WHEN c.user_id IS NULL THEN '' ELSE coalesce(c.first_name, t.first_name) END AS account_first_name,
+			CASE WHEN c.user_id IS NULL THEN '' ELSE coalesce(c.last_name, t.last_name) END AS account_last_name,
+			c.user_id IS NOT NULL AS named,
 			CASE WHEN t.email <> p.email OR t.first_name <> p.first_name OR t.last_name <> p.last_name THEN
 				t.created_via = 'roster' AND t.created_by_organization = $1 AND t.last_login IS NULL
 				AND NOT t.own_password AND t.password_hash IS NULL
@@ -177,6 +178,7 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 		LEFT JOIN accounts e ON e.email = p.email
 		LEFT JOIN accounts t ON t.id = coalesce(i.user_id, e.id)
 		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = t.id
+		LEFT JOIN directory c ON c.organization_id = $1 AND c.user_id = t.id
 		LEFT JOIN roster_identities w ON w.source_id = $2 AND w.user_id = e.id AND i.user_id IS NULL
 		ORDER BY p.n`, []any{r.Organization, r.Source.ID}, use)
 }
@@ -202,10 +204,11 @@ func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverR
 			) AS elsewhere,
 			i.user_id AS "user",
 			a.email,
-			a.first_name,
-			a.last_name
+			coalesce(c.first_name, a.first_name) AS first_name,
+			coalesce(c.last_name, a.last_name) AS last_name
 		FROM roster_identities i
 		JOIN accounts a ON a.id = i.user_id
+		LEFT JOIN directory c ON c.organization_id = $1 AND c.user_id = i.user_id
 		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
 		WHERE i.source_id = $2 AND i.present
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = i.external_id)

@@ -5,10 +5,7 @@ package staff
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -20,7 +17,7 @@ import (
 )
 
 // Command says who becomes staff, and in which role. "" means not sent: a role and a password
-// that are there stay. The names of an account that exists always stay.
+// that are there stay, and so do the names that the organization has for the person.
 type Command struct {
 	Email     string
 	FirstName string // required for a new account
@@ -39,9 +36,6 @@ type Person struct {
 	wire.Person
 	Membership wire.Membership
 }
-
-// maxName is in characters (reference: limits#fields).
-const maxName = 150
 
 // Put adds the person to the organization's staff, or changes their role or password; joined says
 // whether there was no membership before. A password that is sent replaces the person's own and
@@ -84,7 +78,8 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 	if err := c.complete(a, m); err != nil {
 		return p, "", err
 	}
-	if a.ID == 0 {
+	existed := a.ID != 0
+	if !existed {
 		a, err = student.Create(ctx, tx, student.Draft{Email: address, FirstName: c.FirstName, LastName: c.LastName,
 			CreatedBy: o, CreatedVia: student.ViaStaff}, now)
 		if err != nil {
@@ -96,6 +91,10 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 		role = c.Role
 	}
 	var b pg.Batch
+	if existed && !a.Known() {
+		a.FirstName, a.LastName = c.FirstName, c.LastName
+		student.SetNames(&b, o, student.Name{User: a.ID, FirstName: a.FirstName, LastName: a.LastName})
+	}
 	switch {
 	case hash != "":
 		student.SetPassword(&b, a.ID, hash, now)
@@ -121,7 +120,7 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 func read(ctx context.Context, tx *pg.Tx, o id.Organization, address student.Email) (a student.Account, m org.Member, err error) {
 	var first pg.Batch
 	first.Lock(pg.LockEmail, string(address))
-	student.LoadLocked(&first, address, &a) // nobody sets or uses a password meanwhile
+	student.LoadLocked(&first, o, address, &a) // nobody sets or uses a password meanwhile
 	if err := first.Send(ctx, tx); err != nil || a.ID == 0 {
 		return a, m, err
 	}
@@ -135,8 +134,8 @@ func (c Command) check() (student.Email, error) {
 	var faults fault.List
 	address, err := student.ParseEmail(c.Email)
 	_ = faults.Add(err)
-	_ = faults.Add(checkName("first_name", c.FirstName))
-	_ = faults.Add(checkName("last_name", c.LastName))
+	_ = faults.Add(student.CheckName("first_name", c.FirstName))
+	_ = faults.Add(student.CheckName("last_name", c.LastName))
 	if c.Role != "" && !c.Role.Staff() {
 		_ = faults.Add(errRole)
 	}
@@ -147,16 +146,6 @@ func (c Command) check() (student.Email, error) {
 }
 
 var errRole = fault.Field("role", "invalid", "role: send one of owner, admin, examiner, teacher")
-
-func checkName(field, name string) error {
-	if n := utf8.RuneCountInString(name); n > maxName {
-		return fault.Field(field, "too_long", "%s: %d characters are too many; send at most %d", field, n, maxName)
-	}
-	if strings.IndexFunc(name, unicode.IsControl) >= 0 {
-		return fault.Field(field, "invalid", "%s: contains control characters, such as a line break; remove them", field)
-	}
-	return nil
-}
 
 // complete finds fields that are missing for this person.
 func (c Command) complete(a student.Account, m org.Member) error {

@@ -36,7 +36,7 @@ type ledger struct {
 
 	organizations map[id.Organization]org.Organization
 	withEndpoints map[id.Organization]bool // has a switched-on endpoint
-	accounts      map[id.User]student.Account
+	accounts      map[plan.Student]student.Account
 	browsers      map[plan.Student]bool
 	papers        plan.PaperPool
 	items         map[id.Item]catalog.Item
@@ -54,14 +54,13 @@ type handout struct {
 // read loads what the jobs with actions or new results need.
 func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	var busy, wanting []plan.Stored
-	users := map[id.User]bool{}
 	orgs := map[id.Organization]bool{}
 	for _, j := range jobs {
 		if len(j.actions) == 0 && len(j.finished) == 0 {
 			continue
 		}
 		busy = append(busy, j.plan)
-		users[j.plan.User], orgs[j.plan.Organization] = true, true
+		orgs[j.plan.Organization] = true
 		if j.wants {
 			wanting = append(wanting, j.plan)
 		}
@@ -69,7 +68,7 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	if len(busy) == 0 {
 		return nil
 	}
-	if l.accounts, err = student.FindAll(ctx, l.tx, slices.Collect(maps.Keys(users))); err != nil {
+	if err = l.readAccounts(ctx, busy); err != nil {
 		return err
 	}
 	if l.organizations, err = org.ReadAll(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
@@ -82,6 +81,20 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 		return err
 	}
 	l.papers, err = plan.Papers(ctx, l.tx, wanting...)
+	return err
+}
+
+// readAccounts loads the plans' students, each as the plan's organization calls the person.
+func (l *ledger) readAccounts(ctx context.Context, plans []plan.Stored) error {
+	orgs, users := make([]id.Organization, len(plans)), make([]id.User, len(plans))
+	for i, p := range plans {
+		orgs[i], users[i] = p.Organization, p.User
+	}
+	called, err := student.FindCalled(ctx, l.tx, orgs, users)
+	l.accounts = make(map[plan.Student]student.Account, len(called))
+	for _, c := range called {
+		l.accounts[plan.Student{Organization: c.Organization, User: c.ID}] = c.Account
+	}
 	return err
 }
 
@@ -160,7 +173,7 @@ func (l *ledger) assign(ctx context.Context) error {
 			plan.SaveDrill(&saves, g.job.plan.ID, g.after, g.test, made[i].ID)
 		}
 		if o := drafts[i].Organization; created[i] && l.withEndpoints[o] {
-			_, event := notify.Assigned(made[i], l.accounts[made[i].User], l.items[made[i].Item], l.now)
+			_, event := notify.Assigned(made[i], l.accounts[plan.Student{Organization: o, User: made[i].User}], l.items[made[i].Item], l.now)
 			events[o] = append(events[o], event)
 		}
 	}

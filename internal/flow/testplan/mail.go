@@ -58,7 +58,7 @@ func (j *job) mail(to string, c email.Content) {
 
 // preparation returns what every mail of the plan says, and the student's account.
 func (j *job) preparation() (email.Preparation, student.Account) {
-	return preparation(j.plan, j.organizations[j.plan.Organization].Name), j.accounts[j.plan.User]
+	return preparation(j.plan, j.organizations[j.plan.Organization].Name), j.accounts[plan.Student{Organization: j.plan.Organization, User: j.plan.User}]
 }
 
 func fullName(a student.Account) string { return strings.TrimSpace(a.FirstName + " " + a.LastName) }

@@ -98,7 +98,13 @@ func TestTheDirectoryFollows(t *testing.T) {
 	t.Parallel()
 	db := newDB(t)
 	add(t, db, north, "member", "Asha", "Rao", "asha@north.org")
+	exec(t, db, `UPDATE accounts SET created_by_organization = 1`)
+	exec(t, db, `INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+		VALUES (2, 1, 'member', 'active', 'api', now(), now())`)
 	exec(t, db, `UPDATE accounts SET first_name = 'Usha', email = 'usha@north.org'`)
+	for text, want := range map[string]int{"usha r": 0, "asha": 0, "rao": 0, "usha@": 1} { // it never sent a name
+		check.Equal(t, "found by the other organization", len(names(t, db, south, text, 5)), want, "%q", text)
+	}
 	if got := names(t, db, north, "usha r", 5); len(got) != 1 {
 		t.Errorf("the new name finds %q", got)
 	}

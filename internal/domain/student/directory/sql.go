@@ -20,7 +20,12 @@ func begins(column string) string {
 	return `d.` + column + ` >= directory_key($2) AND d.` + column + ` < directory_key($2) || chr(1114111)`
 }
 
-const personColumns = `a.id, a.email, a.first_name, a.last_name, coalesce(m.status, '')`
+const personColumns = `
+	a.id,
+	a.email,
+	coalesce(d.first_name, a.first_name),
+	coalesce(d.last_name, a.last_name),
+	coalesce(m.status, '')`
 
 // students joins d (directory) to the accounts of those who are or were students.
 var students = `JOIN accounts a ON a.id = d.user_id

@@ -245,7 +245,7 @@ func TestANameThatCarriesALinkIsRefused(t *testing.T) {
 }
 
 // A name with a line break is stored on one line, and its person imported.
-// Reference: roster#issue-codes.
+// Reference: roster#issues.
 func TestARosterOfOnePersonWithALineBreakInTheName(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)

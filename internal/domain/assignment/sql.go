@@ -40,17 +40,10 @@ func selectOpen(ctx context.Context, q pg.Querier, org id.Organization, user id.
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Assignment])
 }
 
-// insert returns no row when the same work is open. The statement takes the position and locks its
-// row. assigned_at is never before that of the previous position.
-func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now time.Time) (Assignment, error) {
-	rows, err := tx.Query(ctx, `
-		WITH next AS (
-			INSERT INTO assignment_positions AS p (organization_id, last, last_at) VALUES (@organization, 1, @now)
-			ON CONFLICT (organization_id) DO UPDATE SET
-				last = p.last + 1, last_at = greatest(p.last_at, excluded.last_at)
-			RETURNING p.last, p.last_at
-		)
-		INSERT INTO assignments AS s (
+// insertWork begins a statement that gives work, and unlessOpen ends its values: a row that conflicts
+// with open work is left out.
+const (
+	insertWork = `INSERT INTO assignments AS s (
 			organization_id,
 			user_id,
 			item_id,
@@ -61,7 +54,22 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 			assigned_at,
 			due_at,
 			position,
-			updated_at)
+			updated_at)`
+	unlessOpen = `ON CONFLICT (organization_id, user_id, item_id)
+		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING`
+)
+
+// insert returns no row when the same work is open. The statement takes the position and locks its
+// row. assigned_at is never before that of the previous position.
+func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now time.Time) (Assignment, error) {
+	rows, err := tx.Query(ctx, `
+		WITH next AS (
+			INSERT INTO assignment_positions AS p (organization_id, last, last_at) VALUES (@organization, 1, @now)
+			ON CONFLICT (organization_id) DO UPDATE SET
+				last = p.last + 1, last_at = greatest(p.last_at, excluded.last_at)
+			RETURNING p.last, p.last_at
+		)
+		`+insertWork+`
 		SELECT
 			@organization,
 			@user,
@@ -75,8 +83,7 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 			next.last,
 			@now
 		FROM next
-		ON CONFLICT (organization_id, user_id, item_id)
-		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
+		`+unlessOpen+`
 		RETURNING `+columns, pg.Args{
 		"organization": org,
 		"now":          now,
@@ -129,18 +136,7 @@ func insertAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time, m
 				last = p.last + excluded.last, last_at = greatest(p.last_at, excluded.last_at)
 			RETURNING p.organization_id, p.last, p.last_at),
 		size AS (SELECT org, count(*) AS n FROM draft GROUP BY org)
-		INSERT INTO assignments AS s (
-			organization_id,
-			user_id,
-			item_id,
-			kind,
-			status,
-			source,
-			notify,
-			assigned_at,
-			due_at,
-			position,
-			updated_at)
+		`+insertWork+`
 		SELECT
 			d.org,
 			d.usr,
@@ -154,8 +150,7 @@ func insertAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time, m
 			next.last - size.n + d.nth_of_org,
 			@now
 		FROM draft d JOIN next ON next.organization_id = d.org JOIN size ON size.org = d.org ORDER BY d.nth
-		ON CONFLICT (organization_id, user_id, item_id)
-		WHERE status IN ('pending', 'in_progress', 'submitted') DO NOTHING
+		`+unlessOpen+`
 		RETURNING s.organization_id AS organization, `+columns, pg.Args{
 		"now":     now,
 		"orgs":    orgs,

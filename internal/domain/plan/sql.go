@@ -138,6 +138,21 @@ func one(found []Stored, err error) (Stored, error) {
 	return found[0], nil
 }
 
+// planColumns are the columns of a plan that both Start and Save write.
+var planColumns = pg.Columns{
+	{Name: "status"},
+	{Name: "target_score_e4"},
+	{Name: "exam_date"},
+	{Name: "time_zone"},
+	{Name: "pace"},
+	{Name: "custom_interval_days"},
+	{Name: "section_minimums"},
+	{Name: "practice_drills"},
+	{Name: "staff_recipients"},
+	{Name: "extra_recipients"},
+	{Name: "level"},
+}
+
 // Start stores a new plan and returns its id. Conflict when the student has another plan for the
 // exam that is not closed.
 func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (plan id.Plan, err error) {
@@ -147,39 +162,19 @@ func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (plan id.Pla
 			user_id,
 			enrollment_id,
 			exam,
-			status,
-			target_score_e4,
-			exam_date,
-			time_zone,
-			pace,
-			custom_interval_days,
-			section_minimums,
-			practice_drills,
-			staff_recipients,
-			extra_recipients,
-			level,
 			next_run_at,
 			started_at,
-			updated_at)
+			updated_at,
+			`+planColumns.Names()+`)
 		VALUES (
 			@organization,
 			@user,
 			@enrollment,
 			@exam,
-			@status,
-			@target,
-			@exam_date,
-			@time_zone,
-			@pace,
-			@custom_days,
-			@minimums,
-			@drills,
-			@staff,
-			@extra,
-			@level,
 			@now,
 			@now,
-			@now)
+			@now,
+			`+planColumns.Params()+`)
 		RETURNING id`, s.arguments(pg.Args{
 		"user":       s.User,
 		"enrollment": s.Enrollment,
@@ -195,18 +190,18 @@ func Start(ctx context.Context, tx *pg.Tx, s Stored, now time.Time) (plan id.Pla
 // arguments adds what both writing statements take of the plan.
 func (s Stored) arguments(args pg.Args) pg.Args {
 	maps.Copy(args, pg.Args{
-		"organization": s.Organization,
-		"status":       s.Status,
-		"target":       s.TargetScore,
-		"exam_date":    s.ExamDate,
-		"time_zone":    s.TimeZone,
-		"pace":         s.Pace,
-		"custom_days":  s.CustomIntervalDays,
-		"minimums":     notNil(s.SectionMinimums),
-		"drills":       s.PracticeDrills,
-		"staff":        append([]string{}, s.StaffRecipients...),
-		"extra":        append([]string{}, s.ExtraRecipients...),
-		"level":        s.Level,
+		"organization":         s.Organization,
+		"status":               s.Status,
+		"target_score_e4":      s.TargetScore,
+		"exam_date":            s.ExamDate,
+		"time_zone":            s.TimeZone,
+		"pace":                 s.Pace,
+		"custom_interval_days": s.CustomIntervalDays,
+		"section_minimums":     notNil(s.SectionMinimums),
+		"practice_drills":      s.PracticeDrills,
+		"staff_recipients":     append([]string{}, s.StaffRecipients...),
+		"extra_recipients":     append([]string{}, s.ExtraRecipients...),
+		"level":                s.Level,
 	})
 	return args
 }
@@ -227,17 +222,7 @@ func Save(b *pg.Batch, s Stored, nextRun, now time.Time) {
 	}
 	b.Queue(`
 		UPDATE plans SET
-			status = @status,
-			target_score_e4 = @target,
-			exam_date = @exam_date,
-			time_zone = @time_zone,
-			pace = @pace,
-			custom_interval_days = @custom_days,
-			section_minimums = @minimums,
-			practice_drills = @drills,
-			staff_recipients = @staff,
-			extra_recipients = @extra,
-			level = @level,
+			(`+planColumns.Names()+`) = ROW (`+planColumns.Params()+`),
 			at_risk = @at_risk,
 			counted_to = @counted_to,
 			official_score_e4 = @official_score,
@@ -321,67 +306,51 @@ func Slots(ctx context.Context, q pg.Querier, plans ...id.Plan) (map[id.Plan][]S
 	return all, err
 }
 
+// slotColumns are the columns of a test that SaveSlot writes, beside those that name it.
+var slotColumns = pg.Columns{
+	{Name: "kind"},
+	{Name: "section"},
+	{Name: "state"},
+	{Name: "opens_on"},
+	{Name: "due_on"},
+	{Name: "decided_on"},
+	{Name: "fixed"},
+	{Name: "item_id"},
+	{Name: "assignment_id"},
+	{Name: "finished_on"},
+	{Name: "score_e4"},
+	{Name: "sections"},
+}
+
 // SaveSlot queues an insertion or update of a test.
 func SaveSlot(b *pg.Batch, plan id.Plan, s Slot) {
 	b.Queue(`
-		INSERT INTO plan_tests (
-			plan_id,
-			slot,
-			kind,
-			section,
-			state,
-			opens_on,
-			due_on,
-			decided_on,
-			fixed,
-			item_id,
-			assignment_id,
-			finished_on,
-			score_e4,
-			sections)
-		VALUES (
-			@plan,
-			@slot,
-			@kind,
-			@section,
-			@state,
-			@opens_on,
-			@due_on,
-			@decided_on,
-			@fixed,
-			nullif(@paper::bigint, 0),
-			nullif(@assignment::bigint, 0),
-			@finished_on,
-			@score,
-			@sections)
+		INSERT INTO plan_tests (plan_id, slot, `+slotColumns.Names()+`)
+		VALUES (@plan, @slot, `+slotColumns.Params()+`)
 		ON CONFLICT (plan_id, slot) DO UPDATE SET
-			kind = excluded.kind,
-			section = excluded.section,
-			state = excluded.state,
-			opens_on = excluded.opens_on,
-			due_on = excluded.due_on,
-			decided_on = excluded.decided_on,
-			fixed = excluded.fixed,
-			item_id = excluded.item_id,
-			assignment_id = excluded.assignment_id,
-			finished_on = excluded.finished_on,
-			score_e4 = excluded.score_e4,
-			sections = excluded.sections`, pg.Args{
-		"plan":        plan,
-		"slot":        s.Slot,
-		"kind":        s.Kind,
-		"section":     s.Section,
-		"state":       s.State,
-		"opens_on":    s.OpensOn,
-		"due_on":      s.DueOn,
-		"decided_on":  s.DecidedOn,
-		"fixed":       s.Fixed,
-		"paper":       s.Paper,
-		"assignment":  s.Assignment,
-		"finished_on": s.FinishedOn,
-		"score":       s.Score,
-		"sections":    s.Sections,
+			(`+slotColumns.Names()+`) = ROW (`+slotColumns.Of("excluded")+`)`, pg.Args{
+		"plan":          plan,
+		"slot":          s.Slot,
+		"kind":          s.Kind,
+		"section":       s.Section,
+		"state":         s.State,
+		"opens_on":      s.OpensOn,
+		"due_on":        s.DueOn,
+		"decided_on":    s.DecidedOn,
+		"fixed":         s.Fixed,
+		"item_id":       orNull(s.Paper),
+		"assignment_id": orNull(int64(s.Assignment)),
+		"finished_on":   s.FinishedOn,
+		"score_e4":      s.Score,
+		"sections":      s.Sections,
 	})
+}
+
+func orNull(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // DropSlot queues the removal of a test that was never opened.

@@ -71,6 +71,24 @@ const keepSpans = `
 		first_final = least(s.first_final, excluded.first_final),
 		last_final = greatest(s.last_final, excluded.last_final)`
 
+// written are the columns that a change writes: all but those that name the result and its place.
+var written = pg.Columns{
+	{Name: "type", Type: "text"},
+	{Name: "user_id", Type: "bigint"},
+	{Name: "item_id", Type: "bigint"},
+	{Name: "assignment_id", Type: "bigint"},
+	{Name: "attempt", Type: "text"},
+	{Name: "section", Type: "text"},
+	{Name: "state", Type: "text"},
+	{Name: "started_at", Type: "timestamptz"},
+	{Name: "completed_at", Type: "timestamptz"},
+	{Name: "released_at", Type: "timestamptz"},
+	{Name: "score_e4", Type: "bigint"},
+	{Name: "max_score_e4", Type: "bigint"},
+	{Name: "sections", Type: "text[]::json"}, // sent as text
+	{Name: "final_at", Type: "timestamptz"},
+}
+
 // save writes all changes in one statement, which locks the counter before it writes.
 func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change, now time.Time) (inserted, updated int, err error) {
 	args, places := arguments(changes)
@@ -86,99 +104,17 @@ func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change,
 			FROM counter, unnest(
 				@ref::text[],
 				@kind::text[],
-				@type::text[],
-				@user_id::bigint[],
-				@item_id::bigint[],
-				@assignment_id::bigint[],
-				@attempt::text[],
-				@section::text[],
-				@state::text[],
-				@started_at::timestamptz[],
-				@completed_at::timestamptz[],
-				@released_at::timestamptz[],
-				@score_e4::bigint[],
-				@max_score_e4::bigint[],
-				@sections::text[],
-				@final_at::timestamptz[],
 				@place::bigint[],
-				@fresh::boolean[]) AS u(
-				ref,
-				kind,
-				type,
-				user_id,
-				item_id,
-				assignment_id,
-				attempt,
-				section,
-				state,
-				started_at,
-				completed_at,
-				released_at,
-				score_e4,
-				max_score_e4,
-				sections,
-				final_at,
-				place,
-				fresh)
+				@fresh::boolean[],
+				`+written.Arrays()+`) AS u(ref, kind, place, fresh, `+written.Names()+`)
 		), fresh AS (
-			INSERT INTO results (
-				organization_id,
-				ref,
-				kind,
-				type,
-				user_id,
-				item_id,
-				assignment_id,
-				attempt,
-				section,
-				state,
-				started_at,
-				completed_at,
-				released_at,
-				score_e4,
-				max_score_e4,
-				sections,
-				final_at,
-				position,
-				updated_at)
-			SELECT
-				@organization,
-				ref,
-				kind,
-				type,
-				user_id,
-				item_id,
-				assignment_id,
-				attempt,
-				section,
-				state,
-				started_at,
-				completed_at,
-				released_at,
-				score_e4,
-				max_score_e4,
-				sections::json,
-				final_at,
-				position,
-				@now
+			INSERT INTO results (organization_id, ref, kind, position, updated_at, `+written.Names()+`)
+			SELECT @organization, ref, kind, position, @now, `+written.Names()+`
 			FROM source WHERE fresh
 			ON CONFLICT DO NOTHING RETURNING 1
 		), changed AS (
 			UPDATE results r SET
-				type = s.type,
-				user_id = s.user_id,
-				item_id = s.item_id,
-				assignment_id = s.assignment_id,
-				attempt = s.attempt,
-				section = s.section,
-				state = s.state,
-				started_at = s.started_at,
-				completed_at = s.completed_at,
-				released_at = s.released_at,
-				score_e4 = s.score_e4,
-				max_score_e4 = s.max_score_e4,
-				sections = s.sections::json,
-				final_at = s.final_at,
+				(`+written.Names()+`) = ROW (`+written.Of("s")+`),
 				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END,
 				updated_at = @now
 			FROM source s WHERE NOT s.fresh AND r.organization_id = @organization AND r.ref = s.ref RETURNING 1

@@ -128,6 +128,23 @@ func TestAResultThatIsHeldIsShownOnceReleased(t *testing.T) {
 	}
 }
 
+// A retake is a result of its own; the assignment keeps the one that completed it.
+// Reference: assignments#assignment-fields.
+func TestARetakeLeavesTheAssignmentItsResult(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	ref := s.assign(t, s.ana, "test", s.ielts)
+	for i, score := range []string{"6", "8"} {
+		s.session(t, fmt.Sprint("s", i+1), `"user_id": %d, "item_id": %d, "assignment_id": %q, "state": "finished", "score": %s`, s.ana, s.ielts, ref, score).Want(t, 201)
+		a := s.assignment(t, ref)
+		check.Equal(t, "result_id", a["result_id"], any("test:s1"), "after session %d: %v", i+1, a)
+	}
+	s.session(t, "s1", `"score": 6.5`).Want(t, 200) // marked again
+	if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:s2", "test:s1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
 // Reference: assignments#assignment-status.
 func TestQuizzesAndAssessments(t *testing.T) {
 	t.Parallel()

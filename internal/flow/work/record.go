@@ -281,7 +281,9 @@ func finish(was, r result.Result, now time.Time) result.Change {
 	return c
 }
 
-// progress returns the assignment after the work, and false when it does not change.
+// progress returns the assignment after the work, and false when it does not change. Its result is the one
+// that became final first: a retake has a result of its own, and the assignment keeps the one that completed
+// it (reference: assignments#assignment-fields).
 func progress(a assignment.Assignment, r result.Result) (next assignment.Assignment, ok bool) {
 	to := map[result.State]assignment.Status{result.Started: assignment.InProgress, result.Held: assignment.Submitted,
 		result.Finished: assignment.Completed, result.Released: assignment.Completed}[r.State]
@@ -292,7 +294,7 @@ func progress(a assignment.Assignment, r result.Result) (next assignment.Assignm
 			next.CompletedAt = r.CompletedAt
 		}
 	}
-	if r.State.Final() {
+	if r.State.Final() && a.ResultRef == "" {
 		next.ResultRef = r.Ref
 	}
 	return next, next.Status != a.Status || next.ResultRef != a.ResultRef

@@ -28,6 +28,9 @@ func (s *Server) assignWork(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	q, command := readQuery(r), readAssignment(b)
+	if q.Text("tz") != "" {
+		command.Zone = q.zone
+	}
 	var faults fault.List
 	_, _ = faults.Add(b.Err()), faults.Add(q.Err()) // faults only
 	if err := faults.Err(); err != nil {

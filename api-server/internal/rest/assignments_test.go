@@ -117,6 +117,7 @@ func TestAssignWork(t *testing.T) {
 	test := item(t, e, "catalog/tests/i1", `{"title": "IELTS 1", "type": "ielts"}`)
 	quiz := item(t, e, "organizations/north/catalog/quizzes/q1", `{"title": "Grammar"}`)
 	theirs := item(t, e, "organizations/south/catalog/tests/s1", `{"title": "Private", "type": "sat"}`)
+	other := item(t, e, "catalog/tests/i2", `{"title": "IELTS 2", "type": "ielts"}`)
 	off := item(t, e, "catalog/tests/off", `{"title": "Off", "type": "sat", "active": false}`)
 	post := func(format string, args ...any) *apitest.Answer {
 		t.Helper()
@@ -133,7 +134,7 @@ func TestAssignWork(t *testing.T) {
 	post(`{"user_id": %d, "kind": "essay", "item_id": %d}`, ana, test).WantFault(t, 400, "not_a_choice", "kind")
 	post(`{"user_id": %d, "kind": "test", "item_id": 0}`, ana).WantFault(t, 400, "not_a_whole_number", "item_id")
 	for _, bad := range []string{"2026-11-20", "2026-11-21T09:59:59+00:00", "2026-11-31", "2026-12-01T10:00:00", "soon"} {
-		if f := post(`{"user_id": %d, "kind": "test", "item_id": %d, "due_date": %q}`, ana, test, bad).Want(t, 400).Object(t); f["field"] != "due_date" {
+		if f := post(`{"user_id": %d, "kind": "test", "item_id": %d, "due_date": %q}`, ana, other, bad).Want(t, 400).Object(t); f["field"] != "due_date" {
 			t.Errorf("%s: %v", bad, f)
 		}
 	}
@@ -154,6 +155,48 @@ func TestAssignWork(t *testing.T) {
 		check.Contains(t, "the first event", got[0], `"id":"test-assignment:1"`, "%v", got) {
 		check.Contains(t, "the first event", got[0], `"due_date":"2026-11-30T23:59:59+00:00"`, "%v", got)
 	}
+}
+
+// A call that is repeated later than its due date, or than the student's access, finds the work open.
+// Reference: assignments#assign-work.
+func TestARepeatAfterTheDueDateFindsTheWork(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	call := fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %d, "due_date": "2026-11-22"}`, s.ana, s.ielts)
+	s.Full.Post(t, "assignments/", call).Want(t, 201)
+	s.Advance(48 * time.Hour)
+	if a := s.Full.Post(t, "assignments/", call).Want(t, 200).Object(t); a["created"] != false {
+		t.Errorf("a repeat after the due date: %v", a)
+	}
+	if f := s.Full.Post(t, "assignments/", strings.Replace(call, "2026-11-22", "soon", 1)).WantFault(t, 400, "not_a_date", "due_date"); f.Field != "due_date" {
+		t.Errorf("%v", f)
+	}
+	s.enrollment(t, `{"state": "dropped"}`)
+	s.Full.Post(t, "assignments/", call).Want(t, 200)
+	// Whatever is not open has to be assigned, and cannot be.
+	for _, what := range []string{fmt.Sprintf(`"user_id": %d, "kind": "test", "item_id": %d`, s.ana, s.sat), fmt.Sprintf(`"user_id": 99999, "kind": "test", "item_id": %d`, s.sat)} {
+		s.Full.Post(t, "assignments/", fmt.Sprintf(`{%s, "due_date": "2026-11-22"}`, what)).WantFault(t, 400, "in_the_past", "due_date")
+	}
+}
+
+// Reference: assignments#assign-work, conventions#dates-and-times.
+func TestADueDateIsReadInTheZoneThatIsSent(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	due := func(tz, text string, item int64) string {
+		t.Helper()
+		var a struct {
+			Assignment struct {
+				Due string `json:"due_date"`
+			}
+		}
+		s.Full.Post(t, "assignments/"+tz, fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %d, "due_date": %q}`, s.ana, item, text)).Want(t, 201).Into(t, &a)
+		return a.Assignment.Due
+	}
+	check.Equal(t, "without an offset", due("?tz=Asia/Kolkata", "2026-12-01T10:00", s.ielts), "2026-12-01T10:00:00+05:30", "tz is Asia/Kolkata")
+	check.Equal(t, "with an offset", due("?tz=Asia/Kolkata", "2026-12-01T10:00+0000", s.sat), "2026-12-01T15:30:00+05:30", "tz is Asia/Kolkata")
+	s.Full.Post(t, "assignments/", fmt.Sprintf(`{"user_id": %d, "kind": "quiz", "item_id": %d, "due_date": "2026-12-01T10:00"}`, s.ana, s.quiz)).
+		WantFault(t, 400, "not_a_date", "due_date")
 }
 
 // Of many equal calls at the same time one creates.

@@ -114,6 +114,15 @@ type Draft struct {
 	DueAt  *time.Time
 }
 
+// Open returns the user's open assignment of the item. NotFound when there is none.
+func Open(ctx context.Context, q pg.Querier, org id.Organization, user id.User, item id.Item) (Assignment, error) {
+	a, err := selectOpen(ctx, q, org, user, item)
+	if pg.None(err) {
+		return a, ErrNone(item)
+	}
+	return a, err
+}
+
 // maxTries limits how often others may open and close the same work during one Assign.
 const maxTries = 5
 

@@ -37,22 +37,44 @@ type Command struct {
 	Who     student.Ref
 	Kind    catalog.Kind
 	Item    id.Item
-	DueDate string // a date, which ends with its day, or a timestamp with an offset; "": none
-	Notify  bool   // mail the student, if the work is a test
+	DueDate string         // a date, which ends with its day, or a timestamp; "": none
+	Zone    *time.Location // of a timestamp without an offset; nil: it needs one
+	Notify  bool           // mail the student, if the work is a test
 }
 
 // Assign gives the work to the student and returns it with created true. If the student has the same work
-// open, it returns that assignment unchanged. Invalid for a due date that cannot be read or has passed;
-// NotFound for a student or an item that the organization does not have; Conflict (no_access) for a
-// student without access today.
+// open, it returns that assignment unchanged, whatever has become of the due date or the access since.
+// Invalid for a due date that cannot be read or has passed; NotFound for a student or an item that the
+// organization does not have; Conflict (no_access) for a student without access today.
 func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (shown wire.Assignment, created bool, err error) {
 	now := d.Clock()
-	due, err := d.due(c.DueDate, now)
+	due, err := d.due(c)
 	if err != nil {
 		return shown, false, err
 	}
-	a, item, err := d.find(ctx, o.ID, c, clock.DateIn(now, d.Zone))
+	var over error // decided only once no such work is open
+	if due != nil && !due.After(now) {
+		over = fault.Field("due_date", "in_the_past", "due_date: %s is over; send a later one or leave it out", strings.TrimSpace(c.DueDate))
+	}
+	a, item, err := d.find(ctx, o.ID, c)
+	if over != nil && fault.KindOf(err) == fault.NotFound {
+		return shown, false, over
+	}
 	if err != nil {
+		return shown, false, err
+	}
+	open, err := assignment.Open(ctx, d.DB, o.ID, a.ID, item.ID)
+	if err == nil {
+		shown, _ = notify.Assigned(open, a, item, now)
+		return shown, false, nil
+	}
+	if fault.KindOf(err) != fault.NotFound {
+		return shown, false, err
+	}
+	if over != nil {
+		return shown, false, over
+	}
+	if err := d.checkAccess(ctx, o.ID, a.ID, clock.DateIn(now, d.Zone)); err != nil {
 		return shown, false, err
 	}
 	mails := c.Notify && item.Kind == catalog.Test
@@ -102,45 +124,44 @@ func (d *Service) message(ctx context.Context, o org.Organization, a student.Acc
 	return email.Message{Organization: o.ID, User: a.ID, Recipient: string(a.Email), Content: about}, err
 }
 
-// find reads the student and the item, and checks that the student has access today.
-func (d *Service) find(ctx context.Context, org id.Organization, c Command, today clock.Date) (student.Account, catalog.Item, error) {
+// find reads the student and the item.
+func (d *Service) find(ctx context.Context, org id.Organization, c Command) (student.Account, catalog.Item, error) {
 	a, err := student.Resolve(ctx, d.DB, org, c.Who)
 	if err != nil {
 		return a, catalog.Item{}, err
 	}
 	item, err := catalog.Find(ctx, d.DB, org, c.Kind, c.Item)
+	return a, item, err
+}
+
+// checkAccess is Conflict (no_access) for a student without access today.
+func (d *Service) checkAccess(ctx context.Context, org id.Organization, user id.User, today clock.Date) error {
+	held, err := course.OfStudent(ctx, d.DB, org, user)
 	if err != nil {
-		return a, item, err
-	}
-	held, err := course.OfStudent(ctx, d.DB, org, a.ID)
-	if err != nil {
-		return a, item, err
+		return err
 	}
 	for _, e := range held {
 		if e.HasAccess(today) {
-			return a, item, nil
+			return nil
 		}
 	}
-	return a, item, fault.New(fault.Conflict, "no_access",
+	return fault.New(fault.Conflict, "no_access",
 		"the student has no access to a course today; renew the access with POST /provision/student/ first")
 }
 
 // due reads a due date: a date, which ends with its last second in the platform's zone, or an instant.
-func (d *Service) due(text string, now time.Time) (*time.Time, error) {
-	text = strings.TrimSpace(text)
+func (d *Service) due(c Command) (*time.Time, error) {
+	text := strings.TrimSpace(c.DueDate)
 	if text == "" {
 		return nil, nil
 	}
-	at, err := time.Parse(time.RFC3339, text)
+	at, err := clock.ParseInstant(text, c.Zone)
 	if day, wrong := clock.ParseDate(text); wrong == nil {
 		at, err = clock.DayStart(day.AddDays(1), d.Zone).Add(-time.Second), nil
 	}
 	if err != nil || at.Year() > 9998 {
 		return nil, fault.Field("due_date", "not_a_date",
-			"due_date: send a date such as 2026-12-31, or a timestamp with an offset such as 2026-12-31T18:00:00+00:00")
-	}
-	if !at.After(now) {
-		return nil, fault.Field("due_date", "in_the_past", "due_date: %s is over; send a later one or leave it out", text)
+			"due_date: send a date such as 2026-12-31, or a timestamp such as 2026-12-31T18:00:00+00:00; its offset may be left out where tz is sent")
 	}
 	return &at, nil
 }

@@ -386,7 +386,7 @@ type Assignment struct {
 	// Overdue Past due and neither handed in nor expired
 	Overdue bool `json:"overdue"`
 
-	// ResultID The id of the result that it produced
+	// ResultID The id of the result that completed it; a retake is a result of its own and does not change it
 	ResultID *string `json:"result_id"`
 
 	// Status submitted was handed in and awaits marking; work expires 30 days after its due date
@@ -1641,12 +1641,16 @@ type ClientInterface interface {
 
 	// ListAssignments Assignments in the order in which they were made
 	//
+	// All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
+	// no filter to learn of everything.
+	//
 	// Corresponds with GET /api/v1/assignments/ (the `ListAssignments` operationId).
 	ListAssignments(ctx context.Context, params *ListAssignmentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// AssignWorkWithBody Assign one test, quiz or assessment to one student
 	//
-	// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+	// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+	// is over; a new due date is then ignored.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1655,7 +1659,8 @@ type ClientInterface interface {
 
 	// AssignWork Assign one test, quiz or assessment to one student
 	//
-	// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+	// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+	// is over; a new due date is then ignored.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1724,7 +1729,7 @@ type ClientInterface interface {
 	// ListResults Final results in the order in which they became final
 	//
 	// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
-	// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
+	// come back; store by `id`. `next_cursor` always points after the last result received.
 	//
 	// Corresponds with GET /api/v1/results/ (the `ListResults` operationId).
 	ListResults(ctx context.Context, params *ListResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1753,8 +1758,9 @@ type ClientInterface interface {
 
 	// Students Look up one student, or list all
 	//
-	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students by user
-	// id: the student role and everyone who was ever enrolled, without the staff.
+	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
+	// in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
+	// a stored cursor are all who came since. `status` changes with time: use no filter to learn of everybody.
 	//
 	// Corresponds with GET /api/v1/students/ (the `Students` operationId).
 	Students(ctx context.Context, params *StudentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1781,6 +1787,9 @@ func (c *Client) ListActivity(ctx context.Context, params *ListActivityParams, r
 
 // ListAssignments Assignments in the order in which they were made
 //
+// All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
+// no filter to learn of everything.
+//
 // Corresponds with GET /api/v1/assignments/ (the `ListAssignments` operationId).
 func (c *Client) ListAssignments(ctx context.Context, params *ListAssignmentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListAssignmentsRequest(c.Server, params)
@@ -1796,7 +1805,8 @@ func (c *Client) ListAssignments(ctx context.Context, params *ListAssignmentsPar
 
 // AssignWorkWithBody Assign one test, quiz or assessment to one student
 //
-// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+// is over; a new due date is then ignored.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1815,7 +1825,8 @@ func (c *Client) AssignWorkWithBody(ctx context.Context, params *AssignWorkParam
 
 // AssignWork Assign one test, quiz or assessment to one student
 //
-// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+// is over; a new due date is then ignored.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -1964,7 +1975,7 @@ func (c *Client) ProvisionStudent(ctx context.Context, params *ProvisionStudentP
 // ListResults Final results in the order in which they became final
 //
 // A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
-// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
+// come back; store by `id`. `next_cursor` always points after the last result received.
 //
 // Corresponds with GET /api/v1/results/ (the `ListResults` operationId).
 func (c *Client) ListResults(ctx context.Context, params *ListResultsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2013,8 +2024,9 @@ func (c *Client) ImportRosterWithBody(ctx context.Context, params *ImportRosterP
 
 // Students Look up one student, or list all
 //
-// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students by user
-// id: the student role and everyone who was ever enrolled, without the staff.
+// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
+// in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
+// a stored cursor are all who came since. `status` changes with time: use no filter to learn of everybody.
 //
 // Corresponds with GET /api/v1/students/ (the `Students` operationId).
 func (c *Client) Students(ctx context.Context, params *StudentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3202,6 +3214,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListAssignmentsWithResponse Assignments in the order in which they were made
 	//
+	// All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
+	// no filter to learn of everything.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/assignments/ (the `ListAssignments` operationId).
@@ -3209,7 +3224,8 @@ type ClientWithResponsesInterface interface {
 
 	// AssignWorkWithBodyWithResponse Assign one test, quiz or assessment to one student
 	//
-	// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+	// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+	// is over; a new due date is then ignored.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3218,7 +3234,8 @@ type ClientWithResponsesInterface interface {
 
 	// AssignWorkWithResponse Assign one test, quiz or assessment to one student
 	//
-	// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+	// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+	// is over; a new due date is then ignored.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -3297,7 +3314,7 @@ type ClientWithResponsesInterface interface {
 	// ListResultsWithResponse Final results in the order in which they became final
 	//
 	// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
-	// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
+	// come back; store by `id`. `next_cursor` always points after the last result received.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3328,8 +3345,9 @@ type ClientWithResponsesInterface interface {
 
 	// StudentsWithResponse Look up one student, or list all
 	//
-	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students by user
-	// id: the student role and everyone who was ever enrolled, without the staff.
+	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
+	// in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
+	// a stored cursor are all who came since. `status` changes with time: use no filter to learn of everybody.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -3638,6 +3656,9 @@ func (c *ClientWithResponses) ListActivityWithResponse(ctx context.Context, para
 
 // ListAssignmentsWithResponse Assignments in the order in which they were made
 //
+// All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
+// no filter to learn of everything.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/assignments/ (the `ListAssignments` operationId).
@@ -3651,7 +3672,8 @@ func (c *ClientWithResponses) ListAssignmentsWithResponse(ctx context.Context, p
 
 // AssignWorkWithBodyWithResponse Assign one test, quiz or assessment to one student
 //
-// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+// is over; a new due date is then ignored.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3666,7 +3688,8 @@ func (c *ClientWithResponses) AssignWorkWithBodyWithResponse(ctx context.Context
 
 // AssignWorkWithResponse Assign one test, quiz or assessment to one student
 //
-// Safe to repeat. Work that the student has open already is answered as it is; a new due date is then ignored.
+// Safe to repeat. Work that the student has open already is answered as it is, also once its due date or the student's access
+// is over; a new due date is then ignored.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -3793,7 +3816,7 @@ func (c *ClientWithResponses) ProvisionStudentWithResponse(ctx context.Context, 
 // ListResultsWithResponse Final results in the order in which they became final
 //
 // A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
-// come back, within three minutes; store by `id`. `next_cursor` always points after the last result received.
+// come back; store by `id`. `next_cursor` always points after the last result received.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -3836,8 +3859,9 @@ func (c *ClientWithResponses) ImportRosterWithBodyWithResponse(ctx context.Conte
 
 // StudentsWithResponse Look up one student, or list all
 //
-// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students by user
-// id: the student role and everyone who was ever enrolled, without the staff.
+// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
+// in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
+// a stored cursor are all who came since. `status` changes with time: use no filter to learn of everybody.
 //
 // Returns a wrapper object for the known response body format(s).
 //

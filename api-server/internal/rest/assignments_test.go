@@ -199,6 +199,24 @@ func TestADueDateIsReadInTheZoneThatIsSent(t *testing.T) {
 		WantFault(t, 400, "not_a_date", "due_date")
 }
 
+// since chooses by when work was made, also that of students who came back, whose positions are new.
+// Reference: assignments#assignment-list.
+func TestSinceChoosesByWhenWorkWasMade(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.give(t, s.ana, s.ielts)
+	s.Advance(24 * time.Hour)
+	second := s.give(t, s.ana, s.sat)
+	s.Advance(time.Hour)
+	third := s.give(t, s.bo, s.sat)
+	for range 2 {
+		s.leave(t)
+		s.member(t, "active")
+		got := walk(t, s.Full, "assignments/?since=2026-11-22")
+		check.True(t, "since the second day", slices.Equal(got, []string{third, second}), "%v, want %v", got, []string{third, second})
+	}
+}
+
 // Of many equal calls at the same time one creates.
 func TestAssignWorkAtTheSameTime(t *testing.T) {
 	t.Parallel()

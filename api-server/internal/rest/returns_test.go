@@ -7,19 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
-
-// place does what a worker does about students who came back, once that has settled.
-func (s *school) place(t *testing.T) {
-	t.Helper()
-	s.Advance(time.Minute)
-	if err := (&work.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // runCalendar does what a worker does about the calendar.
 func (s *school) runCalendar(t *testing.T) {
@@ -66,13 +61,17 @@ const (
 	rosterAna  = "1,ana@school.example,Ana,Lopez,student\n"
 )
 
-// A job that has stored its cursor gets every result, whatever becomes of the students in
-// between: also one that was final before its student left and had not been read.
-// Reference: results#order.
+// A job that has stored its cursors gets every result and assignment, whatever becomes of the students in
+// between: also what was final or assigned before its student left and had not been read. It is there at the
+// moment at which the student is back, and not before it has its new position.
+// Reference: results#order, assignments#assignment-list.
 func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
-	for name, c := range map[string]struct{ before, leave, back func(t *testing.T, s *school) }{
+	for name, c := range map[string]struct {
+		before, leave, back func(t *testing.T, s *school)
+		early               func(t *testing.T, s *school) // the calendar has brought the student back, unnoticed
+	}{
 		"a membership made inactive and active again": {
 			leave: func(t *testing.T, s *school) { s.leave(t) },
 			back:  func(t *testing.T, s *school) { s.member(t, "active") },
@@ -112,15 +111,16 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 			leave: func(t *testing.T, s *school) {
 				s.enrollment(t, fmt.Sprintf(`{"start_date": %q}`, s.Now().AddDate(0, 0, 2).Format(time.DateOnly)))
 			},
-			back: func(t *testing.T, s *school) { s.Advance(2 * day); s.runCalendar(t) },
+			early: func(_ *testing.T, s *school) { s.Advance(2 * day) },
+			back:  func(t *testing.T, s *school) { s.runCalendar(t) },
 		},
 		"an enrollment that began unnoticed before a call": {
 			before: func(t *testing.T, s *school) { s.member(t, "inactive") },
 			leave: func(t *testing.T, s *school) {
 				s.enrollment(t, fmt.Sprintf(`{"start_date": %q}`, s.Now().AddDate(0, 0, 2).Format(time.DateOnly)))
 			},
+			early: func(_ *testing.T, s *school) { s.Advance(2 * day) },
 			back: func(t *testing.T, s *school) {
-				s.Advance(2 * day)
 				provision(t, s.Organization, "ana@school.example", `"courses": ["ielts"]`)
 				s.runCalendar(t)
 			},
@@ -132,7 +132,6 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 				s.removeMember(t)
 				s.enrollment(t, `{"state": "dropped"}`)
 				s.importFile(t, "additive_only", rosterHead+rosterAna+rosterBo+"3,c@school.example,C,C,student\n")
-				s.place(t)
 			},
 			leave: func(t *testing.T, s *school) {
 				s.importFile(t, "authoritative_snapshot", rosterHead+rosterBo+"3,c@school.example,C,C,student\n")
@@ -151,12 +150,18 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 				c.before(t, s)
 			}
 			done("a1", s.ana)
+			first, second := s.give(t, s.ana, s.ielts), s.give(t, s.ana, s.sat)
 			c.leave(t, s)
 			done("a2", s.ana)
 			done("b1", s.bo)
-			var before listPage
+			others := s.give(t, s.bo, s.ielts)
+			var before, work listPage
 			s.Full.Get(t, "results/").Want(t, 200).Into(t, &before)
 			if got := before.ids(); !slices.Equal(got, []string{"test:b1"}) {
+				t.Fatalf("%v", got)
+			}
+			s.Full.Get(t, "assignments/").Want(t, 200).Into(t, &work)
+			if got := work.ids(); !slices.Equal(got, []string{others}) {
 				t.Fatalf("%v", got)
 			}
 			if a := s.Full.Get(t, "results/?user_id="+fmt.Sprint(s.ana)); a.Status == 200 {
@@ -165,18 +170,28 @@ func TestAStoredCursorLosesNothingOfWhoLeavesAndComesBack(t *testing.T) {
 			if notified := events(t, s.Env, "north", "result.final"); len(notified) != 2 {
 				t.Errorf("%d events", len(notified))
 			}
-			s.place(t) // nobody is back
-			c.back(t, s)
-			for range 2 {
-				s.place(t)
-				var after listPage
-				s.Full.Get(t, "results/?cursor="+before.NextCursor).Want(t, 200).Into(t, &after)
-				if got := after.ids(); !slices.Equal(got, []string{"test:a1", "test:a2"}) {
-					t.Errorf("%v", got)
+			if c.early != nil {
+				c.early(t, s)
+				if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:b1"}) {
+					t.Errorf("results are shown before they have their positions: %v", got)
 				}
 			}
-			if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:b1", "test:a1", "test:a2"}) {
-				t.Errorf("%v", got)
+			c.back(t, s)
+			for list, behind := range map[string]struct {
+				cursor     string
+				want, seen []string
+			}{
+				"results/":     {before.NextCursor, []string{"test:a1", "test:a2"}, []string{"test:b1"}},
+				"assignments/": {work.NextCursor, []string{first, second}, []string{others}},
+			} {
+				var after listPage
+				s.Full.Get(t, list+"?cursor="+behind.cursor).Want(t, 200).Into(t, &after)
+				if got := after.ids(); !slices.Equal(got, behind.want) {
+					t.Errorf("%s behind the cursor: %v, want %v", list, got, behind.want)
+				}
+				if got, want := walk(t, s.Full, list), slices.Concat(behind.seen, behind.want); !slices.Equal(got, want) {
+					t.Errorf("%s: %v, want %v", list, got, want)
+				}
 			}
 		})
 	}
@@ -221,12 +236,7 @@ func TestAReaderFollowsWhileStudentsComeAndGo(t *testing.T) {
 		default:
 		}
 		read()
-		if err := (&work.Service{DB: s.DB, Clock: func() time.Time { return s.Now().Add(time.Minute) }, Zone: time.UTC}).Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 	}
-	s.place(t)
-	read()
 	if len(seen) != 2*rounds {
 		t.Errorf("the job saw %d results, want %d", len(seen), 2*rounds)
 	}
@@ -244,10 +254,39 @@ func TestResultsOfWhoStaysKeepTheirPlaces(t *testing.T) {
 	s.member(t, "active")
 	s.Advance(time.Hour)
 	s.runCalendar(t)
-	s.place(t)
 	if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:a1", "test:b1"}) {
 		t.Errorf("%v", got)
 	}
+}
+
+// A program of the version before, which is still running during an update, leaves the positions to the worker.
+func TestReturnsOfAnEarlierVersionGetTheirPositions(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.session(t, "a1", `"user_id": %d, "item_id": %d, "state": "finished", "score": 6`, s.ana, s.ielts).Want(t, 201)
+	s.session(t, "b1", `"user_id": %d, "item_id": %d, "state": "finished", "score": 6`, s.bo, s.ielts).Want(t, 201)
+	sql(t, s.Env, `INSERT INTO result_returns (organization_id, user_id, due_at) VALUES ($1, $2, $3)`, s.ID, s.ana, s.Now())
+	for range 2 {
+		if err := (&work.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}).Sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := walk(t, s.Full, "results/"); !slices.Equal(got, []string{"test:b1", "test:a1"}) {
+			t.Errorf("%v", got)
+		}
+	}
+}
+
+// give assigns a test, whether the student has access or not.
+func (s *school) give(t *testing.T, user, item int64) (ref string) {
+	t.Helper()
+	err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error {
+		a, _, err := assignment.Assign(t.Context(), tx, s.ID, assignment.Draft{User: id.User(user), Item: id.Item(item), Kind: string(catalog.Test),
+			Source: assignment.ViaApp}, s.Now())
+		ref = a.Ref()
+		return err
+	})
+	check.NoError(check.Now(t), err, "%v", err)
+	return ref
 }
 
 func (s *school) enrollmentOf(t *testing.T, typ, body string) {

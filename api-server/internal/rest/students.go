@@ -79,26 +79,38 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 	f := student.RosterFilter{Status: student.RosterStatus(q.Choice("status", string(student.RosterActive), string(student.RosterInactive))),
 		Course: q.course(), Today: s.today()}
 	ctx := r.Context()
-	return edge.List[wire.RosterStudent]{
+	return edge.List[listedStudent]{
 		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Limit: q.Limit(maxLimit, usualLimit),
-		Read: func(after page.Position, limit int, each func(wire.RosterStudent) error) error {
+		Read: func(after page.Position, limit int, each func(listedStudent) error) error {
 			n, err := s.narrow(ctx, f.Course, student.Ref{})
 			if err != nil {
 				return err
 			}
-			found, err := student.Roster(ctx, s.DB, n.org, f, id.User(after.At(0)), limit)
+			f.Few = n.few != nil
+			found, err := student.Roster(ctx, s.DB, n.org, f, after.At(1), limit)
 			if err != nil {
 				return err
 			}
 			shown, err := s.showStudents(ctx, n.org, found, q)
 			return edge.Each(shown, err, each)
 		},
-		Position: func(l wire.RosterStudent) page.Position { return page.Position{int64(l.UserID)} },
+		Position: func(l listedStudent) page.Position { return page.Position{byArrival, l.position} },
+		Show:     func(l listedStudent) any { return l.RosterStudent },
 	}.Answer(w, r, q.Query)
 }
 
+// byArrival is what cursors of this list begin with, whose position follows. Older cursors have an account's id
+// there and no position. They are good for a walk from the beginning, as older programs are with these.
+const byArrival = 0
+
+// listedStudent is a row of the list with its position.
+type listedStudent struct {
+	wire.RosterStudent
+	position int64
+}
+
 // showStudents reads what the page's people have, in two queries for all of them.
-func (s *Server) showStudents(ctx context.Context, o id.Organization, found []student.Account, q *query) ([]wire.RosterStudent, error) {
+func (s *Server) showStudents(ctx context.Context, o id.Organization, found []student.Listed, q *query) ([]listedStudent, error) {
 	users := make([]id.User, len(found))
 	for i, a := range found {
 		users[i] = a.ID
@@ -111,9 +123,9 @@ func (s *Server) showStudents(ctx context.Context, o id.Organization, found []st
 	if err != nil {
 		return nil, err
 	}
-	shown := make([]wire.RosterStudent, len(found))
+	shown := make([]listedStudent, len(found))
 	for i, a := range found {
-		shown[i] = wire.NewRosterStudent(a, members[a.ID], held[a.ID], s.today(), q.zone)
+		shown[i] = listedStudent{wire.NewRosterStudent(a.Account, members[a.ID], held[a.ID], s.today(), q.zone), a.Position}
 	}
 	return shown, nil
 }

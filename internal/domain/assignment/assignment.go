@@ -2,7 +2,8 @@
 // work, from pending to completed or expired.
 //
 // Lists are ordered by position, a number that grows with every assignment of the organization.
-// Positions become visible in their order.
+// Positions become visible in their order. All work of a student who comes back into the scope of lists
+// takes new ones (Relist), as readers have skipped it.
 package assignment
 
 import (

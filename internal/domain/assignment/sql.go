@@ -237,6 +237,30 @@ func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changed []Assignm
 	return err
 }
 
+// Relist queues new positions, in their old order, for all work of the users. Queue it as late as possible,
+// as it locks the organization's positions. It locks the rows before the positions, as other changes do, and
+// reads them after: what another transaction assigns meanwhile is among them, or gets a higher position.
+func Relist(b *pg.Batch, org id.Organization, users []id.User) {
+	b.Queue(`
+		SELECT FROM assignments WHERE organization_id = $1 AND user_id = ANY ($2) ORDER BY id FOR NO KEY UPDATE`,
+		org, users)
+	b.Queue(`
+		INSERT INTO assignment_positions AS p (organization_id, last, last_at) VALUES ($1, 0, '-infinity')
+		ON CONFLICT (organization_id) DO UPDATE SET last = p.last`, org)
+	b.Queue(`
+		WITH source AS (
+			SELECT s.id, p.last + row_number() OVER (ORDER BY s.position) AS position
+			FROM assignment_positions p, assignments s
+			WHERE p.organization_id = @organization AND s.organization_id = @organization
+				AND s.user_id = ANY (@users)
+		), counter AS (
+			UPDATE assignment_positions SET last = last + (SELECT count(*) FROM source)
+			WHERE organization_id = @organization
+		)
+		UPDATE assignments s SET made = coalesce(s.made, s.position), position = n.position FROM source n
+		WHERE s.id = n.id`, pg.Args{"organization": org, "users": users})
+}
+
 // inScope is the condition on s on the day that a parameter, such as $4, holds.
 func inScope(today string) string { return scope.Listed("s.organization_id", "s.user_id", today) }
 
@@ -273,9 +297,12 @@ func pageQuery(org id.Organization, f Filter, after int64, limit int) (query str
 			WHERE x.user_id = s.user_id AND x.course_id = `+arg(f.Course)+` AND x.organization_id = $1 LIMIT 1)`)
 	}
 	if !f.Since.IsZero() {
-		// assigned_at follows the position, so the first row of the window bounds it.
-		where = append(where, `s.position >= (SELECT f.position FROM assignments f
-			WHERE f.organization_id = $1 AND f.assigned_at >= `+arg(f.Since)+`
+		// assigned_at follows the position with which the work was made, and Relist gives higher ones. So
+		// the first row of the window bounds it.
+		since := arg(f.Since)
+		where = append(where, `s.assigned_at >= `+since+` AND s.position >= (
+			SELECT coalesce(f.made, f.position) FROM assignments f
+			WHERE f.organization_id = $1 AND f.assigned_at >= `+since+`
 			ORDER BY f.assigned_at, f.position LIMIT 1)`)
 	}
 	source := `SELECT s.* FROM assignments s WHERE ` + strings.Join(append(where, inScope("$4")), ` AND `)

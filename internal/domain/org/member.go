@@ -53,9 +53,14 @@ type Member struct {
 // AddMember queues a new active membership and returns it. The caller holds the lock of
 // the person's address and has seen that there is none.
 func AddMember(b *pg.Batch, org id.Organization, user id.User, role Role, via Via, now time.Time) Member {
-	m := Member{Role: role, Status: MemberActive, Via: via, JoinedAt: now}
-	queueInsertMember(b, org, user, m)
+	m := NewMember(role, via, now)
+	InsertMember(b, org, user, m)
 	return m
+}
+
+// NewMember returns a new active membership, for InsertMember.
+func NewMember(role Role, via Via, now time.Time) Member {
+	return Member{Role: role, Status: MemberActive, Via: via, JoinedAt: now}
 }
 
 // SetStaff queues that the member m is active staff with the role, and returns it so.

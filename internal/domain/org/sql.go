@@ -182,7 +182,9 @@ func (m *Member) scan(row pgx.Row) error {
 	return err
 }
 
-func queueInsertMember(b *pg.Batch, org id.Organization, user id.User, m Member) {
+// InsertMember queues the writing of a new membership, as AddMember does. A student takes the next position of
+// the organization's list of students: others who come into it wait until the commit.
+func InsertMember(b *pg.Batch, org id.Organization, user id.User, m Member) {
 	b.Queue(`
 		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $6)`, org, user, m.Role, m.Status, m.Via, m.JoinedAt)

@@ -7,8 +7,8 @@
 // nothing. A result that becomes final again, with other values, moves to a new position.
 //
 // The list shows results of people who are in the organization's scope when it is read, and a reader
-// skips those of others. So a transaction that brings a student into scope queues new positions for the
-// student's results (QueueRejoin), and the worker assigns them a little later (PendingRejoins, Rejoin).
+// skips those of others. So a transaction that brings a student into scope gives the student's results
+// new positions (Relist).
 package result
 
 import (
@@ -125,33 +125,6 @@ func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change,
 		return ErrRaced
 	}
 	return err
-}
-
-// settled is how long after a return its results get new positions. Until then a reader may still use the
-// day before, or a clock that is behind.
-const settled = time.Minute
-
-// Return is a student who came back into scope and whose results will get new positions.
-type Return struct {
-	ID           int64
-	Organization id.Organization
-	User         id.User
-}
-
-// Rejoin gives new positions to all final results of the students who came back to one organization, in
-// the order of the old ones. It locks the organization's counter, so it has to come last in its
-// transaction. It skips returns that another transaction has taken.
-func Rejoin(ctx context.Context, tx *pg.Tx, org id.Organization, returns []Return) error {
-	users, err := deleteReturns(ctx, tx, returns)
-	if err != nil || len(users) == 0 {
-		return err
-	}
-	// A result that becomes final after this was never out of scope.
-	refs, err := lockPositioned(ctx, tx, org, users)
-	if err != nil || len(refs) == 0 {
-		return err
-	}
-	return reposition(ctx, tx, org, refs)
 }
 
 // Person is a user in an organization, as results need them.

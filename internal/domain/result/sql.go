@@ -177,64 +177,51 @@ func orNull[T comparable](v T) *T {
 	return &v
 }
 
-// QueueRejoin queues that Rejoin gives the users' results new positions a little later. Queue it for
-// users whom the transaction, or the calendar, brings into the organization's scope: readers of the
-// list have skipped the results that became final before, and perhaps some that were final earlier.
-// It waits for no lock, and the users need not have results.
-func QueueRejoin(b *pg.Batch, org id.Organization, now time.Time, users ...id.User) {
-	if len(users) > 0 {
-		b.Queue(`
-			INSERT INTO result_returns (organization_id, user_id, due_at)
-			SELECT $1, unnest($2::bigint[]), $3`, org, users, now.Add(settled))
-	}
-}
-
-// PendingRejoins returns the first returns, up to limit, that are due by now.
-func PendingRejoins(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]Return, error) {
-	rows, err := q.Query(ctx, `
-		SELECT id, organization_id, user_id FROM result_returns WHERE due_at <= $1 ORDER BY id LIMIT $2`, now, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Return])
-}
-
-func deleteReturns(ctx context.Context, tx *pg.Tx, returns []Return) ([]id.User, error) {
-	ids := make([]int64, len(returns))
-	for i, r := range returns {
-		ids[i] = r.ID
-	}
-	rows, err := tx.Query(ctx, `DELETE FROM result_returns WHERE id = ANY ($1) RETURNING user_id`, ids)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[id.User])
-}
-
-func lockPositioned(ctx context.Context, tx *pg.Tx, org id.Organization, users []id.User) ([]string, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT ref FROM results WHERE organization_id = $1 AND user_id = ANY ($2) AND position IS NOT NULL
+// Relist queues new positions, in their old order, for all final results of the users. It is the last
+// statement of its transaction but for the commit, as it locks the organization's counter. It locks the
+// rows before the counter, as Save does, and reads them after it: what another transaction makes final
+// meanwhile was committed before and is among them, or gets a higher position.
+func Relist(b *pg.Batch, org id.Organization, users []id.User) {
+	b.Queue(`
+		SELECT FROM results WHERE organization_id = $1 AND user_id = ANY ($2) AND position IS NOT NULL
 		ORDER BY ref FOR NO KEY UPDATE`, org, users)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
-}
-
-// reposition gives the results new positions, in the order of the old ones.
-func reposition(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) error {
-	_, err := tx.Exec(ctx, `
-		WITH counter AS (`+draw+`
-		), source AS (
-			SELECT ref, final_at, counter.base + row_number() OVER (ORDER BY r.position) AS position
-			FROM counter, results r WHERE r.organization_id = @organization AND r.ref = ANY (@refs)
+	b.Queue(`
+		INSERT INTO result_positions AS p (organization_id, last) VALUES ($1, 0)
+		ON CONFLICT (organization_id) DO UPDATE SET last = p.last`, org)
+	b.Queue(`
+		WITH source AS (
+			SELECT r.ref, r.final_at, p.last + row_number() OVER (ORDER BY r.position) AS position
+			FROM result_positions p, results r
+			WHERE p.organization_id = @organization AND r.organization_id = @organization
+				AND r.user_id = ANY (@users) AND r.position IS NOT NULL
+		), counter AS (
+			UPDATE result_positions SET last = last + (SELECT count(*) FROM source)
+			WHERE organization_id = @organization
 		), placed AS (
 			SELECT position, final_at FROM source
 		), spans AS (`+keepSpans+`)
 		UPDATE results r SET position = s.position FROM source s
-		WHERE r.organization_id = @organization AND r.ref = s.ref`,
-		pg.Args{"organization": org, "places": len(refs), "refs": refs})
-	return err
+		WHERE r.organization_id = @organization AND r.user_id = ANY (@users) AND r.position IS NOT NULL
+			AND r.ref = s.ref`, pg.Args{"organization": org, "users": users})
+}
+
+// TakeReturns deletes up to limit of the returns that programs of an earlier version queue, and gives their
+// students by organization: their results get new positions. Programs of this version call Relist in the
+// transaction that brings the student back. Once no older program can be running, a migration may drop
+// the table.
+func TakeReturns(ctx context.Context, tx *pg.Tx, limit int) (map[id.Organization][]id.User, error) {
+	rows, err := tx.Query(ctx, `
+		DELETE FROM result_returns
+		WHERE id IN (SELECT id FROM result_returns ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED)
+		RETURNING organization_id, user_id`, limit)
+	if err != nil {
+		return nil, err
+	}
+	users := map[id.Organization][]id.User{}
+	var org id.Organization
+	var user id.User
+	_, err = pgx.ForEachRow(rows, []any{&org, &user}, func() error { users[org] = append(users[org], user); return nil })
+	return users, err
 }
 
 // inScope is the condition on r (rows with organization_id and user_id) on the day that a

@@ -12,11 +12,17 @@ package scope
 // Listed is true for those whose work the lists show on the day: active members of the
 // student role, and everyone who has access by an enrollment and is not of the staff.
 // Includes is the same rule in Go.
+//
+// An enrollment that begins counts from the moment at which that is stored with it
+// (notified_status), and not from midnight: the same transaction gives the student's work new
+// positions. Readers whose clock still has the day before have to see it, too.
 func Listed(organization, user, day string) string {
 	return `coalesce(
 		(SELECT CASE WHEN m.role <> 'member' THEN false WHEN m.status = 'active' THEN true END
 		 FROM members m WHERE m.organization_id = ` + organization + ` AND m.user_id = ` + user + `),
-		` + enrolled(organization, user, ` AND `+onDay(day)) + `, false)`
+		` + enrolled(organization, user, ` AND e.state = 'running' AND e.grace_period_end >= `+day+`
+			AND CASE WHEN e.notified_status IS NULL THEN e.start_date <= `+day+`
+				ELSE e.notified_status <> 'pending' AND e.start_date <= `+day+`::date + 1 END`) + `, false)`
 }
 
 // Includes says whether lists show somebody's work: staff never, and of the others active

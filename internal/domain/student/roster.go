@@ -67,5 +67,39 @@ const (
 type RosterFilter struct {
 	Status RosterStatus
 	Course id.Course // enrolled in it, whatever the enrollment's status; 0: any
+	Few    bool      // the people of Course are few (course.Few)
 	Today  clock.Date
+}
+
+// Listed is a student with the position of the list.
+type Listed struct {
+	Account
+	Position int64
+}
+
+// walk is how many positions are searched for people of a large course before the search goes on person by
+// person: they may have come long after each other.
+const walk = 16 << 10
+
+// Roster lists up to limit students of the organization whose position is above after, in the order in
+// which they came into it (reference: students#student-list). Positions become visible in their order,
+// so a reader who goes on from the last one misses nobody.
+func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after int64, limit int) ([]Listed, error) {
+	if f.Course == 0 || f.Few {
+		query, args := rosterPage(org, f, after, limit, 0, f.Few)
+		return selectRoster(ctx, q, query, args)
+	}
+	until := after + walk
+	query, args := rosterPage(org, f, after, limit, until, false)
+	found, err := selectRoster(ctx, q, query, args)
+	if err != nil || len(found) == limit {
+		return found, err
+	}
+	// It goes on after the last one that was found, and not after the walk, where people may have come since.
+	if len(found) > 0 {
+		after = found[len(found)-1].Position
+	}
+	query, args = rosterPage(org, f, after, limit-len(found), until, true)
+	more, err := selectRoster(ctx, q, query, args)
+	return append(found, more...), err
 }

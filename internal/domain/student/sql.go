@@ -526,12 +526,13 @@ var (
 	role = scope.Role("$1", "p.user_id")
 )
 
-// Roster lists up to limit students of the organization whose id is above after, by id. It walks
-// members and enrollments by user id, each along its index, and merges the two, so that it reads
-// neither beyond the page.
-func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after id.User, limit int) ([]Account, error) {
+// rosterPage is the statement of a page of students after a position, with its arguments. It reads along the
+// positions to until, or, byPerson, those of a course's people if the list goes on behind until; 0 is no bound.
+func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, until int64, byPerson bool) (query string, args []any) {
+	args = []any{org, after, limit, f.Course, f.Today}
 	// Every parameter has to be in the statement, used or not.
-	chosen := `$4::bigint IS NOT NULL AND $5::date IS NOT NULL`
+	chosen := `p.organization_id = $1 AND p.position > $2 AND $4::bigint IS NOT NULL AND $5::date IS NOT NULL
+		AND ` + scope.IsStudent(role, "$1", "p.user_id")
 	switch f.Status {
 	case RosterActive:
 		chosen += ` AND ` + hasAccess
@@ -539,39 +540,42 @@ func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilt
 		chosen += ` AND NOT ` + hasAccess + ` AND ` + isGone
 	case RosterAny:
 	}
-	// People who are enrolled and no members are rare: the search for them ends where the page of
-	// members does.
-	members := `
-		SELECT p.user_id FROM members p
-		WHERE p.organization_id = $1 AND p.role = 'member' AND p.user_id > $2 AND ` + chosen + `
-		ORDER BY p.user_id LIMIT $3`
-	enrolled := `
-		SELECT DISTINCT p.user_id FROM enrollments p
-		WHERE p.organization_id = $1 AND p.user_id > $2
-			AND p.user_id <= (SELECT CASE WHEN count(*) < $3 THEN 9223372036854775807 ELSE max(m.user_id) END FROM m)
-			AND ` + role + ` IS NULL AND ` + chosen + `
-		ORDER BY p.user_id LIMIT $3`
-	if f.Course != 0 {
-		enrolled = `
-			SELECT p.user_id FROM enrollments p
-			WHERE p.organization_id = $1 AND p.course_id = $4 AND p.user_id > $2
-				AND coalesce(` + role + `, 'member') = 'member' AND ` + chosen + `
-			ORDER BY p.user_id LIMIT $3`
-		members = `SELECT NULL::bigint AS user_id WHERE false`
+	people := `SELECT p.user_id, p.position FROM arrivals p WHERE ` + chosen
+	switch {
+	case byPerson:
+		people = `
+			SELECT p.user_id, p.position
+			FROM enrollments x
+			CROSS JOIN LATERAL (
+				SELECT * FROM arrivals WHERE user_id = x.user_id AND organization_id = $1 LIMIT 1) AS p
+			WHERE x.organization_id = $1 AND x.course_id = $4 AND ` + chosen
+	case f.Course != 0:
+		people += ` AND (SELECT true FROM enrollments x
+			WHERE x.user_id = p.user_id AND x.course_id = $4 AND x.organization_id = $1 LIMIT 1)`
 	}
-	rows, err := q.Query(ctx, `
-		WITH m AS MATERIALIZED (`+members+`)
-		SELECT `+calledColumns+`
-		FROM (
-			SELECT user_id
-			FROM (SELECT user_id FROM m UNION (`+enrolled+`)) AS both_of
-			ORDER BY user_id LIMIT $3) AS chosen
-		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = chosen.user_id LIMIT 1) AS a
+	if until > 0 {
+		args = append(args, until)
+		reaches := `p.position <= $6`
+		if byPerson {
+			reaches = `(SELECT last FROM arrival_positions WHERE organization_id = $1) > $6`
+		}
+		people += ` AND ` + reaches
+	}
+	return `
+		SELECT ` + calledColumns + `, p.position
+		FROM (` + people + ` ORDER BY p.position LIMIT $3) AS p
+		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = p.user_id LIMIT 1) AS a
 		LEFT JOIN LATERAL (
-			SELECT * FROM directory WHERE organization_id = $1 AND user_id = chosen.user_id LIMIT 1) AS n ON true
-		ORDER BY chosen.user_id`, org, after, limit, f.Course, f.Today)
+			SELECT * FROM directory WHERE organization_id = $1 AND user_id = p.user_id LIMIT 1) AS n ON true
+		ORDER BY p.position`, args
+}
+
+func selectRoster(ctx context.Context, q pg.Querier, query string, args []any) ([]Listed, error) {
+	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, scanAccount)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
+		return l, l.scan(row, &l.Position)
+	})
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
-	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
@@ -156,9 +155,6 @@ func (o *Service) changeOnce(ctx context.Context, entry audit.Entry, user id.Use
 		}
 		events := notify.Changes(before, after, today)
 		save(&b, in, before, after, today, now)
-		if notify.Rejoins(before, after, today, notify.CommitDay(now, o.Zone)) {
-			result.QueueRejoin(&b, in, now, user)
-		}
 		if err := b.Send(ctx, tx); err != nil {
 			return fmt.Errorf("writing a change: %w", err)
 		}
@@ -170,7 +166,14 @@ func (o *Service) changeOnce(ctx context.Context, entry audit.Entry, user id.Use
 				return err
 			}
 		}
-		return webhook.Record(ctx, tx, in, now, events...)
+		if err := webhook.Record(ctx, tx, in, now, events...); err != nil {
+			return err
+		}
+		var relist pg.Batch
+		if notify.Rejoins(before, after, today, notify.CommitDay(now, o.Zone)) {
+			notify.Relist(&relist, in, user)
+		}
+		return relist.Send(ctx, tx)
 	})
 	return after, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
@@ -96,6 +95,7 @@ func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, to
 	batch = slices.DeleteFunc(batch, func(f *dueStudent) bool { return string(f.snapshot.Account.Email) != f.Email })
 	now := o.Clock()
 	events := map[id.Organization][]webhook.Event{}
+	back := map[id.Organization][]id.User{}
 	var order []id.Organization
 	for _, f := range batch {
 		if _, known := events[f.Organization]; !known {
@@ -104,7 +104,7 @@ func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, to
 		events[f.Organization] = slices.Concat(events[f.Organization], notify.Changes(f.snapshot, f.snapshot, today), notify.Expiring(f.snapshot, today))
 		saveNotified(&write, f, today, now)
 		if notify.Rejoins(f.snapshot, f.snapshot, today, today) {
-			result.QueueRejoin(&write, f.Organization, now, f.User)
+			back[f.Organization] = append(back[f.Organization], f.User)
 		}
 	}
 	if err := write.Send(ctx, tx); err != nil {
@@ -115,7 +115,9 @@ func (o *Service) notify(ctx context.Context, tx *pg.Tx, batch []*dueStudent, to
 			return err
 		}
 	}
-	return nil
+	var relist pg.Batch
+	notify.RelistAll(&relist, back)
+	return relist.Send(ctx, tx)
 }
 
 // saveNotified stores every enrollment of the student, changed or not: the day on which it is

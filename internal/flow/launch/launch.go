@@ -14,7 +14,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
@@ -65,11 +64,18 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 			return err
 		}
 		vouched, err := v.vouched(ctx, tx)
-		visitor = Visitor{v.snapshot.Account, work, vouched}
 		if err != nil {
 			return err
 		}
-		return v.assign(ctx, tx, work)
+		visitor = Visitor{v.snapshot.Account, work, vouched}
+		if err := v.assign(ctx, tx, work); err != nil {
+			return err
+		}
+		var relist pg.Batch
+		if v.returns {
+			notify.Relist(&relist, l.Organization, v.snapshot.Account.ID)
+		}
+		return relist.Send(ctx, tx)
 	})
 	return visitor, err
 }
@@ -102,6 +108,7 @@ type visit struct {
 	today     clock.Date
 	commitDay clock.Date // notify.CommitDay
 	snapshot  notify.Snapshot
+	returns   bool // the student comes back into the scope of lists
 }
 
 // enter makes the person a student.
@@ -163,9 +170,7 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 		}
 		v.snapshot.Account = student.Withdraw(&b, v.snapshot.Account, o, v.now)
 		v.snapshot.Member = org.AddMember(&b, o, v.snapshot.Account.ID, org.RoleMember, org.ViaLTI, v.now)
-		if known && notify.Rejoins(before, v.snapshot, v.today, v.commitDay) {
-			result.QueueRejoin(&b, o, v.now, v.snapshot.Account.ID)
-		}
+		v.returns = known && notify.Rejoins(before, v.snapshot, v.today, v.commitDay)
 		if err := b.Send(ctx, tx); err != nil {
 			return err
 		}

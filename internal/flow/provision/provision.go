@@ -18,7 +18,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
-	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
@@ -317,6 +316,9 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	if c.account.Untouched(org) {
 		c.link = student.IssueLink(b, org, c.account.ID, c.who.Organization.Defaults.SetPasswordLinkValidDays, c.now)
 	}
+	if c.cmd.Plan != nil {
+		c.enter(b)
+	}
 	if c.cmd.Plan != nil || slices.ContainsFunc(c.moves, unfinished) {
 		if err := student.Named(b.Send(ctx, tx)); err != nil {
 			return fmt.Errorf("writing membership and enrollments: %w", err)
@@ -324,9 +326,6 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		b = &pg.Batch{}
 	}
 	after := notify.Snapshot{Account: c.account, Member: c.member, Enrollments: c.enrollmentsAfter()}
-	if !c.created && notify.Rejoins(before, after, c.today, notify.CommitDay(c.now, c.Zone)) {
-		result.QueueRejoin(b, org, c.now, c.account.ID)
-	}
 	if err := webhook.Write(ctx, b, org, c.now, notify.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
@@ -335,6 +334,12 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	}
 	if err := c.writeMail(ctx, b); err != nil {
 		return err
+	}
+	if c.cmd.Plan == nil {
+		c.enter(b)
+	}
+	if !c.created && notify.Rejoins(before, after, c.today, notify.CommitDay(c.now, c.Zone)) {
+		notify.Relist(b, org, c.account.ID)
 	}
 	if err := student.Named(b.Commit(ctx, tx)); err != nil {
 		return fmt.Errorf("writing events and the mail: %w", err)
@@ -377,10 +382,18 @@ func (c *call) writeMember(b *pg.Batch) {
 	switch c.joined {
 	case memberCreated:
 		c.account = student.Withdraw(b, c.account, o, c.now)
-		c.member = org.AddMember(b, o, c.account.ID, org.RoleMember, org.ViaAPI, c.now)
+		c.member = org.NewMember(org.RoleMember, org.ViaAPI, c.now)
 	case memberReactivated:
 		c.member = org.Readmit(b, o, c.account.ID, c.member, c.now)
 	case memberUnchanged:
+	}
+}
+
+// enter writes a new membership, which takes the organization's next position for students: as late as
+// possible, but before a plan's first test takes one for assignments, as everywhere.
+func (c *call) enter(b *pg.Batch) {
+	if c.joined == memberCreated {
+		org.InsertMember(b, c.who.Organization.ID, c.account.ID, c.member)
 	}
 }
 

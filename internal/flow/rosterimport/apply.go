@@ -9,7 +9,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -136,6 +135,7 @@ type batch struct {
 	careful  bool                              // accounts that the run was to make may exist
 	accounts map[student.Email]student.Account // made by this batch
 	joined   []id.User
+	back     []id.User // of joined, those who had an account
 	left     []id.User
 }
 
@@ -165,7 +165,12 @@ func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 	if err := b.changeIdentities(ctx, changes, ended); err != nil {
 		return fmt.Errorf("external ids: %w", err)
 	}
-	return b.record(ctx)
+	if err := b.record(ctx); err != nil {
+		return err
+	}
+	var relist pg.Batch // last, as it locks the organization's positions
+	notify.Relist(&relist, b.run.Organization, b.back...)
+	return relist.Send(ctx, b.tx)
 }
 
 // touches are the effects on accounts and memberships.
@@ -212,10 +217,7 @@ func (b *batch) createNew(ctx context.Context, changes []roster.Change) (others 
 	for i, u := range users {
 		identities[i].User = u
 	}
-	if err := org.CopyMembers(ctx, b.tx, b.run.Organization, users, org.ViaRoster, b.run.Stamp); err != nil {
-		return nil, err
-	}
-	b.joined = users
+	b.joined = users // changeMembers makes their memberships
 	return others, roster.CopyIdentities(ctx, b.tx, b.run, identities)
 }
 
@@ -255,7 +257,8 @@ func (b *batch) changeProfiles(ctx context.Context, changes []roster.Change) err
 	return student.ChangeProfiles(ctx, b.tx, b.run.Organization, profiles, b.run.Stamp)
 }
 
-// changeMembers makes, ends and revives memberships, and returns whose it ended.
+// changeMembers makes, ends and revives memberships, also those of createNew, and returns whose it ended. New
+// members take the organization's next positions: others who come there wait for the commit.
 func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map[id.User]bool, error) {
 	var make, revive, end []id.User
 	var names []student.Name
@@ -275,6 +278,9 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	var called pg.Batch
 	student.SetNames(&called, o, names...)
 	if err := called.Send(ctx, b.tx); err != nil {
+		return nil, err
+	}
+	if err := org.CopyMembers(ctx, b.tx, o, b.joined, org.ViaRoster, b.run.Stamp); err != nil {
 		return nil, err
 	}
 	made, err := org.AddMembers(ctx, b.tx, o, make, org.ViaRoster, b.run.Stamp)
@@ -297,16 +303,9 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	if err != nil {
 		return nil, err
 	}
-	back := append(made, revived...)
-	b.joined, b.left = append(b.joined, back...), ended
-	return setOf(ended), b.queueRejoins(ctx, back)
-}
-
-// queueRejoins gives the results of people who come back new positions in the list.
-func (b *batch) queueRejoins(ctx context.Context, back []id.User) error {
-	var job pg.Batch
-	result.QueueRejoin(&job, b.run.Organization, b.Clock(), back...)
-	return job.Send(ctx, b.tx)
+	b.back = append(made, revived...)
+	b.joined, b.left = append(b.joined, b.back...), ended
+	return setOf(ended), nil
 }
 
 func endingArrays(endings []roster.Ending) (users []id.User, since []time.Time) {

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/registrar-dev/registrar/internal/domain/result"
-	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -12,26 +12,26 @@ import (
 // organization wait for it.
 const maxReturns = 50
 
-// Sweep gives new positions to the results of students who have come back into scope, as
-// result.QueueRejoin asked for.
+// Sweep gives new positions to the work of students whom programs of an earlier version, which are still
+// running, have brought back into scope (result.TakeReturns).
 func (d *Service) Sweep(ctx context.Context) error {
-	for {
-		pending, err := result.PendingRejoins(ctx, d.DB, d.Clock(), maxReturns)
-		if err != nil {
-			return err
-		}
-		byOrg := map[id.Organization][]result.Return{}
-		for _, r := range pending {
-			byOrg[r.Organization] = append(byOrg[r.Organization], r)
-		}
-		for org, returns := range byOrg {
-			err := d.DB.InTx(ctx, func(tx *pg.Tx) error { return result.Rejoin(ctx, tx, org, returns) })
+	for taken := maxReturns; taken >= maxReturns; {
+		err := d.DB.InTx(ctx, func(tx *pg.Tx) error {
+			taken = 0
+			users, err := result.TakeReturns(ctx, tx, maxReturns)
 			if err != nil {
 				return err
 			}
-		}
-		if len(pending) < maxReturns {
-			return nil
+			for _, u := range users {
+				taken += len(u)
+			}
+			var b pg.Batch
+			notify.RelistAll(&b, users)
+			return b.Send(ctx, tx)
+		})
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }

@@ -48,8 +48,30 @@ func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 			if !maps.Equal(before, after) {
 				t.Errorf("rows are %v, want %v", after, before)
 			}
+			checkArrivals(t, db)
 		})
 	}
+}
+
+// checkArrivals wants a position for everybody who was a student before the upgrade, in the order in which they
+// joined, and higher ones for those who come later.
+func checkArrivals(t *testing.T, db *pg.DB) {
+	t.Helper()
+	var students, placed, inOrder, high int
+	err := db.QueryRow(t.Context(), `
+		SELECT count(*), count(a.position),
+			count(*) FILTER (WHERE a.position = a.expected), count(*) FILTER (WHERE a.position > p.last)
+		FROM members m
+		JOIN arrival_positions p USING (organization_id)
+		LEFT JOIN (SELECT x.user_id, x.organization_id, x.position,
+				row_number() OVER (PARTITION BY x.organization_id ORDER BY j.joined_at, j.user_id) AS expected
+			FROM arrivals x JOIN members j USING (organization_id, user_id)) AS a USING (organization_id, user_id)
+		WHERE m.role = 'member'`).Scan(&students, &placed, &inOrder, &high)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.True(t, "students", students > 0, "the dump has none")
+	check.Equal(t, "students with a position", placed, students, "of %d", students)
+	check.Equal(t, "students in the order in which they joined", inOrder, students, "of %d", students)
+	check.Equal(t, "positions that will be given again", high, 0, "of %d", students)
 }
 
 // restore runs the statements of a dump, on a connection of its own: they change its settings.

@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -24,7 +25,7 @@ var (
 )
 
 // launch takes the form with which a learner's browser comes from an LMS, and sends the
-// browser on to the student's page.
+// browser on to the student's page, or to the result of work that is finished.
 func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 	if !s.mayTake(w, r, launchesOfAddress, s.Proxies.Client(r)) {
 		return showTooManyLaunches(w)
@@ -43,6 +44,10 @@ func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 	edge.Annotate(r.Context(), "user", int64(v.Account.ID))
 	if err := s.admit(r, v); err != nil {
 		return err
+	}
+	if v.Result != "" {
+		http.Redirect(w, r, wire.ResultURL("", v.Result), http.StatusSeeOther)
+		return nil
 	}
 	s.Sessions.Flash(r.Context(), "You have been given “"+v.Item.Title+"”.")
 	http.Redirect(w, r, home, http.StatusSeeOther)

@@ -139,6 +139,43 @@ func TestALearnerFromAnLMS(t *testing.T) {
 	}
 }
 
+// A link to finished work opens its result. Only an item that may be taken again is assigned again.
+// Reference: catalog#catalog-items.
+func TestALinkToFinishedWorkOpensItsResult(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l, b := s.lms(t, "north", s.north), s.browser(t)
+	work := func() int { return s.count(t, `SELECT count(*) FROM assignments`) }
+	finish := func(n int) {
+		t.Helper()
+		s.Platform.Put(t, fmt.Sprintf("quiz-submissions/%d", n), `{"state": "submitted", "score": 80}`).Want(t, 201)
+	}
+	for range 2 { // open work is opened
+		p := l.launch(t, b, l.form("lena@school.example", "Learner"))
+		check.Equal(t, "to", p.to, "/my-courses/", "%d to %q\n%s", p.status, p.to, p.body)
+	}
+	finish(1)
+	for range 2 {
+		p := l.launch(t, b, l.form("lena@school.example", "Learner"))
+		check.Equal(t, "to", p.to, "/results/quiz:1", "%d to %q\n%s", p.status, p.to, p.body)
+	}
+	check.Equal(t, "assignments", work(), 1, "a finished item was assigned again")
+	p := b.do(t, "/results/quiz:1", nil)
+	check.Equal(t, "status", p.status, 200, "the result is not shown:\n%s", p.body)
+	s.Platform.Put(t, "organizations/north/catalog/quizzes/q1", `{"retake": true}`).Want(t, 200)
+	for range 2 {
+		p := l.launch(t, b, l.form("lena@school.example", "Learner"))
+		check.Equal(t, "to", p.to, "/my-courses/", "%d to %q\n%s", p.status, p.to, p.body)
+	}
+	check.Equal(t, "assignments", work(), 2, "an item that may be taken again")
+	s.Platform.Put(t, "organizations/north/catalog/quizzes/q1", `{"retake": false}`).Want(t, 200)
+	p = l.launch(t, b, l.form("lena@school.example", "Learner"))
+	check.Equal(t, "to", p.to, "/my-courses/", "the retake is open: %d to %q\n%s", p.status, p.to, p.body)
+	finish(2)
+	p = l.launch(t, b, l.form("lena@school.example", "Learner"))
+	check.Equal(t, "to", p.to, "/results/quiz:2", "%d to %q\n%s", p.status, p.to, p.body)
+}
+
 func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
 	t.Parallel()
 	s := open(t)

@@ -22,6 +22,7 @@ type itemBody struct {
 	MaxScore     decimal.Number  `json:"max_score"`
 	Difficulty   *decimal.Number `json:"difficulty"`
 	Starter      bool            `json:"starter"`
+	Retake       bool            `json:"retake"`
 	Active       bool            `json:"active"`
 }
 
@@ -58,7 +59,7 @@ func (s *Server) putItem(w http.ResponseWriter, r *http.Request, kind catalog.Ki
 	if created {
 		status = http.StatusCreated
 	}
-	return edge.JSON(w, status, itemBody{"ok", i.ID, slug, i.Kind, i.Code, i.Title, i.Type, i.Scope, i.MaxScore, i.Difficulty, i.Starter, i.Active})
+	return edge.JSON(w, status, itemBody{"ok", i.ID, slug, i.Kind, i.Code, i.Title, i.Type, i.Scope, i.MaxScore, i.Difficulty, i.Starter, i.Retake, i.Active})
 }
 
 func readItem(w http.ResponseWriter, r *http.Request) (catalog.Patch, error) {
@@ -73,6 +74,7 @@ func readItem(w http.ResponseWriter, r *http.Request) (catalog.Patch, error) {
 		MaxScore:   b.Number("max_score"),
 		Difficulty: b.Number("difficulty"),
 		Starter:    b.Bool("starter"),
+		Retake:     b.Bool("retake"),
 		Active:     b.Bool("active"),
 	}
 	return p, b.Err()

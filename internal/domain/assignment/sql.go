@@ -40,6 +40,23 @@ func selectOpen(ctx context.Context, q pg.Querier, org id.Organization, user id.
 	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Assignment])
 }
 
+// FinishedResult is the id of the result of the user's last completed assignment of the item; "" while
+// there is none, or the same work is open.
+func FinishedResult(ctx context.Context, q pg.Querier, org id.Organization, user id.User, item id.Item) (string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+` FROM assignments s
+		WHERE s.organization_id = $1 AND s.user_id = $2 AND s.item_id = $3 AND (`+isOpen+` OR s.status = 'completed')
+		ORDER BY `+isOpen+` DESC, s.id DESC LIMIT 1`, org, user, item)
+	if err != nil {
+		return "", err
+	}
+	last, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Assignment])
+	if pg.None(err) || last.Status.Open() {
+		return "", nil
+	}
+	return last.ResultRef, err
+}
+
 // insertWork begins a statement that gives work, and unlessOpen ends its values: a row that conflicts
 // with open work is left out.
 const (

@@ -43,6 +43,7 @@ type Item struct {
 	MaxScore     decimal.Number
 	Difficulty   *decimal.Number // on the type's scale; nil: not known
 	Starter      bool            // may be placed with new students
+	Retake       bool            // a link in an LMS assigns it again after it was completed
 	Active       bool            // inactive ones are neither listed nor assigned
 }
 
@@ -54,6 +55,7 @@ type Patch struct {
 	MaxScore   *decimal.Number
 	Difficulty *decimal.Number
 	Starter    *bool
+	Retake     *bool
 	Active     *bool
 }
 
@@ -118,6 +120,7 @@ func (p Patch) apply(i Item) Item {
 		i.Difficulty = p.Difficulty
 	}
 	set(&i.Starter, p.Starter)
+	set(&i.Retake, p.Retake)
 	set(&i.Active, p.Active)
 	return i
 }

@@ -21,6 +21,7 @@ const itemColumns = `
 	i.max_score_e4 AS max_score,
 	i.difficulty_e4 AS difficulty,
 	i.starter,
+	i.retake,
 	i.active`
 
 // visible is the condition on i (catalog_items) for what organization $1 can see.
@@ -48,6 +49,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			max_score_e4,
 			difficulty_e4,
 			starter,
+			retake,
 			active,
 			created_at,
 			updated_at
@@ -61,6 +63,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			@max_score,
 			@difficulty,
 			@starter,
+			@retake,
 			@active,
 			@now,
 			@now
@@ -72,6 +75,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			max_score_e4 = excluded.max_score_e4,
 			difficulty_e4 = excluded.difficulty_e4,
 			starter = excluded.starter,
+			retake = excluded.retake,
 			active = excluded.active,
 			updated_at = excluded.updated_at
 		RETURNING id`,
@@ -85,6 +89,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			"max_score":  i.MaxScore,
 			"difficulty": i.Difficulty,
 			"starter":    i.Starter,
+			"retake":     i.Retake,
 			"active":     i.Active,
 			"now":        now,
 		}).Scan(&item)

@@ -34,13 +34,17 @@ type Service struct {
 type Visitor struct {
 	Account student.Account
 	Item    catalog.Item
+	// Result is the id of the result of work that the student finished before; "" if the launch assigned
+	// the work, or found it open.
+	Result string
 	// Vouched says that the LMS's word is enough to sign the person in: the account came
 	// from it, has no password, and belongs to no other organization.
 	Vouched bool
 }
 
 // Take makes the learner of a verified launch a student and assigns the work. It changes nothing
-// of a student or an open assignment that is there, so a launch may be repeated. NotFound for
+// of a student or an open assignment that is there, so a launch may be repeated. Work that the
+// student has finished is assigned again only if the catalog item says retake. NotFound for
 // work that the organization cannot assign; Forbidden for staff and for people who are not
 // learners; Conflict (no_access) for a student who was made inactive.
 func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (Visitor, error) {
@@ -67,10 +71,11 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 		if err != nil {
 			return err
 		}
-		visitor = Visitor{v.snapshot.Account, work, vouched}
-		if err := v.assign(ctx, tx, work); err != nil {
+		done, err := v.assign(ctx, tx, work)
+		if err != nil {
 			return err
 		}
+		visitor = Visitor{Account: v.snapshot.Account, Item: work, Result: done, Vouched: vouched}
 		var relist pg.Batch
 		if v.returns {
 			notify.Relist(&relist, l.Organization, v.snapshot.Account.ID)
@@ -203,14 +208,20 @@ func (v *visit) vouched(ctx context.Context, tx *pg.Tx) (bool, error) {
 	return !elsewhere, err
 }
 
-// assign gives the work to the student, unless it is open already.
-func (v *visit) assign(ctx context.Context, tx *pg.Tx, item catalog.Item) error {
+// assign gives the work to the student, unless it is open already or finished. Then done is the id of its
+// result.
+func (v *visit) assign(ctx context.Context, tx *pg.Tx, item catalog.Item) (done string, err error) {
 	o, a := v.launch.Organization, v.snapshot.Account
+	if !item.Retake {
+		if done, err = assignment.FinishedResult(ctx, tx, o, a.ID, item.ID); err != nil || done != "" {
+			return done, err
+		}
+	}
 	made, created, err := assignment.Assign(ctx, tx, o, assignment.Draft{User: a.ID, Item: item.ID, Kind: string(item.Kind),
 		Source: assignment.ViaLTI}, v.now)
 	if err != nil || !created {
-		return err
+		return "", err
 	}
 	_, event := notify.Assigned(made, a, item, v.now)
-	return webhook.Record(ctx, tx, o, v.now, event)
+	return "", webhook.Record(ctx, tx, o, v.now, event)
 }

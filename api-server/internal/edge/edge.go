@@ -41,6 +41,8 @@ type Options struct {
 	// Page shows a browser a page for an error that no route's handler answers. It reports
 	// false, and does nothing, where the caller is none; nil: no caller is one.
 	Page func(http.ResponseWriter, *http.Request, error) bool
+
+	HTTPS bool // callers come over https, and browsers shall come no other way for a year
 }
 
 // fail is Fail, but for browsers.
@@ -50,11 +52,21 @@ func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
+func strictTransport(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		next.ServeHTTP(w, r)
+	})
+}
+
 // NewRouter makes a router on which every request has an id, an access log line,
 // metrics and a place among those in flight; whatever has no route gets a JSON error, and a
 // browser a page.
 func NewRouter(o Options) *chi.Mux {
 	r := chi.NewRouter()
+	if o.HTTPS {
+		r.Use(strictTransport)
+	}
 	r.Use(withRequestID, observe(o), recoverPanic(o), withDeadline, limitInFlight(o), cleanPath(o), trimSlash, middleware.GetHead)
 	r.NotFound(func(w http.ResponseWriter, req *http.Request) { o.fail(w, req, o.errNoRoute(req)) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {

@@ -73,7 +73,8 @@ func New(d Deps) APIs {
 	metrics := edge.NewMetrics(d.Registry)
 	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight, Secret: pages.SecretPaths}
 	private := edge.NewRouter(options)
-	options.API, options.Page = "partner", pages.Stray
+	https := strings.HasPrefix(d.PublicURL, "https:")
+	options.API, options.Page, options.HTTPS = "partner", pages.Stray, https
 	public := edge.NewRouter(options)
 	mails := email.Service{Box: d.Box, Suppressed: d.Suppressed}
 	plans := &testplan.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
@@ -93,7 +94,7 @@ func New(d Deps) APIs {
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	sessions := signin.New(d.DB, d.PublicURL, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
-		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: strings.HasPrefix(d.PublicURL, "https:")},
+		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)

@@ -76,3 +76,21 @@ func TestDocumentsAreServedWithoutAKey(t *testing.T) {
 		}
 	}
 }
+
+// Browsers come back over https alone, whatever the first answer was, where the site is there.
+func TestBrowsersAreKeptOnHTTPS(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{"https://registrar.example": "max-age=31536000", "http://registrar.example": ""} {
+		apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
+			Registry: prometheus.NewRegistry(), InFlight: 1, PublicURL: url})
+		header := func(routes *chi.Mux, path string) string {
+			w := httptest.NewRecorder()
+			routes.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+			return w.Header().Get("Strict-Transport-Security")
+		}
+		for _, path := range []string{"/forgot-password/", "/api/v1/openapi.yaml", "/api/v1/nothing", "/nothing", "/%00"} {
+			check.Equal(t, "the header", header(apis.Public, path), want, "%s at %s", path, url)
+		}
+		check.Equal(t, "the header", header(apis.Platform, "/platform/v1/openapi.yaml"), "", "of the private port, which has no https, at %s", url)
+	}
+}

@@ -42,6 +42,10 @@ type Server struct {
 	Keys      *org.Keyring
 	Webhooks  webhook.Service
 	Rosters   *pg.Watch // running
+
+	// Confirm asks for the person's password before it goes on with next, unless it was given a short
+	// while ago; back is where the page leads who does not give it (pages.Server.Confirm).
+	Confirm func(w http.ResponseWriter, r *http.Request, back string, next edge.Handler) error
 }
 
 // managers may do everything in the console, staff may look students up.
@@ -60,13 +64,13 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/students", handle(s.showStudents))
 		r.Get("/console/{slug}/students/{id}", handle(s.showStudent))
 		r.Get("/console/{slug}/api-keys", handle(s.showKeys))
-		r.Post("/console/{slug}/api-keys", handle(s.createKey))
-		r.Post("/console/{slug}/api-keys/{id}/revoke", handle(s.revokeKey))
+		r.Post("/console/{slug}/api-keys", handle(s.confirmed(s.createKey)))
+		r.Post("/console/{slug}/api-keys/{id}/revoke", handle(s.confirmed(s.revokeKey)))
 		r.Get("/console/{slug}/webhooks", handle(s.showEndpoints))
-		r.Post("/console/{slug}/webhooks", handle(s.createEndpoint))
+		r.Post("/console/{slug}/webhooks", handle(s.confirmed(s.createEndpoint)))
 		r.Get("/console/{slug}/webhooks/{id}", handle(s.showEndpoint))
-		r.Post("/console/{slug}/webhooks/{id}", handle(s.changeEndpoint))
-		r.Post("/console/{slug}/webhooks/{id}/rotate-secret", handle(s.rotateSecret))
+		r.Post("/console/{slug}/webhooks/{id}", handle(s.confirmed(s.changeEndpoint)))
+		r.Post("/console/{slug}/webhooks/{id}/rotate-secret", handle(s.confirmed(s.rotateSecret)))
 		r.Post("/console/{slug}/webhooks/{id}/send-test", handle(s.sendTest))
 		r.Post("/console/{slug}/webhooks/{id}/turn-on", handle(s.turnOn))
 		r.Post("/console/{slug}/webhooks/{id}/delete", handle(s.deleteEndpoint))
@@ -83,6 +87,8 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/plans", handle(s.showPlans))
 		r.Get("/console/{slug}/plans/{id}", handle(s.showPlan))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
+		r.Get("/console/{slug}/sessions", handle(s.showSessions))
+		r.Post("/console/{slug}/sessions/end-others", handle(s.endOtherSessions))
 	})
 }
 

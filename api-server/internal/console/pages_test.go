@@ -110,7 +110,7 @@ func TestStoredTextStaysText(t *testing.T) {
 		}
 	}
 	shown := 0
-	for _, route := range append(shownPages(t, s), "GET /my-courses", "GET /change-password") {
+	for _, route := range append(shownPages(t, s), "GET /my-courses", "GET /change-password", "GET /sessions") {
 		_, pattern, _ := strings.Cut(route, " ")
 		b.Visit(s.URL() + target(pattern))
 		if check.Equal(t, "number of headings", b.Count("h1"), 1, "%s is no page of ours:\n%s", pattern, b.Text()) {

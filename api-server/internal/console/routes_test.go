@@ -43,12 +43,18 @@ var routes = map[string]who{
 	"GET /change-password":  signedIn,
 	"POST /change-password": signedIn,
 
+	"GET /sessions":             signedIn,
+	"POST /sessions/end-others": signedIn,
+
 	"GET /results/{ref}": staff, // and the student whose result it is
 
 	"GET /console":                      staff,
 	"GET /console/{slug}":               staff,
 	"GET /console/{slug}/students":      staff,
 	"GET /console/{slug}/students/{id}": staff,
+
+	"GET /console/{slug}/sessions":             staff,
+	"POST /console/{slug}/sessions/end-others": staff,
 
 	"GET /console/{slug}/api-keys":                                    managers,
 	"POST /console/{slug}/api-keys":                                   managers,

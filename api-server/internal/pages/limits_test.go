@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,6 +71,27 @@ func TestAllSpellingsOfANameAreLimitedAsOne(t *testing.T) {
 			check.True(t, "it says to wait", strings.Contains(p.body, "Too many tries"), "as %q", spelling)
 		}
 	}
+}
+
+// What is asked of Redis does not show whether there is an account, nor does its time.
+func TestTriesAtANameAreCountedAlike(t *testing.T) {
+	t.Parallel()
+	rdb := queuetest.New(t)
+	s := openWith(t, rdb)
+	s.setPassword(t)
+	counted := func(name string) string {
+		t.Helper()
+		check.NoError(check.Now(t), rdb.FlushDB(t.Context()).Err(), "emptying Redis")
+		s.browser(t).signIn(t, name, "wrong")
+		keys, err := rdb.Keys(t.Context(), "*").Result()
+		check.NoError(check.Now(t), err, "reading what is counted")
+		for i, key := range keys {
+			keys[i] = key[:strings.LastIndexByte(key, ':')]
+		}
+		slices.Sort(keys)
+		return strings.Join(keys, " ")
+	}
+	check.Equal(t, "what is counted", counted("ana@institute.org"), counted("ben@institute.org"), "of an account, and of nobody")
 }
 
 // Wrong passwords that strangers try stop strangers alone: the person goes on signing in where the

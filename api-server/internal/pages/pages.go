@@ -63,6 +63,8 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.With(s.Sessions.Signed).Get("/results/{ref}", Handle(s.showResult))
 		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))
 		r.With(s.Sessions.Signed).Post("/change-password", Handle(s.changePassword))
+		r.With(s.Sessions.Signed).Get("/sessions", Handle(s.showSessions))
+		r.With(s.Sessions.Signed).Post("/sessions/end-others", Handle(s.endOtherSessions))
 	})
 }
 

@@ -183,19 +183,24 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 
 // refuseChange says why a new password is not taken, "" when it is.
 func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, a student.Account) (status int, text string, err error) {
-	if !s.mayTake(w, r, triesOfSignedIn, strconv.FormatInt(int64(a.ID), 10)) {
-		return http.StatusTooManyRequests, textTooOften, nil
-	}
 	current, password := r.PostFormValue("current"), r.PostFormValue("password")
-	owns, err := a.Owns(r.Context(), current)
-	if err != nil {
-		return 0, "", err
+	if status, text, err = s.refusePassword(w, r, a, current); text != "" || err != nil {
+		return status, text, err
 	}
-	switch {
-	case !owns:
-		return http.StatusBadRequest, textNotCurrent, nil
-	case password == current:
+	if password == current {
 		return http.StatusBadRequest, "The new password is the same as the current one. Please choose another.", nil
 	}
 	return http.StatusBadRequest, wrong(a, password, r.PostFormValue("again")), nil
+}
+
+// refusePassword says why a signed-in person's own password is not taken, "" when it is.
+func (s *Server) refusePassword(w http.ResponseWriter, r *http.Request, a student.Account, typed string) (status int, text string, err error) {
+	if !s.mayTake(w, r, triesOfSignedIn, strconv.FormatInt(int64(a.ID), 10)) {
+		return http.StatusTooManyRequests, textTooOften, nil
+	}
+	owns, err := a.Owns(r.Context(), typed)
+	if err != nil || owns {
+		return 0, "", err
+	}
+	return http.StatusBadRequest, textNotCurrent, nil
 }

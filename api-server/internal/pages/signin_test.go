@@ -241,7 +241,7 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure := signin.New(s.DB, "https://registrar.test", pages.Fail)
+	secure := signin.New(s.DB, s.Now, "https://registrar.test", nil, pages.Fail)
 	routes := chi.NewRouter()
 	routes.Use(secure.Middleware)
 	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), ana) })

@@ -92,13 +92,14 @@ func New(d Deps) APIs {
 		r.Group(partner.Routes)
 	})
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
-	sessions := signin.New(d.DB, d.PublicURL, pages.Fail)
+	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
-	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters}
+	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
+		Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
 		Plans:    plans,

@@ -27,9 +27,11 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -48,11 +50,13 @@ const Path = "/sign-in/"
 type Sessions struct {
 	db      *pg.DB
 	manager *scs.SessionManager
+	now     clock.Clock
+	proxies limit.Proxies
 	fail    func(http.ResponseWriter, *http.Request, error)
 }
 
-// New makes the sessions of the site at publicURL; fail shows a page for an error.
-func New(db *pg.DB, publicURL string, fail func(http.ResponseWriter, *http.Request, error)) *Sessions {
+// New makes the sessions of the site at publicURL, behind proxies; fail shows a page for an error.
+func New(db *pg.DB, now clock.Clock, publicURL string, proxies limit.Proxies, fail func(http.ResponseWriter, *http.Request, error)) *Sessions {
 	m := scs.New()
 	m.Store, m.Codec, m.HashTokenInStore = store{student.Sessions{DB: db}}, codec{}, true
 	m.Lifetime, m.IdleTimeout = lifetime, idle
@@ -62,7 +66,7 @@ func New(db *pg.DB, publicURL string, fail func(http.ResponseWriter, *http.Reque
 		m.Cookie.Name, m.Cookie.Secure = "__Host-registrar_session", true
 	}
 	m.ErrorFunc = fail
-	return &Sessions{db, m, fail}
+	return &Sessions{db, m, now, proxies, fail}
 }
 
 // codec writes sessions as JSON, whose values the database can read.
@@ -90,7 +94,7 @@ const userKey = "user"
 
 // Middleware loads the browser's session and saves what the handlers change in it.
 func (s *Sessions) Middleware(next http.Handler) http.Handler {
-	return withSessionState(s.manager.LoadAndSave(next))
+	return s.withSessionState(s.manager.LoadAndSave(next))
 }
 
 // Begin signs a person in, in a new session: one that somebody planted before is worth
@@ -104,6 +108,10 @@ func (s *Sessions) Begin(ctx context.Context, a student.Account) error {
 	}
 	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(a.ID), 10))
 	visitOf(ctx).as = a
+	s.note(ctx)
+	if a.HasPassword() { // else an LMS vouches for the person
+		s.NotePassword(ctx)
+	}
 	return nil
 }
 

@@ -19,15 +19,17 @@ type store struct{ sessions student.Sessions }
 type sessionState struct {
 	found string          // the hash by which it was found, or stored, in this request
 	as    student.Account // who has signed in in this request; zero: nobody
+
+	agent, from string // the browser, as it calls itself, and where it is
 }
 
 type sessionStateKey struct{}
 
 // withSessionState lets the store know requests.
-func withSessionState(next http.Handler) http.Handler {
+func (s *Sessions) withSessionState(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if visitOf(r.Context()) == nil {
-			r = r.WithContext(context.WithValue(r.Context(), sessionStateKey{}, &sessionState{}))
+			r = r.WithContext(context.WithValue(r.Context(), sessionStateKey{}, &sessionState{agent: r.UserAgent(), from: s.proxies.Client(r)}))
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -10,6 +10,16 @@ import (
 // values.user names the account, if anybody is signed in. Tokens arrive hashed.
 type Sessions struct{ DB *pg.DB }
 
+// Open is a session as its person may see it. Agent, From and Began are what the session holds under
+// these names; "" for none.
+type Open struct {
+	Agent, From, Began string
+	Current            bool
+}
+
+// maxOpen bounds a person's list of sessions.
+const maxOpen = 50
+
 // Find reads a session that has not expired.
 func (s Sessions) Find(ctx context.Context, hash string) (data []byte, found bool, err error) {
 	data, err = selectSession(ctx, s.DB, hash)

@@ -482,6 +482,34 @@ func (s Sessions) Update(ctx context.Context, hash string, data []byte, expires 
 	return err
 }
 
+// seenFrom is the condition on s (sessions) for those that own, the one of the request, may know of:
+// the person's, unless it proves an organization alone; then those that prove the same.
+const seenFrom = `s.user_id = own.user_id
+	AND (coalesce(own.data -> 'values' ->> 'proof', 'mailbox') = 'mailbox'
+		OR s.data -> 'values' ->> 'proof' = own.data -> 'values' ->> 'proof')`
+
+// List reads where the person of the session is signed in: that session first, then the latest.
+func (s Sessions) List(ctx context.Context, hash string) ([]Open, error) {
+	return pg.List[Open](ctx, s.DB, `
+		SELECT
+			coalesce(s.data -> 'values' ->> 'agent', '') AS agent,
+			coalesce(s.data -> 'values' ->> 'from', '') AS "from",
+			coalesce(s.data -> 'values' ->> 'began', '') AS began,
+			s.hash = own.hash AS current
+		FROM sessions own JOIN sessions s ON `+seenFrom+`
+		WHERE own.hash = $1 AND s.expires_at > now()
+		ORDER BY current DESC, began DESC, s.hash LIMIT $2`, hash, maxOpen)
+}
+
+// EndOthers ends all that List has but the session itself, and those beyond its bound, and says how
+// many.
+func (s Sessions) EndOthers(ctx context.Context, hash string) (int64, error) {
+	tag, err := s.DB.Exec(ctx, `
+		DELETE FROM sessions s USING sessions own
+		WHERE own.hash = $1 AND s.hash <> own.hash AND `+seenFrom, hash)
+	return tag.RowsAffected(), err
+}
+
 // Delete ends a session, if it exists.
 func (s Sessions) Delete(ctx context.Context, hash string) error {
 	_, err := s.DB.Exec(ctx, `DELETE FROM sessions WHERE hash = $1`, hash)

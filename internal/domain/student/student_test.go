@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -296,4 +297,51 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 	if err := sessions.Update(t.Context(), "first", []byte(`{"values": {}}`), time.Now().Add(time.Hour)); check.NoError(t, err, "a session that was deleted is back (%v)", err) {
 		check.False(t, "the first session is stored", stored("first"), "a session that was deleted is back (%v)", err)
 	}
+}
+
+// Who proves an organization alone sees, and ends, no session of who has proved the mailbox.
+func TestASessionSeesItsLike(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ana, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: organization(t, db)})
+	check.NoError(check.Now(t), err, "creating an account")
+	ben, err := create(t, db, student.Draft{Email: "ben@x.org", CreatedBy: organization(t, db)})
+	check.NoError(check.Now(t), err, "creating an account")
+	sessions := student.Sessions{DB: db}
+	for hash, c := range map[string]struct {
+		user  id.User
+		proof string
+	}{
+		"mailbox": {ana.ID, "mailbox"}, "mailbox too": {ana.ID, "mailbox"},
+		"north": {ana.ID, "organization 1"}, "north too": {ana.ID, "organization 1"}, "south": {ana.ID, "organization 2"},
+		"ben": {ben.ID, "mailbox"},
+	} {
+		data := fmt.Sprintf(`{"values": {"user": "%d", "proof": %q, "agent": %q}}`, c.user, c.proof, hash)
+		check.NoError(check.Now(t), sessions.Keep(t.Context(), hash, []byte(data), time.Now().Add(time.Hour)), "storing %s", hash)
+	}
+	seen := func(hash string) string {
+		t.Helper()
+		open, err := sessions.List(t.Context(), hash)
+		check.NoError(check.Now(t), err, "listing for %s", hash)
+		var names []string
+		for i, o := range open {
+			check.Equal(t, "it is the one that asks", o.Current, i == 0, "%s", o.Agent)
+			names = append(names, o.Agent)
+		}
+		return strings.Join(names, ", ")
+	}
+	check.Equal(t, "the list", seen("north"), "north, north too", "of the proof of one organization")
+	check.Equal(t, "the list", seen("south"), "south", "of the proof of another")
+	check.Equal(t, "the list", seen("mailbox"), "mailbox, mailbox too, north, north too, south", "of the proof of the mailbox")
+	check.Equal(t, "the list", seen("gone"), "", "of no session")
+	for _, c := range []struct {
+		hash, left string
+		ended      int64
+	}{{"north", "mailbox, mailbox too, north, south", 1}, {"mailbox", "mailbox", 3}, {"gone", "mailbox", 0}} {
+		ended, err := sessions.EndOthers(t.Context(), c.hash)
+		check.NoError(check.Now(t), err, "ending for %s", c.hash)
+		check.Equal(t, "those that ended", ended, c.ended, "for %s", c.hash)
+		check.Equal(t, "those that are left", seen("mailbox"), c.left, "for %s", c.hash)
+	}
+	check.Equal(t, "another person's", seen("ben"), "ben", "untouched")
 }

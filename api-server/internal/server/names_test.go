@@ -271,3 +271,16 @@ func TestAMisspeltFieldIsAWarning(t *testing.T) {
 	given = s.north.Full.Post(t, "assignments/", fmt.Sprintf(`{"user_id": %d, "kind": "test", "item_id": %v}`, s.user, item)).Want(t, 200)
 	check.False(t, "warnings without a reason", strings.Contains(string(given.Body), "warnings"), "%s", given.Body)
 }
+
+// A username is shown in the mails of the organization that may have chosen it, and in no other's.
+func TestAnotherOrganizationsUsernameIsInNoMail(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	s.south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben", "username": "zanzibar.example"}`).Want(t, 201)
+	s.north.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 200)
+	for slug, want := range map[string]bool{"south": true, "north": false} {
+		text := s.texts(t, `SELECT params FROM emails WHERE organization_id = (SELECT id FROM organizations WHERE slug = '`+slug+`')
+			AND user_id = (SELECT id FROM accounts WHERE email = 'ben@institute.org')`)
+		check.Equal(t, "the username is in the mail", strings.Contains(text, "zanzibar.example"), want, "%s: %s", slug, text)
+	}
+}

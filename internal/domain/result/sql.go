@@ -236,8 +236,8 @@ func People(ctx context.Context, q pg.Querier, org id.Organization, users []id.U
 			FROM unnest($2::bigint[]) AS u(id)
 			CROSS JOIN LATERAL `+scope.Person("$1", "u.id")+` AS a
 			LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = u.id
-			WHERE m.role IS NOT NULL
-				OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id)) AS r`,
+			WHERE m.role IS NOT NULL OR coalesce((
+				SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id LIMIT 1), false)) AS r`,
 		org, users, today)
 	if err != nil {
 		return nil, err

@@ -148,6 +148,15 @@ func Create(ctx context.Context, tx *pg.Tx, d Draft, now time.Time) (Account, er
 // ErrUsernameTaken is the fault of a given username that another account has.
 var ErrUsernameTaken = fault.Field("username", "username_taken", "username: it is taken; send another or leave it out")
 
+// CalledBy is what a mail of org calls the account: the username, or the address, which signs in as
+// well, where another organization may have chosen the username. 0 is the site.
+func (a Account) CalledBy(org id.Organization) string {
+	if a.CreatedBy == org && org != 0 {
+		return a.Username
+	}
+	return string(a.Email)
+}
+
 // VouchedBy says whether the account came from the LMS of org and has no password, so
 // that the LMS is the only way in.
 func (a Account) VouchedBy(org id.Organization) bool {

@@ -93,7 +93,7 @@ func (c *call) mail() Mail {
 func (c *call) message() email.Message {
 	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
-		Username: c.account.Username, LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
+		Username: c.account.CalledBy(c.who.Organization.ID), LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
 	if c.link.Token == "" {
 		m.Content = email.AccessUpdate{Student: about, NoPassword: !c.account.HasPassword()}
 		return m

@@ -76,10 +76,10 @@ func (o *Service) write(ctx context.Context, tx *pg.Tx, address student.Email) e
 		return err
 	}
 	reset := email.PasswordReset{LinkExpires: link.ExpiresAt}
-	if reset.Student, reset.OfSite, err = o.correspondents(ctx, tx, a.ID); err != nil {
+	if reset.Student, reset.OfSite, err = o.correspondents(ctx, tx, a); err != nil {
 		return err
 	}
-	reset.Username, reset.LoginURL = a.Username, o.PublicURL+"/sign-in/"
+	reset.LoginURL = o.PublicURL + "/sign-in/"
 	_, err = o.Mail.Queue(ctx, tx, now, email.Message{User: a.ID, Recipient: string(address), Content: reset,
 		Secrets: email.Secrets{SetPasswordURL: o.PublicURL + "/set-password/" + link.Token}})
 	return err
@@ -88,19 +88,20 @@ func (o *Service) write(ctx context.Context, tx *pg.Tx, address student.Email) e
 // correspondents are the names of whom the mail comes from and goes to: the person's organization,
 // where there is exactly one, and what it calls the person; else the site, and nobody by name, as a
 // name would be that of one organization in a mail that is not its own.
-func (o *Service) correspondents(ctx context.Context, tx *pg.Tx, user id.User) (s email.Student, ofSite bool, err error) {
-	belongings, err := org.Belongings(ctx, tx, user)
+func (o *Service) correspondents(ctx context.Context, tx *pg.Tx, a student.Account) (s email.Student, ofSite bool, err error) {
+	belongings, err := org.Belongings(ctx, tx, a.ID)
 	if err != nil {
 		return s, false, err
 	}
 	if len(belongings) == 1 {
-		called, err := student.FindAll(ctx, tx, belongings[0].Organization, []id.User{user})
-		a := called[user]
-		return email.Student{FirstName: a.FirstName, LastName: a.LastName, Organization: belongings[0].Name}, false, err
+		called, err := student.FindAll(ctx, tx, belongings[0].Organization, []id.User{a.ID})
+		a := called[a.ID]
+		return email.Student{FirstName: a.FirstName, LastName: a.LastName, Organization: belongings[0].Name,
+			Username: a.CalledBy(belongings[0].Organization)}, false, err
 	}
 	site, err := url.Parse(o.PublicURL)
 	if err != nil {
 		return s, false, err
 	}
-	return email.Student{Organization: site.Hostname()}, true, nil
+	return email.Student{Organization: site.Hostname(), Username: a.CalledBy(0)}, true, nil
 }

@@ -49,6 +49,7 @@ func TestAFilledDatabaseIsUpgraded(t *testing.T) {
 				t.Errorf("rows are %v, want %v", after, before)
 			}
 			checkArrivals(t, db)
+			checkNames(t, db)
 		})
 	}
 }
@@ -72,6 +73,21 @@ func checkArrivals(t *testing.T, db *pg.DB) {
 	check.Equal(t, "students with a position", placed, students, "of %d", students)
 	check.Equal(t, "students in the order in which they joined", inOrder, students, "of %d", students)
 	check.Equal(t, "positions that will be given again", high, 0, "of %d", students)
+}
+
+// checkNames holds that names stay the account's where they were: everybody of an organization has an
+// entry without names of its own.
+func checkNames(t *testing.T, db *pg.DB) {
+	t.Helper()
+	var otherwise int
+	err := db.QueryRow(t.Context(), `
+		SELECT count(*) FROM (
+			SELECT organization_id, user_id FROM members UNION SELECT organization_id, user_id FROM enrollments) AS p
+		LEFT JOIN directory d USING (organization_id, user_id)
+		WHERE d.user_id IS NULL OR d.first_name IS NOT NULL OR d.last_name IS NOT NULL`).Scan(&otherwise)
+	if check.NoError(t, err, "%v", err) {
+		check.Equal(t, "people without their account's names", otherwise, 0, "%d", otherwise)
+	}
 }
 
 // restore runs the statements of a dump, on a connection of its own: they change its settings.

@@ -386,7 +386,7 @@ type Assignment struct {
 	// Overdue Past due and neither handed in nor expired
 	Overdue bool `json:"overdue"`
 
-	// ResultID The id of the result that completed it; a retake is a result of its own and does not change it
+	// ResultID The id of the result that completed it; a retake is a result of its own and does not change it. Null until there is one
 	ResultID *string `json:"result_id"`
 
 	// Status submitted was handed in and awaits marking; work expires 30 days after its due date
@@ -454,8 +454,8 @@ type Course struct {
 	DefaultAccessMonths *int `json:"default_access_months"`
 
 	// DefaultAccessWeeks Access length where tenure_months is omitted; null where it is counted in months
-	DefaultAccessWeeks *int  `json:"default_access_weeks"`
-	EndDate            *Date `json:"end_date"`
+	DefaultAccessWeeks *int          `json:"default_access_weeks"`
+	EndDate            *OptionalDate `json:"end_date"`
 
 	// ID Value to send in `course_ids`
 	ID int `json:"id"`
@@ -479,16 +479,22 @@ type CourseStatus string
 
 // CourseType defines model for CourseType.
 type CourseType struct {
-	DefaultAccessMonths int `json:"default_access_months"`
+	// DefaultAccessMonths What a grant of the type without tenure_months gives now; null where it is counted in weeks
+	DefaultAccessMonths *int `json:"default_access_months"`
 
-	// DefaultCourse Null until someone has been granted the type
+	// DefaultAccessWeeks Likewise; null where it is counted in months
+	DefaultAccessWeeks *int `json:"default_access_weeks"`
+
+	// DefaultCourse Null until someone has been granted the type, and again once the course was cancelled; the next grant makes one
 	DefaultCourse *CourseType_DefaultCourse `json:"default_course"`
 
 	// DisplayName Taken in `courses` as well
 	DisplayName string `json:"display_name"`
 
 	// Name Value to send in `courses`
-	Name                  string  `json:"name"`
+	Name string `json:"name"`
+
+	// StarterTestsAvailable Starter tests of the type in the catalog; 0 where the organization has them switched off
 	StarterTestsAvailable int     `json:"starter_tests_available"`
 	TargetScoreMax        float64 `json:"target_score_max"`
 	TargetScoreMin        float64 `json:"target_score_min"`
@@ -567,7 +573,9 @@ type LookupEnrollment_TargetScorePlan struct {
 	EnrollmentID    int           `json:"enrollment_id"`
 	ExamDate        *OptionalDate `json:"exam_date"`
 	SafeExamBrowser bool          `json:"safe_exam_browser"`
-	TargetScore     *float64      `json:"target_score"`
+
+	// TargetScore Null where none is set
+	TargetScore *float64 `json:"target_score"`
 
 	// TestPlan Null when no plan runs
 	TestPlan          *OptionalTestPlan `json:"test_plan"`
@@ -688,11 +696,15 @@ type ProgressDay struct {
 	// AverageScore Null, as the next two, where the day mixes different scales
 	AverageScore   *float64 `json:"average_score"`
 	BestPercentage float64  `json:"best_percentage"`
-	BestScore      *float64 `json:"best_score"`
+
+	// BestScore Null likewise
+	BestScore *float64 `json:"best_score"`
 
 	// Date Examples: 2026-11-21
-	Date      Date            `json:"date"`
-	Kind      ProgressDayKind `json:"kind"`
+	Date Date            `json:"date"`
+	Kind ProgressDayKind `json:"kind"`
+
+	// MaxScore Null likewise
 	MaxScore  *float64        `json:"max_score"`
 	Student   ReportedStudent `json:"student"`
 	Type      string          `json:"type"`
@@ -762,7 +774,7 @@ type Provisioned struct {
 	LoginURL             string                    `json:"login_url"`
 	Membership           Provisioned_Membership    `json:"membership"`
 	Organization         Provisioned_Organization  `json:"organization"`
-	SetPasswordExpiresAt *Timestamp                `json:"set_password_expires_at"`
+	SetPasswordExpiresAt *OptionalTimestamp        `json:"set_password_expires_at"`
 
 	// SetPasswordURL A fresh one-time link; null once the student has signed in, set a password or joined another organization too, and for accounts from elsewhere
 	SetPasswordURL *string `json:"set_password_url"`
@@ -788,12 +800,14 @@ type Provisioned_Credentials struct {
 	// Note When the account existed
 	Note *string `json:"note,omitempty"`
 
-	// Password Only when this call generated it
+	// Password The one that this call generated; else null
 	Password *string `json:"password"`
 	Username string  `json:"username"`
 }
 
-// ProvisionedEmailStatus Suppressed is not mailed, as the detail says, to a test or demo domain, or because the address has had 5 onboarding mails within 24 hours
+// ProvisionedEmailStatus suppressed: not mailed, as the detail says, to a test or demo domain, or because the address has had 5 onboarding mails
+// within 24 hours. not_requested: send_welcome_email is false, or nothing changed and the student was never mailed.
+// not_needed: nothing changed, and the student was mailed before
 type ProvisionedEmailStatus string
 
 // Provisioned_Email defines model for Provisioned.Email.
@@ -801,7 +815,9 @@ type Provisioned_Email struct {
 	// Detail A short reason for queued, uncertain, suppressed and failed; else null
 	Detail *string `json:"detail"`
 
-	// Status Suppressed is not mailed, as the detail says, to a test or demo domain, or because the address has had 5 onboarding mails within 24 hours
+	// Status suppressed: not mailed, as the detail says, to a test or demo domain, or because the address has had 5 onboarding mails
+	// within 24 hours. not_requested: send_welcome_email is false, or nothing changed and the student was never mailed.
+	// not_needed: nothing changed, and the student was mailed before
 	Status ProvisionedEmailStatus `json:"status"`
 
 	// Type null when no mail was made
@@ -889,7 +905,9 @@ type ProvisionedPlan struct {
 	EnrollmentID    int           `json:"enrollment_id"`
 	ExamDate        *OptionalDate `json:"exam_date"`
 	SafeExamBrowser bool          `json:"safe_exam_browser"`
-	TargetScore     *float64      `json:"target_score"`
+
+	// TargetScore Null where none is set
+	TargetScore *float64 `json:"target_score"`
 
 	// TestPlan Null when no plan runs
 	TestPlan          *OptionalTestPlan `json:"test_plan"`
@@ -921,9 +939,11 @@ type Result struct {
 	ReleasedAt *OptionalTimestamp `json:"released_at"`
 
 	// ResultURL Page that shows the result to its student and to the staff of the organization, once they are signed in
-	ResultURL        string             `json:"result_url"`
-	Score            float64            `json:"score"`
-	ScoreLabel       string             `json:"score_label"`
+	ResultURL  string  `json:"result_url"`
+	Score      float64 `json:"score"`
+	ScoreLabel string  `json:"score_label"`
+
+	// SectionPracticed Null but for the attempt section_practice
 	SectionPracticed *string            `json:"section_practiced"`
 	Sections         map[string]float64 `json:"sections"`
 	StartedAt        *OptionalTimestamp `json:"started_at"`
@@ -1121,10 +1141,12 @@ type TestPlan struct {
 	AtRisk bool `json:"at_risk"`
 
 	// CurrentPace The pace in use now
-	CurrentPace        TestPlanCurrentPace `json:"current_pace"`
-	CustomIntervalDays *int                `json:"custom_interval_days"`
-	Exam               string              `json:"exam"`
-	ExtraRecipients    []string            `json:"extra_recipients"`
+	CurrentPace TestPlanCurrentPace `json:"current_pace"`
+
+	// CustomIntervalDays Null but for the pace custom
+	CustomIntervalDays *int     `json:"custom_interval_days"`
+	Exam               string   `json:"exam"`
+	ExtraRecipients    []string `json:"extra_recipients"`
 
 	// NextTest Null when none is planned
 	NextTest        *TestPlan_NextTest `json:"next_test"`
@@ -1159,7 +1181,7 @@ type TestPlan_NextTest struct {
 	// OpensOn Examples: 2026-11-21
 	OpensOn Date `json:"opens_on"`
 
-	// Section Of a skills check
+	// Section Of a skills check; null for other tests
 	Section *string `json:"section"`
 
 	// State unfilled: no unseen paper is left
@@ -1295,8 +1317,9 @@ type AssignWorkParams struct {
 	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
 
 	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
-	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Answers
-	// of 500 and above are not kept. Bodies of more than 1 MiB are not remembered.
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1386,8 +1409,9 @@ type ProvisionStudentParams struct {
 	Prefer *PreferWait `json:"Prefer,omitempty"`
 
 	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
-	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Answers
-	// of 500 and above are not kept. Bodies of more than 1 MiB are not remembered.
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -1445,8 +1469,9 @@ type ImportRosterParams struct {
 	XRosterSource *string `json:"X-Roster-Source,omitempty"`
 
 	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
-	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Answers
-	// of 500 and above are not kept. Bodies of more than 1 MiB are not remembered.
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 
 	// XRosterDryRun dry_run, where the body is the file itself
@@ -1461,7 +1486,7 @@ type StudentsParams struct {
 	// Email Look up this address instead of listing
 	Email *string `form:"email,omitempty" json:"email,omitempty"`
 
-	// Status active has access today; inactive has none and left, or had an enrollment that is over; both and everyone else where it is not sent
+	// Status active has access today; inactive has none and left, or has an enrollment that is over or suspended; both and everyone else where it is not sent
 	Status *StudentsParamsStatus `form:"status,omitempty" json:"status,omitempty"`
 
 	// CourseID Of students who are or were enrolled in the course

@@ -21,7 +21,8 @@ type courseTypeBody struct {
 	Name                  string         `json:"name"`
 	DisplayName           string         `json:"display_name"`
 	DefaultCourse         *defaultCourse `json:"default_course"`
-	DefaultAccessMonths   int            `json:"default_access_months"`
+	DefaultAccessMonths   *int           `json:"default_access_months"`
+	DefaultAccessWeeks    *int           `json:"default_access_weeks"`
 	StarterTestsAvailable int            `json:"starter_tests_available"`
 	TestPlanAvailable     bool           `json:"test_plan_available"`
 	TargetScoreMin        float64        `json:"target_score_min"`
@@ -64,10 +65,10 @@ func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	body := coursesBody{Status: "ok", CourseTypes: []courseTypeBody{}, Courses: []courseBody{}}
-	defaults := map[string]*defaultCourse{}
+	defaults := map[string]course.Course{}
 	for _, c := range list {
 		if c.IsDefault {
-			defaults[c.Type] = &defaultCourse{c.ID, c.Name}
+			defaults[c.Type] = c.Course
 		}
 		body.Courses = append(body.Courses, courseOf(c, o, today))
 	}
@@ -79,31 +80,37 @@ func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
 	return edge.JSON(w, http.StatusOK, body)
 }
 
-func courseTypeOf(t course.Type, o org.Organization, def *defaultCourse, starters int) courseTypeBody {
-	months := t.DefaultAccessMonths
-	if months == 0 {
-		months = o.Defaults.AccessMonths
-	}
-	return courseTypeBody{Name: t.Name, DisplayName: t.DisplayName, DefaultCourse: def, DefaultAccessMonths: months, StarterTestsAvailable: starters,
+// courseTypeOf shows what a grant of the type gives now. def is the type's default course, the zero
+// Course where the grant would make it.
+func courseTypeOf(t course.Type, o org.Organization, def course.Course, starters int) courseTypeBody {
+	body := courseTypeBody{Name: t.Name, DisplayName: t.DisplayName, StarterTestsAvailable: starters,
 		TestPlanAvailable: t.TestPlanAvailable, TargetScoreMin: t.TargetScoreMin, TargetScoreMax: t.TargetScoreMax}
+	if def.ID != 0 {
+		body.DefaultCourse = &defaultCourse{def.ID, def.Name}
+	}
+	if o.Defaults.StarterTestsPerCourse == 0 || o.Defaults.VisibleTestsLimit == 0 {
+		body.StarterTestsAvailable = 0 // they are switched off
+	}
+	def.TypeAccessMonths = t.DefaultAccessMonths
+	body.DefaultAccessMonths, body.DefaultAccessWeeks = lengthOf(def, o)
+	return body
 }
 
-// courseOf shows the access length that holds when a call names none: in weeks or in
-// months, never both. open_for_enrolment says what a call would find, so a course past
-// its end is closed.
+// lengthOf is the access length that holds when a call names none: in months or in weeks, the
+// other one is nil.
+func lengthOf(c course.Course, o org.Organization) (months, weeks *int) {
+	l := c.Length(0, course.Terms{AccessMonths: o.Defaults.AccessMonths})
+	if l.Weeks > 0 {
+		return nil, &l.Weeks
+	}
+	return &l.Months, nil
+}
+
+// courseOf says in open_for_enrolment what a call would find, so a course past its end is closed.
 func courseOf(c course.Listed, o org.Organization, today clock.Date) courseBody {
 	body := courseBody{ID: c.ID, Name: c.Name, CourseType: c.Type, CourseTypeDisplay: c.TypeDisplay,
 		IsDefault: c.IsDefault, Status: string(c.Status), OpenForEnrollment: c.OpenOn(today), IsPerpetual: c.IsPerpetual,
 		StartDate: c.StartDate, EndDate: c.EndDate, StudentsWithAccess: c.StudentsWithAccess}
-	switch {
-	case c.DefaultAccessWeeks > 0:
-		body.DefaultAccessWeeks = &c.DefaultAccessWeeks
-	case c.DefaultAccessMonths > 0:
-		body.DefaultAccessMonths = &c.DefaultAccessMonths
-	case c.TypeAccessMonths > 0:
-		body.DefaultAccessMonths = &c.TypeAccessMonths
-	default:
-		body.DefaultAccessMonths = &o.Defaults.AccessMonths
-	}
+	body.DefaultAccessMonths, body.DefaultAccessWeeks = lengthOf(c.Course, o)
 	return body
 }

@@ -152,6 +152,9 @@ func TestQueriesThatCannotBeMeant(t *testing.T) {
 	}
 	all.Get(t, "students/?unknown=1&unknown=2").Want(t, 200)
 	all.Get(t, "courses/?unknown=%zz").Want(t, 200) // it has no parameters
+	for _, path := range []string{"ping/", "courses/", "organization/"} {
+		all.Get(t, path+"?x=%00").WantFault(t, 400, "invalid_character", "x")
+	}
 }
 
 // What is wrong a hundred thousand times is reported a hundred times.

@@ -118,7 +118,7 @@ func TestStudentList(t *testing.T) {
 		"":                                   {active, never, left, over, waits, guest, dropped, suspended, grace},
 		"status=":                            {active, never, left, over, waits, guest, dropped, suspended, grace},
 		"status=active":                      {active, guest, grace},
-		"status=Inactive":                    {left, over, dropped},
+		"status=Inactive":                    {left, over, dropped, suspended},
 		"course_id=" + courseOf(t, e, waits): {waits},
 		"status=active&course_id=" + courseOf(t, e, over): {active, guest, grace},
 	} {

@@ -33,7 +33,7 @@ type Course struct {
 	Name                string
 	Type                string // the type's name
 	TypeDisplay         string
-	IsDefault           bool
+	IsDefault           bool // never of a cancelled course
 	Status              Status
 	OpenForEnrollment   bool
 	IsPerpetual         bool
@@ -113,7 +113,7 @@ func Create(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization,
 		if c, err = insertCourse(ctx, tx, org, d, now); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "created course", Target: c.label(), At: now})
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "created course", Target: c.Label(), At: now})
 	})
 	if pg.Violates(err, "courses_course_type_fkey") {
 		return Course{}, fault.Field("course_type", "unknown_course_type", "course_type: there is no course type %q", d.Type)
@@ -121,8 +121,8 @@ func Create(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization,
 	return c, err
 }
 
-// label is what the course is called in the audit log. Several courses may have one name.
-func (c Course) label() string { return fmt.Sprintf("%s (%d)", c.Name, c.ID) }
+// Label is what the course is called in warnings and in the audit log. Several courses may have one name.
+func (c Course) Label() string { return fmt.Sprintf("%s (%d)", c.Name, c.ID) }
 
 func (d Draft) check() error {
 	var faults fault.List
@@ -174,7 +174,8 @@ type Patch struct {
 	DefaultAccessWeeks  *int        // 0 removes it
 }
 
-// Update changes a course. Enrollments keep their dates. NotFound for a course of another
+// Update changes a course. Enrollments keep their dates. A default course that is cancelled stops being
+// the default, for good: the next grant of its type makes another. NotFound for a course of another
 // organization; Invalid as for Create.
 func Update(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, course id.Course, p Patch, now time.Time) (c Course, err error) {
 	err = db.InTx(ctx, func(tx *pg.Tx) error {
@@ -190,7 +191,7 @@ func Update(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization,
 		if c, err = updateCourse(ctx, tx, org, course, d, now); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "changed course", Target: c.label(), At: now})
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "changed course", Target: c.Label(), At: now})
 	})
 	if pg.None(err) {
 		return Course{}, errNoCourse(course)

@@ -116,9 +116,10 @@ type Terms struct {
 	GraceDays    int
 }
 
-// length is the call's months, or else the course's weeks, its months, the type's months or
-// the organization's, in this order.
-func (c Course) length(tenureMonths int, t Terms) Length {
+// Length is how long access to the course lasts: the call's months (0: not sent), or else the course's
+// weeks, its months, the type's months or the organization's, in this order (reference:
+// courses#access-length).
+func (c Course) Length(tenureMonths int, t Terms) Length {
 	switch {
 	case tenureMonths > 0:
 		return Length{Months: tenureMonths}

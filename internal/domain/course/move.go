@@ -139,7 +139,7 @@ func (p *planner) byID(want id.Course) (target, bool) {
 
 // byType finds the course that a type stands for: that of a running enrollment of the type, or
 // else of a suspended one, of the one in the default course, of an ended one, or else the
-// default course.
+// default course. Ended enrollments in cancelled courses count as none: nobody could renew them.
 func (p *planner) byType(typ Type) target {
 	if e, ok := p.best(typ.Name); ok {
 		return target{course: e.Course, held: e}
@@ -155,7 +155,8 @@ func (p *planner) byType(typ Type) target {
 func (p *planner) best(typ string) (Enrollment, bool) {
 	var of []Enrollment
 	for _, e := range p.held.Enrollments {
-		if e.Course.Type == typ {
+		gone := e.Course.Status == StatusCancelled && e.State != Suspended && e.ended(p.today)
+		if e.Course.Type == typ && !gone {
 			of = append(of, e)
 		}
 	}
@@ -209,23 +210,23 @@ func (p *planner) move(g target) Move {
 	case e.ID == 0:
 		return p.grant(g, Created)
 	case e.State == Suspended:
-		p.warn("%s: the enrollment is suspended and was left alone; suspension is lifted only in the platform", g.course.Name)
+		p.warn("%s: the enrollment is suspended and was left alone; suspension is lifted only in the platform", g.course.Label())
 		return Move{Action: Skipped, Before: e, After: e}
 	case e.ended(p.today):
 		if !g.byID && !g.course.IsDefault {
-			p.warn("%s: access in this course has ended; to renew it, send course_ids: [%d]", g.course.Name, g.course.ID)
+			p.warn("%s: access in this course has ended; to renew it, send course_ids: [%d]", g.course.Label(), g.course.ID)
 			return Move{Action: Unchanged, Before: e, After: e}
 		}
 		return p.grant(g, Reactivated)
 	case e.State != Running:
-		p.warn("%s: the enrollment is %s and was left unchanged; its end date %v is not over", g.course.Name, e.State, e.EndDate)
+		p.warn("%s: the enrollment is %s and was left unchanged; its end date %v is not over", g.course.Label(), e.State, e.EndDate)
 		return Move{Action: Unchanged, Before: e, After: e}
 	case p.Extend:
 		return p.extend(g)
 	}
 	if p.TenureMonths > 0 {
 		p.warn("%s: access is still running until %v, so tenure_months was not applied; send extend_access with an external_ref to add months",
-			g.course.Name, e.EndDate)
+			g.course.Label(), e.EndDate)
 	}
 	return Move{Action: Unchanged, Before: e, After: e}
 }
@@ -241,7 +242,7 @@ func (p *planner) grant(g target, action Action) Move {
 	if g.course.StartDate.After(start) {
 		start = g.course.StartDate
 	}
-	end := g.course.length(p.TenureMonths, p.terms).After(start)
+	end := g.course.Length(p.TenureMonths, p.terms).After(start)
 	return p.changed(g, action, p.terms.window(start, end))
 }
 
@@ -250,17 +251,17 @@ func (p *planner) extend(g target) Move {
 	if p.held.RefUsed[g.held.ID] {
 		return Move{Action: Unchanged, Before: g.held, After: g.held, Note: NoteAlreadyExtended}
 	}
-	end := g.course.length(p.TenureMonths, p.terms).After(g.held.EndDate)
+	end := g.course.Length(p.TenureMonths, p.terms).After(g.held.EndDate)
 	return p.changed(g, Extended, p.terms.window(g.held.StartDate, end))
 }
 
 func (p *planner) changed(g target, action Action, w Window) Move {
 	if w.GracePeriodEnd.Year > lastYear {
 		_ = p.faults.Add(fault.Field("tenure_months", "invalid",
-			"tenure_months: access to %q would end after the year %d; send fewer months", g.course.Name, lastYear))
+			"tenure_months: access to %s would end after the year %d; send fewer months", g.course.Label(), lastYear))
 	}
 	if c := g.course; !c.IsPerpetual && !c.EndDate.IsZero() && w.EndDate.After(c.EndDate) {
-		p.warn("%s: access runs until %v, after the course's own end on %v", c.Name, w.EndDate, c.EndDate)
+		p.warn("%s: access runs until %v, after the course's own end on %v", c.Label(), w.EndDate, c.EndDate)
 	}
 	after := g.held
 	after.Course, after.State, after.Window = g.course, Running, w

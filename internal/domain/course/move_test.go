@@ -35,6 +35,7 @@ func TestEnrollmentMoves(t *testing.T) {
 	t.Parallel()
 	def, batch := open(1, true), open(2, false)
 	closed := func(c course.Course) course.Course { c.OpenForEnrollment = false; return c }
+	cancelled := func(c course.Course) course.Course { c.Status = course.StatusCancelled; return c }
 	later := open(3, false)
 	later.StartDate = today.AddDays(30)
 	short := open(4, false)
@@ -109,6 +110,19 @@ func TestEnrollmentMoves(t *testing.T) {
 		{name: "completed, end date passed, by id", request: course.Request{Courses: byID(2)}, offer: []course.Course{batch}, held: []course.Enrollment{in(batch, completed)},
 			course: 2, action: course.Reactivated, end: today.AddMonths(6).String()},
 		{name: "ended, closed course", request: course.Request{Types: byType}, held: []course.Enrollment{in(closed(def), expired)}, fault: "course_closed"},
+		{name: "cancelled default course, no enrollment", request: course.Request{Types: byType}, offer: []course.Course{cancelled(batch)},
+			action: course.Created, end: today.AddMonths(6).String()},
+		{name: "ended in a cancelled course, by type", request: course.Request{Types: byType}, held: []course.Enrollment{in(cancelled(batch), expired)},
+			action: course.Created, end: today.AddMonths(6).String()},
+		{name: "grace period in a cancelled course, by type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrollment{in(cancelled(batch), grace)},
+			course: 1, action: course.Created, end: today.AddMonths(6).String()},
+		{name: "ended in a cancelled course, by id", request: course.Request{Courses: byID(2)}, offer: []course.Course{cancelled(batch)}, held: []course.Enrollment{in(cancelled(batch), expired)}, fault: "course_closed"},
+		{name: "running in a cancelled course, by type", request: course.Request{Types: byType}, held: []course.Enrollment{in(cancelled(batch), active)},
+			course: 2, action: course.Unchanged, start: -5, end: today.AddDays(5).String()},
+		{name: "suspended in a cancelled course, by type", request: course.Request{Types: byType}, held: []course.Enrollment{in(cancelled(batch), held(course.Suspended, -50, -20, -13))},
+			course: 2, action: course.Skipped, start: -50, end: today.AddDays(-20).String(), warning: "suspended"},
+		{name: "dropped before the end date in a cancelled course", request: course.Request{Types: byType}, held: []course.Enrollment{in(cancelled(batch), dropped)},
+			course: 2, action: course.Unchanged, start: -5, end: today.AddDays(5).String(), warning: "is dropped"},
 		{name: "only an ended batch, by type", request: course.Request{Types: byType}, offer: []course.Course{def}, held: []course.Enrollment{in(batch, expired)},
 			course: 2, action: course.Unchanged, start: -50, end: today.AddDays(-20).String(), warning: "course_ids: [2]"},
 		{name: "ended batch, by type and id", request: course.Request{Types: byType, Courses: byID(2)}, offer: []course.Course{def, batch}, held: []course.Enrollment{in(batch, expired)},

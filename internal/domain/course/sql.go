@@ -136,6 +136,7 @@ func updateCourse(ctx context.Context, q pg.Querier, org id.Organization, course
 			UPDATE courses SET
 				name = @name,
 				status = @status,
+				is_default = is_default AND @status <> 'cancelled',
 				open_for_enrollment = @open,
 				is_perpetual = @perpetual,
 				start_date = @start,

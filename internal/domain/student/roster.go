@@ -60,7 +60,7 @@ type RosterStatus string
 const (
 	RosterAny      RosterStatus = ""
 	RosterActive   RosterStatus = "active"   // has access today
-	RosterInactive RosterStatus = "inactive" // has none, and left or had some
+	RosterInactive RosterStatus = "inactive" // has none, and left or has an enrollment that is over or suspended
 )
 
 // RosterFilter chooses students.

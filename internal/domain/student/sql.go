@@ -550,7 +550,7 @@ var (
 	isGone    = `coalesce((SELECT true FROM members x
 		WHERE x.organization_id = $1 AND x.user_id = p.user_id AND x.status = 'inactive'),
 		(SELECT true FROM enrollments x WHERE x.organization_id = $1 AND x.user_id = p.user_id
-			AND (x.state IN ('dropped', 'completed') OR x.grace_period_end < $5) LIMIT 1), false)`
+			AND (x.state <> 'running' OR x.grace_period_end < $5) LIMIT 1), false)`
 	role = scope.Role("$1", "p.user_id")
 )
 

@@ -50,8 +50,8 @@ func (b *Body) Fault(field, code, format string, args ...any) {
 // Add adds a fault that names its field itself.
 func (b *Body) Add(f error) { _ = b.faults.Add(f) }
 
-// Err is nil when everything read so far was right.
-func (b *Body) Err() error { return b.faults.Err() }
+// Err is nil when everything read so far was right. Its faults last (fault.Lasting).
+func (b *Body) Err() error { return fault.Lasting(b.faults.Err()) }
 
 // Has says whether the field is there with a value other than null and "".
 func (b *Body) Has(field string) bool { return b.raw(field) != nil }
@@ -329,7 +329,7 @@ func readUpTo(w http.ResponseWriter, r *http.Request, maxMiB int) ([]byte, error
 	case err != nil:
 		return nil, fault.New(fault.Invalid, "body_unreadable", "the body broke off; send the whole request again").Because(err)
 	case len(bytes.TrimSpace(text)) == 0:
-		return nil, fault.New(fault.Invalid, "body_missing", "the body is empty; send a JSON object")
+		return nil, fault.Lasting(fault.New(fault.Invalid, "body_missing", "the body is empty; send a JSON object"))
 	}
 	return text, nil
 }

@@ -61,6 +61,14 @@ func note(r *http.Request, err error) {
 	}
 }
 
+// Refusal is the error that the request was answered with so far; nil where it was none.
+func Refusal(ctx context.Context) error {
+	if rec, ok := ctx.Value(recordKey{}).(*record); ok {
+		return rec.err
+	}
+	return nil
+}
+
 // Annotate adds attributes (as for slog) to the request's access log line.
 func Annotate(ctx context.Context, attrs ...any) {
 	if rec, ok := ctx.Value(recordKey{}).(*record); ok {

@@ -49,8 +49,8 @@ func PlainQuery(next http.Handler) http.Handler {
 	})
 }
 
-// Err is nil when everything read so far was right.
-func (q *Query) Err() error { return q.faults.Err() }
+// Err is nil when everything read so far was right. Its faults last (fault.Lasting).
+func (q *Query) Err() error { return fault.Lasting(q.faults.Err()) }
 
 // Add adds a fault that names its parameter itself.
 func (q *Query) Add(f error) { _ = q.faults.Add(f) }

@@ -18,7 +18,7 @@ func ReadLargeBody(w http.ResponseWriter, r *http.Request, maxMiB int) (*Body, e
 	}
 	fields, err := parseObject(text)
 	if err != nil {
-		return nil, explainContentType(r, err)
+		return nil, fault.Lasting(explainContentType(r, err))
 	}
 	return &Body{fields: fields, read: map[string]bool{}, faults: &fault.List{}}, nil
 }

@@ -2,9 +2,10 @@
 // the same request with the same key again within a day gets the first answer, also while
 // the first is still being worked on.
 //
-// The first request takes the key by a row in PostgreSQL, works, and stores its answer.
-// Answers of 500 and above and refusals for coming too often are not kept, as such a
-// request is to be sent again. A process that dies stops saying that it is alive, and
+// The first request takes the key by a row in PostgreSQL, works, and stores its answer. Kept are the
+// answers that nothing but the request decided: what was done (2xx), and refusals of the body itself.
+// Whatever else is refused may succeed later, and is asked anew. What is kept of an organization is
+// bounded (reference: conventions#repeats). A process that dies stops saying that it is alive, and
 // whoever asks next takes the key over.
 package idempotency
 
@@ -15,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"slices"
@@ -43,11 +45,15 @@ type Middleware struct {
 	Box *seal.Box
 	// Organization is whom the request speaks for: keys of two organizations never meet.
 	Organization func(*http.Request) id.Organization
+	Bounds       replay.Bounds // of what is kept for an organization
 }
 
 const (
 	patience = 25 * time.Second // how long a repeat waits for the first answer
 	maxBody  = 1 << 20          // of requests and answers; what is larger is not kept
+
+	// A larger refusal is not kept: it is many times as long as what was sent, and the same again.
+	maxRefusal = 4 << 10
 )
 
 var keyForm = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
@@ -59,11 +65,11 @@ var (
 		"the first request with this Idempotency-Key is still being worked on; send the same request again later")
 )
 
-// Middleware does it for the POST requests of next.
+// Middleware does it for the requests of next that change something.
 func (k *Middleware) Middleware(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		key := r.Header.Get(Header)
-		if key == "" || r.Method != http.MethodPost {
+		if key == "" || r.Method != http.MethodPost && r.Method != http.MethodDelete {
 			next.ServeHTTP(w, r)
 			return nil
 		}
@@ -102,7 +108,7 @@ func fingerprint(r *http.Request) (request []byte, whole bool, err error) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), rest), rest}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s %s\n%s\n", r.Method, r.URL.Path, r.URL.RawQuery)
+	fmt.Fprintf(sum, "%s %s\n%s\n", r.Method, strings.TrimSuffix(r.URL.Path, "/"), r.URL.RawQuery)
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		if strings.HasPrefix(name, meaning) {
 			fmt.Fprintf(sum, "%s: %q\n", name, r.Header[name])
@@ -168,7 +174,7 @@ func (k *Middleware) work(w http.ResponseWriter, r *http.Request, next http.Hand
 		}
 	}()
 	next.ServeHTTP(copied, r)
-	if !copied.kept() {
+	if !copied.kept(edge.Refusal(r.Context())) {
 		return nil
 	}
 	ctx, cancel := settling(r.Context())
@@ -180,6 +186,12 @@ func (k *Middleware) work(w http.ResponseWriter, r *http.Request, next http.Hand
 	settled = err == nil
 	if err != nil { // the answer has left: what can still be done is to let the key go
 		edge.Annotate(r.Context(), "idempotency_key", err.Error())
+		return nil
+	}
+	if rand.Float64() < k.Bounds.Share(len(sealed)) {
+		if err := replay.Trim(ctx, k.DB, a.Organization, k.Bounds); err != nil { // the next one tries again
+			edge.Annotate(r.Context(), "idempotency_key", err.Error())
+		}
 	}
 	return nil
 }
@@ -248,9 +260,14 @@ func (c *copier) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the writer.
 func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// kept says whether the answer is one that a repeat may get. One that was made is, also
-// where the client was gone by then: it is the one who will ask again.
-func (c *copier) kept() bool {
-	again := c.status >= 500 || c.status == http.StatusTooManyRequests || c.status == edge.StatusGone
-	return c.status != 0 && !again && !c.long
+// kept says whether the answer is one that a repeat may get: refusal is what it was refused with. One that
+// was made is kept also where the client was gone by then: it is the one who will ask again.
+func (c *copier) kept(refusal error) bool {
+	switch {
+	case c.long || c.status < 200:
+		return false
+	case c.status < 300:
+		return true
+	}
+	return fault.Lasts(refusal) && c.body.Len() <= maxRefusal
 }

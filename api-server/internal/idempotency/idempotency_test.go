@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/replay"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
@@ -57,6 +59,35 @@ func TestWorkThatWasGivenUpIsDoneAnew(t *testing.T) {
 	}
 }
 
+// However many requests an organization sends with keys, what is kept of them is bounded, and the last
+// answers are among it. Reference: conventions#repeats, limits#fields.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	t.Parallel()
+	k := newMiddleware(t)
+	k.Bounds = replay.Bounds{Answers: 5, Bytes: 1 << 20}
+	times := 0
+	handler := k.Middleware(edge.Handle(func(w http.ResponseWriter, _ *http.Request) error {
+		times++
+		return edge.JSON(w, http.StatusCreated, map[string]int{"time": times})
+	}))
+	ask := func(n int) string {
+		r, answer := request(t.Context()), httptest.NewRecorder()
+		r.Header.Set(idempotency.Header, fmt.Sprint("order-", n))
+		handler.ServeHTTP(answer, r)
+		return answer.Header().Get(idempotency.Replayed)
+	}
+	for n := range 20 {
+		ask(n)
+	}
+	var kept int
+	if err := k.DB.QueryRow(t.Context(), `SELECT count(*) FROM idempotency_keys`).Scan(&kept); err != nil {
+		t.Fatal(err)
+	}
+	check.Equal(t, "kept", kept, 5, "answers of 20 requests")
+	check.Equal(t, "the last", ask(19), "true", "it is not replayed")
+	check.Equal(t, "the first", ask(0), "", "it is still there")
+}
+
 func request(ctx context.Context) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{}`)).WithContext(ctx)
 	r.Header.Set(idempotency.Header, "order-7")
@@ -68,5 +99,6 @@ func newMiddleware(t *testing.T) *idempotency.Middleware {
 	box := sealtest.New(t)
 	f := flowtest.New(t)
 	org := f.Organization("o").ID
-	return &idempotency.Middleware{DB: f.Database, Box: box, Organization: func(*http.Request) id.Organization { return org }}
+	return &idempotency.Middleware{DB: f.Database, Box: box, Organization: func(*http.Request) id.Organization { return org },
+		Bounds: replay.Bounds{Answers: 1000, Bytes: 1 << 20}}
 }

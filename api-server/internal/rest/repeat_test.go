@@ -129,6 +129,75 @@ func TestFailuresAreNotKept(t *testing.T) {
 	keyed.Post(t, provisionPath, body).Want(t, 201)
 }
 
+// What something else than the request decided is asked anew once that has changed.
+// Reference: conventions#repeats.
+func TestARefusalWhoseReasonIsGoneIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	e.Platform.Post(t, "organizations/north/courses", `{"name": "Batch", "course_type": "toefl", "open_for_enrolment": false}`).Want(t, 201)
+	e.Platform.Put(t, "organizations/north/catalog/tests/mock", `{"title": "Mock", "type": "ielts"}`).Want(t, 201)
+	enable := func(on bool) {
+		e.Platform.Put(t, "organizations/north", map[string]any{"language_tests_enabled": on}).Want(t, 200)
+	}
+	enable(false)
+	for _, c := range []struct {
+		name, path, body string
+		status           int
+		code             string
+		mend             func()
+		then             int
+	}{
+		{"403", provisionPath, `{"email": "ana@institute.org", "first_name": "Ana"}`, 403, "language_tests_disabled", func() { enable(true) }, 201},
+		{"404", "assignments/", `{"email": "ben@institute.org", "kind": "test", "item_id": 1}`, 404, "student_not_found",
+			func() { granted(t, north, "ben@institute.org") }, 201},
+		{"409", "assignments/", `{"email": "ana@institute.org", "kind": "test", "item_id": 1}`, 409, "no_access",
+			func() { granted(t, north, "ana@institute.org") }, 201},
+		{"400", provisionPath, `{"email": "ana@institute.org", "first_name": "Ana", "course_ids": 1}`, 400, "course_closed",
+			func() { patchCourse(t, e, 1, `{"open_for_enrolment": true}`) }, 200},
+		{"500", provisionPath, `{"email": "cem@institute.org", "first_name": "Cem"}`, 500, "internal",
+			func() { exec(t, e, `ALTER TABLE members_away RENAME TO members`) }, 201},
+	} {
+		if c.status == 500 {
+			exec(t, e, `ALTER TABLE members RENAME TO members_away`)
+		}
+		keyed := north.Full.With(keyHeader, "order-"+c.name)
+		var f apitest.Fault
+		keyed.Post(t, c.path, c.body).Want(t, c.status).Into(t, &f)
+		check.Equal(t, "code", f.Code, c.code, "%s: %+v", c.name, f)
+		check.Equal(t, "keys kept", count(t, e, `SELECT count(*) FROM idempotency_keys WHERE key = 'order-`+c.name+`'`), 0, "%s", c.name)
+		c.mend()
+		again := keyed.Post(t, c.path, c.body).Want(t, c.then)
+		check.Equal(t, "Idempotency-Replayed", again.Header.Get("Idempotency-Replayed"), "", "%s: %s", c.name, again.Body)
+		repeated := keyed.Post(t, c.path, c.body).Want(t, c.then)
+		check.Equal(t, "Idempotency-Replayed", repeated.Header.Get("Idempotency-Replayed"), "true", "%s: %s", c.name, repeated.Body)
+	}
+}
+
+// With and without its trailing slash a path is one request. Reference: conventions#repeats.
+func TestAKeyKnowsAPathWithAndWithoutItsSlash(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	keyed := e.Organization(t, "north").Full.With(keyHeader, "order-7")
+	body := `{"email": "ana@institute.org", "first_name": "Ana", "password_mode": "generate"}`
+	first := keyed.Post(t, "provision/student/", body).Want(t, 201)
+	again := keyed.Post(t, "provision/student", body).Want(t, 201)
+	check.Equal(t, "again.Body", string(again.Body), string(first.Body), "the path without its slash is another request")
+}
+
+// A refusal is not kept where it is many times as long as the request.
+func TestLongRefusalsAreNotStored(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	keyed := e.Organization(t, "north").Full.With(keyHeader, "order-7")
+	body := `{"email": "ana", "first_name": "Ana", "courses": "` + strings.Repeat("x,", 1500) + `"}`
+	first := keyed.Post(t, provisionPath, body).Want(t, 400)
+	check.True(check.Now(t), "the answer is long", len(first.Body) > 4<<10, "%d bytes", len(first.Body))
+	check.Equal(t, "keys kept", count(t, e, `SELECT count(*) FROM idempotency_keys`), 0, "%d bytes were stored for %d that were sent", len(first.Body), len(body))
+	again := keyed.Post(t, provisionPath, body).Want(t, 400)
+	check.Equal(t, "again.Body", string(again.Body), string(first.Body), "asked anew")
+}
+
 // Reference: limits#rate.
 func TestAKeyIsLimitedInItsRate(t *testing.T) {
 	t.Parallel()

@@ -22,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/replay"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -50,7 +51,7 @@ type Server struct {
 
 // Routes registers everything that needs an API key, below /api/v1.
 func (s *Server) Routes(r chi.Router) {
-	service := &idempotency.Middleware{DB: s.DB, Box: s.Box,
+	service := &idempotency.Middleware{DB: s.DB, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
 	r.Use(s.authenticate, service.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))

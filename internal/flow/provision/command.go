@@ -56,14 +56,14 @@ func Allow(who org.Principal) error {
 	return nil
 }
 
-// check finds the faults that show without the database.
+// check finds the faults that show without the database: they last (fault.Lasting).
 func (c Command) check() (student.Email, *fault.List) {
 	faults := c.Decoding
 	// A field that did not decode reads as not sent: it is not reported twice.
 	add := func(f error) {
 		var e *fault.Error
 		if errors.As(f, &e) && !faults.Has(e.Field) {
-			_ = faults.Add(f)
+			_ = faults.Add(fault.Lasting(f))
 		}
 	}
 	var email student.Email

@@ -62,6 +62,7 @@ type Error struct {
 	Message string   // names the field and the fix; safe to show
 	Err     error    // the cause, for logs alone
 	Also    []*Error // found beside it, in the order of the request
+	Lasts   bool     // nothing but the request decided it: sent again, it is refused again
 }
 
 // Error implements error. It is the message alone: the cause stays inside.
@@ -92,6 +93,30 @@ func (e *Error) Because(err error) *Error {
 	c := *e
 	c.Err = err
 	return &c
+}
+
+// Lasting marks the faults of err, if it has any, as ones that nothing but the request decided.
+func Lasting(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	all := e.All()
+	for i, one := range all {
+		marked := *one
+		marked.Lasts = true
+		all[i] = &marked
+	}
+	head := all[0]
+	head.Also = all[1:]
+	return head
+}
+
+// Lasts says whether one of the faults of err lasts, which is enough for the request to be refused
+// again.
+func Lasts(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && slices.ContainsFunc(e.All(), func(one *Error) bool { return one.Lasts })
 }
 
 // KindOf gives the kind of err: Internal for whatever is no fault.

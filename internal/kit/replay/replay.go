@@ -36,3 +36,15 @@ type Found struct {
 	ContentType string
 	Sealed      []byte
 }
+
+// Bounds limit what is stored for one organization.
+type Bounds struct {
+	Answers int // responses
+	Bytes   int // of all of them
+}
+
+// Share is the part of a hundredth of the bounds that one more response of so many bytes takes, at most
+// 1. Whoever trims with this probability after each response keeps the excess near one percent.
+func (b Bounds) Share(bytes int) float64 {
+	return min(1, 100/float64(b.Answers)+100*float64(bytes)/float64(b.Bytes))
+}

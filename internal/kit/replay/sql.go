@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -72,6 +73,27 @@ func Release(ctx context.Context, q pg.Querier, a Attempt) error {
 	_, err := q.Exec(ctx, `
 		DELETE FROM idempotency_keys
 		WHERE organization_id = $1 AND key = $2 AND holder = $3 AND status IS NULL`, a.Organization, a.Key, a.Holder)
+	return err
+}
+
+// Trim deletes the oldest responses of the organization beyond the bounds. Work in progress counts
+// nothing and stays.
+func Trim(ctx context.Context, q pg.Querier, org id.Organization, b Bounds) error {
+	_, err := q.Exec(ctx, `
+		WITH newest AS (
+			SELECT
+				key,
+				row_number() OVER newest AS nth,
+				sum(octet_length(sealed)) OVER newest AS bytes
+			FROM idempotency_keys WHERE organization_id = $1 AND status IS NOT NULL
+			WINDOW newest AS (ORDER BY created_at DESC, key ROWS UNBOUNDED PRECEDING)),
+		beyond AS (
+			SELECT k.key FROM idempotency_keys k
+			WHERE k.organization_id = $1 AND k.status IS NOT NULL
+				AND k.key = ANY (SELECT n.key FROM newest n WHERE n.nth > $2 OR n.bytes > $3)
+			FOR UPDATE SKIP LOCKED)
+		DELETE FROM idempotency_keys k USING beyond b
+		WHERE k.organization_id = $1 AND k.key = b.key`, org, b.Answers, b.Bytes)
 	return err
 }
 

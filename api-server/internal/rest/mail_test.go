@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	netmail "net/mail"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -138,4 +140,69 @@ func TestAFailedCredentialsMailIsRetriedAsAWelcome(t *testing.T) {
 	if mails := server.Messages(); check.Equal(t, "number of mails", len(mails), 1, "mails: %q", mails) {
 		check.Contains(t, "the first mail", mails[0], "/set-password/", "mails: %q", mails)
 	}
+}
+
+// Only the call knows the password: the one that the account holds is mailed again, and nobody else's.
+// Reference: provisioning#email-status, provisioning#password-modes.
+func TestResendingCredentials(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north, server := e.Organization(t, "north"), mailer(t, e)
+	post := func(email, more string, status int) *apitest.Answer {
+		t.Helper()
+		e.Advance(2 * time.Minute) // a resend adds nothing to a mail that was just made
+		return north.Full.With("Prefer", "wait=10").Post(t, provisionPath, fmt.Sprintf(`{"first_name": "Ana", "email": %q, %s}`, email, more)).Want(t, status)
+	}
+	warned := func(a *apitest.Answer) string { return fmt.Sprint(a.Object(t)["warnings"]) }
+	set := `"password_mode": "set", "password": "Tr0ub4dor  &3x"`
+	checkMail(t, post("set@institute.org", set, 201), "sent", "", "credentials")
+	again := post("set@institute.org", set+`, "resend_welcome_email": true`, 200)
+	checkMail(t, again, "sent", "", "credentials")
+	check.Equal(t, "warnings", warned(again), "[]", "the same password again")
+	mails := server.Messages()
+	check.Equal(check.Now(t), "len(mails)", len(mails), 2, "%q", mails)
+	check.True(t, "the second mail has the password", strings.Contains(mails[1], "Tr0ub4dor  &3x"), "%s", mails[1])
+	checkMail(t, post("set@institute.org", `"resend_welcome_email": true`, 200), "sent", "", "welcome") // nobody knows it here
+
+	checkMail(t, post("drawn@institute.org", `"password_mode": "generate"`, 201), "sent", "", "credentials")
+	again = post("drawn@institute.org", `"password_mode": "generate", "resend_welcome_email": true`, 200)
+	checkMail(t, again, "sent", "", "welcome")
+	check.True(t, "the warning", strings.Contains(warned(again), "no password is generated again"), "%s", again.Body)
+
+	sql(t, e, `UPDATE accounts SET last_login = now() WHERE email = 'set@institute.org'`)
+	again = post("set@institute.org", set+`, "resend_welcome_email": true`, 200) // a way to try passwords otherwise
+	checkMail(t, again, "sent", "", "access_update")
+	check.True(t, "the warning", strings.Contains(warned(again), "password: ignored"), "%s", again.Body)
+}
+
+// Parallel calls that ask for the mail add none to the one that waits.
+func TestParallelResendsOfCredentials(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	body := `{"first_name": "Ana", "email": "ana@institute.org", "password": "Tr0ub4dor  &3x", "resend_welcome_email": true}`
+	north.Full.Post(t, provisionPath, body).Want(t, 201)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			checkMail(t, north.Full.Post(t, provisionPath, body).Want(t, 200), "queued", "waiting", "credentials")
+		})
+	}
+	all.Wait()
+	check.Equal(t, "mails", count(t, e, `SELECT count(*) FROM emails`), 1, "8 calls asked for it again")
+}
+
+// Whoever was onboarded without a mail does not "have the mail already". Reference: provisioning#email-status.
+func TestWhoWasNeverMailedIsNotToldToHaveTheMail(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	post := func(more string, status int) *apitest.Answer {
+		return north.Full.Post(t, provisionPath, `{"first_name": "Ana", "email": "ana@institute.org"`+more+`}`).Want(t, status)
+	}
+	checkMail(t, post(`, "send_welcome_email": false`, 201), "not_requested", "", nil)
+	checkMail(t, post(``, 200), "not_requested", "", nil)
+	checkMail(t, post(`, "resend_welcome_email": true`, 200), "queued", "waiting", "welcome")
+	sql(t, e, `UPDATE emails SET status = 'sent', detail = ''`)
+	checkMail(t, post(``, 200), "not_needed", "", nil)
 }

@@ -52,8 +52,8 @@ func TestATestThatIsAssignedIsMailedOnce(t *testing.T) {
 	if got := mailsTo(t, e, "demo@school.example"); !slices.Equal(got, []string{"test_assigned suppressed"}) {
 		t.Errorf("mails to a demo domain %v", got)
 	}
-	// It is none of the onboarding mails: a repeat has nothing to report.
-	checkMail(t, north.Full.Post(t, provisionPath, `{"email": "`+address+`", "first_name": "Ana", "courses": "ielts"}`).Want(t, 200), "not_needed", "", nil)
+	// It is none of the onboarding mails: a repeat does not report it.
+	checkMail(t, north.Full.Post(t, provisionPath, `{"email": "`+address+`", "first_name": "Ana", "courses": "ielts"}`).Want(t, 200), "not_requested", "", nil)
 
 	postman, server := newPostman(t, e)
 	deliverDue(t.Context(), t, e, postman)

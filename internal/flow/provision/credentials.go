@@ -58,8 +58,8 @@ func (c Command) sends() bool { return c.Username != "" || c.mode() != ModeLink 
 type details struct {
 	username string // in its canonical form; "" when not sent
 	derived  bool   // it is the one that the account gets by itself: nobody is told that it is taken
-	password string // what hash was made of
-	hash     string // to be stored; "" for no new password
+	password string // what the student signs in with after the call, where the call knows it; else ""
+	hash     string // of password, to be stored; "" for no new password
 
 	seen student.Account // what they were prepared for
 }
@@ -86,29 +86,27 @@ func (o *Service) prepare(ctx context.Context, c *call) (d details, err error) {
 	if err := b.Send(ctx, o.DB); err != nil {
 		return d, err
 	}
-	if d.password, err = c.newPassword(ctx, d.seen); err != nil || d.password == "" {
+	var held bool
+	if d.password, held, err = c.password(ctx, d.seen); err != nil || held || d.password == "" {
 		return d, err
 	}
 	d.hash, err = student.HashPassword(ctx, d.password)
 	return d, err
 }
 
-// newPassword is the password that the account gets; "" for none. An account that exists gets no
-// generated one.
-func (c *call) newPassword(ctx context.Context, seen student.Account) (string, error) {
+// password is what the account has after the call, "" where the call does not know it; held says that the
+// account has it already. An account that exists gets no generated one.
+func (c *call) password(ctx context.Context, seen student.Account) (password string, held bool, err error) {
 	switch {
 	case seen.ID == 0 && c.cmd.mode() == ModeGenerate:
-		return student.GeneratePassword(), nil
+		return student.GeneratePassword(), false, nil
 	case seen.ID == 0:
-		return c.cmd.Password, nil
+		return c.cmd.Password, false, nil
 	case c.cmd.mode() == ModeGenerate || !seen.Untouched(c.who.Organization.ID):
-		return "", nil
+		return "", false, nil
 	}
-	same, err := seen.Owns(ctx, c.cmd.Password)
-	if err != nil || same {
-		return "", err
-	}
-	return c.cmd.Password, nil
+	held, err = seen.Owns(ctx, c.cmd.Password)
+	return c.cmd.Password, held, err
 }
 
 // planDetails decides about the sign-in details, with the account locked.

@@ -49,8 +49,12 @@ func isRecent(latest email.Record, now time.Time) bool {
 	return false
 }
 
-// report shows the status of an earlier mail, for a call that sends none.
+// report shows the status of an earlier mail, for a call that sends none. Where there never was one,
+// nobody has asked for it.
 func report(latest email.Record) Mail {
+	if latest.ID == 0 {
+		return Mail{Status: MailNotRequested}
+	}
 	switch latest.Status {
 	case email.Queued, email.Uncertain, email.Suppressed:
 		return newMail(latest)
@@ -74,6 +78,9 @@ func (c *call) writeMail(ctx context.Context, b *pg.Batch) error {
 	if c.mailing != mailSend {
 		return nil
 	}
+	if m.Content.Type() == email.TypeWelcome && c.cmd.mode() != ModeLink {
+		c.warn("password_mode: no password is generated again; the mail has a link to set one, and no credentials")
+	}
 	return c.Mail.Write(ctx, b, c.now, m, &c.latest)
 }
 
@@ -88,8 +95,9 @@ func (c *call) mail() Mail {
 	return newMail(c.latest)
 }
 
-// message has the password that this call gave the student. Without one, it is a welcome for a
-// student who may get a link, and an access update for one who signs in already.
+// message has the password that this call gave the student, or that it sent and the student has already.
+// Without one, it is a welcome for a student who may get a link, and an access update for one who signs
+// in already.
 func (c *call) message() email.Message {
 	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
@@ -98,7 +106,7 @@ func (c *call) message() email.Message {
 		m.Content = email.AccessUpdate{Student: about, NoPassword: !c.account.HasPassword()}
 		return m
 	}
-	if c.details.hash != "" {
+	if c.details.password != "" {
 		m.Content = email.Credentials{Student: about, MustChangePassword: c.account.MustChangePassword}
 		m.Secrets = email.Secrets{Password: c.details.password, SetPasswordURL: c.linkURL()}
 		return m

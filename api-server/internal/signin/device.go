@@ -65,6 +65,7 @@ func (d Devices) Remember(w http.ResponseWriter, r *http.Request, a student.Acco
 	if err != nil {
 		return err
 	}
+	//nolint:gosec // it is Secure where the site is at https; one without would lose it otherwise
 	http.SetCookie(w, &http.Cookie{Name: d.cookie(), Value: base64.RawURLEncoding.EncodeToString(sealed), Path: "/",
 		MaxAge: int(deviceValid.Seconds()), HttpOnly: true, Secure: d.HTTPS, SameSite: http.SameSiteLaxMode})
 	return nil

@@ -25,7 +25,7 @@ type config struct {
 	Suppressed        []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
 	PlanConcurrency   int           `env:"PLAN_CONCURRENCY" envDefault:"4" help:"test plans that are decided at a time after a change"`
 	EmailConcurrency  int           `env:"EMAIL_CONCURRENCY" envDefault:"16" help:"mails in hand at a time"`
-	RosterConcurrency int           `env:"ROSTER_CONCURRENCY" envDefault:"2" help:"roster imports in hand at a time, each of another organization"`
+	RosterConcurrency int           `env:"ROSTER_CONCURRENCY" envDefault:"2" help:"large roster imports that work at a time, in turns with others in hand; each is of another organization"`
 	OutboxLease       time.Duration `env:"OUTBOX_LEASE" envDefault:"20s" help:"how long pending work may wait on the run queue before it is put there again"`
 	SchemaWait        time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	AsynqPassword     string        `env:"ASYNQ_PASSWORD,unset" json:"-" help:"password of the queues' page for the user registrar; without one the page asks for none"`

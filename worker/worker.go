@@ -70,7 +70,8 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	service := email.Service{Box: box, Suppressed: c.Suppressed}
 	w.resets = &reset.Service{DB: db, Mail: service, Clock: now.Now, PublicURL: c.PublicURL}
 	w.plans = &testplan.Service{DB: db, Mail: service, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
-	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log, Lease: c.OutboxLease}
+	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log, Lease: c.OutboxLease,
+		Turns: rosterimport.NewTurns(c.RosterConcurrency)}
 	client := queue.NewClient(rdb)
 	w.outbox = &relay.Outbox{DB: db, Queue: client, Clock: now.Now, Log: log, Lease: c.OutboxLease,
 		Kinds: map[task.Kind]time.Duration{
@@ -125,7 +126,7 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
 			task.EmailSend: handler.Outbox(w.postman.Deliver), task.PasswordReset: handler.Outbox(w.resets.Answer)}),
 		w.serve(queue.Plan, w.config.PlanConcurrency, map[task.Kind]queue.Handler{task.PlanStep: handler.Plan(w.plans)}),
-		w.serve(queue.Roster, w.config.RosterConcurrency, map[task.Kind]queue.Handler{task.RosterRun: handler.Outbox(w.importer.Run)}),
+		w.serve(queue.Roster, rosterimport.InHand, map[task.Kind]queue.Handler{task.RosterRun: handler.Outbox(w.importer.Run)}),
 		w.serve(queue.Maintenance, 2, handler.Maintenance{DB: w.db, Clock: w.now.Now}.Handlers()),
 	}
 }

@@ -1762,7 +1762,7 @@ type ClientInterface interface {
 	// ImportRosterWithBody Import a whole roster from a file
 	//
 	// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
-	// 25 MiB on the wire. The request waits for the import to end; a client that hangs up stops nothing, and the same
+	// 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 	// file may always be sent again: what is there already is not written again.
 	//
 	// `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
@@ -2018,7 +2018,7 @@ func (c *Client) ListResults(ctx context.Context, params *ListResultsParams, req
 // ImportRosterWithBody Import a whole roster from a file
 //
 // The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
-// 25 MiB on the wire. The request waits for the import to end; a client that hangs up stops nothing, and the same
+// 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 // file may always be sent again: what is there already is not written again.
 //
 // `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
@@ -3349,7 +3349,7 @@ type ClientWithResponsesInterface interface {
 	// ImportRosterWithBodyWithResponse Import a whole roster from a file
 	//
 	// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
-	// 25 MiB on the wire. The request waits for the import to end; a client that hangs up stops nothing, and the same
+	// 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 	// file may always be sent again: what is there already is not written again.
 	//
 	// `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
@@ -3857,7 +3857,7 @@ func (c *ClientWithResponses) ListResultsWithResponse(ctx context.Context, param
 // ImportRosterWithBodyWithResponse Import a whole roster from a file
 //
 // The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
-// 25 MiB on the wire. The request waits for the import to end; a client that hangs up stops nothing, and the same
+// 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 // file may always be sent again: what is there already is not written again.
 //
 // `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or

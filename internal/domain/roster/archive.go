@@ -13,10 +13,13 @@ import (
 
 // What a file may be; all counted while reading, as what a file says of itself may lie.
 const (
-	MaxUpload     = 25 << 20  // bytes on the wire
-	maxInflated   = 250 << 20 // bytes of all sections together
-	maxRatio      = 100       // inflated to compressed
-	ratioFrom     = 64 << 10  // inflated bytes from which the ratio is looked at
+	MaxUpload   = 25 << 20  // bytes on the wire
+	maxInflated = 250 << 20 // bytes of all sections together
+	maxRatio    = 100       // inflated to compressed
+	ratioFrom   = 64 << 10  // inflated bytes from which the ratio is looked at
+	maxRows     = 1_000_000 // of both sections together, blank ones included
+	// A row that differs from the one before it takes at least two bytes of an archive.
+	rowsFrom      = 10_000 // rows from which their number is held against the packed bytes
 	maxEntries    = 50
 	maxDirectory  = 1 << 20 // bytes that may be read to list an archive
 	maxNameLength = 1024
@@ -33,12 +36,16 @@ const (
 
 // File is an upload whose sections can be read, each any number of times.
 type File struct {
-	people, enrollments section
+	people, enrollments *section
 	inflated            []*int64 // bytes that came out of each section as it was last read
+	rows                int      // that were read of all sections
 }
 
-// section opens a section's bytes; nil where there is none.
-type section func() (io.ReadCloser, error)
+// section is a part of a file.
+type section struct {
+	open   func() (io.ReadCloser, error)
+	packed int64 // bytes of it in an archive; 0: it is not in one
+}
 
 // Open opens an upload of size bytes. Invalid when it is neither an archive with a people.csv nor a
 // bare people.csv; the message names another file format that was recognized. Empty says whether
@@ -59,9 +66,9 @@ func Open(r io.ReaderAt, size int64, form Form) (*File, error) {
 	case form == ZipForm:
 		return nil, errNoZip(start[:n])
 	}
-	return &File{people: func() (io.ReadCloser, error) {
+	return &File{people: &section{open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(r, 0, size)), nil
-	}}, nil
+	}}}, nil
 }
 
 // HasEnrollments says whether the file has an enrollments.csv.
@@ -171,7 +178,7 @@ func archiveName(base string) bool {
 	return false
 }
 
-func (f *File) set(into *section, e *zip.File) error {
+func (f *File) set(into **section, e *zip.File) error {
 	name := strings.ToLower(e.Name)
 	switch {
 	case *into != nil:
@@ -183,7 +190,7 @@ func (f *File) set(into *section, e *zip.File) error {
 	}
 	read := new(int64)
 	f.inflated = append(f.inflated, read)
-	*into = func() (io.ReadCloser, error) {
+	open := func() (io.ReadCloser, error) {
 		r, err := e.Open()
 		if err != nil {
 			return nil, errDamaged(err)
@@ -191,6 +198,7 @@ func (f *File) set(into *section, e *zip.File) error {
 		*read = 0
 		return &inflating{ReadCloser: r, file: f, compressed: int64(e.CompressedSize64), read: read}, nil
 	}
+	*into = &section{open, int64(e.CompressedSize64)}
 	return nil
 }
 
@@ -224,6 +232,19 @@ func (i *inflating) Read(p []byte) (int, error) {
 		return n, errDamaged(err)
 	}
 	return n, err
+}
+
+// count counts a row of a section of which n rows have values. Invalid when the file has more rows
+// than a roster, or the section more than its packed size has room for.
+func (f *File) count(name string, s *section, n int) error {
+	f.rows++
+	switch {
+	case f.rows > maxRows:
+		return invalid("too_many_rows", "the file has more than 1,000,000 rows; send fewer people at a time")
+	case s.packed > 0 && n > rowsFrom && int64(n) > s.packed:
+		return invalid("compression_ratio", "%s has more than %d rows in %d bytes of the archive, which no roster does", name, n-1, s.packed)
+	}
+	return nil
 }
 
 var errBudget = errors.New("roster: read too much")

@@ -30,8 +30,8 @@ func TestSectionsAreBoundedTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drain := func(s section) error {
-		r, err := s()
+	drain := func(s *section) error {
+		r, err := s.open()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,8 @@ func FormOf(name string, start []byte) Form {
 	if !strings.HasSuffix(strings.ToLower(strings.TrimSpace(name)), ".zip") {
 		return AnyForm
 	}
-	t, err := newTable(PeopleFile, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(start)), nil }, peopleColumns, peopleColumns[:2])
+	people := &section{open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(start)), nil }}
+	t, err := newTable(PeopleFile, &File{}, people, peopleColumns, peopleColumns[:2])
 	if err == nil {
 		_ = t.close()
 		return AnyForm

@@ -3,6 +3,7 @@ package roster_test
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -158,6 +159,59 @@ func TestAnArchiveIsBoundedAsItIsRead(t *testing.T) {
 	}
 	if got := outcome(file); got != "invalid: archive_too_large" {
 		t.Error(got)
+	}
+}
+
+// The first row too many ends the reading.
+// Reference: limits#roster-size.
+func TestRowsAreBoundedAsTheyAreCounted(t *testing.T) {
+	t.Parallel()
+	rows := func(n int, row string) []byte { return []byte(header + strings.Repeat(row, n)) }
+	if got := outcome(rows(1_000_001, ",,,,\n")); got != "invalid: too_many_rows" {
+		t.Errorf("a row more than a million: %s", got)
+	}
+	if got := outcome(rows(1_000_000, ",,,,\n")); got != "0" {
+		t.Errorf("a million rows: %s", got)
+	}
+	both := func(people, seats int) []byte {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		for _, s := range []struct {
+			name, head, row string
+			n               int
+		}{{"people.csv", header, "s%d,s%d@b.de,,,\n", people}, {"enrollments.csv", "person_external_id,class_external_id\n", "s%d,c%d\n", seats}} {
+			f, err := w.Create(s.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.WriteString(f, s.head)
+			for i := range s.n {
+				_, _ = fmt.Fprintf(f, s.row, i, i)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	if got := outcome(both(500_000, 500_001)); got != "invalid: too_many_rows" {
+		t.Errorf("a row more than a million in both sections: %s", got)
+	}
+	if got := outcome(both(30_000, 30_000)); got != "30000 | 30000" {
+		t.Errorf("short rows that differ: %s", got)
+	}
+	// Rows that are alike but for some, so that the archive is not smaller than a roster's may be.
+	alike := func(i int) string {
+		if i%150 == 0 {
+			return fmt.Sprintf("%x,a@b.de,,,\n", sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+		}
+		return "s1,a@b.de,,,\n"
+	}
+	if got := outcome(archive(header, 20_000, alike)); got != "invalid: compression_ratio" {
+		t.Errorf("more rows than the archive has room for: %s", got)
+	}
+	if got := outcome(archive(header, 9_000, alike)); got != "9000" {
+		t.Errorf("fewer rows that are alike: %s", got)
 	}
 }
 

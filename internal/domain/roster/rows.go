@@ -48,7 +48,7 @@ type Rules struct {
 // People begins to read people.csv. Invalid when the header is missing, damaged or lacks a column
 // that is needed.
 func (f *File) People(rules Rules) (*People, error) {
-	t, err := newTable(PeopleFile, f.people, peopleColumns, peopleColumns[:2])
+	t, err := newTable(PeopleFile, f, f.people, peopleColumns, peopleColumns[:2])
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ type Seats struct {
 
 // Seats begins to read enrollments.csv, which the file must have.
 func (f *File) Seats() (*Seats, error) {
-	t, err := newTable(EnrollmentsFile, f.enrollments, enrollmentColumns, enrollmentColumns[:2])
+	t, err := newTable(EnrollmentsFile, f, f.enrollments, enrollmentColumns, enrollmentColumns[:2])
 	if err != nil {
 		return nil, err
 	}

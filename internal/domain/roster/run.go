@@ -102,7 +102,7 @@ type Run struct {
 	PeopleDone     int64     // the number of the last change that is carried out
 	ClassesDone    int64
 	DecidedBy      string
-	Approved       *int // how many deactivations the person who approved was shown
+	Approved       *Approved `db:"-"` // nil: nobody has
 	CreatedAt      time.Time
 	FinishedAt     time.Time `db:"-"` // zero: not finished
 }
@@ -213,7 +213,7 @@ func Finish(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 // when a newer run of the source was applied or will be.
 func Approve(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error {
-		r, err := decide(ctx, tx, org, run, Held)
+		r, err := decide(ctx, tx, org, run, Held, Newer)
 		if err != nil {
 			return err
 		}
@@ -245,10 +245,11 @@ func Discard(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization
 }
 
 // Undo makes and submits a run that takes back what an applied one did, wherever nothing has
-// changed since. NotFound; Conflict when the run was not applied, or is not the source's last.
+// changed since. NotFound; Conflict when the run was not applied, or a later one of the source has
+// changed something or may still do so.
 func Undo(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, run id.RosterRun, now time.Time) (undo id.RosterRun, err error) {
 	err = db.InTx(ctx, func(tx *pg.Tx) error {
-		r, err := decide(ctx, tx, org, run, Applied)
+		r, err := decide(ctx, tx, org, run, Applied, NewerChange)
 		if err != nil {
 			return err
 		}
@@ -270,13 +271,16 @@ func (r Run) draft() Draft {
 	return Draft{Source: r.Source, Mode: r.Mode, DryRun: r.DryRun, Form: r.Form, Size: r.Size}
 }
 
-// decide is lockIn for a decision that Conflicts with a newer run of the same source.
-func decide(ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, want State) (Run, error) {
+// decide is lockIn for a decision that Conflicts with the newer run of the same source that find finds.
+func decide(
+	ctx context.Context, tx *pg.Tx, org id.Organization, run id.RosterRun, want State,
+	find func(context.Context, pg.Querier, Run) (id.RosterRun, error),
+) (Run, error) {
 	r, err := lockIn(ctx, tx, org, run, want)
 	if err != nil {
 		return r, err
 	}
-	newer, err := selectNewer(ctx, tx, r)
+	newer, err := find(ctx, tx, r)
 	if err == nil && newer != 0 {
 		err = fault.New(fault.Conflict, "run_outdated", "run %d of the same source is newer; this one can only be discarded or left as it is", newer)
 	}

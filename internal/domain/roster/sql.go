@@ -74,7 +74,7 @@ const selectRun = `
 		r.people_done,
 		r.classes_done,
 		r.decided_by,
-		r.approved_leavers AS approved,
+		r.approved_leavers,
 		r.created_at,
 		r.finished_at
 	FROM roster_runs r
@@ -88,6 +88,7 @@ type runRow struct {
 	SourceName           string
 	AuthoritativeEnabled bool
 	HadEnrollments       bool
+	ApprovedLeavers      *int
 	Stamp                *time.Time
 	FinishedAt           *time.Time
 }
@@ -95,6 +96,9 @@ type runRow struct {
 func scanRun(row pgx.CollectableRow) (Run, error) {
 	r, err := pgx.RowToStructByName[runRow](row)
 	r.Source = Source{r.SourceID, r.SourceName, r.AuthoritativeEnabled, r.HadEnrollments}
+	if r.ApprovedLeavers != nil { // until the run is planned again, its counts are those that were shown
+		r.Approved = &Approved{*r.ApprovedLeavers, r.SeatsRemoved}
+	}
 	if r.Stamp != nil {
 		r.Run.Stamp = *r.Stamp
 	}
@@ -198,18 +202,24 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, below id.Roste
 		ORDER BY r.id DESC LIMIT $3`, org, below, limit))
 }
 
-// HeldRuns reads the runs that wait for a decision, the newest first.
+// HeldRuns reads the runs that wait for a decision, the newest first. A run that is out of date (Newer)
+// waits for nobody.
 func HeldRuns(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
-	return allRuns(q.Query(ctx, selectRun+`AND r.state = 'held' ORDER BY r.id DESC LIMIT $2`, org, limit))
+	return allRuns(q.Query(ctx, selectRun+`
+		AND r.state = 'held' AND `+isCurrent+`
+		ORDER BY r.id DESC LIMIT $2`, org, limit))
 }
 
-// Measure counts the held runs of all organizations. A run's row is updated when it is held,
-// and not again before somebody decides about it.
+const isCurrent = `NOT EXISTS (SELECT FROM roster_runs n WHERE ` + isNewer + `)`
+
+// Measure counts the held runs of all organizations that wait for a decision. A run's row is updated
+// when it is held, and not again before somebody decides about it.
 func Measure(ctx context.Context, q pg.Querier, now time.Time) (Lag, error) {
 	var n int
 	var since time.Time
 	err := q.QueryRow(ctx, `
-		SELECT count(*), coalesce(min(updated_at), 'epoch') FROM roster_runs WHERE state = 'held'`).Scan(&n, &since)
+		SELECT count(*), coalesce(min(updated_at), 'epoch') FROM roster_runs r
+		WHERE state = 'held' AND `+isCurrent).Scan(&n, &since)
 	if err != nil || n == 0 {
 		return Lag{}, err
 	}
@@ -224,12 +234,28 @@ func selectNext(ctx context.Context, q pg.Querier, org id.Organization) (run id.
 	return run, err
 }
 
-// selectNewer finds a later run of the same source that was applied or will be.
-func selectNewer(ctx context.Context, q pg.Querier, r Run) (newer id.RosterRun, err error) {
+// isNewer is the condition on n for the runs of r's source that were applied after r, or will be.
+const isNewer = `n.organization_id = r.organization_id AND n.source_id = r.source_id AND n.id > r.id AND NOT n.dry_run
+	AND n.state IN ('queued', 'applying', 'applied', 'undone')`
+
+// Newer finds the last run that makes r out of date: a later one of the same source that was
+// applied or will be; 0 when there is none.
+func Newer(ctx context.Context, q pg.Querier, r Run) (newer id.RosterRun, err error) {
 	err = q.QueryRow(ctx, `
-		SELECT coalesce(max(n.id), 0) FROM roster_runs n
-		WHERE n.organization_id = $1 AND n.source_id = $2 AND n.id > $3 AND NOT n.dry_run
-		  AND n.state IN ('queued', 'applying', 'applied', 'undone')`, r.Organization, r.Source.ID, r.ID).Scan(&newer)
+		SELECT coalesce(max(n.id), 0) FROM roster_runs r JOIN roster_runs n ON `+isNewer+`
+		WHERE r.organization_id = $1 AND r.id = $2`, r.Organization, r.ID).Scan(&newer)
+	return newer, err
+}
+
+// NewerChange finds the last run after which r cannot be taken back: a later one of the same source
+// that has changed something or may still do so; 0 when there is none. A run that has carried out a
+// change says how far it has come.
+func NewerChange(ctx context.Context, q pg.Querier, r Run) (newer id.RosterRun, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT coalesce(max(id), 0) FROM roster_runs
+		WHERE organization_id = $1 AND source_id = $2 AND id > $3 AND NOT dry_run
+		  AND (state IN ('queued', 'applying') OR people_done > 0 OR classes_done > 0)`,
+		r.Organization, r.Source.ID, r.ID).Scan(&newer)
 	return newer, err
 }
 
@@ -364,14 +390,24 @@ func deleteChunks(ctx context.Context, q pg.Querier, run id.RosterRun) error {
 	return err
 }
 
+// The statements below find each row of a batch by its key. Where the planner knows the source, it
+// may go through all that the source has instead, for each row: it expects next to nothing of a
+// source that is new since the last ANALYZE. OFFSET 0 and LIMIT 1 keep it from that.
+
 func queueDropIdentities(b *pg.Batch, r Run, all []Identity) {
 	if len(all) == 0 {
 		return
 	}
 	ids, _, users, _ := identityArrays(all)
 	b.Queue(`
-		DELETE FROM roster_identities i USING unnest($2::text[], $3::bigint[]) AS c(external_id, user_id)
-		WHERE i.source_id = $1 AND i.external_id = c.external_id AND i.user_id = c.user_id`, r.Source.ID, ids, users)
+		DELETE FROM roster_identities i
+		USING (
+			SELECT $1::bigint AS source_id, u.*
+			FROM unnest($2::text[], $3::bigint[]) AS u(external_id, user_id)
+			OFFSET 0
+		) AS c
+		WHERE i.source_id = c.source_id AND i.external_id = c.external_id AND i.user_id = c.user_id`,
+		r.Source.ID, ids, users)
 }
 
 func queueReplaceIdentities(b *pg.Batch, r Run, all []Identity) {
@@ -381,8 +417,12 @@ func queueReplaceIdentities(b *pg.Batch, r Run, all []Identity) {
 	ids, before, users, _ := identityArrays(all)
 	b.Queue(`
 		UPDATE roster_identities i SET external_id = c.external_id, present = true, left_at = NULL
-		FROM unnest($2::text[], $3::text[], $4::bigint[]) AS c(external_id, before, user_id)
-		WHERE i.source_id = $1 AND i.external_id = c.before AND i.user_id = c.user_id
+		FROM (
+			SELECT $1::bigint AS source_id, u.*
+			FROM unnest($2::text[], $3::text[], $4::bigint[]) AS u(external_id, before, user_id)
+			OFFSET 0
+		) AS c
+		WHERE i.source_id = c.source_id AND i.external_id = c.before AND i.user_id = c.user_id
 		  AND NOT EXISTS (SELECT FROM roster_identities o WHERE o.source_id = $1 AND o.external_id = c.external_id)`,
 		r.Source.ID, ids, before, users)
 }
@@ -405,8 +445,12 @@ func queueMarkIdentities(b *pg.Batch, r Run, all []Identity, present bool) {
 	ids, _, users, ended := identityArrays(all)
 	b.Queue(`
 		UPDATE roster_identities i SET present = $5, left_at = CASE WHEN c.ended THEN $6::timestamptz END
-		FROM unnest($2::text[], $3::bigint[], $4::boolean[]) AS c(external_id, user_id, ended)
-		WHERE i.source_id = $1 AND i.external_id = c.external_id AND i.user_id = c.user_id`,
+		FROM (
+			SELECT $1::bigint AS source_id, u.*
+			FROM unnest($2::text[], $3::bigint[], $4::boolean[]) AS u(external_id, user_id, ended)
+			OFFSET 0
+		) AS c
+		WHERE i.source_id = c.source_id AND i.external_id = c.external_id AND i.user_id = c.user_id`,
 		r.Source.ID, ids, users, ended, present, r.Stamp)
 }
 
@@ -492,8 +536,10 @@ func Aliases(ctx context.Context, q pg.Querier, org id.Organization, user id.Use
 const seatRows = `
 	SELECT k.id AS class_id, i.user_id
 	FROM unnest($2::text[], $3::text[]) AS c(class, person)
-	JOIN roster_classes k ON k.source_id = $1 AND k.external_id = c.class
-	JOIN roster_identities i ON i.source_id = $1 AND i.external_id = c.person`
+	CROSS JOIN LATERAL (
+		SELECT id FROM roster_classes WHERE source_id = $1 AND external_id = c.class LIMIT 1) AS k
+	CROSS JOIN LATERAL (
+		SELECT user_id FROM roster_identities WHERE source_id = $1 AND external_id = c.person LIMIT 1) AS i`
 
 func queueClassChanges(b *pg.Batch, r Run, action ClassAction, changes []ClassChange) {
 	if len(changes) == 0 {

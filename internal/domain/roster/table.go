@@ -27,11 +27,14 @@ const (
 // one that is merely wrong is a bad row.
 type table struct {
 	name    string
+	file    *File
+	section *section
 	csv     *csv.Reader
 	limit   *recordLimit
 	columns map[string]int // of the known columns, by name
 	width   int
 	last    int  // line of the last record
+	rows    int  // with any value, so far
 	assumed bool // a cell was no UTF-8 and read as Windows-1252
 	close   func() error
 }
@@ -46,12 +49,12 @@ type record struct {
 
 // newTable reads the header. Invalid when it is missing, damaged or lacks a column; the message
 // names another file format that was recognized.
-func newTable(name string, open section, known, required []string) (*table, error) {
-	raw, err := open()
+func newTable(name string, file *File, s *section, known, required []string) (*table, error) {
+	raw, err := s.open()
 	if err != nil {
 		return nil, err
 	}
-	t := &table{name: name, close: raw.Close}
+	t := &table{name: name, file: file, section: s, close: raw.Close}
 	text := bufio.NewReader(raw)
 	start, _ := text.Peek(foreignSize) // what fails here fails again below
 	start = bytes.Clone(start)
@@ -166,28 +169,45 @@ func printable(cells []string) []string {
 	return out
 }
 
-// next reads one record; io.EOF after the last. Lines without any value are passed over.
+// next reads one record; io.EOF after the last. Lines without any value are passed over, but count.
+// Invalid as soon as there are more than a roster has.
 func (t *table) next() (record, error) {
 	for {
-		t.limit.left = maxRecord
-		cells, err := t.csv.Read()
-		if errors.Is(err, io.EOF) {
-			return record{}, io.EOF
-		}
-		var syntax *csv.ParseError
-		if errors.As(err, &syntax) && syntax.StartLine == syntax.Line {
-			return record{line: syntax.StartLine, wrong: "its quotation marks are not in pairs around a value", lost: true}, nil
-		}
+		r, isBlank, err := t.read()
 		if err != nil {
-			return record{}, t.explain(err)
+			return record{}, err
 		}
-		if blank(cells) {
-			continue
+		if !isBlank {
+			t.rows++
 		}
-		line, _ := t.csv.FieldPos(0)
-		t.last = line
-		return t.check(record{line: line, cells: cells}), nil
+		if err := t.file.count(t.name, t.section, t.rows); err != nil {
+			return record{}, err
+		}
+		if !isBlank {
+			return r, nil
+		}
 	}
+}
+
+func (t *table) read() (r record, isBlank bool, err error) {
+	t.limit.left = maxRecord
+	cells, err := t.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return record{}, false, io.EOF
+	}
+	var syntax *csv.ParseError
+	if errors.As(err, &syntax) && syntax.StartLine == syntax.Line {
+		return record{line: syntax.StartLine, wrong: "its quotation marks are not in pairs around a value", lost: true}, false, nil
+	}
+	if err != nil {
+		return record{}, false, t.explain(err)
+	}
+	if blank(cells) {
+		return record{}, true, nil
+	}
+	line, _ := t.csv.FieldPos(0)
+	t.last = line
+	return t.check(record{line: line, cells: cells}), false, nil
 }
 
 func (t *table) explain(err error) error {

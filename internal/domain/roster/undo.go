@@ -6,6 +6,7 @@ type Since struct {
 	MemberSame  bool // nor to the membership
 	Used        bool // the person has signed in, or chosen a password
 	Active      bool
+	Enrolled    bool // the person has access to a course of the organization, or will have it
 	Shared      bool // the person is staff, or belongs to another organization too; where ChangeProfile
 }
 
@@ -16,14 +17,21 @@ func DecideUndo(c Change, s Since) (Change, []Issue) {
 	kept := func(what string) {
 		t.add(NotManaged, Warning, "%s has changed since the import, or is used here or elsewhere, and stays", what)
 	}
+	enrolled := func() bool {
+		if s.Enrolled {
+			t.add(NotManaged, Warning, "the membership stays active: the student has a course here that is not over")
+		}
+		return s.Enrolled
+	}
 	back := c
 	back.Action, back.Effects = Update, 0
 	switch {
 	case c.Effects.Has(CreateMembership):
-		if s.MemberSame && s.Active && !s.Used {
-			back.Action, back.Effects = Leave, Deactivate|MarkAbsent
-		} else {
+		switch {
+		case !s.MemberSame || !s.Active || s.Used:
 			kept("the membership")
+		case !enrolled():
+			back.Action, back.Effects = Leave, Deactivate|MarkAbsent
 		}
 		return back, t.all
 	case c.Effects.Has(Deactivate):
@@ -35,6 +43,9 @@ func DecideUndo(c Change, s Since) (Change, []Issue) {
 	case c.Effects.Has(Activate):
 		if !s.MemberSame || !s.Active || s.Used {
 			kept("the membership")
+			return back, t.all
+		}
+		if enrolled() {
 			return back, t.all
 		}
 		back.Action, back.Effects = Leave, Deactivate|MarkAbsent

@@ -28,10 +28,14 @@ const (
 	batchSize     = 1000
 	seatBatch     = 4000
 	batchesAtOnce = 2
+	// A batch with so few addresses does not count: it need not wait for those of large files.
+	fewAddresses = 50
+	// personRows is how many rows of a turn a person costs who is written.
+	personRows = turnRows / batchSize
 )
 
 // applyPeople carries out the changes of people that are not carried out yet.
-func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
+func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.Run, turn *turn) (roster.Run, error) {
 	read := func(ctx context.Context, after int64) ([]roster.Change, int64, error) {
 		changes, err := diff.NextChanges(ctx, i.DB, run.ID, after, batchSize)
 		if len(changes) > 0 {
@@ -40,6 +44,10 @@ func (i *Importer) applyPeople(ctx context.Context, ref task.Outbox, run roster.
 		return changes, after, err
 	}
 	err := ahead(ctx, run.PeopleDone, read, func(changes []roster.Change, last int64) error {
+		if err := turn.next(ctx); err != nil {
+			return err
+		}
+		turn.did(personRows * len(changes))
 		run.PeopleDone = last
 		err := i.applyBatch(ctx, ref, run, changes, false)
 		if pg.Duplicate(err) { // another transaction has made one of the new people
@@ -66,7 +74,7 @@ func (i *Importer) applyBatch(ctx context.Context, ref task.Outbox, run roster.R
 	})
 }
 
-func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster.Run) (roster.Run, error) {
+func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster.Run, turn *turn) (roster.Run, error) {
 	read := func(ctx context.Context, after int64) ([]roster.ClassChange, int64, error) {
 		changes, err := diff.NextClassChanges(ctx, i.DB, run.ID, after, seatBatch)
 		if len(changes) > 0 {
@@ -75,6 +83,10 @@ func (i *Importer) applyClasses(ctx context.Context, ref task.Outbox, run roster
 		return changes, after, err
 	}
 	err := ahead(ctx, run.ClassesDone, read, func(changes []roster.ClassChange, last int64) error {
+		if err := turn.next(ctx); err != nil {
+			return err
+		}
+		turn.did(len(changes))
 		run.ClassesDone = last
 		err := i.DB.InTx(ctx, func(tx *pg.Tx) error {
 			if err := outbox.Postpone(ctx, tx, ref, i.until()); err != nil {
@@ -147,6 +159,9 @@ func (b *batch) apply(ctx context.Context, changes []roster.Change) error {
 	if err != nil {
 		return fmt.Errorf("people found by their address: %w", err)
 	}
+	if changes, err = b.keepEnrolled(ctx, changes); err != nil {
+		return fmt.Errorf("people with a course: %w", err)
+	}
 	if !b.careful {
 		if changes, err = b.createNew(ctx, changes); err != nil {
 			return fmt.Errorf("new people: %w", err)
@@ -178,7 +193,8 @@ const touches = roster.CreateAccount | roster.ChangeProfile | roster.CreateMembe
 
 // lock takes the address locks of the people whose account or membership the batch makes or
 // changes, as provisioning does, so that an account is made once and only one transaction at a
-// time notifies receivers of a person.
+// time notifies receivers of a person. It fails soon where another transaction keeps an address for
+// long: the batch must not keep those of a thousand others meanwhile.
 func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 	var addresses []string
 	for _, c := range changes {
@@ -189,7 +205,12 @@ func (b *batch) lock(ctx context.Context, changes []roster.Change) error {
 			addresses = append(addresses, c.BeforeEmail)
 		}
 	}
-	if err := pg.Lock(ctx, b.tx, pg.LockBatch, strconv.Itoa(rand.N(batchesAtOnce))); err != nil {
+	if len(addresses) > fewAddresses {
+		if err := pg.Lock(ctx, b.tx, pg.LockBatch, strconv.Itoa(rand.N(batchesAtOnce))); err != nil {
+			return err
+		}
+	}
+	if err := pg.GiveWay(ctx, b.tx); err != nil {
 		return err
 	}
 	return pg.LockAll(ctx, b.tx, pg.LockEmail, addresses)

@@ -152,6 +152,17 @@ func (h *house) run(t testing.TB, u upload) roster.Run {
 	return h.find(t, run)
 }
 
+// approve has the held run applied.
+func (h *house) approve(t testing.TB, r roster.Run) roster.Run {
+	t.Helper()
+	if err := roster.Approve(t.Context(), h.DB, olive, h.org, r.ID, h.now); err != nil {
+		t.Fatal(err)
+	}
+	h.work(t)
+	h.now = h.now.Add(time.Hour)
+	return h.find(t, r.ID)
+}
+
 func (h *house) find(t testing.TB, run id.RosterRun) roster.Run {
 	t.Helper()
 	r, err := roster.Find(t.Context(), h.DB, h.org, run)

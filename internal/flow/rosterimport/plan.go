@@ -17,7 +17,7 @@ import (
 // keptIssues is how many issues of a run are stored; all are counted.
 const keptIssues = 100_000
 
-// groupSize is how many issues of rows are gathered before they are stored.
+// groupSize is how many rows, or issues of rows, are gathered before they are stored.
 const groupSize = 4000
 
 // refusal is a person of the file who is left out, and why; or, with the code leaves, a person
@@ -32,8 +32,9 @@ const leaves roster.Code = "leaves"
 // planner turns a file into a run's changes, in a transaction that writes only the run's own
 // rows.
 type planner struct {
-	tx  *pg.Tx
-	run roster.Run
+	tx   *pg.Tx
+	run  roster.Run
+	turn *turn
 
 	issues  []roster.Issue
 	kept    int
@@ -50,9 +51,9 @@ type planner struct {
 
 // plan stores the changes that the run's file leads to, and returns the run with its counts and
 // its state: Refused, Held, Previewed or Applying.
-func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run) (roster.Run, error) {
+func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run, turn *turn) (roster.Run, error) {
 	run.Counts, run.Issues, run.Reasons, run.FaultCode, run.Fault = roster.Counts{}, 0, nil, "", ""
-	p := &planner{tx: tx, run: run}
+	p := &planner{tx: tx, run: run, turn: turn}
 	if err := diff.Clear(ctx, tx, run.ID); err != nil {
 		return run, err
 	}
@@ -86,8 +87,13 @@ func (p *planner) file(ctx context.Context, q pg.Querier) error {
 	if err := p.stage(ctx, q); err != nil {
 		return err
 	}
-	if err := indexStageTables(ctx, p.tx); err != nil {
-		return fmt.Errorf("indexing the stage: %w", err)
+	for _, sql := range indexStage {
+		if err := p.tx.Script(ctx, sql); err != nil {
+			return fmt.Errorf("indexing the stage: %w", err)
+		}
+		if err := p.next(ctx, p.totals.Rows); err != nil {
+			return err
+		}
 	}
 	if err := p.people(ctx); err != nil {
 		return err
@@ -128,9 +134,7 @@ func (p *planner) settle(ctx context.Context) error {
 		t := p.totals
 		t.Active, t.Seats, t.Deactivate, t.SeatsRemoved = active, seats, p.run.Deactivate, p.run.SeatsRemoved
 		t.HadEnrollments = p.run.Source.HadEnrollments
-		if p.run.Approved != nil {
-			t.Approved, t.ApprovedLeavers = true, *p.run.Approved
-		}
+		t.Approved = p.run.Approved
 		if p.run.Reasons = roster.Guards(t); len(p.run.Reasons) > 0 {
 			p.run.State = roster.Held
 		}
@@ -223,14 +227,15 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 	return err
 }
 
-// copied stores a section while it is read; in between it stores the issues found.
+// copied stores a section while it is read, group by group; in between it stores the issues found.
 func (p *planner) copied(ctx context.Context, some func(full func() bool) (over bool, err error)) error {
 	for {
-		over, err := some(func() bool { return len(p.issues) >= groupSize })
+		rows := 0
+		over, err := some(func() bool { rows++; return rows > groupSize || len(p.issues) >= groupSize })
 		if err != nil {
 			return err
 		}
-		if err := p.flush(ctx); err != nil || over {
+		if err := p.next(ctx, rows); err != nil || over {
 			return err
 		}
 	}
@@ -262,7 +267,7 @@ func (p *planner) people(ctx context.Context) error {
 				p.changes = append(p.changes, change(row, d))
 			}
 		}
-		return p.flush(ctx)
+		return p.next(ctx, len(rows))
 	})
 }
 
@@ -313,7 +318,7 @@ func (p *planner) leavers(ctx context.Context) error {
 			p.changes = append(p.changes, roster.Change{N: p.last, Action: d.Action, Effects: d.Effects, User: l.User, ExternalID: l.ExternalID,
 				Email: l.Email, FirstName: l.FirstName, LastName: l.LastName})
 		}
-		return p.flush(ctx)
+		return p.next(ctx, len(rows))
 	})
 }
 
@@ -322,14 +327,17 @@ func (p *planner) seats(ctx context.Context) error {
 	if !p.run.HasEnrollments {
 		return nil
 	}
-	if err := analyzeSeats(ctx, p.tx); err != nil {
+	if err := p.tx.Script(ctx, indexSeats); err != nil {
+		return err
+	}
+	if err := p.next(ctx, p.totals.SeatRows); err != nil {
 		return err
 	}
 	if err := eachClass(ctx, p.tx, p.run, func(rows []roster.ClassRow) error {
 		for _, c := range rows {
 			p.class(c)
 		}
-		return p.flush(ctx)
+		return p.next(ctx, len(rows))
 	}); err != nil {
 		return err
 	}
@@ -338,7 +346,7 @@ func (p *planner) seats(ctx context.Context) error {
 			for _, c := range rows {
 				p.addClass(c)
 			}
-			return p.flush(ctx)
+			return p.next(ctx, len(rows))
 		}); err != nil {
 			return err
 		}
@@ -351,7 +359,7 @@ func (p *planner) seats(ctx context.Context) error {
 				p.addClass(roster.ClassChange{Action: roster.AddSeat, Class: s.Class, Person: s.Person})
 			}
 		}
-		return p.flush(ctx)
+		return p.next(ctx, len(rows))
 	})
 }
 
@@ -390,6 +398,15 @@ func (p *planner) addIssues(notified []roster.Issue) {
 		notified = notified[:max(room, 0)]
 	}
 	p.issues = append(p.issues, notified...)
+}
+
+// next ends a step that has worked on rows: it stores what was gathered, and passes the turn on.
+func (p *planner) next(ctx context.Context, rows int) error {
+	if err := p.flush(ctx); err != nil {
+		return err
+	}
+	p.turn.did(rows)
+	return p.turn.next(ctx)
 }
 
 // flush stores the issues, changes and refusals gathered so far.

@@ -30,6 +30,7 @@ type Importer struct {
 	Zone  *time.Location // the platform's: decides which enrollments are current
 	Log   *slog.Logger
 	Lease time.Duration // how soon another worker takes over from one that died; 0 is 20 s
+	Turns *Turns        // of the worker's runs; nil: each run works as if it were alone
 }
 
 const (
@@ -37,6 +38,10 @@ const (
 	// maxClaims is how often workers begin a run that fails, before it is given up: it must not
 	// block the organization's other runs for ever.
 	maxClaims = 20
+	// firstPause is how soon a run that failed is begun again: it may have met another transaction,
+	// or PostgreSQL may have been away for a moment. Each further pause is twice as long.
+	firstPause = 250 * time.Millisecond
+	maxPause   = 20 * time.Second
 )
 
 // Run carries out the claimed run until it is over or held. A lost claim is not an error.
@@ -50,7 +55,24 @@ func (i *Importer) Run(ctx context.Context, ref task.Outbox) error {
 	if errors.Is(err, outbox.ErrLost) {
 		return nil // another worker has it
 	}
+	if err != nil {
+		i.handBack(ctx, ref, job.Claim)
+	}
 	return err
+}
+
+// handBack makes a run that failed due again, which it would otherwise be when the lease has run
+// out: after a pause, or at once when the worker stops.
+func (i *Importer) handBack(ctx context.Context, ref task.Outbox, claim int) {
+	at := i.Clock()
+	if ctx.Err() == nil {
+		at = at.Add(min(firstPause<<min(max(claim-1, 0), maxClaims), maxPause))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := outbox.Postpone(ctx, i.DB, ref, at); err != nil && !errors.Is(err, outbox.ErrLost) {
+		i.Log.WarnContext(ctx, "a failed roster run waits for the end of its lease", "error", err)
+	}
 }
 
 func (i *Importer) lease() time.Duration {
@@ -92,17 +114,26 @@ func (i *Importer) hold(ctx context.Context, ref task.Outbox, work func(context.
 	return err
 }
 
+// part carries out the changes of people, or those of classes.
+type part func(context.Context, task.Outbox, roster.Run, *turn) (roster.Run, error)
+
 func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) error {
-	run, err := i.plan(ctx, ref, job)
+	turn, err := i.Turns.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.end()
+	run, err := i.plan(ctx, ref, job, turn)
 	if err != nil || run.State != roster.Applying {
 		return err
 	}
-	parts := []func(context.Context, task.Outbox, roster.Run) (roster.Run, error){i.applyPeople, i.applyClasses}
+	turn.planned = true
+	parts := []part{i.applyPeople, i.applyClasses}
 	if run.Undoes != 0 { // seats are found by external ids, some of which are removed with the people
 		slices.Reverse(parts)
 	}
 	for _, part := range parts {
-		if run, err = part(ctx, ref, run); err != nil {
+		if run, err = part(ctx, ref, run, turn); err != nil {
 			return err
 		}
 	}
@@ -117,7 +148,7 @@ func (i *Importer) work(ctx context.Context, ref task.Outbox, job outbox.Task) e
 }
 
 // plan plans a run, unless that was done before.
-func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (run roster.Run, err error) {
+func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task, turn *turn) (run roster.Run, err error) {
 	err = i.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if run, err = roster.Lock(ctx, tx, job.Organization, id.RosterRun(job.Subject)); err != nil {
 			return err
@@ -132,9 +163,9 @@ func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task) (
 		}
 		run.Stamp = i.Clock().Truncate(time.Microsecond)
 		if run.Undoes != 0 {
-			run, err = planUndo(ctx, tx, run)
+			run, err = planUndo(ctx, tx, run, turn, clock.DateIn(i.Clock(), i.Zone))
 		} else {
-			run, err = plan(ctx, i.DB, tx, run)
+			run, err = plan(ctx, i.DB, tx, run, turn)
 		}
 		if err != nil {
 			return err

@@ -212,28 +212,44 @@ func TestGuards(t *testing.T) {
 	for i := range 60 {
 		full = append(full, fmt.Sprintf("s%d,s%d@institute.org,Given,Family%d,", i, i, i))
 	}
+	var places []string
+	for i := range 50 {
+		places = append(places, fmt.Sprintf("s%d,c%d,Class", i, i%5))
+	}
 	all := people(full...).with("s0,c1,One", "s1,c1,One").snapshot()
+	inClasses := people(full...).with(places...).snapshot()
 	for name, c := range map[string]struct {
 		file  upload
 		codes string
 		state roster.State
+		first *upload // before it; nil: all
 	}{
-		"more than half":              {people(full[:29]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Held},
-		"five and more than a tenth":  {people(full[:53]...).with("s0,c1,One").snapshot(), "implausible_share", roster.Held},
-		"a tenth":                     {people(full[:54]...).with("s0,c1,One").snapshot(), "", roster.Applied},
-		"a header with no rows":       {people().with("s0,c1,One").snapshot(), "empty_file implausible_share", roster.Held},
-		"no file at all":              {upload{mode: roster.Snapshot}, "empty_file implausible_share missing_section", roster.Held},
-		"enrollments.csv is missing":  {people(full...).snapshot(), "missing_section", roster.Held},
-		"enrollments.csv has no rows": {people(full...).with().snapshot(), "missing_section", roster.Held},
-		"rows that cannot be read":    {people(append([]string{`"s0"x,"y`}, full[1:]...)...).with("s1,c1,One").snapshot(), "unreadable_rows", roster.Held},
-		"places that cannot be read":  {people(full...).with("s0,c1,One", "s1,,One").snapshot(), "unreadable_rows", roster.Held},
-		"a place that nobody loses":   {people(full...).with("s0,c1,One", "s1,c1,One", "s2,,One").snapshot(), "", roster.Applied},
-		"known ids of invalid rows":   {people(append([]string{"s0,,,,", "s1,no address,,,", "s2,s2@institute.org,,,,,,x"}, full[3:]...)...).with("s0,c1,One").snapshot(), "", roster.Applied},
+		"more than half of the places": {file: people(full...).with(places[:24]...).snapshot(), codes: "implausible_unenrolments", state: roster.Held, first: &inClasses},
+		"six of fifty places":          {file: people(full...).with(places[6:]...).snapshot(), codes: "implausible_unenrolments", state: roster.Held, first: &inClasses},
+		"a tenth of the places":        {file: people(full...).with(places[5:]...).snapshot(), state: roster.Applied, first: &inClasses},
+		"places of an additive import": {file: people(full...).with(places[:1]...), state: roster.Applied, first: &inClasses},
+		"every place in another class": {file: people(full...).with("s0,c9,Nine", "s1,c9,Nine").snapshot(), codes: "implausible_unenrolments", state: roster.Held},
+		"more than half":               {file: people(full[:29]...).with("s0,c1,One").snapshot(), codes: "implausible_share", state: roster.Held},
+		"five and more than a tenth":   {file: people(full[:53]...).with("s0,c1,One").snapshot(), codes: "implausible_share", state: roster.Held},
+		"a tenth":                      {file: people(full[:54]...).with("s0,c1,One").snapshot(), codes: "", state: roster.Applied},
+		"a header with no rows":        {file: people().with("s0,c1,One").snapshot(), codes: "empty_file implausible_share", state: roster.Held},
+		"no file at all":               {file: upload{mode: roster.Snapshot}, codes: "empty_file implausible_share missing_section", state: roster.Held},
+		"enrollments.csv is missing":   {file: people(full...).snapshot(), codes: "missing_section", state: roster.Held},
+		"enrollments.csv has no rows":  {file: people(full...).with().snapshot(), codes: "missing_section", state: roster.Held},
+		"rows that cannot be read":     {file: people(append([]string{`"s0"x,"y`}, full[1:]...)...).with("s1,c1,One").snapshot(), codes: "unreadable_rows", state: roster.Held},
+		"places that cannot be read":   {file: people(full...).with("s0,c1,One", "s1,,One").snapshot(), codes: "unreadable_rows", state: roster.Held},
+		"a place that nobody loses":    {file: people(full...).with("s0,c1,One", "s1,c1,One", "s2,,One").snapshot(), codes: "", state: roster.Applied},
+		"known ids of invalid rows":    {file: people(append([]string{"s0,,,,", "s1,no address,,,", "s2,s2@institute.org,,,,,,x"}, full[3:]...)...).with("s0,c1,One").snapshot(), codes: "", state: roster.Applied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t)
-			want(t, h.run(t, all), roster.Applied, roster.Counts{Create: 60, ClassesCreated: 1, SeatsAdded: 2})
+			if c.first == nil {
+				c.first = &all
+			}
+			if r := h.run(t, *c.first); r.State != roster.Applied {
+				t.Fatal(r.State)
+			}
 			state := h.state(t)
 			r := h.run(t, c.file)
 			var codes []string
@@ -292,6 +308,69 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	}
 }
 
+// An approval is for the places in classes that were shown, too.
+func TestAnApprovedRunTakesNoMorePlacesThanWereShown(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	three := people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,")
+	all := three.with("s1,c1,One", "s2,c1,One", "s3,c1,One")
+	h.run(t, all.snapshot())
+	shown := h.run(t, three.with("s3,c1,One").snapshot())
+	want(t, shown, roster.Held, roster.Counts{Skip: 3, SeatsRemoved: 2})
+	h.exec(t, `INSERT INTO roster_classes (organization_id, source_id, external_id, name, updated_at)
+		SELECT $1, id, 'c2', 'Two', now() FROM roster_sources WHERE organization_id = $1`, h.org)
+	h.exec(t, `INSERT INTO roster_class_members (class_id, user_id, active, updated_at)
+		SELECT k.id, i.user_id, true, now() FROM roster_classes k, roster_identities i WHERE k.external_id = 'c2' AND i.organization_id = $1`, h.org)
+	again := h.approve(t, shown)
+	want(t, again, roster.Held, roster.Counts{Skip: 3, SeatsRemoved: 5})
+	check.Equal(t, "the reason", again.Reasons[0].Code, "changed_since_review", "%v", again.Reasons)
+	want(t, h.approve(t, again), roster.Applied, roster.Counts{Skip: 3, SeatsRemoved: 5})
+}
+
+// Nightly imports that change nothing leave the last change as it is, and it can be taken back.
+func TestUndoWorksOverLaterRunsThatChangedNothing(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	file := people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,").with("s1,c1,One")
+	r := h.run(t, file)
+	want(t, h.run(t, file), roster.Applied, roster.Counts{Skip: 2})
+	want(t, h.run(t, file), roster.Applied, roster.Counts{Skip: 2})
+	want(t, h.undo(t, r.ID), roster.Applied, roster.Counts{Update: 2, Deactivate: 2, SeatsRemoved: 1})
+	check.Equal(t, "the run", h.find(t, r.ID).State, roster.Undone, "the run is %s", h.find(t, r.ID).State)
+
+	r = h.run(t, file)
+	want(t, h.run(t, people("s3,cy@institute.org,Cy,Twombly,")), roster.Applied, roster.Counts{Create: 1})
+	_, err := roster.Undo(t.Context(), h.DB, olive, h.org, r.ID, h.now)
+	check.True(t, "run_outdated", fault.Has(err, "run_outdated"), "after a run that changed something: %v", err)
+	h.run(t, file)
+	waiting := h.submit(t, file)
+	_, err = roster.Undo(t.Context(), h.DB, olive, h.org, waiting-1, h.now)
+	check.True(t, "run_outdated", fault.Has(err, "run_outdated"), "while another one waits: %v", err)
+}
+
+// Whoever has a course that is not over stays an active member, and the undoing says so.
+func TestUndoKeepsWhoHasACourse(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	three := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	r := h.run(t, people(three...))
+	h.enroll(t, "ana@institute.org", 30)
+	h.enroll(t, "ben@institute.org", -1) // over
+	back := h.undo(t, r.ID)
+	want(t, back, roster.Applied, roster.Counts{Update: 2, Deactivate: 2, Skip: 1})
+	check.Equal(t, "issues", h.issues(t, back), "people:2 not_managed warning", "%s", h.issues(t, back))
+	members := "ana@institute.org:Ana Lopez:active; ben@institute.org:Ben Okri:inactive; cy@institute.org:Cy Twombly:inactive"
+	check.Equal(t, "members", h.members(t), members, "%s", h.members(t))
+
+	// Nor is somebody made inactive who was before the import, and has bought a course since it.
+	r = h.run(t, people(three...))
+	want(t, r, roster.Applied, roster.Counts{Update: 2, Skip: 1})
+	h.enroll(t, "ben@institute.org", 30)
+	want(t, h.undo(t, r.ID), roster.Applied, roster.Counts{Update: 1, Deactivate: 1, Skip: 1})
+	check.Equal(t, "members", h.members(t), strings.Replace(members, "Okri:inactive", "Okri:active", 1), "%s", h.members(t))
+}
+
+// Reference: roster#undo.
 func TestUndoTakesBackWhatHasNotChangedSince(t *testing.T) {
 	t.Parallel()
 	h := open(t)

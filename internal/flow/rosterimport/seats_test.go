@@ -61,7 +61,7 @@ func TestUndoGivesNoPlaceToWhoIsStaffByNow(t *testing.T) {
 	h := open(t)
 	two := people("t1,tea@institute.org,Tea,Cher,", "s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,")
 	h.run(t, two.with("t1,c1,Class", "s1,c1,Class", "s2,c1,Class").snapshot())
-	r := h.run(t, two.with("s2,c1,Class").snapshot())
+	r := h.approve(t, h.run(t, two.with("s2,c1,Class").snapshot()))
 	h.exec(t, `UPDATE members m SET role = 'teacher', updated_at = $2 FROM accounts a WHERE organization_id = $1 AND a.id = user_id AND email LIKE 'tea%'`, h.org, h.now)
 	want(t, h.undo(t, r.ID), roster.Applied, roster.Counts{SeatsAdded: 1})
 	if got := h.seats(t); got != "Class:ana@institute.org; Class:ben@institute.org" {

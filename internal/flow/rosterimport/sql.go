@@ -68,12 +68,11 @@ func copyRefused(ctx context.Context, tx *pg.Tx, rows []refusal) error {
 	return err
 }
 
-// indexStage makes the indexes for the joins, and finds rows that repeat others.
-const indexStage = `
-	CREATE INDEX ON roster_stage_people (external_id);
-	CREATE INDEX ON roster_stage_people (email);
-	ANALYZE roster_stage_people;
-	CREATE TEMP TABLE roster_stage_repeats ON COMMIT DROP AS
+// indexStage makes the indexes for the joins, and finds rows that repeat others, step by step.
+var indexStage = []string{
+	`CREATE INDEX ON roster_stage_people (external_id)`,
+	`CREATE INDEX ON roster_stage_people (email); ANALYZE roster_stage_people`,
+	`CREATE TEMP TABLE roster_stage_repeats ON COMMIT DROP AS
 		SELECT p.external_id, min(p.n) AS first,
 			count(DISTINCT (p.email, p.first_name, p.last_name, p.refused)) > 1 AS conflicting
 		FROM roster_stage_people p
@@ -81,19 +80,18 @@ const indexStage = `
 			SELECT external_id FROM roster_stage_people WHERE external_id <> ''
 			GROUP BY external_id HAVING count(*) > 1)
 		GROUP BY p.external_id;
-	CREATE TEMP TABLE roster_stage_shared ON COMMIT DROP AS
+	ANALYZE roster_stage_repeats`,
+	`CREATE TEMP TABLE roster_stage_shared ON COMMIT DROP AS
 		SELECT email FROM roster_stage_people WHERE email <> '' AND refused = ''
 		GROUP BY email HAVING min(external_id) <> max(external_id);
-	ANALYZE roster_stage_repeats;
-	ANALYZE roster_stage_shared`
-
-func indexStageTables(ctx context.Context, tx *pg.Tx) error {
-	return tx.Script(ctx, indexStage)
+	ANALYZE roster_stage_shared`,
 }
 
-func analyzeSeats(ctx context.Context, tx *pg.Tx) error {
-	return tx.Script(ctx, `ANALYZE roster_stage_seats; ANALYZE roster_stage_refused`)
-}
+// indexSeats lets a place be looked for however few the planner expects.
+const indexSeats = `
+	CREATE INDEX ON roster_stage_seats (person, class);
+	ANALYZE roster_stage_seats;
+	ANALYZE roster_stage_refused`
 
 // fetchSize is how many rows of a cursor are in memory at a time.
 const fetchSize = 4000
@@ -286,15 +284,22 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 		ORDER BY s.n`, []any{r.Source.ID, r.Organization, leaves}, use)
 }
 
-// eachMissingSeat reads the removals of the seats that the source has and its snapshot does not.
+// eachMissingSeat reads the removals of the seats that the source has and its snapshot does not. The
+// planner expects few classes and people of a source that is new since the last ANALYZE, and would
+// look for a seat of every person in every class.
 func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
 	return each(ctx, tx, `
-		SELECT $2::text AS action, k.external_id AS class, i.external_id AS person
-		FROM roster_class_members m
-		JOIN roster_classes k ON k.id = m.class_id AND k.source_id = $1
-		JOIN roster_identities i ON i.source_id = $1 AND i.user_id = m.user_id
-		WHERE m.active AND NOT EXISTS (
-			SELECT FROM roster_stage_seats s WHERE s.class = k.external_id AND s.person = i.external_id)`,
+		WITH held AS MATERIALIZED (
+			SELECT k.external_id AS class, m.user_id
+			FROM roster_classes k
+			JOIN roster_class_members m ON m.class_id = k.id
+			WHERE k.source_id = $1 AND m.active
+		)
+		SELECT $2::text AS action, h.class, i.external_id AS person
+		FROM held h
+		JOIN roster_identities i ON i.source_id = $1 AND i.user_id = h.user_id
+		WHERE NOT EXISTS (
+			SELECT FROM roster_stage_seats s WHERE s.class = h.class AND s.person = i.external_id)`,
 		[]any{r.Source.ID, roster.RemoveSeat}, use)
 }
 

@@ -144,6 +144,23 @@ func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
 	}
 }
 
+// A course that is bought while an undoing is under way counts as well.
+func TestAnUndoingWaitsForCallsAboutItsLeavers(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	r := h.run(t, people("s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,"))
+	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ben@institute.org'))`)
+	done := make(chan struct{})
+	go func() { defer close(done); h.undo(t, r.ID) }()
+	pgtest.AwaitBlocked(t, h.DB, call)
+	h.enroll(t, "ben@institute.org", 30)
+	commit(t, call)
+	<-done
+	if got := h.members(t); got != "ana@institute.org:Ana Lopez:inactive; ben@institute.org:Ben Okri:active" {
+		t.Errorf("members: %s", got)
+	}
+}
+
 // Both addresses of somebody who gets a new one are the import's until it is done.
 func TestAnImportWaitsForCallsToAnAddressThatItReplaces(t *testing.T) {
 	t.Parallel()
@@ -162,13 +179,14 @@ func TestTwoBatchesAtOnceTakeTheLocksOfTheirPeople(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	others := h.other(t, `SELECT pg_advisory_xact_lock(1051, hashtext(place)) FROM unnest(ARRAY['0', '1']) AS place`)
+	want(t, h.run(t, people("s1,ana@institute.org,Ana,Lopez,")), roster.Applied, roster.Counts{Create: 1}) // a small one need not wait
 	done := make(chan roster.Run, 1)
-	go func() { done <- h.run(t, people("s1,ana@institute.org,Ana,Lopez,")) }()
+	go func() { done <- h.run(t, people(many(100)...)) }()
 	pgtest.AwaitBlocked(t, h.DB, others)
 	if held := h.text(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1001
 			AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`); held != "0" {
 		t.Errorf("a third batch holds %s locks of addresses", held)
 	}
 	commit(t, others)
-	want(t, <-done, roster.Applied, roster.Counts{Create: 1})
+	want(t, <-done, roster.Applied, roster.Counts{Create: 99, Skip: 1})
 }

@@ -81,6 +81,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/roster-runs", handle(s.showRuns))
 		r.Get("/console/{slug}/roster-runs/{id}", handle(s.showRun))
 		r.Get("/console/{slug}/roster-runs/{id}/issues.csv", handle(s.downloadIssues))
+		r.Get("/console/{slug}/roster-runs/{id}/changes/{group}", handle(s.showChanges))
 		r.Post("/console/{slug}/roster-runs/{id}/approve", handle(s.approveRun))
 		r.Post("/console/{slug}/roster-runs/{id}/discard", handle(s.discardRun))
 		r.Post("/console/{slug}/roster-runs/{id}/undo", handle(s.undoRun))

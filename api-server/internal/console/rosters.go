@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type runsPage struct {
@@ -69,24 +72,75 @@ func number(r *http.Request, name string) (n int64) {
 
 // group is the changes of one kind.
 type group struct {
-	Title   string
-	Total   int
-	Changes []roster.Change
+	Name, Title string
+	Total       int
+	Action      roster.Action        // "": changes of classes
+	Changes     []roster.Change      // some of them
+	Classes     []roster.ClassChange // or these
+	Last        int64                // the number of the last one of these; 0: it is the group's last, too
+}
+
+// groupsOf are the groups of a run's changes that are not empty.
+func groupsOf(run roster.Run) (all []group) {
+	c := run.Counts
+	for _, g := range []group{
+		{Name: "deactivated", Title: "Deactivated", Action: roster.Leave, Total: c.Deactivate},
+		{Name: "added", Title: "Added", Action: roster.Create, Total: c.Create},
+		{Name: "changed", Title: "Changed", Action: roster.Update, Total: c.Update - c.Deactivate},
+		{Name: "classes", Title: "Classes", Total: c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved},
+	} {
+		if g.Total > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// read reads a page of the group, after the change with the number.
+func (g *group) read(ctx context.Context, q pg.Querier, run id.RosterRun, after int64) (err error) {
+	g.Last = 0
+	if g.Action == "" {
+		if g.Classes, err = diff.NextClassChanges(ctx, q, run, after, shown+1); len(g.Classes) > shown {
+			g.Classes = g.Classes[:shown]
+			g.Last = g.Classes[shown-1].N
+		}
+		return err
+	}
+	if g.Changes, err = diff.ChangesOf(ctx, q, run, g.Action, after, shown+1); len(g.Changes) > shown {
+		g.Changes = g.Changes[:shown]
+		g.Last = g.Changes[shown-1].N
+	}
+	return err
+}
+
+// write writes all of the group as CSV.
+func (g *group) write(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
+	if g.Action == "" {
+		return diff.WriteClassChanges(ctx, q, run, w)
+	}
+	return diff.WriteChanges(ctx, q, run, g.Action, w)
 }
 
 type runPage struct {
 	frame
 	Run     roster.Run
 	Held    bool
-	Applied bool // and can be taken back
+	Applied bool         // and no undoing
+	Newer   id.RosterRun // after it, the run is neither approved nor taken back; 0: none
 	Running bool
 	progress
 	Changed int // neither added nor deactivated
 	Groups  []group
-	Classes []roster.ClassChange // the first ones
 	Issues  []roster.Issue
 
 	ClassTotal int
+}
+
+type changesPage struct {
+	frame
+	Run   roster.Run
+	Group group
+	After int64 // where the page begins; 0: with the first
 }
 
 // progress is how far a running import is.
@@ -101,7 +155,7 @@ func progressOf(run roster.Run) progress {
 	return progress{max(int64(run.Create+run.Update), run.PeopleDone), run.PeopleDone}
 }
 
-// shown is how many changes of a kind, and issues, a page shows.
+// shown is how many changes of a group, and issues, a page shows.
 const shown = 200
 
 func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
@@ -112,29 +166,57 @@ func (s *Server) showRun(w http.ResponseWriter, r *http.Request) error {
 	c := run.Counts
 	p := runPage{frame: f, Run: run, Held: run.State == roster.Held, Applied: run.State == roster.Applied && run.Undoes == 0,
 		Running: !run.State.Over(), progress: progressOf(run), Changed: c.Update - c.Deactivate}
-	for _, g := range []struct {
-		title  string
-		action roster.Action
-		total  int
-	}{{"Deactivated", roster.Leave, c.Deactivate}, {"Added", roster.Create, c.Create}, {"Changed", roster.Update, p.Changed}} {
-		if g.total == 0 {
-			continue
-		}
-		changes, err := diff.ChangesOf(r.Context(), s.DB, run.ID, g.action, 0, shown)
-		if err != nil {
+	switch {
+	case p.Held:
+		p.Newer, err = roster.Newer(r.Context(), s.DB, run)
+	case p.Applied:
+		p.Newer, err = roster.NewerChange(r.Context(), s.DB, run)
+	}
+	if err != nil {
+		return err
+	}
+	for _, g := range groupsOf(run) {
+		if err := g.read(r.Context(), s.DB, run.ID, 0); err != nil {
 			return err
 		}
-		p.Groups = append(p.Groups, group{g.title, g.total, changes})
+		p.Groups = append(p.Groups, g)
 	}
-	if p.ClassTotal = c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved; p.ClassTotal > 0 {
-		if p.Classes, err = diff.NextClassChanges(r.Context(), s.DB, run.ID, 0, shown); err != nil {
-			return err
-		}
-	}
+	p.ClassTotal = c.ClassesCreated + c.ClassesRenamed + c.SeatsAdded + c.SeatsRemoved
 	if p.Issues, _, err = diff.Issues(r.Context(), s.DB, run.ID, 0, shown); err != nil {
 		return err
 	}
 	return show(w, http.StatusOK, "run.html", p)
+}
+
+// downloadTime is for a file of a million rows over a slow line.
+const downloadTime = 5 * time.Minute
+
+// showChanges shows a group of a run's changes page by page, or all of it as CSV where its name ends so.
+func (s *Server) showChanges(w http.ResponseWriter, r *http.Request) error {
+	f, run, err := s.run(r)
+	if err != nil {
+		return err
+	}
+	name, download := strings.CutSuffix(edge.Param(r, "group"), ".csv")
+	all := groupsOf(run)
+	i := slices.IndexFunc(all, func(g group) bool { return g.Name == name })
+	if i < 0 {
+		return fault.New(fault.NotFound, "not_found", "import %d has no such changes", run.ID)
+	}
+	g := all[i]
+	if download {
+		edge.Extend(r.Context(), downloadTime)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)) // the server's own limit stays where it cannot be moved
+		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+		w.Header().Set("Content-Disposition", `attachment; filename="roster-import-`+formatID(run.ID)+`-`+g.Name+`.csv"`)
+		return g.write(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+	}
+	after := number(r, "after")
+	if err := g.read(r.Context(), s.DB, run.ID, after); err != nil {
+		return err
+	}
+	f.Title = g.Title
+	return show(w, http.StatusOK, "changes.html", changesPage{f, run, g, after})
 }
 
 // described says in words what a change does.

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -58,7 +60,7 @@ func TestAHeldImportIsReviewedInABrowser(t *testing.T) {
 	b.Screenshot("roster-held")
 	b.Press("Approve…")
 	b.Screenshot("roster-approve-asks")
-	if text := b.TextOf("details[open] form"); !strings.Contains(text, "Adds 1 and changes 7; 7 of these lose their access") {
+	if text := b.TextOf("details[open] form"); !strings.Contains(text, "Adds 1 and changes 7. Of these, 7 become inactive. They keep their account, their work and their courses;") {
 		t.Errorf("before approving, the page says %q", text)
 	}
 	b.Press("Approve and apply")
@@ -171,13 +173,134 @@ func TestARunningImportShowsHowFarItIs(t *testing.T) {
 	}
 }
 
+// A group that is too long for a page has more pages, and is downloaded whole.
+func TestTheChangesOfALargeImportAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	path := s.hold(t)
+	if _, err := s.DB.Exec(t.Context(), `
+		INSERT INTO roster_changes (run_id, n, line, action, effects, external_id, email, first_name, last_name)
+		SELECT r.id, 100 + n, n, a, 0, 'x' || n, a || n || '@north-institute.org', '=Given', 'Family' || n
+		FROM roster_runs r, generate_series(1, 450) AS n, unnest(ARRAY['create', 'deactivate']) AS a
+		WHERE r.state = 'held' AND (n % 2 = 0) = (a = 'create')`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.DB.Exec(t.Context(), `
+		WITH classes AS (
+			INSERT INTO roster_class_changes (run_id, n, action, class_external_id, person_external_id)
+			SELECT id, n, 'remove', 'c1', 'x' || n FROM roster_runs, generate_series(1, 450) AS n WHERE state = 'held')
+		UPDATE roster_runs SET created = created + 225, deactivated = deactivated + 225, updated = updated + 225, seats_removed = 450
+		WHERE state = 'held'`); err != nil {
+		t.Fatal(err)
+	}
+	adam := s.signedIn(t, "adam")
+	for _, c := range []struct {
+		group, title, first string
+		total, pages        int
+	}{
+		{"deactivated", "Deactivated: 232", "s1@", 232, 2},
+		{"added", "Added: 226", "new@", 226, 2},
+		{"classes", "Classes: 450", "x1 loses", 450, 3},
+	} {
+		status, page, _ := adam.get(t, path)
+		want(t, "the review", status, page, 200, c.title, path+"changes/"+c.group+".csv", path+"changes/"+c.group+"/?after=", "The first 200 are shown.")
+		at, rows := path+"changes/"+c.group+"/", 0
+		for n := range c.pages {
+			status, page, _ := adam.get(t, at)
+			want(t, at, status, page, 200, c.title)
+			rows += strings.Count(page, "<tr><td>")
+			next := strings.Index(page, "?after=")
+			check.Equal(check.Now(t), "whether there is another page", next >= 0, n < c.pages-1, "page %d of %s:\n%s", n+1, c.group, page)
+			if next >= 0 {
+				at = path + "changes/" + c.group + "/" + page[next:next+strings.IndexByte(page[next:], '"')]
+			}
+		}
+		check.Equal(t, "rows", rows, c.total, "the pages of %s have %d rows", c.group, rows)
+		status, file, _ := adam.get(t, path+"changes/"+c.group+".csv")
+		check.Equal(t, "status", status, 200, "%s.csv: %d", c.group, status)
+		check.Equal(t, "lines", strings.Count(file, "\n"), c.total+1, "%s.csv:\n%.500s", c.group, file)
+		check.False(t, "a formula", strings.Contains(file, ",=Given"), "%s.csv:\n%.500s", c.group, file)
+	}
+	status, _, _ := adam.get(t, path+"changes/everything/")
+	check.Equal(t, "status", status, 404, "a group that there is not: %d", status)
+	b := browsertest.Open(t)
+	b.Visit(s.URL() + path + "changes/classes/")
+	b.Type("#name", "olive@north-institute.org")
+	b.Type("#password", password)
+	b.Press("Sign in")
+	b.AwaitHeading("Classes: 450")
+	for _, width := range []int64{1280, 390} {
+		b.Size(width, 900)
+		b.Visit(s.URL() + path)
+		b.AwaitText("Why it was held")
+		b.Screenshot(fmt.Sprintf("roster-review-long-%d", width))
+		b.Accessible(fmt.Sprintf("the review at %d", width))
+		b.Visit(s.URL() + path + "changes/deactivated/")
+		b.AwaitHeading("Deactivated: 232")
+		b.Screenshot(fmt.Sprintf("roster-changes-%d", width))
+		b.Accessible(fmt.Sprintf("the changes at %d", width))
+		b.Press("The next")
+		b.AwaitText("From the beginning")
+		b.Screenshot(fmt.Sprintf("roster-changes-last-%d", width))
+	}
+}
+
+// A held import that a newer one of its source has overtaken is no longer anybody's to approve.
+func TestAnOutdatedImportIsNotOffered(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	path := s.hold(t)
+	adam := s.signedIn(t, "adam")
+	status, page, _ := adam.get(t, "/console/north/")
+	want(t, "the overview", status, page, 200, path)
+	newer := s.north.Full.With("Content-Type", "text/csv").Post(t, "roster/import/", "person_external_id,email\nlate,late@north-institute.org\n").Want(t, 200).Object(t)["run_id"]
+	status, page, _ = adam.get(t, "/console/north/")
+	want(t, "the overview", status, page, 200)
+	check.False(t, "the run", strings.Contains(page, path), "the overview still has the run:\n%s", page)
+	status, page, _ = adam.get(t, path)
+	want(t, "the review", status, page, 200, fmt.Sprintf(">%v</a> of the same source is newer", newer), "Discard the import")
+	check.False(t, "Approve", strings.Contains(page, "Approve"), "the page offers what cannot be done:\n%s", page)
+	lag, err := roster.Measure(t.Context(), s.DB, s.Now())
+	check.NoError(t, err, "%v", err)
+	check.Equal(t, "held runs that wait", lag.Held, 0, "%+v", lag)
+	b := browsertest.Open(t)
+	b.Visit(s.URL() + path)
+	b.Type("#name", "olive@north-institute.org")
+	b.Type("#password", password)
+	b.Press("Sign in")
+	b.AwaitText("This one is out of date")
+	for _, width := range []int64{1280, 390} {
+		b.Size(width, 900)
+		b.Visit(s.URL() + path)
+		b.AwaitText("This one is out of date")
+		b.Screenshot(fmt.Sprintf("roster-outdated-%d", width))
+	}
+	status, page, _ = adam.post(t, path+"discard", nil)
+	check.Equal(t, "status", status, 303, "discarding it: %d %s", status, page)
+	// Nor is a run to be taken back that a newer one has built on.
+	first := strings.Replace(path, formatRun(path), formatRun(path, -1), 1)
+	status, page, _ = adam.get(t, first)
+	want(t, "the first import", status, page, 200, "cannot be taken back any more")
+	check.False(t, "Take back", strings.Contains(page, "Take the import back"), "the page offers what cannot be done:\n%s", page)
+}
+
+// formatRun is the number of the run in the path of its page, or one beside it.
+func formatRun(path string, beside ...int) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	n, _ := strconv.Atoi(parts[len(parts)-1])
+	for _, b := range beside {
+		n += b
+	}
+	return strconv.Itoa(n)
+}
+
 func TestAnImportWaitsInSightHoweverManyComeAfterIt(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	path := s.hold(t)
 	if _, err := s.DB.Exec(t.Context(), `
 		INSERT INTO roster_runs (organization_id, source_id, state, requested_by, created_at, updated_at)
-		SELECT organization_id, source_id, 'applied', requested_by, created_at, updated_at FROM roster_runs, generate_series(1, 60) WHERE state = 'held'`); err != nil {
+		SELECT organization_id, NULL, 'refused', requested_by, created_at, updated_at FROM roster_runs, generate_series(1, 60) WHERE state = 'held'`); err != nil {
 		t.Fatal(err)
 	}
 	b := s.signedIn(t, "adam")

@@ -60,6 +60,7 @@ var routes = map[string]who{
 	"POST /console/{slug}/api-keys":                                   managers,
 	"POST /console/{slug}/api-keys/{id}/revoke":                       managers,
 	"GET /console/{slug}/webhooks":                                    managers,
+	"GET /console/{slug}/roster-runs/{id}/changes/{group}":            managers,
 	"POST /console/{slug}/webhooks":                                   managers,
 	"GET /console/{slug}/webhooks/{id}":                               managers,
 	"POST /console/{slug}/webhooks/{id}":                              managers,
@@ -267,7 +268,7 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"},
 	}
 	return func(pattern string) string {
-		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css").Replace(pattern)
+		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated").Replace(pattern)
 		for _, of := range ids {
 			if strings.Contains(path, of.in) {
 				path = strings.Replace(path, "{id}", of.id, 1)

@@ -18,6 +18,11 @@ import (
 	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
+// Defines values for AccessChangedStatus.
+const (
+	AccessChangedStatusOk AccessChangedStatus = "ok"
+)
+
 // Defines values for AssignedStatus.
 const (
 	AssignedStatusOk AssignedStatus = "ok"
@@ -291,6 +296,11 @@ const (
 	TestPlanStatusPaused TestPlanStatus = "paused"
 )
 
+// Defines values for WithdrawnStatus.
+const (
+	WithdrawnStatusOk WithdrawnStatus = "ok"
+)
+
 // Defines values for ListActivity200JSONResponseBodyDayTimezone.
 const (
 	ListActivity200JSONResponseBodyDayTimezoneAsiaKolkata ListActivity200JSONResponseBodyDayTimezone = "Asia/Kolkata"
@@ -334,6 +344,18 @@ const (
 	StudentsParamsStatusActive   StudentsParamsStatus = "active"
 	StudentsParamsStatusInactive StudentsParamsStatus = "inactive"
 )
+
+// AccessChanged defines model for AccessChanged.
+type AccessChanged struct {
+	// Changed False where it was so already
+	Changed    bool                `json:"changed"`
+	Enrollment ListEnrollment      `json:"enrollment"`
+	Status     AccessChangedStatus `json:"status"`
+	Student    Person              `json:"student"`
+}
+
+// AccessChangedStatus defines model for AccessChanged.Status.
+type AccessChangedStatus string
 
 // ActivityDay defines model for ActivityDay.
 type ActivityDay struct {
@@ -389,7 +411,7 @@ type Assignment struct {
 	// ResultID The id of the result that completed it; a retake is a result of its own and does not change it. Null until there is one
 	ResultID *string `json:"result_id"`
 
-	// Status submitted was handed in and awaits marking; work expires 30 days after its due date
+	// Status submitted was handed in and awaits marking; work expires 30 days after its due date, or when it is withdrawn
 	Status  AssignmentStatus `json:"status"`
 	Student Person           `json:"student"`
 }
@@ -401,7 +423,7 @@ type Assignment_Item struct {
 	Type  string `json:"type"`
 }
 
-// AssignmentStatus submitted was handed in and awaits marking; work expires 30 days after its due date
+// AssignmentStatus submitted was handed in and awaits marking; work expires 30 days after its due date, or when it is withdrawn
 type AssignmentStatus string
 
 // AssignmentPage defines model for AssignmentPage.
@@ -510,6 +532,12 @@ type CourseType_DefaultCourse struct {
 // Date Examples: 2026-11-21
 type Date = string
 
+// EndAccess defines model for EndAccess.
+type EndAccess struct {
+	// EndDate YYYY-MM-DD, today or later, and before the end date that holds; left out, access ends now
+	EndDate *string `json:"end_date,omitempty"`
+}
+
 // Kind defines model for Kind.
 type Kind string
 
@@ -550,12 +578,18 @@ type LookupEnrollment struct {
 	EndDate      Date `json:"end_date"`
 	EnrollmentID int  `json:"enrollment_id"`
 
+	// ExternalRef Likewise; null where none did
+	ExternalRef *string `json:"external_ref"`
+
 	// GracePeriodEnd Examples: 2026-11-21
 	GracePeriodEnd Date `json:"grace_period_end"`
 
 	// HasAccess Whether the course can be used today, the grace period included
 	HasAccess       bool `json:"has_access"`
 	IsDefaultCourse bool `json:"is_default_course"`
+
+	// Source Of the last call that gave, renewed or extended access with one; null where none did
+	Source *string `json:"source"`
 
 	// StartDate Examples: 2026-11-21
 	StartDate       Date                             `json:"start_date"`
@@ -1202,6 +1236,18 @@ type TextList = []string
 // Examples: 2026-11-21T10:00:00+00:00
 type Timestamp = time.Time
 
+// Withdrawn defines model for Withdrawn.
+type Withdrawn struct {
+	Assignment Assignment      `json:"assignment"`
+	Status     WithdrawnStatus `json:"status"`
+
+	// Withdrawn False where the work had expired already
+	Withdrawn bool `json:"withdrawn"`
+}
+
+// WithdrawnStatus defines model for Withdrawn.Status.
+type WithdrawnStatus string
+
 // CourseFilter defines model for CourseFilter.
 type CourseFilter = int
 
@@ -1210,6 +1256,9 @@ type Cursor = string
 
 // EmailFilter defines model for EmailFilter.
 type EmailFilter = string
+
+// EnrollmentID defines model for EnrollmentId.
+type EnrollmentID = string
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -1323,6 +1372,18 @@ type AssignWorkParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// WithdrawWorkParams defines parameters for WithdrawWork.
+type WithdrawWorkParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListCatalogParams defines parameters for ListCatalog.
 type ListCatalogParams struct {
 	// Kind test, quiz or assessment, or several of them with commas between them
@@ -1337,6 +1398,33 @@ type ListCourses200JSONResponseBody struct {
 	CourseTypes []CourseType                         `json:"course_types"`
 	Courses     []Course                             `json:"courses"`
 	Status      ListCourses200JSONResponseBodyStatus `json:"status"`
+}
+
+// EndAccessParams defines parameters for EndAccess.
+type EndAccessParams struct {
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ResumeAccessParams defines parameters for ResumeAccess.
+type ResumeAccessParams struct {
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// SuspendAccessParams defines parameters for SuspendAccess.
+type SuspendAccessParams struct {
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ShowOrganizationParams defines parameters for ShowOrganization.
@@ -1512,6 +1600,9 @@ type Students200JSONResponseBody struct {
 
 // AssignWorkJSONRequestBody defines body for AssignWork for application/json ContentType.
 type AssignWorkJSONRequestBody = NewAssignment
+
+// EndAccessJSONRequestBody defines body for EndAccess for application/json ContentType.
+type EndAccessJSONRequestBody = EndAccess
 
 // ProvisionStudentJSONRequestBody defines body for ProvisionStudent for application/json ContentType.
 type ProvisionStudentJSONRequestBody = ProvisionRequest
@@ -1692,6 +1783,14 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/assignments/ (the `AssignWork` operationId).
 	AssignWork(ctx context.Context, params *AssignWorkParams, body AssignWorkJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// WithdrawWork Withdraw work that the student has not begun
+	//
+	// Safe to repeat. The assignment stays in the lists and is `expired`. Work that has begun, and tests of a test plan, are
+	// refused with 409.
+	//
+	// Corresponds with DELETE /api/v1/assignments/{id}/ (the `WithdrawWork` operationId).
+	WithdrawWork(ctx context.Context, id string, params *WithdrawWorkParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListCatalog The tests, quizzes and assessments that can be assigned
 	//
 	// Active items by kind and id; the list is not paged.
@@ -1705,6 +1804,42 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
 	ListCourses(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndAccessWithBody End access, or make it shorter
+	//
+	// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+	// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+	// it. Safe to repeat.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+	EndAccessWithBody(ctx context.Context, id EnrollmentID, params *EndAccessParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndAccess End access, or make it shorter
+	//
+	// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+	// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+	// it. Safe to repeat.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+	EndAccess(ctx context.Context, id EnrollmentID, params *EndAccessParams, body EndAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResumeAccess Lift a suspension
+	//
+	// Only one that the organization made by this API; the platform lifts its own. Safe to repeat.
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/resume/ (the `ResumeAccess` operationId).
+	ResumeAccess(ctx context.Context, id EnrollmentID, params *ResumeAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SuspendAccess Suspend access
+	//
+	// The student has no access until it is resumed; the dates stay. Safe to repeat.
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
+	SuspendAccess(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ShowOrganization The organization, the key used, and the onboarding defaults
 	//
@@ -1868,6 +2003,24 @@ func (c *Client) AssignWork(ctx context.Context, params *AssignWorkParams, body 
 	return c.Client.Do(req)
 }
 
+// WithdrawWork Withdraw work that the student has not begun
+//
+// Safe to repeat. The assignment stays in the lists and is `expired`. Work that has begun, and tests of a test plan, are
+// refused with 409.
+//
+// Corresponds with DELETE /api/v1/assignments/{id}/ (the `WithdrawWork` operationId).
+func (c *Client) WithdrawWork(ctx context.Context, id string, params *WithdrawWorkParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWithdrawWorkRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListCatalog The tests, quizzes and assessments that can be assigned
 //
 // Active items by kind and id; the list is not paged.
@@ -1892,6 +2045,82 @@ func (c *Client) ListCatalog(ctx context.Context, params *ListCatalogParams, req
 // Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
 func (c *Client) ListCourses(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListCoursesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndAccessWithBody End access, or make it shorter
+//
+// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+// it. Safe to repeat.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+func (c *Client) EndAccessWithBody(ctx context.Context, id EnrollmentID, params *EndAccessParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndAccessRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndAccess End access, or make it shorter
+//
+// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+// it. Safe to repeat.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+func (c *Client) EndAccess(ctx context.Context, id EnrollmentID, params *EndAccessParams, body EndAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndAccessRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResumeAccess Lift a suspension
+//
+// Only one that the organization made by this API; the platform lifts its own. Safe to repeat.
+//
+// Corresponds with POST /api/v1/enrollments/{id}/resume/ (the `ResumeAccess` operationId).
+func (c *Client) ResumeAccess(ctx context.Context, id EnrollmentID, params *ResumeAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResumeAccessRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SuspendAccess Suspend access
+//
+// The student has no access until it is resumed; the dates stay. Safe to repeat.
+//
+// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
+func (c *Client) SuspendAccess(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSuspendAccessRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2436,6 +2665,82 @@ func NewAssignWorkRequestWithBody(server string, params *AssignWorkParams, conte
 	return req, nil
 }
 
+// NewWithdrawWorkRequest constructs an http.Request for the WithdrawWork method
+func NewWithdrawWorkRequest(server string, id string, params *WithdrawWorkParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/assignments/%s/", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewListCatalogRequest constructs an http.Request for the ListCatalog method
 func NewListCatalogRequest(server string, params *ListCatalogParams) (*http.Request, error) {
 	var err error
@@ -2512,6 +2817,166 @@ func NewListCoursesRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEndAccessRequest calls the generic EndAccess builder with application/json body
+func NewEndAccessRequest(server string, id EnrollmentID, params *EndAccessParams, body EndAccessJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewEndAccessRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewEndAccessRequestWithBody constructs an http.Request for the EndAccess method, with any body, and a specified content type
+func NewEndAccessRequestWithBody(server string, id EnrollmentID, params *EndAccessParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/enrollments/%s/end/", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewResumeAccessRequest constructs an http.Request for the ResumeAccess method
+func NewResumeAccessRequest(server string, id EnrollmentID, params *ResumeAccessParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/enrollments/%s/resume/", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewSuspendAccessRequest constructs an http.Request for the SuspendAccess method
+func NewSuspendAccessRequest(server string, id EnrollmentID, params *SuspendAccessParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/enrollments/%s/suspend/", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3267,6 +3732,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/assignments/ (the `AssignWork` operationId).
 	AssignWorkWithResponse(ctx context.Context, params *AssignWorkParams, body AssignWorkJSONRequestBody, reqEditors ...RequestEditorFn) (*AssignWorkResponse, error)
 
+	// WithdrawWorkWithResponse Withdraw work that the student has not begun
+	//
+	// Safe to repeat. The assignment stays in the lists and is `expired`. Work that has begun, and tests of a test plan, are
+	// refused with 409.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /api/v1/assignments/{id}/ (the `WithdrawWork` operationId).
+	WithdrawWorkWithResponse(ctx context.Context, id string, params *WithdrawWorkParams, reqEditors ...RequestEditorFn) (*WithdrawWorkResponse, error)
+
 	// ListCatalogWithResponse The tests, quizzes and assessments that can be assigned
 	//
 	// Active items by kind and id; the list is not paged.
@@ -3284,6 +3759,46 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
 	ListCoursesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListCoursesResponse, error)
+
+	// EndAccessWithBodyWithResponse End access, or make it shorter
+	//
+	// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+	// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+	// it. Safe to repeat.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+	EndAccessWithBodyWithResponse(ctx context.Context, id EnrollmentID, params *EndAccessParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EndAccessResponse, error)
+
+	// EndAccessWithResponse End access, or make it shorter
+	//
+	// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+	// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+	// it. Safe to repeat.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+	EndAccessWithResponse(ctx context.Context, id EnrollmentID, params *EndAccessParams, body EndAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*EndAccessResponse, error)
+
+	// ResumeAccessWithResponse Lift a suspension
+	//
+	// Only one that the organization made by this API; the platform lifts its own. Safe to repeat.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/resume/ (the `ResumeAccess` operationId).
+	ResumeAccessWithResponse(ctx context.Context, id EnrollmentID, params *ResumeAccessParams, reqEditors ...RequestEditorFn) (*ResumeAccessResponse, error)
+
+	// SuspendAccessWithResponse Suspend access
+	//
+	// The student has no access until it is resumed; the dates stay. Safe to repeat.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
+	SuspendAccessWithResponse(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*SuspendAccessResponse, error)
 
 	// ShowOrganizationWithResponse The organization, the key used, and the onboarding defaults
 	//
@@ -3451,6 +3966,29 @@ func (r AssignWorkResponse) StatusCode() int {
 	return 0
 }
 
+type WithdrawWorkResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Withdrawn
+}
+
+// Status returns HTTPResponse.Status
+func (r WithdrawWorkResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WithdrawWorkResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type ListCatalogResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -3491,6 +4029,96 @@ func (r ListCoursesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListCoursesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// EndAccessResponse200Headers the declared response headers of an HTTP 200 response for EndAccess
+type EndAccessResponse200Headers struct {
+	XRequestID string
+}
+
+type EndAccessResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AccessChanged
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *EndAccessResponse200Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r EndAccessResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndAccessResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ResumeAccessResponse200Headers the declared response headers of an HTTP 200 response for ResumeAccess
+type ResumeAccessResponse200Headers struct {
+	XRequestID string
+}
+
+type ResumeAccessResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AccessChanged
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ResumeAccessResponse200Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ResumeAccessResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResumeAccessResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// SuspendAccessResponse200Headers the declared response headers of an HTTP 200 response for SuspendAccess
+type SuspendAccessResponse200Headers struct {
+	XRequestID string
+}
+
+type SuspendAccessResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AccessChanged
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *SuspendAccessResponse200Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r SuspendAccessResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SuspendAccessResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -3727,6 +4355,22 @@ func (c *ClientWithResponses) AssignWorkWithResponse(ctx context.Context, params
 	return ParseAssignWorkResponse(rsp)
 }
 
+// WithdrawWorkWithResponse Withdraw work that the student has not begun
+//
+// Safe to repeat. The assignment stays in the lists and is `expired`. Work that has begun, and tests of a test plan, are
+// refused with 409.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /api/v1/assignments/{id}/ (the `WithdrawWork` operationId).
+func (c *ClientWithResponses) WithdrawWorkWithResponse(ctx context.Context, id string, params *WithdrawWorkParams, reqEditors ...RequestEditorFn) (*WithdrawWorkResponse, error) {
+	rsp, err := c.WithdrawWork(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWithdrawWorkResponse(rsp)
+}
+
 // ListCatalogWithResponse The tests, quizzes and assessments that can be assigned
 //
 // Active items by kind and id; the list is not paged.
@@ -3755,6 +4399,70 @@ func (c *ClientWithResponses) ListCoursesWithResponse(ctx context.Context, reqEd
 		return nil, err
 	}
 	return ParseListCoursesResponse(rsp)
+}
+
+// EndAccessWithBodyWithResponse End access, or make it shorter
+//
+// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+// it. Safe to repeat.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+func (c *ClientWithResponses) EndAccessWithBodyWithResponse(ctx context.Context, id EnrollmentID, params *EndAccessParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EndAccessResponse, error) {
+	rsp, err := c.EndAccessWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndAccessResponse(rsp)
+}
+
+// EndAccessWithResponse End access, or make it shorter
+//
+// Without `end_date`, access ends now: the enrollment is `dropped`, and today is its end date if it was a later one. From
+// tomorrow on, a provisioning call renews it. With `end_date`, access ends on that earlier day, and the grace period moves with
+// it. Safe to repeat.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/enrollments/{id}/end/ (the `EndAccess` operationId).
+func (c *ClientWithResponses) EndAccessWithResponse(ctx context.Context, id EnrollmentID, params *EndAccessParams, body EndAccessJSONRequestBody, reqEditors ...RequestEditorFn) (*EndAccessResponse, error) {
+	rsp, err := c.EndAccess(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndAccessResponse(rsp)
+}
+
+// ResumeAccessWithResponse Lift a suspension
+//
+// Only one that the organization made by this API; the platform lifts its own. Safe to repeat.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/enrollments/{id}/resume/ (the `ResumeAccess` operationId).
+func (c *ClientWithResponses) ResumeAccessWithResponse(ctx context.Context, id EnrollmentID, params *ResumeAccessParams, reqEditors ...RequestEditorFn) (*ResumeAccessResponse, error) {
+	rsp, err := c.ResumeAccess(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResumeAccessResponse(rsp)
+}
+
+// SuspendAccessWithResponse Suspend access
+//
+// The student has no access until it is resumed; the dates stay. Safe to repeat.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
+func (c *ClientWithResponses) SuspendAccessWithResponse(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*SuspendAccessResponse, error) {
+	rsp, err := c.SuspendAccess(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSuspendAccessResponse(rsp)
 }
 
 // ShowOrganizationWithResponse The organization, the key used, and the onboarding defaults
@@ -3984,6 +4692,32 @@ func ParseAssignWorkResponse(rsp *http.Response) (*AssignWorkResponse, error) {
 	return response, nil
 }
 
+// ParseWithdrawWorkResponse parses an HTTP response from a WithdrawWorkWithResponse call
+func ParseWithdrawWorkResponse(rsp *http.Response) (*WithdrawWorkResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WithdrawWorkResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Withdrawn
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseListCatalogResponse parses an HTTP response from a ListCatalogWithResponse call
 func ParseListCatalogResponse(rsp *http.Response) (*ListCatalogResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -4031,6 +4765,123 @@ func ParseListCoursesResponse(rsp *http.Response) (*ListCoursesResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseEndAccessResponse parses an HTTP response from a EndAccessWithResponse call
+func ParseEndAccessResponse(rsp *http.Response) (*EndAccessResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndAccessResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AccessChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers EndAccessResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseResumeAccessResponse parses an HTTP response from a ResumeAccessWithResponse call
+func ParseResumeAccessResponse(rsp *http.Response) (*ResumeAccessResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResumeAccessResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AccessChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ResumeAccessResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseSuspendAccessResponse parses an HTTP response from a SuspendAccessWithResponse call
+func ParseSuspendAccessResponse(rsp *http.Response) (*SuspendAccessResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SuspendAccessResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AccessChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers SuspendAccessResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
 	}
 
 	return response, nil

@@ -41,6 +41,15 @@ func ReadBody(w http.ResponseWriter, r *http.Request) (*Body, error) {
 	return ReadLargeBody(w, r, maxBody)
 }
 
+// ReadOptionalBody is ReadBody for a request that may have no body, which reads as an empty object.
+func ReadOptionalBody(w http.ResponseWriter, r *http.Request) (*Body, error) {
+	b, err := ReadBody(w, r)
+	if fault.Has(err, "body_missing") {
+		return &Body{faults: &fault.List{}}, nil
+	}
+	return b, err
+}
+
 // Fault adds a fault that the caller found in the field's value.
 func (b *Body) Fault(field, code, format string, args ...any) {
 	name := b.path + field

@@ -70,6 +70,26 @@ func readAssignment(b *edge.Body) assign.Command {
 	return c
 }
 
+type withdrawnBody struct {
+	Status     string          `json:"status"`
+	Withdrawn  bool            `json:"withdrawn"` // false: it had expired already
+	Assignment wire.Assignment `json:"assignment"`
+}
+
+// withdrawWork answers DELETE /assignments/{id}.
+func (s *Server) withdrawWork(w http.ResponseWriter, r *http.Request) error {
+	q := readQuery(r)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	p := principal(r.Context())
+	shown, withdrawn, err := s.Assignments.Withdraw(r.Context(), p.Actor(), p.Organization.ID, edge.Param(r, "id"))
+	if err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusOK, withdrawnBody{"ok", withdrawn, shown.In(q.zone)})
+}
+
 // listAssignments answers GET /assignments/.
 func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)

@@ -65,6 +65,10 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/progress/daily", edge.Handle(s.listProgress))
 	r.Post("/assignments", edge.Handle(s.assignWork))
 	r.Get("/assignments", edge.Handle(s.listAssignments))
+	r.Delete("/assignments/{id}", edge.Handle(s.withdrawWork))
+	r.Post("/enrollments/{id}/end", edge.Handle(s.endAccess))
+	r.Post("/enrollments/{id}/suspend", edge.Handle(s.suspendAccess))
+	r.Post("/enrollments/{id}/resume", edge.Handle(s.resumeAccess))
 	r.Get("/results", edge.Handle(s.listResults))
 }
 

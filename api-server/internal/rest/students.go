@@ -37,6 +37,8 @@ type lookupBody struct {
 
 type lookupEntry struct {
 	wire.Enrollment
+	Source          *string        `json:"source"`
+	ExternalRef     *string        `json:"external_ref"`
 	TargetScorePlan wire.PlanBlock `json:"target_score_plan"`
 }
 
@@ -63,14 +65,25 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	refs, err := course.LatestRefs(ctx, s.DB, o, a.ID)
+	if err != nil {
+		return err
+	}
 	body := lookupBody{Status: "ok", Student: wire.NewStudent(a, q.zone), Enrollments: make([]lookupEntry, len(held))}
 	if m, ok := members[a.ID]; ok {
 		body.Membership = &wire.Membership{Role: m.Role, Status: m.Status}
 	}
 	for i, e := range held {
-		body.Enrollments[i] = lookupEntry{wire.NewEnrollment(e, s.today()), plans[i].In(q.zone)}
+		body.Enrollments[i] = lookupEntry{wire.NewEnrollment(e, s.today()), orNull(e.Source), orNull(refs[e.ID]), plans[i].In(q.zone)}
 	}
 	return edge.JSON(w, http.StatusOK, body)
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
 }
 
 // listStudents answers GET /students/ without an email.

@@ -123,7 +123,11 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 			fmt.Sprintf(`{%s, "kind": "test", "item_id": %d}`, student, theirs.item),
 			fmt.Sprintf(`{"email": %q, "kind": "test", "item_id": %d}`, theirs.email, theirs.item),
 		},
-		"/api/v1/roster/import/": {`{}`}, // its rows name people by the caller's own codes
+		"/api/v1/enrollments/{id}/end/":     {`{}`, `{"end_date": "2026-12-01"}`},
+		"/api/v1/enrollments/{id}/suspend/": {`{}`},
+		"/api/v1/enrollments/{id}/resume/":  {`{}`},
+		"/api/v1/assignments/{id}/":         {``},
+		"/api/v1/roster/import/":            {`{}`}, // its rows name people by the caller's own codes
 	}
 	for _, o := range operations(t, openapi.Partner) {
 		t.Run(o.method+" "+o.path, func(t *testing.T) {
@@ -136,8 +140,13 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 				if bodies[o.path] == nil {
 					t.Fatal("say in this test how others' ids are sent to the new route")
 				}
+				others := map[string]string{"enrollments": fmt.Sprint(theirs.enrollment), "assignments": theirs.assignment}
+				path := parameter.ReplaceAllStringFunc(o.path, func(part string) string {
+					noun, _, _ := strings.Cut(part, "/")
+					return noun + "/" + others[noun]
+				})
 				for _, body := range bodies[o.path] {
-					refused(t, mine.Full.Do(t, o.method, o.path, body))
+					refused(t, mine.Full.Do(t, o.method, path, body))
 				}
 				return
 			}

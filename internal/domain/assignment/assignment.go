@@ -100,6 +100,33 @@ func ParseRef(kind, text string) (id.Assignment, error) {
 	return id.Assignment(n), nil
 }
 
+// SplitRef reads the wire's id of an assignment of any kind. NotFound for every other text.
+func SplitRef(text string) (kind string, a id.Assignment, err error) {
+	kind, _, _ = strings.Cut(text, refSuffix)
+	if !strings.HasPrefix(text, kind+refSuffix) {
+		return "", 0, ErrNone(text)
+	}
+	a, err = ParseRef(kind, text)
+	return kind, a, err
+}
+
+// Withdraw takes back work that the student has not begun: it expires at once. Work that has expired
+// already stays as it is, and changed is false. Conflict for work that has begun (work_has_begun), and for
+// a test of a plan (test_of_a_plan), which its plan would miss.
+func (a Assignment) Withdraw() (after Assignment, changed bool, err error) {
+	switch {
+	case a.Status == Expired:
+		return a, false, nil
+	case a.Status != Pending:
+		return a, false, fault.New(fault.Conflict, "work_has_begun", "the student has begun the work; only work that is pending can be withdrawn")
+	case a.Source == ViaPlan:
+		return a, false, fault.New(fault.Conflict, "test_of_a_plan",
+			"the work belongs to the student's test plan; send test_plan: false to end the plan, or have the test skipped in the platform")
+	}
+	a.Status = Expired
+	return a, true, nil
+}
+
 // ErrNone returns the NotFound of an assignment.
 func ErrNone(ref any) error {
 	return fault.New(fault.NotFound, "assignment_not_found", "there is no assignment %v", ref)

@@ -425,3 +425,18 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
+
+// Show reads an assignment of the organization with its student and item, whether the person is a student
+// today or not. NotFound when there is none.
+func Show(ctx context.Context, q pg.Querier, org id.Organization, a id.Assignment) (Listed, error) {
+	l, err := pg.One[Listed](ctx, q, `
+		SELECT `+listedColumns+`
+		FROM assignments s
+		CROSS JOIN LATERAL `+scope.Person("s.organization_id", "s.user_id")+` AS a
+		JOIN catalog_items i ON i.id = s.item_id
+		WHERE s.organization_id = $1 AND s.id = $2`, org, a)
+	if pg.None(err) {
+		return Listed{}, ErrNone(a)
+	}
+	return l, err
+}

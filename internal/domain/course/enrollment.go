@@ -49,6 +49,10 @@ type Enrollment struct {
 	User   id.User
 	Course Course
 	State  State
+	// PartnerSuspended says of a suspended one that the organization's own key suspended it, and may lift
+	// that.
+	PartnerSuspended bool
+	Source           string // of the last call that gave, renewed or extended access with one; else ""
 	Window
 	Notified Notified
 }

@@ -32,6 +32,7 @@ type Request struct {
 	TenureMonths int         // 0: not sent
 	Extend       bool        // extend_access
 	Ref          string      // external_ref; "": not sent
+	Source       string      // a label; "": not sent
 }
 
 // Offer has the organization's types and courses that a Request names.
@@ -210,7 +211,11 @@ func (p *planner) move(g target) Move {
 	case e.ID == 0:
 		return p.grant(g, Created)
 	case e.State == Suspended:
-		p.warn("%s: the enrollment is suspended and was left alone; suspension is lifted only in the platform", g.course.Label())
+		how := "it is lifted only in the platform"
+		if e.PartnerSuspended {
+			how = fmt.Sprintf("lift it with POST /enrollments/%d/resume", e.ID)
+		}
+		p.warn("%s: the enrollment is suspended and was left alone; %s", g.course.Label(), how)
 		return Move{Action: Skipped, Before: e, After: e}
 	case e.ended(p.today):
 		if !g.byID && !g.course.IsDefault {
@@ -264,7 +269,8 @@ func (p *planner) changed(g target, action Action, w Window) Move {
 		p.warn("%s: access runs until %v, after the course's own end on %v", c.Label(), w.EndDate, c.EndDate)
 	}
 	after := g.held
-	after.Course, after.State, after.Window = g.course, Running, w
+	after.Course, after.State, after.Window, after.PartnerSuspended = g.course, Running, w, false
+	after.Source = cmp.Or(p.Source, g.held.Source)
 	if drawn := p.offer.drawn; action == Created && len(drawn) > 0 {
 		after.ID, p.offer.drawn = drawn[0], drawn[1:]
 	}

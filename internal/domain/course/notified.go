@@ -51,9 +51,9 @@ func (e Enrollment) NotifiedStatus(today clock.Date) EnrollmentStatus {
 	return e.Notified.Status
 }
 
-// Differs says whether the two have another id, state, window or Notified.
+// Differs says whether the two have another id, state, PartnerSuspended, window or Notified.
 func (e Enrollment) Differs(o Enrollment) bool {
-	return e.ID != o.ID || e.State != o.State || e.Window != o.Window || e.Notified.Status != o.Notified.Status ||
+	return e.ID != o.ID || e.State != o.State || e.PartnerSuspended != o.PartnerSuspended || e.Window != o.Window || e.Notified.Status != o.Notified.Status ||
 		!slices.Equal(e.Notified.EndDates, o.Notified.EndDates)
 }
 
@@ -89,7 +89,9 @@ type Change struct {
 // Apply returns e with the change. Invalid when the end date is before the start date or too
 // far away.
 func (c Change) Apply(e Enrollment, t Terms) (Enrollment, error) {
-	set(&e.State, c.State)
+	if c.State != nil { // a suspension is the administrator's from now on
+		e.State, e.PartnerSuspended = *c.State, false
+	}
 	set(&e.StartDate, c.StartDate)
 	if c.EndDate != nil && *c.EndDate != e.EndDate {
 		e.Window = t.window(e.StartDate, *c.EndDate)

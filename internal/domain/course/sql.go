@@ -273,6 +273,8 @@ type enrollmentRow struct {
 	EnrollmentID     id.Enrollment
 	EnrolledUser     id.User
 	State            State
+	PartnerSuspended bool
+	AccessSource     string
 	AccessStart      clock.Date
 	AccessEnd        clock.Date
 	GraceEnd         clock.Date
@@ -285,6 +287,8 @@ const enrollmentColumns = `
 	e.id AS enrollment_id,
 	e.user_id AS enrolled_user,
 	e.state,
+	e.partner_suspended,
+	coalesce(e.source, '') AS access_source,
 	e.start_date AS access_start,
 	e.end_date AS access_end,
 	e.grace_period_end AS grace_end,
@@ -293,6 +297,7 @@ const enrollmentColumns = `
 
 func (r enrollmentRow) enrollment() Enrollment {
 	return Enrollment{ID: r.EnrollmentID, User: r.EnrolledUser, Course: r.Course, State: r.State,
+		PartnerSuspended: r.PartnerSuspended, Source: r.AccessSource,
 		Window:   Window{StartDate: r.AccessStart, EndDate: r.AccessEnd, GracePeriodEnd: r.GraceEnd},
 		Notified: Notified{r.NotifiedStatus, r.NotifiedEndDates}}
 }
@@ -396,6 +401,7 @@ func queueInsertEnrollment(b *pg.Batch, org id.Organization, e *Enrollment, toda
 			user_id,
 			course_id,
 			state,
+			source,
 			start_date,
 			end_date,
 			grace_period_end,
@@ -409,6 +415,7 @@ func queueInsertEnrollment(b *pg.Batch, org id.Organization, e *Enrollment, toda
 			@user,
 			@course,
 			@state,
+			nullif(@source, ''),
 			@start,
 			@end,
 			@grace,
@@ -423,6 +430,7 @@ func queueInsertEnrollment(b *pg.Batch, org id.Organization, e *Enrollment, toda
 			"user":     e.User,
 			"course":   e.Course.ID,
 			"state":    e.State,
+			"source":   e.Source,
 			"start":    e.StartDate,
 			"end":      e.EndDate,
 			"grace":    e.GracePeriodEnd,
@@ -442,6 +450,8 @@ func Save(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now 
 	b.Queue(`
 		UPDATE enrollments SET
 			state = @state,
+			partner_suspended = @partner,
+			source = nullif(@source, ''),
 			start_date = @start,
 			end_date = @end,
 			grace_period_end = @grace,
@@ -454,6 +464,8 @@ func Save(b *pg.Batch, org id.Organization, e Enrollment, today clock.Date, now 
 			"org":      org,
 			"id":       e.ID,
 			"state":    e.State,
+			"partner":  e.PartnerSuspended,
+			"source":   e.Source,
 			"start":    e.StartDate,
 			"end":      e.EndDate,
 			"grace":    e.GracePeriodEnd,
@@ -489,4 +501,22 @@ func queueRememberRef(b *pg.Batch, org id.Organization, user id.User, courses []
 		INSERT INTO enrollment_refs (enrollment_id, ref, created_at)
 		SELECT id, $4, $5 FROM enrollments WHERE organization_id = $1 AND user_id = $2 AND course_id = ANY ($3)
 		ON CONFLICT DO NOTHING`, org, user, courses, ref, now)
+}
+
+// LatestRefs reads the external_ref that was remembered last for each of the user's enrollments in the
+// organization; an enrollment without one is missing.
+func LatestRefs(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (map[id.Enrollment]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT DISTINCT ON (r.enrollment_id) r.enrollment_id, r.ref
+		FROM enrollment_refs r JOIN enrollments e ON e.id = r.enrollment_id
+		WHERE e.organization_id = $1 AND e.user_id = $2
+		ORDER BY r.enrollment_id, r.created_at DESC, r.ref`, org, user)
+	if err != nil {
+		return nil, err
+	}
+	refs := map[id.Enrollment]string{}
+	var e id.Enrollment
+	var ref string
+	_, err = pgx.ForEachRow(rows, []any{&e, &ref}, func() error { refs[e] = ref; return nil })
+	return refs, err
 }

@@ -1,4 +1,4 @@
-// Package assign gives work to students, and sends the events of overdue work. An assignment and its event
+// Package assign gives work to students and takes it back, and sends the events of overdue work. An assignment and its event
 // are one transaction (reference: assignments#assign-work).
 package assign
 
@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -103,6 +104,45 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 		return webhook.Record(ctx, tx, o.ID, now, event)
 	})
 	return shown, created, err
+}
+
+// Withdraw takes back work that the student has not begun. withdrawn is false for work that has expired
+// already. ref is the assignment's id on the wire. NotFound outside the organization; Conflict as for
+// assignment.Withdraw. There is no event of it.
+func (d *Service) Withdraw(ctx context.Context, by audit.Actor, in id.Organization, ref string) (shown wire.Assignment, withdrawn bool, err error) {
+	kind, which, err := assignment.SplitRef(ref)
+	if err != nil {
+		return shown, false, err
+	}
+	now := d.Clock()
+	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
+		locked, err := assignment.Lock(ctx, tx, in, []id.Assignment{which})
+		if err != nil {
+			return err
+		}
+		a, ok := locked[which]
+		if !ok || a.Kind != kind {
+			return assignment.ErrNone(ref)
+		}
+		if a, withdrawn, err = a.Withdraw(); err != nil {
+			return err
+		}
+		l, err := assignment.Show(ctx, tx, in, which)
+		if err != nil {
+			return err
+		}
+		l.Assignment = a
+		shown = wire.NewAssignment(l, now, time.UTC)
+		if !withdrawn {
+			return nil
+		}
+		if err := assignment.Save(ctx, tx, in, []assignment.Assignment{a}, now); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: in, Actor: by, Action: "withdrew assignment",
+			Target: ref + " of " + l.Email, At: now})
+	})
+	return shown, withdrawn, err
 }
 
 // message is the mail about an assigned test.

@@ -1,5 +1,5 @@
-// Package enrollment changes enrollments and memberships other than by a partner's call: an
-// administrator changes one, or time passes (reference: courses#enrollment-status,
+// Package enrollment changes enrollments and memberships other than by provisioning: an
+// administrator or the organization's own key changes one, or time passes (reference: courses#enrollment-status,
 // students#membership, webhooks#events). The transaction that makes a change also records
 // its events, once each.
 //
@@ -46,26 +46,61 @@ type Enrollment struct {
 // grace period, by the organization's grace days. NotFound outside the organization;
 // Invalid for dates in the wrong order.
 func (o *Service) ChangeEnrollment(ctx context.Context, by audit.Actor, in org.Organization, which id.Enrollment, c course.Change) (Enrollment, error) {
+	e, _, err := o.changeEnrollment(ctx, audit.Entry{Actor: by, Action: "changed enrollment"}, in, which,
+		func(e course.Enrollment, t course.Terms, _ clock.Date) (course.Enrollment, error) {
+			return c.Apply(e, t)
+		})
+	return e, err
+}
+
+// End ends the access of an enrollment today, or on an earlier end date than it has, if end is not the zero
+// Date. changed says whether there was anything to do. NotFound outside the organization; Invalid and
+// Conflict as for course.End and course.Shorten.
+func (o *Service) End(ctx context.Context, by audit.Actor, in org.Organization, which id.Enrollment, end clock.Date) (e Enrollment, changed bool, err error) {
+	if end.IsZero() {
+		return o.changeEnrollment(ctx, audit.Entry{Actor: by, Action: "ended access"}, in, which, course.End)
+	}
+	return o.changeEnrollment(ctx, audit.Entry{Actor: by, Action: "shortened access"}, in, which, course.Shorten(end))
+}
+
+// Suspend takes the access of an enrollment away until Resume; see End.
+func (o *Service) Suspend(ctx context.Context, by audit.Actor, in org.Organization, which id.Enrollment) (e Enrollment, changed bool, err error) {
+	return o.changeEnrollment(ctx, audit.Entry{Actor: by, Action: "suspended enrollment"}, in, which, course.Suspend)
+}
+
+// Resume lifts a suspension by Suspend; see End.
+func (o *Service) Resume(ctx context.Context, by audit.Actor, in org.Organization, which id.Enrollment) (e Enrollment, changed bool, err error) {
+	return o.changeEnrollment(ctx, audit.Entry{Actor: by, Action: "resumed enrollment"}, in, which, course.Resume)
+}
+
+// rule is what a change makes of an enrollment on the day today.
+type rule func(e course.Enrollment, t course.Terms, today clock.Date) (course.Enrollment, error)
+
+func (o *Service) changeEnrollment(ctx context.Context, entry audit.Entry, in org.Organization, which id.Enrollment, apply rule) (
+	e Enrollment, changed bool, err error,
+) {
 	user, err := course.Holder(ctx, o.DB, in.ID, which)
 	if err != nil {
-		return Enrollment{}, err
+		return Enrollment{}, false, err
 	}
 	var after course.Enrollment
-	entry := audit.Entry{Organization: in.ID, Actor: by, Action: "changed enrollment"}
-	snapshot, err := o.change(ctx, entry, user, func(l *notify.Snapshot, _ *pg.Batch, _ time.Time) (string, error) {
+	entry.Organization = in.ID
+	snapshot, err := o.change(ctx, entry, user, func(l *notify.Snapshot, _ *pg.Batch, now time.Time) (string, error) {
+		changed = false // the transaction may run again
 		i := slices.IndexFunc(l.Enrollments, func(e course.Enrollment) bool { return e.ID == which })
 		if i < 0 {
 			return "", fault.New(fault.NotFound, "not_found", "the organization has no enrollment %d", which)
 		}
 		before := l.Enrollments[i]
-		after, err = c.Apply(before, course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays})
+		terms := course.Terms{AccessMonths: in.Defaults.AccessMonths, GraceDays: in.Defaults.GracePeriodDays}
+		after, err = apply(before, terms, clock.DateIn(now, o.Zone))
 		if err != nil || !after.Differs(before) {
 			return "", err
 		}
-		l.Enrollments[i] = after
-		return fmt.Sprintf("%s in %s", l.Account.Email, after.Course.Name), nil
+		l.Enrollments[i], changed = after, true
+		return fmt.Sprintf("%s in %s", l.Account.Email, after.Course.Label()), nil
 	})
-	return Enrollment{wire.NewPerson(snapshot.Account), wire.NewEnrollment(after, o.today()), after.State}, err
+	return Enrollment{wire.NewPerson(snapshot.Account), wire.NewEnrollment(after, o.today()), after.State}, changed, err
 }
 
 // Member is a membership with its person.

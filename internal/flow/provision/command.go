@@ -110,5 +110,5 @@ func (c Command) zone() *time.Location {
 
 func (c Command) request() course.Request {
 	return course.Request{Types: c.Courses, Courses: c.CourseIDs, TenureMonths: c.TenureMonths,
-		Extend: c.ExtendAccess, Ref: c.ExternalRef}
+		Extend: c.ExtendAccess, Ref: c.ExternalRef, Source: c.Source}
 }

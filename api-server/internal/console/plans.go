@@ -135,7 +135,7 @@ func (s *Server) readTests(r *http.Request, p *planPage) error {
 		p.Tests = append(p.Tests, newPlanTest(t, items[id.Item(t.Paper)], p))
 	}
 	p.CurrentPace = testplan.ShowPlan(p.Plan, slots).CurrentPace
-	seen, err := p.Plan.Plan(plan.Scale{Exam: p.Plan.Exam}, clock.Date{})
+	seen, err := p.Plan.Plan(plan.Scale{Exam: p.Plan.Exam}, s.Clock(), s.Zone)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (s *site) prepare(t *testing.T) string {
 		s.sit(t, made["user_id"], i, score)
 	}
 	which := s.Platform.Get(t, "plans?organization=north").Want(t, 200).Object(t)["plans"].([]any)[0].(map[string]any)["id"]
-	s.Platform.Post(t, fmt.Sprintf("plans/%v/official-result", which), `{"score": 7.5, "date": "2027-01-20"}`).Want(t, 200)
+	s.Platform.Post(t, fmt.Sprintf("plans/%v/official-result", which), `{"score": 7.5, "date": "`+s.Now().Format(time.DateOnly)+`"}`).Want(t, 200)
 	return fmt.Sprintf("/console/north/plans/%v/", which)
 }
 
@@ -131,4 +131,21 @@ func TestPlansAreForOwnersAndAdminsOfTheirOrganization(t *testing.T) {
 	}
 	status, page, _ = adam.get(t, "/console/north/plans/?user_id=99999")
 	want(t, "the plans of nobody", status, page, http.StatusOK, "There is no such plan")
+}
+
+// The history says what a setting was and is, and which test was skipped.
+func TestAPlansHistoryIsInWords(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.Platform.Put(t, "organizations/north/catalog/tests/mock", `{"title": "Mock", "type": "ielts"}`)
+	call := `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts", "target_score_plan": %s}`
+	s.north.Full.Post(t, "provision/student/", fmt.Sprintf(call, `{"target_score": 7, "test_plan": true, "timezone": "Asia/Kolkata"}`)).Want(t, 201)
+	s.north.Full.Post(t, "provision/student/", fmt.Sprintf(call, `{"pace": "light", "practice_drills": false, "section_minimums": {"writing": 6.5, "reading": 6}}`)).Want(t, 200)
+	which := fmt.Sprintf("plans/%v/", s.Platform.Get(t, "plans?organization=north").Want(t, 200).Object(t)["plans"].([]any)[0].(map[string]any)["id"])
+	s.Platform.Post(t, which+"skip-test", ``).Want(t, 200)
+	_, page, _ := s.signedIn(t, "adam").get(t, "/console/north/"+which)
+	for _, text := range []string{"changed pace from auto to light; section minimums from none to reading 6, writing 6.5; practice drills from on to off",
+		"skipped test 1 (baseline)"} {
+		check.True(t, text, strings.Contains(page, text), "the page lacks it:\n%s", page)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -76,17 +77,34 @@ func (s *Server) openWork(r *http.Request, o id.Organization, user id.User) ([]w
 	now := s.Clock()
 	f := assignment.Filter{Choice: assignment.ChooseOpen, User: user, Now: now, Today: clock.DateIn(now, s.Zone)}
 	open, err := assignment.List(r.Context(), s.DB, o, f, 0, shownWork)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	given := make([]id.Assignment, len(open))
+	for i, a := range open {
+		given[i] = a.ID
+	}
+	zones, err := plan.Zones(r.Context(), s.DB, o, user, given)
 	lines := make([]workLine, len(open))
 	for i, a := range open {
-		lines[i] = newWork(a, now, s.Zone)
+		lines[i] = newWork(a, now, s.dueZone(zones[a.ID]))
 	}
 	return lines, err
+}
+
+// dueZone is the zone in which a piece of work is due: that of the plan which gave it, as in mails and in
+// the APIs, or the platform's.
+func (s *Server) dueZone(name string) *time.Location {
+	if zone, err := clock.Zone("timezone", name); err == nil {
+		return zone
+	}
+	return s.Zone
 }
 
 func newWork(a assignment.Listed, now time.Time, zone *time.Location) workLine {
 	l := workLine{Title: a.ItemTitle, Kind: strings.ToUpper(a.Kind[:1]) + a.Kind[1:]}
 	if a.DueAt != nil {
-		l.Due = "Due on " + day(clock.DateIn(*a.DueAt, zone))
+		l.Due = a.DueAt.In(zone).Format("Due on Monday, 2 January 2006, 15:04") + " (" + zone.String() + ")"
 	}
 	switch {
 	case a.Overdue(now):

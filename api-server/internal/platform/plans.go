@@ -46,6 +46,7 @@ type planTestBody struct {
 	DueOn        clock.Date      `json:"due_on"`
 	AssignmentID *string         `json:"assignment_id"`
 	Score        *decimal.Number `json:"score"`
+	Late         bool            `json:"late"` // finished after due_on
 }
 
 type planEntryBody struct {
@@ -66,7 +67,7 @@ func (s *Server) showPlan(r *http.Request, l testplan.Listed) (planBody, error) 
 		b.Official = &officialBody{o.Score, o.Sections, o.On}
 	}
 	for i, t := range l.Slots {
-		b.Tests[i] = planTestBody{t.Slot, t.Kind, t.Section, t.State, t.OpensOn, t.DueOn, nil, t.Score}
+		b.Tests[i] = planTestBody{t.Slot, t.Kind, t.Section, t.State, t.OpensOn, t.DueOn, nil, t.Score, t.Late}
 		if t.Assignment != 0 {
 			b.Tests[i].AssignmentID = new(assignment.Assignment{ID: t.Assignment, Kind: string(catalog.Test)}.Ref())
 		}

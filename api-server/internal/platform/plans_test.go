@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -51,6 +52,8 @@ func TestStaffSteerPlansOverThePlatformAPI(t *testing.T) {
 	e.Platform.Post(t, which+"resume", ``).Want(t, 200)
 	e.Platform.Post(t, which+"official-result", `{"score": 7.5, "date": "2026-11-20"}`).Want(t, 200)
 	e.Platform.Post(t, which+"official-result", `{"score": 7.4, "date": "2026-11-20"}`).WantFault(t, 400, "off_scale", "score")
+	tomorrow := e.Now().AddDate(0, 0, 2).Format(time.DateOnly) // or the day after, where Kolkata has it already
+	e.Platform.Post(t, which+"official-result", `{"score": 7.5, "date": "`+tomorrow+`"}`).WantFault(t, 400, "in_the_future", "date")
 	e.Platform.Post(t, "plans/99999/pause", ``).Want(t, 404)
 	north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts", "target_score_plan": {"test_plan": false}}`).Want(t, 200)
 	for _, action := range []string{"pause", "resume", "skip-test", "open-test"} {
@@ -71,5 +74,34 @@ func TestStaffSteerPlansOverThePlatformAPI(t *testing.T) {
 	if want := []string{"skipped test of plan", "opened test of plan", "paused plan", "resumed plan",
 		"recorded official result of plan", "recorded official result of plan"}; !slices.Equal(actions, want) {
 		t.Errorf("the audit log has %q, want %q", actions, want)
+	}
+}
+
+// A plan that lacks a paper gets the one that the catalog gains with the next pass of a worker.
+func TestAPaperThatIsAddedOpensATestThatWaitsForIt(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	north := e.Organization(t, "north")
+	north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts",
+		"target_score_plan": {"target_score": 7, "test_plan": true, "timezone": "Asia/Kolkata"}}`).Want(t, 201)
+	state := func() any {
+		t.Helper()
+		e.DecidePlans(t)
+		plans := e.Platform.Get(t, "plans?organization=north").Want(t, 200).Object(t)["plans"].([]any)
+		return plans[0].(map[string]any)["tests"].([]any)[0].(map[string]any)["state"]
+	}
+	if got := state(); got != "unfilled" {
+		t.Fatalf("without a paper the test is %v", got)
+	}
+	for _, path := range []string{"organizations/north/catalog/quizzes/q", "catalog/tests/off"} {
+		body := map[string]string{"organizations/north/catalog/quizzes/q": `{"title": "Quiz"}`, "catalog/tests/off": `{"title": "Mock", "type": "ielts", "active": false}`}[path]
+		e.Platform.Put(t, path, body).Want(t, 201)
+		if got := state(); got != "unfilled" {
+			t.Errorf("after %s the test is %v", path, got)
+		}
+	}
+	e.Platform.Put(t, "catalog/tests/off", `{"active": true}`).Want(t, 200)
+	if got := state(); got != "opened" {
+		t.Errorf("with a paper the test is %v", got)
 	}
 }

@@ -43,15 +43,33 @@ type World struct {
 	people *provision.Service
 	status *enrollment.Service
 	engine *work.Service
-	who    org.Principal
 
-	pupils []*pupil
-	byUser map[id.User]*pupil
-	agenda map[int][]func(context.Context) error // by hour
-	sits   map[int][]work.Record
-	read   int64 // the last assignment's position that was looked at
-	papers map[id.Item]string
-	broken []string // rules
+	schools []school
+	pupils  []*pupil
+	byUser  map[id.User]*pupil
+	agenda  map[int][]func(context.Context) error // by hour
+	sits    map[int][]work.Record
+	read    id.Assignment // the last one that was looked at
+	papers  map[id.Item]string
+	broken  []string // rules
+}
+
+// school is an organization with a catalog of its own.
+type school struct {
+	org.Principal
+	full, section int // papers of each exam, and of each of its sections
+	gains         int // days after which its catalog gains a paper of each scope; 0: never
+	share         int // of the students, in parts of all shares
+}
+
+// catalogs are rich, without any section paper, and so thin that papers run out.
+var catalogs = []struct {
+	slug string
+	school
+}{
+	{"simulated", school{full: 24, section: 14, share: 6}},
+	{"mocks", school{full: 24, share: 2}},
+	{"thin", school{full: 5, section: 2, gains: 20, share: 2}},
 }
 
 // Begin is when simulations start: before clocks change in most zones.
@@ -84,39 +102,58 @@ func New(ctx context.Context, db *pg.DB, o Options) (*World, error) {
 	return w, nil
 }
 
-const (
-	fullPapers    = 24
-	sectionPapers = 14
-)
-
 func (w *World) build(ctx context.Context) error {
+	for _, c := range catalogs {
+		if err := w.found(ctx, c.slug, c.school); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found makes an organization with an owner and its papers.
+func (w *World) found(ctx context.Context, slug string, s school) error {
 	_, err := w.db.Exec(ctx, `INSERT INTO organizations (slug, name, language_tests_enabled, default_access_months, grace_period_days, starter_tests_per_course,
 			visible_tests_limit, send_welcome_email_default, set_password_link_valid_days, created_at, updated_at)
-		VALUES ('simulated', 'Simulated School', true, 6, 7, 0, 10, true, 7, now(), now())`)
+		VALUES ($1, 'School ' || $1, true, 6, 7, 0, 10, true, 7, now(), now())`, slug)
 	if err != nil {
 		return err
 	}
-	organization, err := org.Find(ctx, w.db, "simulated")
+	organization, err := org.Find(ctx, w.db, slug)
 	if err != nil {
 		return err
 	}
-	w.who = org.Principal{Organization: organization, Key: org.Key{Name: "Simulation", Access: org.Full}}
+	s.Principal = org.Principal{Organization: organization, Key: org.Key{Name: "Simulation", Access: org.Full}}
+	w.schools = append(w.schools, s)
 	_, err = w.db.Exec(ctx, `WITH a AS (
-			INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at) VALUES ('owner@simulated.school', 'owner', 'Olive', 'Owner', 'api', now(), now()) RETURNING id)
-		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at) SELECT $1, id, 'owner', 'active', 'api', now(), now() FROM a`, organization.ID)
+			INSERT INTO accounts (email, username, first_name, last_name, created_via, created_at, updated_at)
+			VALUES ('owner@' || $2 || '.school', 'owner-' || $2, 'Olive', 'Owner', 'api', now(), now()) RETURNING id)
+		INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at) SELECT $1, id, 'owner', 'active', 'api', now(), now() FROM a`,
+		organization.ID, slug)
 	if err != nil {
 		return err
 	}
+	if s.gains > 0 {
+		for day := s.gains; day < w.Days; day += s.gains {
+			w.at(day*24, func(ctx context.Context) error { return w.stock(ctx, s, 1, 1, fmt.Sprintf("of day %d", day)) })
+		}
+	}
+	return w.stock(ctx, s, s.full, s.section, "first")
+}
+
+// stock adds papers to a school's catalog, as the platform does.
+func (w *World) stock(ctx context.Context, s school, full, section int, batch string) error {
 	rows, err := w.db.Query(ctx, `
 		INSERT INTO catalog_items (organization_id, kind, code, title, type, scope, max_score_e4, difficulty_e4, created_at, updated_at)
-		SELECT NULL, 'test', t.type || '-' || t.scope || '-' || i, t.type || ' ' || t.scope || ' ' || i, t.type, t.scope, t.most * 10000, t.low * 10000 + i * t.step, now(), now()
+		SELECT $3, 'test', $4 || t.type || '-' || t.scope || '-' || i, t.type || ' ' || t.scope || ' ' || i || ', ' || $4, t.type, t.scope, t.most * 10000, t.low * 10000 + i * t.step, now(), now()
 		FROM (VALUES ('ielts', 'full', 9, 4, 1500), ('ielts', 'listening', 9, 4, 2500), ('ielts', 'reading', 9, 4, 2500), ('ielts', 'writing', 9, 4, 2500), ('ielts', 'speaking', 9, 4, 2500),
 			('sat', 'full', 1600, 900, 300000), ('sat', 'reading_writing', 800, 400, 200000), ('sat', 'math', 800, 400, 200000)) AS t(type, scope, most, low, step),
 		LATERAL generate_series(1, CASE t.scope WHEN 'full' THEN $1::integer ELSE $2::integer END) AS i
-		RETURNING id, scope`, fullPapers, sectionPapers)
+		RETURNING id, scope`, full, section, s.Organization.ID, batch)
 	if err != nil {
 		return err
 	}
+	defer rows.Close()
 	for rows.Next() {
 		var item id.Item
 		var scope string
@@ -125,7 +162,15 @@ func (w *World) build(ctx context.Context) error {
 		}
 		w.papers[item] = scope
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for exam := range exams {
+		if err := plan.TouchUnfilled(ctx, w.db, s.Organization.ID, exam, w.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Run lets the time go by, hour by hour; progress is called at each day's end.
@@ -196,7 +241,7 @@ func (w *World) work(ctx context.Context) error {
 
 // set provisions the pupil with settings of a plan, as a partner does.
 func (w *World) set(ctx context.Context, p *pupil, r plan.Request) error {
-	a, err := w.people.Student(ctx, w.who, provision.Command{Email: p.email, FirstName: "Student", LastName: p.name, Courses: []string{p.exam},
+	a, err := w.people.Student(ctx, p.school.Principal, provision.Command{Email: p.email, FirstName: "Student", LastName: p.name, Courses: []string{p.exam},
 		TenureMonths: p.months, Plan: &r})
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.email, err)

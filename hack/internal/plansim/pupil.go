@@ -19,6 +19,7 @@ import (
 
 // pupil is somebody who prepares for an exam.
 type pupil struct {
+	school            school
 	name, email, exam string
 	zone              *time.Location
 	months            int
@@ -61,7 +62,7 @@ var exams = map[string]scale{
 // enlist draws a pupil and what will happen to them.
 func (w *World) enlist(i int) {
 	r := w.random
-	p := &pupil{name: fmt.Sprintf("No. %d", i), email: fmt.Sprintf("s%d@simulated.school", i), exam: "ielts", pace: paces[r.IntN(len(paces))], months: 3 + r.IntN(4),
+	p := &pupil{school: w.choose(), name: fmt.Sprintf("No. %d", i), email: fmt.Sprintf("s%d@simulated.school", i), exam: "ielts", pace: paces[r.IntN(len(paces))], months: 3 + r.IntN(4),
 		joined: r.IntN(max(w.Days*24/4, 1)), diligence: 0.45 + 0.55*r.Float64(), gain: 0.4 * r.Float64()}
 	p.zone, _ = clock.Zone("zone", zones[r.IntN(len(zones))]) // they are known
 	p.ability = 9.5 + 2*r.NormFloat64()
@@ -83,6 +84,21 @@ func (w *World) enlist(i int) {
 	w.pupils = append(w.pupils, p)
 	w.at(p.joined, func(ctx context.Context) error { return w.set(ctx, p, w.wishes(p)) })
 	w.fate(p)
+}
+
+// choose draws a school by the shares.
+func (w *World) choose() school {
+	all := 0
+	for _, s := range w.schools {
+		all += s.share
+	}
+	n := w.random.IntN(all)
+	for _, s := range w.schools {
+		if n -= s.share; n < 0 {
+			return s
+		}
+	}
+	return w.schools[0]
 }
 
 func (w *World) at(hour int, do func(context.Context) error) {
@@ -172,7 +188,7 @@ func (w *World) fate(p *pupil) {
 
 func (w *World) enrollment(p *pupil, state course.State) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := w.status.ChangeEnrollment(ctx, audit.Platform, w.who.Organization, p.enrollment, course.Change{State: &state})
+		_, err := w.status.ChangeEnrollment(ctx, audit.Platform, p.school.Organization, p.enrollment, course.Change{State: &state})
 		if err != nil && !refused(err) {
 			return err
 		}
@@ -182,32 +198,35 @@ func (w *World) enrollment(p *pupil, state course.State) func(context.Context) e
 
 // snapshot finds what was assigned since, and lets the students decide what they do with it.
 func (w *World) snapshot(ctx context.Context, hour int) error {
-	rows, err := w.db.Query(ctx, `SELECT id, user_id, item_id, position FROM assignments WHERE position > $1 ORDER BY position`, w.read)
+	rows, err := w.db.Query(ctx, `SELECT id, user_id, item_id FROM assignments WHERE id > $1 ORDER BY id`, w.read)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var given id.Assignment
 		var user id.User
 		var item id.Item
-		if err := rows.Scan(&given, &user, &item, &w.read); err != nil {
+		if err := rows.Scan(&w.read, &user, &item); err != nil {
 			return err
 		}
 		p := w.byUser[user]
 		if w.random.Float64() < p.diligence {
-			w.sit(p, hour+1+w.random.IntN(50), given, item)
+			within := 50
+			if w.random.IntN(10) == 0 {
+				within = 240 // perhaps long after it is due
+			}
+			w.sit(p, hour+1+w.random.IntN(within), w.read, item)
 		}
 	}
 	return rows.Err()
 }
 
 // sit is a session of the test engine: most are scored at once, a few are held for review or
-// left lying.
+// left lying, reported days later or marked again.
 func (w *World) sit(p *pupil, hour int, given id.Assignment, item id.Item) {
 	p.sessions++
 	at := Begin.Add(time.Duration(hour) * time.Hour)
-	r := work.Record{Kind: catalog.Test, Session: fmt.Sprintf("%d-%d", p.user, p.sessions), Organization: w.who.Organization.Slug, User: p.user, Item: item,
+	r := work.Record{Kind: catalog.Test, Session: fmt.Sprintf("%d-%d", p.user, p.sessions), Organization: p.school.Organization.Slug, User: p.user, Item: item,
 		Assignment: fmt.Sprintf("test-assignment:%d", given), Attempt: result.Assigned, State: result.Started, StartedAt: &at}
 	fate := w.random.IntN(50)
 	if fate == 0 {
@@ -224,7 +243,15 @@ func (w *World) sit(p *pupil, hour int, given id.Assignment, item id.Item) {
 		w.sits[hour] = append(w.sits[hour], held)
 		hour = out
 	}
+	if fate >= 4 && fate < 10 {
+		hour += 1 + w.random.IntN(72) // an engine that was cut off
+	}
 	w.sits[hour] = append(w.sits[hour], r)
+	if fate >= 9 && fate < 13 {
+		r.Mark = w.mark(p, hour, w.papers[item])
+		hour += 24 * (1 + w.random.IntN(10))
+		w.sits[hour] = append(w.sits[hour], r)
+	}
 }
 
 // mark draws a score from what the person can do by then.

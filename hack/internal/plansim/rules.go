@@ -31,6 +31,32 @@ var always = []rule{
 	{"a closed plan has a test that waits or is open", `
 		SELECT p.id::text FROM plans p JOIN plan_tests t ON t.plan_id = p.id
 		WHERE p.status = 'closed' AND t.state IN ('waiting', 'unfilled', 'opened') AND $1::timestamptz IS NOT NULL`},
+	{"a closed plan has a drill that is not begun", `
+		SELECT p.id::text FROM plans p JOIN plan_drills d ON d.plan_id = p.id JOIN assignments a ON a.id = d.assignment_id
+		WHERE p.status = 'closed' AND a.status = 'pending' AND $1::timestamptz IS NOT NULL`},
+	{"a plan goes on after its exam", `
+		SELECT id::text FROM plans WHERE status <> 'closed' AND next_run_at > $1::timestamptz AND exam_date < ($1 AT TIME ZONE time_zone)::date`},
+	{"a plan is at risk after its last test day", `
+		SELECT p.id::text FROM plans p JOIN enrollments e ON e.id = p.enrollment_id
+		WHERE p.at_risk AND p.next_run_at > $1::timestamptz AND ($1 AT TIME ZONE p.time_zone)::date > ` + lastDay},
+	{"a plan lacks a paper beside one that its student has not seen", `
+		SELECT p.id::text FROM plan_tests t JOIN plans p ON p.id = t.plan_id JOIN enrollments e ON e.id = p.enrollment_id
+		WHERE t.state = 'unfilled' AND p.status = 'active' AND e.state = 'running' AND p.next_run_at > $1::timestamptz AND EXISTS (
+			SELECT FROM catalog_items i WHERE i.kind = 'test' AND i.active AND i.type = p.exam
+				AND (i.organization_id = p.organization_id OR i.organization_id IS NULL)
+				AND NOT EXISTS (SELECT FROM assignments a WHERE a.organization_id = p.organization_id AND a.user_id = p.user_id AND a.item_id = i.id)
+				AND NOT EXISTS (SELECT FROM results r WHERE r.organization_id = p.organization_id AND r.user_id = p.user_id AND r.item_id = i.id))`},
+	{"a finished test is not counted, and its slot does not say why", `
+		SELECT t.plan_id || '/' || t.slot FROM plan_tests t JOIN plans p ON p.id = t.plan_id JOIN assignments a ON a.id = t.assignment_id
+		JOIN results r ON r.organization_id = p.organization_id AND r.ref = a.result_ref AND r.position IS NOT NULL
+		WHERE $1::timestamptz IS NOT NULL AND CASE
+			WHEN t.state = 'finished' THEN t.score_e4 <> r.score_e4 OR t.late <> (t.finished_on > t.due_on)
+				OR t.finished_on <> (r.completed_at AT TIME ZONE p.time_zone)::date
+			ELSE t.state NOT IN ('missed', 'skipped', 'withdrawn') OR a.status <> 'expired' OR (r.completed_at AT TIME ZONE p.time_zone)::date <= t.due_on END`},
+	{"a baseline is open beside a whole test that is finished", `
+		SELECT b.plan_id::text FROM plan_tests b JOIN plan_tests f ON f.plan_id = b.plan_id AND f.slot < b.slot
+		WHERE b.state = 'opened' AND b.kind = 'baseline' AND NOT b.fixed AND f.state = 'finished' AND f.kind <> 'skills_check'
+			AND $1::timestamptz IS NOT NULL`},
 	{"a plan could not be decided", `SELECT id::text FROM plans WHERE failures > 0 AND $1::timestamptz IS NOT NULL`},
 	{"a plan was left behind by the pass", `SELECT id::text FROM plans WHERE next_run_at <= $1`},
 }
@@ -61,8 +87,25 @@ var inTheEnd = []rule{
 	{"an opened test was mailed other than once", mails(`type = 'plan_test_open'`, `event = 'test_opened'`)},
 	{"a plan that fell behind was mailed other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`)},
 	{"a missing paper was mailed other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`)},
-	{"a result was mailed to staff other than once", mails(`type = 'plan_result'`, `event = 'test_finished'`)},
-	{"a result was mailed to others other than once", mails(`type = 'plan_summary'`, `event = 'test_finished'`)},
+	{"a result was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NULL`, `event = 'test_finished'`)},
+	{"a result was mailed to others other than once", mails(`type = 'plan_summary' AND params ->> 'was' IS NULL`, `event = 'test_finished'`)},
+	{"a correction was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
+	{"a correction was mailed to others other than once", mails(`type = 'plan_summary' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
+	{"a student was told of drills and due dates twice a day, though it could wait", `
+		SELECT p.user_id::text FROM plans p JOIN emails m ON m.user_id = p.user_id AND m.type = 'plan_update'
+		WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(m.params -> 'tasks') AS k
+			WHERE ((k ->> 'due')::timestamptz AT TIME ZONE p.time_zone)::date <= (m.created_at AT TIME ZONE p.time_zone)::date)
+		GROUP BY p.user_id, (m.created_at AT TIME ZONE p.time_zone)::date HAVING count(*) > 1`},
+	{"a student was not told of a drill", `
+		SELECT p.user_id::text FROM plans p JOIN plan_history h ON h.plan_id = p.id AND h.event = 'drill'
+		WHERE json_array_length(p.news) = 0 AND p.status <> 'closed' AND NOT EXISTS (
+			SELECT FROM emails m, jsonb_array_elements(m.params -> 'tasks') AS k
+			WHERE m.user_id = p.user_id AND m.type = 'plan_update' AND k ->> 'title' = h.detail ->> 'title')
+		AND NOT EXISTS (SELECT FROM plan_drills d JOIN assignments a ON a.id = d.assignment_id JOIN catalog_items i ON i.id = d.item_id
+			WHERE d.plan_id = p.id AND i.title = h.detail ->> 'title' AND a.status <> 'pending')`},
+	{"a plan's first test was not given at once", `
+		SELECT c.plan_id::text FROM plan_history c WHERE c.event = 'created' AND c.at < (
+			SELECT min(h.at) FROM plan_history h WHERE h.plan_id = c.plan_id AND h.event = 'test_opened')`},
 	{"others got a link to a result", `SELECT id::text FROM emails WHERE type = 'plan_summary' AND params::text LIKE '%/results/%'`},
 	{"at risk was found twice in a row", `
 		SELECT plan_id::text FROM (

@@ -105,6 +105,8 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[PlanNotice](params)
 	case TypePlanTestOpen:
 		return decodeAs[PlanTestOpen](params)
+	case TypePlanUpdate:
+		return decodeAs[PlanUpdate](params)
 	case TypePlanResult, TypePlanSummary:
 		return decodeAs[PlanResult](params)
 	case TypePlanAlert:

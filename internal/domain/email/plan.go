@@ -2,6 +2,7 @@ package email
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -11,6 +12,7 @@ import (
 const (
 	TypePlanNotice   Type = "plan_notice"    // to the student: a plan has begun
 	TypePlanTestOpen Type = "plan_test_open" // to the student: a test is open
+	TypePlanUpdate   Type = "plan_update"    // to the student: drills, and tests that are due earlier
 	TypePlanResult   Type = "plan_result"    // to staff: a result, with its link
 	TypePlanSummary  Type = "plan_summary"   // to extra recipients: a result, without a link
 	TypePlanAlert    Type = "plan_alert"     // to staff: at risk, or no paper left
@@ -44,13 +46,31 @@ type PlanTestOpen struct {
 	LoginURL    string    `json:"login_url"`
 }
 
-// PlanResult tells of a counted result: with ResultURL to staff, without to others.
+// PlanUpdate tells a student what is to be done besides the tests of which PlanTestOpen told.
+type PlanUpdate struct {
+	Preparation
+	Tasks    []PlanTask `json:"tasks"`
+	TimeZone string     `json:"time_zone"` // in which due dates are shown
+	LoginURL string     `json:"login_url"`
+}
+
+// PlanTask is a drill, or an open test that is due earlier than it was.
+type PlanTask struct {
+	Drill string    `json:"drill,omitempty"` // the section in words; "": it is a test
+	Test  string    `json:"test,omitempty"`  // what the test is for, in words
+	Title string    `json:"title"`
+	Due   time.Time `json:"due"`
+}
+
+// PlanResult tells of a counted result: with ResultURL to staff, without to others. With Was, it
+// corrects a result of which an earlier mail told.
 type PlanResult struct {
 	Preparation
 	Student   string        `json:"student"` // full name
 	Test      string        `json:"test"`
 	Title     string        `json:"title"`
 	Score     string        `json:"score"`
+	Was       string        `json:"was,omitempty"` // the score before; "": it is no correction
 	Sections  []SectionMark `json:"sections,omitempty"`
 	ResultURL string        `json:"result_url,omitempty"`
 }
@@ -59,6 +79,7 @@ type PlanResult struct {
 type SectionMark struct {
 	Name  string `json:"name"`
 	Score string `json:"score"`
+	Was   string `json:"was,omitempty"` // the score before, where a correction has changed it
 }
 
 // PlanAlert asks staff to look at a plan.
@@ -67,6 +88,7 @@ type PlanAlert struct {
 	Student string `json:"student"`
 	Reason  string `json:"reason"` // AlertAtRisk or AlertUnfilled
 	Test    string `json:"test,omitempty"`
+	Section string `json:"section,omitempty"` // whose paper is missing, in words; "": a whole test
 }
 
 // The reasons of an alert.
@@ -80,6 +102,9 @@ func (PlanNotice) Type() Type { return TypePlanNotice }
 
 // Type implements Content.
 func (PlanTestOpen) Type() Type { return TypePlanTestOpen }
+
+// Type implements Content.
+func (PlanUpdate) Type() Type { return TypePlanUpdate }
 
 // Type implements Content.
 func (r PlanResult) Type() Type {
@@ -123,15 +148,43 @@ func (o PlanTestOpen) view() view {
 	return v
 }
 
+func (u PlanUpdate) view() view {
+	v := u.Preparation.view(u.Exam+": practice for you", "Practice for you")
+	v.Preheader = "Please do it before it is due."
+	var drills, tests []fact
+	for _, t := range u.Tasks {
+		due := ", due " + dueIn(t.Due, u.TimeZone)
+		if t.Drill != "" {
+			drills = append(drills, fact{Label: t.Drill + " drill", Value: t.Title + due})
+		} else {
+			tests = append(tests, fact{Label: t.Test, Value: t.Title + due})
+		}
+	}
+	if len(tests) > 0 {
+		v.Subject, v.Heading = u.Exam+": a due date has moved", "A due date has moved"
+		v.Text = append(v.Text, "Your open test is due earlier than you were told. Please begin it before it is due.")
+	}
+	if len(drills) > 0 {
+		v.Text = append(v.Text, "Your latest result shows where practice helps most. Please do these short papers before your next test.")
+	}
+	v.Facts = slices.Concat(tests, drills)
+	v.Button = button{u.LoginURL, "Sign in and begin"}
+	return v
+}
+
 func (r PlanResult) view() view {
 	r.Student = safeName(r.Student)
 	v := r.Preparation.view(fmt.Sprintf("%s result of %s: %s", r.Exam, r.Student, r.Score), "A test result")
 	v.Preheader = r.Student + ": " + r.Score
 	v.Text = []string{fmt.Sprintf("%s has finished a test of the plan for %s.", r.Student, r.Exam)}
+	if r.Was != "" {
+		v.Subject, v.Heading = fmt.Sprintf("Correction: %s result of %s: %s", r.Exam, r.Student, r.Score), "A corrected test result"
+		v.Text = []string{fmt.Sprintf("A test of the plan for %s that %s has finished was marked again. This replaces the result that you were mailed before.", r.Exam, r.Student)}
+	}
 	v.Facts = []fact{{Label: "Student", Value: r.Student}, {Label: "Test", Value: r.Title}, {Label: "For", Value: r.Test},
-		{Label: "Score", Value: r.Score}, {Label: "Target", Value: r.Target}}
+		{Label: "Score", Value: corrected(r.Score, r.Was)}, {Label: "Target", Value: r.Target}}
 	for _, s := range r.Sections {
-		v.Facts = append(v.Facts, fact{Label: s.Name, Value: s.Score})
+		v.Facts = append(v.Facts, fact{Label: s.Name, Value: corrected(s.Score, s.Was)})
 	}
 	if r.ResultURL != "" {
 		v.Button = button{r.ResultURL, "Show the result"}
@@ -140,13 +193,25 @@ func (r PlanResult) view() view {
 	return v
 }
 
+// corrected adds to a score what it was before, if it has changed.
+func corrected(score, was string) string {
+	if was == "" || was == score {
+		return score
+	}
+	return score + " (before: " + was + ")"
+}
+
 func (a PlanAlert) view() view {
 	a.Student = safeName(a.Student)
 	v := a.Preparation.view(fmt.Sprintf("%s plan of %s is at risk", a.Exam, a.Student), "A plan is at risk")
 	v.Text = []string{fmt.Sprintf("By the results so far, %s will probably not reach %s in time. Please look at the plan, and talk with the student.", a.Student, a.Target)}
 	if a.Reason == AlertUnfilled {
-		v.Subject, v.Heading = fmt.Sprintf("No unseen %s paper is left for %s", a.Exam, a.Student), "No unseen paper is left"
-		v.Text = []string{fmt.Sprintf("A test of the plan should be open, but %s has seen every paper that fits (%s). Add one to the catalog, and the test opens with the next look at the plan; or skip the test.", a.Student, a.Test)}
+		missing, others := "whole test", "no paper of a section can take its place either"
+		if a.Section != "" {
+			missing, others = a.Section+" paper", "no whole test and no paper of another section can take its place"
+		}
+		v.Subject, v.Heading = fmt.Sprintf("No unseen %s %s is left for %s", a.Exam, missing, a.Student), "No unseen "+missing+" is left"
+		v.Text = []string{fmt.Sprintf("A test of the plan should be open (%s), but there is no %s that %s has not seen, and %s. Add a paper to the catalog, and the test opens at once; or skip the test.", a.Test, missing, a.Student, others)}
 	}
 	v.Preheader = a.Student
 	v.Facts = []fact{{Label: "Student", Value: a.Student}, {Label: "Course", Value: a.Course}, {Label: "Target", Value: a.Target}}

@@ -38,7 +38,7 @@ var parsed = map[Type]templates{
 
 	TypeTestAssigned: planTemplates,
 	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
-	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates,
+	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates, TypePlanUpdate: planTemplates,
 }
 
 // planTemplates are shared by the mails of test plans and of single tests, which differ in their words alone.

@@ -110,6 +110,12 @@ func TestPlanMailsReadAsTheyShould(t *testing.T) {
 		Sections: []email.SectionMark{{Name: "Listening", Score: "7"}, {Name: "Writing", Score: "6"}}}
 	linked := result
 	linked.ResultURL = "https://saffron.school/results/test:7"
+	corrected := result
+	corrected.Score, corrected.Was = "Band 7.0", "Band 6.5"
+	corrected.Sections = []email.SectionMark{{Name: "Listening", Score: "7"}, {Name: "Writing", Score: "7", Was: "6"}}
+	due := time.Date(2027, 3, 7, 18, 29, 0, 0, time.UTC)
+	drills := []email.PlanTask{{Drill: "Reading", Title: "Reading 4", Due: due}, {Drill: "Writing", Title: "Writing 2", Due: due}}
+	moved := []email.PlanTask{{Test: "Mock exam", Title: "Paper 7", Due: due}}
 	for name, content := range map[string]email.Content{
 		"plan_notice": email.PlanNotice{Preparation: toAda, ExamDate: clock.DateOf(2027, time.June, 1), LastDay: clock.DateOf(2027, time.May, 29),
 			LoginURL: "https://saffron.school/sign-in/"},
@@ -119,6 +125,11 @@ func TestPlanMailsReadAsTheyShould(t *testing.T) {
 		"plan_summary":        result,
 		"plan_alert_risk":     email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertAtRisk},
 		"plan_alert_unfilled": email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertUnfilled, Test: "Mock exam"},
+		"plan_alert_unfilled_section": email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertUnfilled,
+			Test: "Skills check: Listening", Section: "listening"},
+		"plan_summary_corrected": corrected,
+		"plan_update":            email.PlanUpdate{Preparation: toAda, Tasks: drills, TimeZone: "Asia/Kolkata", LoginURL: "https://saffron.school/sign-in/"},
+		"plan_update_moved":      email.PlanUpdate{Preparation: toAda, Tasks: append(moved, drills...), TimeZone: "Asia/Kolkata", LoginURL: "https://saffron.school/sign-in/"},
 	} {
 		got := render(t, content, email.Secrets{})
 		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)

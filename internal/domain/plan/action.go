@@ -23,7 +23,13 @@ const (
 	Count    Verb = "count"    // the slot's result has been counted; Level is the pace now
 	Drill    Verb = "drill"    // a section paper: Test.Section, Test.Paper, Test.DueOn
 	Risk     Verb = "risk"     // AtRisk changes
-	Close    Verb = "close"    // the plan closes, because access is over
+	Close    Verb = "close"    // the plan closes: Reason
+)
+
+// The reasons for which a plan closes by itself.
+const (
+	AccessOver = "access_over"
+	ExamOver   = "exam_over" // the day after the exam
 )
 
 // Action is one step of a decision. Actions are done in their order.
@@ -33,6 +39,7 @@ type Action struct {
 	Test   Test // as it is afterwards, where the action is about one
 	Level  Pace
 	AtRisk bool
+	Reason string // of Close
 }
 
 // Apply returns the plan and its tests as they are after the actions.
@@ -64,13 +71,17 @@ func apply(p Plan, tests []Test, a Action) (Plan, []Test) {
 	return p, tests
 }
 
-// NextRun returns when a plan has to be decided again if nothing happens before: at the next start of
-// a day in its zone. A closed plan has no such time.
+// NextRun returns when a plan has to be decided again if nothing happens before: when access begins,
+// and at the next start of a day in its zone. A closed plan has no such time.
 func NextRun(p Plan, now time.Time) time.Time {
 	if p.Status == Closed {
 		return time.Time{}
 	}
-	return clock.DayStart(clock.DateIn(now, p.Zone).AddDays(1), p.Zone)
+	next := clock.DayStart(clock.DateIn(now, p.Zone).AddDays(1), p.Zone)
+	if p.From.After(now) && p.From.Before(next) {
+		return p.From
+	}
+	return next
 }
 
 // quietDays is the longest time between two decisions of a plan that is not closed.

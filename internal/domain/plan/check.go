@@ -177,10 +177,13 @@ func (s *setter) warn(format string, args ...any) {
 	s.warnings = append(s.warnings, fmt.Sprintf(format, args...))
 }
 
-// CheckOfficial checks the result of the real exam against the exam's scale. Invalid lists every
-// score that is not on it.
-func CheckOfficial(scale Scale, r Official) error {
+// CheckOfficial checks the result of the real exam against the exam's scale and its date against
+// today. Invalid lists every score that is not on the scale, and a date to come.
+func CheckOfficial(scale Scale, r Official, today clock.Date) error {
 	var faults fault.List
+	if r.On.After(today) {
+		_ = faults.Add(fault.Field("date", "in_the_future", "date: %v is to come; send the day of the exam once it is over", r.On))
+	}
 	if why := offScale(r.Score, scale.Min, scale.Max, scale.Step); why != "" {
 		_ = faults.Add(fault.Field("score", "off_scale", "score: %v is no %s score; send %s", r.Score, scale.Display, why))
 	}

@@ -14,6 +14,7 @@ const (
 	patience    = 3 // days to wait for a result under review, or for a started test
 	baselines   = 2 // after so many missed baselines no other is tried
 	drillsATest = 2
+	checksKept  = 2  // papers of a section that drills leave to later skills checks
 	shortPlan   = 21 // with fewer days until the last test day, auto starts intensive
 	lateDays    = 28 // with fewer days, auto moves towards intensive
 )
@@ -21,10 +22,10 @@ const (
 // Decide returns what has to be done for a plan at the time now. tests are in the order of their
 // slots; papers are those that the student has not seen.
 func Decide(p Plan, tests []Test, results []Result, papers []Paper, now time.Time) []Action {
-	d := &decider{plan: p, tests: slices.Clone(tests), results: results, today: clock.DateIn(now, p.Zone),
+	d := &decider{plan: p, tests: slices.Clone(tests), results: results, now: now, today: clock.DateIn(now, p.Zone),
 		papers: unused(papers, tests)}
-	if p.Status == Closed || p.Access == Over {
-		d.end()
+	if reason, over := d.over(); over {
+		d.end(reason)
 		return d.actions
 	}
 	d.settle()
@@ -39,12 +40,14 @@ func Decide(p Plan, tests []Test, results []Result, papers []Paper, now time.Tim
 	return d.actions
 }
 
-// Preview returns the decision if there were a paper of every kind, and whether it uses one. Only
+// Preview returns the decision if there were papers of every kind, and whether it uses one. Only
 // then does it matter which papers are left, so that Decide has to be called.
 func Preview(p Plan, tests []Test, results []Result, now time.Time) (actions []Action, wants bool) {
 	every := []Paper{{ID: -1, Scope: FullScope}}
-	for i, s := range p.Scale.Sections {
-		every = append(every, Paper{ID: int64(-2 - i), Scope: s.Name})
+	for _, s := range p.Scale.Sections {
+		for range checksKept + 2 { // for a test and a drill
+			every = append(every, Paper{ID: -1 - int64(len(every)), Scope: s.Name})
+		}
 	}
 	actions = Decide(p, tests, results, every, now)
 	return actions, slices.ContainsFunc(actions, func(a Action) bool { return a.Do == OpenTest || a.Do == Drill })
@@ -55,6 +58,7 @@ type decider struct {
 	tests   []Test
 	results []Result
 	papers  []Paper
+	now     time.Time
 	today   clock.Date
 	actions []Action
 }
@@ -83,9 +87,22 @@ func (d *decider) last() Test {
 	return d.tests[len(d.tests)-1]
 }
 
+// over says whether the plan runs no longer, and why: a closed one has no reason here.
+func (d *decider) over() (reason string, over bool) {
+	switch {
+	case d.plan.Status == Closed:
+		return "", true
+	case d.plan.Access == Over:
+		return AccessOver, true
+	case !d.plan.ExamDate.IsZero() && d.today.After(d.plan.ExamDate):
+		return ExamOver, true
+	}
+	return "", false
+}
+
 // end closes the plan. A waiting test is removed, an opened one is taken back, and a started one stays
 // with the student.
-func (d *decider) end() {
+func (d *decider) end(reason string) {
 	switch t := d.last(); {
 	case t.pending():
 		d.doTest(Drop, t)
@@ -93,7 +110,7 @@ func (d *decider) end() {
 		d.doTest(Withdraw, withState(t, Withdrawn))
 	}
 	if d.plan.Status != Closed {
-		d.do(Action{Do: Close})
+		d.do(Action{Do: Close, Reason: reason})
 	}
 }
 
@@ -104,14 +121,14 @@ func withState(t Test, s State) Test {
 
 // settle ends or shortens the opened test: its due day may only move earlier, to the last test day. A
 // test that the student could not do, because the plan was paused or the course suspended, is taken
-// back and not missed.
+// back and not missed. So is one in whose place the student has done an earlier test.
 func (d *decider) settle() {
 	t := d.last()
 	if t.State != Opened {
 		return
 	}
 	switch last := d.plan.LastDay; {
-	case last.Before(t.OpensOn):
+	case last.Before(t.OpensOn), d.replaced(t):
 		d.doTest(Withdraw, withState(t, Withdrawn))
 		return
 	case last.Before(t.DueOn):
@@ -125,6 +142,25 @@ func (d *decider) settle() {
 	default:
 		d.doTest(Miss, withState(t, Missed))
 	}
+}
+
+// replaced says whether the opened test stands in the place of one before it that the student has
+// handed in after all: on the day on which this one opened or later, or a baseline at any time. A
+// test that staff have opened stays.
+func (d *decider) replaced(opened Test) bool {
+	t, ok := handedIn(d.tests[:len(d.tests)-1])
+	return ok && !opened.Fixed && (opened.Kind == Baseline && t.full() || !t.FinishedOn.Before(opened.OpensOn))
+}
+
+// handedIn returns the last of the tests, apart from those that were not done, if the student has
+// handed it in.
+func handedIn(tests []Test) (Test, bool) {
+	for _, t := range slices.Backward(tests) {
+		if t.State != Missed && t.State != Skipped && t.State != Withdrawn {
+			return t, t.State == Held || t.State == Finished
+		}
+	}
+	return Test{}, false
 }
 
 // count counts the results that are new since the last time and returns the slot of the latest one,
@@ -174,8 +210,11 @@ func StartLevel(today, lastDay clock.Date) Pace {
 	return Standard
 }
 
+// risk finds out whether the plan is at risk. After the last test day it is not: nothing can be done.
 func (d *decider) risk() {
-	if now := d.atRisk(d.record()); now != d.plan.AtRisk && d.plan.Status == Active && d.plan.Access == Open {
+	past := d.today.After(d.plan.LastDay)
+	now := !past && d.atRisk(d.record())
+	if now != d.plan.AtRisk && (past || d.plan.Status == Active && d.plan.Access == Open) {
 		d.do(Action{Do: Risk, AtRisk: now})
 	}
 }
@@ -213,7 +252,8 @@ func later(a, b clock.Date) clock.Date {
 	return b
 }
 
-// drill gives section papers for the largest deficits, due before the next test opens.
+// drill gives section papers for the largest deficits, due before the next test opens. It leaves the
+// last papers of a section to skills checks, as long as there can be one.
 func (d *decider) drill(slot int) {
 	due := d.plan.LastDay
 	if t := d.last(); t.Unfinished() && t.Slot > slot {
@@ -222,8 +262,15 @@ func (d *decider) drill(slot int) {
 	if due.Before(d.today) {
 		return
 	}
-	r := d.record()
-	for _, lacking := range tail(reversed(r.deficits()), drillsATest) {
+	kept := 0
+	if d.slotsLeft() > 0 {
+		kept = checksKept
+	}
+	r, largest := d.record(), d.record().deficits()
+	for _, lacking := range largest[:min(len(largest), drillsATest)] {
+		if d.left(lacking.section) <= kept {
+			continue
+		}
 		level, known := r.sectionEstimate(lacking.section)
 		if paper, ok := d.pick(lacking.section, nearest(level, known)); ok {
 			d.do(Action{Do: Drill, Slot: slot, Test: Test{Section: lacking.section, Paper: paper, OpensOn: d.today, DueOn: due}})
@@ -231,10 +278,14 @@ func (d *decider) drill(slot int) {
 	}
 }
 
-func reversed[T any](all []T) []T {
-	all = slices.Clone(all)
-	slices.Reverse(all)
-	return all
+// left returns how many papers of a scope are left.
+func (d *decider) left(scope string) (n int) {
+	for _, p := range d.papers {
+		if p.Scope == scope {
+			n++
+		}
+	}
+	return n
 }
 
 // pick removes the best paper of a scope from those that are left and returns its id. Of equal ones it

@@ -139,6 +139,21 @@ func TestRule1Baseline(t *testing.T) {
 	later.want("baseline opened 5-7")
 }
 
+// Access that begins in the middle of a day in the plan's zone is not waited for until the next day,
+// and not anticipated.
+func TestTheBaselineOpensWithTheFirstInstantOfAccess(t *testing.T) {
+	s := newStory(t, ielts, "7", 60)
+	s.plan.From, s.plan.FirstDay = noon.Add(time.Hour), day(0)
+	s.decide(0)
+	s.want("baseline waiting 0-2")
+	if next := plan.NextWork(s.plan, s.tests, nil, noon); !next.Equal(s.plan.From) {
+		t.Errorf("decided again at %v, want %v", next, s.plan.From)
+	}
+	actions := plan.Decide(s.plan, s.tests, nil, s.papers, s.plan.From)
+	s.plan, s.tests = plan.Apply(s.plan, s.tests, actions)
+	s.want("baseline opened 0-2")
+}
+
 func TestRule2Windows(t *testing.T) {
 	t.Run("from the previous opening", func(t *testing.T) {
 		s := newStory(t, ielts, "7", 60)
@@ -178,10 +193,30 @@ func TestRule2Windows(t *testing.T) {
 		s := newStory(t, ielts, "7", 60)
 		s.decide(0)
 		s.last().State, s.last().FinishedOn = plan.Held, day(1)
+		s.decide(1)
+		s.want("baseline held 0-2", "mock waiting 7-9") // there is a next test all the while
+	})
+	t.Run("a held result is waited for beyond the interval", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.plan.Pace, s.plan.CustomDays = plan.Custom, 1
+		s.decide(0)
+		s.last().State, s.last().FinishedOn = plan.Held, day(1)
+		s.decide(1)
+		s.want("baseline held 0-2", "mock waiting 5-5")
+		s.tests[0].State = plan.Finished
+		s.results = []plan.Result{{Slot: 1, On: day(1), Score: num("6.5")}}
+		s.decide(3)
+		s.want("baseline finished 0-2", "mock waiting 4-4")
+	})
+	t.Run("a held result that does not come is not waited for", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.plan.Pace, s.plan.CustomDays = plan.Custom, 1
+		s.decide(0)
+		s.last().State, s.last().FinishedOn = plan.Held, day(1)
 		s.decide(4)
-		s.want("baseline held 0-2")
+		s.want("baseline held 0-2", "mock waiting 5-5")
 		s.decide(5)
-		s.want("baseline held 0-2", "mock waiting 7-9")
+		s.want("baseline held 0-2", "mock opened 5-5")
 	})
 	t.Run("a test left lying is not waited for", func(t *testing.T) {
 		s := newStory(t, ielts, "7", 60)
@@ -376,6 +411,87 @@ func TestRule6Papers(t *testing.T) {
 		s.decide(31)
 		s.want()
 	})
+}
+
+// Reference: plans#test-kinds.
+func TestRule6AKindWithoutAPaperFallsBack(t *testing.T) {
+	only := func(scopes ...string) []plan.Paper {
+		var papers []plan.Paper
+		for i, scope := range scopes {
+			papers = append(papers, plan.Paper{ID: int64(i + 1), Scope: scope})
+		}
+		return papers
+	}
+	mocks := only(slices.Repeat([]string{plan.FullScope}, 15)...)
+	t.Run("a skills check to a mock", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 90)
+		s.papers = mocks
+		s.finish(0, "5")
+		s.want("baseline finished 0-2", "skills_check:listening waiting 7-9")
+		s.decide(7)
+		s.want("baseline finished 0-2", "mock opened 7-9")
+	})
+	t.Run("a skills check to the next weakest section", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 90)
+		s.papers = append(only(plan.FullScope, plan.FullScope), plan.Paper{ID: 30, Scope: "speaking"}, plan.Paper{ID: 31, Scope: "writing"})
+		s.finish(0, "6", "5", "7", "6.5", "6")
+		s.decide(7)
+		s.want("baseline finished 0-2", "skills_check:speaking opened 7-9")
+	})
+	t.Run("a skills check to a mock before a section that is good enough", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 90)
+		s.papers = append(only(plan.FullScope, plan.FullScope), plan.Paper{ID: 30, Scope: "reading"})
+		s.finish(0, "6", "5", "7", "7", "7")
+		s.decide(7)
+		s.want("baseline finished 0-2", "mock opened 7-9")
+	})
+	t.Run("a mock to a skills check", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 90)
+		s.papers = append(only(plan.FullScope), plan.Paper{ID: 30, Scope: "reading"}, plan.Paper{ID: 31, Scope: "speaking"})
+		s.finish(0, "6.5", "7", "7", "6.5", "6.5")
+		s.decide(7)
+		s.want("baseline finished 0-2", "skills_check:speaking opened 7-9")
+	})
+	t.Run("a challenge to a skills check, as there is no mock either", func(t *testing.T) {
+		s := newStory(t, ielts, "6", 90)
+		s.papers = append(only(plan.FullScope, plan.FullScope), plan.Paper{ID: 30, Scope: "writing"})
+		s.finish(0, "6.5")
+		s.finish(7, "6.5")
+		s.decide(14)
+		s.want("baseline finished 0-2", "mock finished 7-9", "skills_check:writing opened 14-16")
+	})
+	t.Run("a baseline to a skills check, until there is a whole test", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 90)
+		s.papers = only("reading", "writing")
+		s.finish(0, "6")
+		s.papers = append(s.papers, plan.Paper{ID: 9, Scope: plan.FullScope})
+		s.decide(7)
+		s.want("skills_check:reading finished 0-2", "baseline opened 7-9")
+	})
+}
+
+// Drills leave the last two papers of a section to skills checks.
+func TestRule6DrillsLeavePapers(t *testing.T) {
+	for last, want := range map[int]int{60: 1, 5: 2} { // after the fifth day there is no other test
+		s := newStory(t, ielts, "7", last)
+		s.plan.Drills = true
+		s.papers = nil
+		for i, scope := range []string{plan.FullScope, plan.FullScope, "listening", "listening", "listening", "reading", "reading"} {
+			s.papers = append(s.papers, plan.Paper{ID: int64(i + 1), Scope: scope})
+		}
+		s.decide(0)
+		s.last().State, s.last().FinishedOn = plan.Finished, day(0)
+		s.results = []plan.Result{{Slot: 1, On: day(0), Score: num("5"), Sections: map[string]decimal.Number{"listening": num("5"), "reading": num("5")}}}
+		drills := 0
+		for _, a := range s.decide(0) {
+			if a.Do == plan.Drill {
+				drills++
+			}
+		}
+		if drills != want {
+			t.Errorf("%d days left: %d drills, want %d", last, drills, want)
+		}
+	}
 }
 
 // Reference: plans#at-risk.
@@ -591,5 +707,137 @@ func TestRule9Changes(t *testing.T) {
 		s.last().Fixed, s.last().OpensOn = true, day(1)
 		s.decide(1)
 		s.want("baseline finished 0-2", "mock opened 1-9")
+	})
+}
+
+// A test that was handed in late, or in time and reported late, counts, and what took its place is
+// taken back unless it was begun.
+// Reference: plans#late-tests.
+func TestRule10LateTests(t *testing.T) {
+	// late makes a missed test of a slot one that was finished on a day.
+	late := func(s *story, slot, n int) {
+		test := &s.tests[slot-1]
+		test.State, test.FinishedOn, test.Late = plan.Finished, day(n), day(n).After(test.DueOn)
+		s.results = append(s.results, plan.Result{Slot: slot, On: day(n), Score: num("6.5")})
+	}
+	t.Run("in time, reported before the next opens", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.decide(0)
+		s.decide(3)
+		s.want("baseline missed 0-2", "baseline waiting 7-9")
+		late(s, 1, 2)
+		s.decide(3)
+		s.want("baseline finished 0-2", "mock waiting 7-9")
+	})
+	t.Run("in time, reported while a second baseline is open", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.decide(0)
+		s.decide(7)
+		late(s, 1, 2)
+		s.decide(8)
+		s.want("baseline finished 0-2", "baseline withdrawn 7-9", "mock waiting 14-16")
+	})
+	t.Run("late, while the next is open", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.finish(0, "6.5")
+		s.decide(7)
+		s.decide(14)
+		s.want("baseline finished 0-2", "mock missed 7-9", "mock opened 14-16")
+		late(s, 2, 15)
+		s.decide(15)
+		s.want("baseline finished 0-2", "mock finished 7-9", "mock withdrawn 14-16", "mock waiting 21-23")
+	})
+	t.Run("in time, the next one is on its own day", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.finish(0, "6.5")
+		s.decide(7)
+		s.decide(14)
+		late(s, 2, 9)
+		s.decide(14)
+		s.want("baseline finished 0-2", "mock finished 7-9", "mock opened 14-16")
+	})
+	t.Run("late, while the next is begun", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.decide(0)
+		s.decide(7)
+		s.last().State = plan.Started
+		late(s, 1, 8)
+		s.decide(8)
+		s.want("baseline finished 0-2", "baseline started 7-9")
+	})
+	t.Run("late, while one is open that staff chose", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.decide(0)
+		s.decide(7)
+		s.last().Fixed = true
+		late(s, 1, 8)
+		s.decide(8)
+		s.want("baseline finished 0-2", "baseline opened 7-9")
+	})
+	t.Run("late, after two that were missed", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.decide(0)
+		s.decide(7)
+		s.decide(14)
+		s.want("baseline missed 0-2", "baseline missed 7-9", "mock opened 14-16")
+		late(s, 1, 14)
+		s.decide(14)
+		s.want("baseline finished 0-2", "baseline missed 7-9", "mock withdrawn 14-16", "mock waiting 21-23")
+	})
+	t.Run("the estimate goes by when tests were finished", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 60)
+		s.decide(0)
+		s.decide(7)
+		s.finish(7, "5")
+		s.results = append(s.results, plan.Result{Slot: 1, On: day(8), Score: num("6")})
+		s.tests[0].State, s.tests[0].FinishedOn = plan.Finished, day(8)
+		s.results = append(s.results, plan.Result{Slot: 9, On: day(1), Score: num("9")}) // of no test
+		if e, known := plan.Estimate(s.plan, s.tests, s.results); e != num("5") {
+			t.Errorf("%v %v", e, known)
+		}
+	})
+}
+
+// Reference: plans#plan-end.
+func TestRule11TheEnd(t *testing.T) {
+	t.Run("the day after the exam", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 20)
+		s.plan.ExamDate = day(23)
+		s.finish(0, "5")
+		s.decide(23)
+		if s.plan.Status != plan.Active {
+			t.Fatalf("on the day of the exam: %s", s.plan.Status)
+		}
+		actions := s.decide(24)
+		if s.plan.Status != plan.Closed {
+			t.Errorf("on the day after: %s, %+v", s.plan.Status, actions)
+		}
+		if last := actions[len(actions)-1]; last.Reason != plan.ExamOver {
+			t.Errorf("the reason is %q", last.Reason)
+		}
+	})
+	t.Run("also of a plan that is paused, and of a suspended course", func(t *testing.T) {
+		s := newStory(t, ielts, "7", 20)
+		s.plan.ExamDate, s.plan.Status, s.plan.Access = day(23), plan.Paused, plan.Idle
+		s.decide(24)
+		if s.plan.Status != plan.Closed {
+			t.Errorf("%s", s.plan.Status)
+		}
+	})
+	t.Run("not at risk after the last test day", func(t *testing.T) {
+		s := newStory(t, ielts, "9", 20)
+		s.finish(0, "4")
+		s.decide(20)
+		if !s.plan.AtRisk {
+			t.Fatal("not at risk before")
+		}
+		s.decide(21)
+		if s.plan.AtRisk {
+			t.Error("at risk when nothing can be done any more")
+		}
+		s.plan.Target = num("8.5")
+		if a := s.decide(22); does(a, plan.Risk) {
+			t.Errorf("found at risk later: %+v", a)
+		}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// record holds the results of a plan's finished tests, in the order of their slots.
+// record holds the results of a plan's finished tests, in the order in which they were finished.
 type record struct {
 	plan    Plan
 	exam    exam
@@ -19,9 +19,9 @@ type record struct {
 
 func newRecord(p Plan, tests []Test, results []Result) record {
 	r := record{plan: p, exam: exams[p.Scale.Exam], section: map[string][]Result{}}
-	byTest := slices.Clone(results)
-	slices.SortFunc(byTest, func(a, b Result) int { return cmp.Compare(a.Slot, b.Slot) })
-	for _, res := range byTest {
+	inOrder := slices.Clone(results)
+	slices.SortFunc(inOrder, func(a, b Result) int { return cmp.Or(a.On.Compare(b.On), cmp.Compare(a.Slot, b.Slot)) })
+	for _, res := range inOrder {
 		i := slices.IndexFunc(tests, func(t Test) bool { return t.Slot == res.Slot })
 		if i < 0 || tests[i].State != Finished {
 			continue
@@ -79,19 +79,34 @@ type deficit struct {
 	missing decimal.Number
 }
 
-// deficits returns the sections whose estimate is below what they need, the largest deficit first and
-// equal ones in the scale's order.
-func (r record) deficits() []deficit {
+// needs returns what each section lacks to what it needs, the most first and equal ones in the scale's
+// order. Sections that have more than they need are last, and those without a score just before them.
+func (r record) needs() []deficit {
 	var all []deficit
 	for _, s := range r.plan.Scale.Sections {
-		have, ok := r.sectionEstimate(s.Name)
 		need := max(r.plan.Minimums[s.Name], r.exam.sectionTarget(r.plan.Target))
-		if ok && have < need {
-			all = append(all, deficit{s.Name, need - have})
+		have, ok := r.sectionEstimate(s.Name)
+		if !ok {
+			have = need
 		}
+		all = append(all, deficit{s.Name, need - have})
 	}
 	slices.SortStableFunc(all, func(a, b deficit) int { return cmp.Compare(b.missing, a.missing) })
 	return all
+}
+
+// deficits returns the sections whose estimate is below what they need, the largest deficit first.
+func (r record) deficits() []deficit {
+	return slices.DeleteFunc(r.needs(), func(d deficit) bool { return d.missing <= 0 })
+}
+
+// weakestFirst returns all sections.
+func (r record) weakestFirst() []string {
+	var names []string
+	for _, d := range r.needs() {
+		names = append(names, d.section)
+	}
+	return names
 }
 
 // minimumUnmet says whether a section's estimate is known and below its minimum.

@@ -25,7 +25,7 @@ func (d *decider) next() {
 		}
 		d.doTest(Schedule, fresh)
 	}
-	if t = d.last(); !t.OpensOn.After(d.today) {
+	if t = d.last(); !t.OpensOn.After(d.today) && !d.now.Before(d.plan.From) {
 		d.open(t)
 	}
 }
@@ -37,9 +37,7 @@ func (d *decider) occupied(t Test) bool {
 		return true
 	case Started: // perhaps the student never finishes it
 		return !d.today.After(t.DueOn.AddDays(patience))
-	case Held:
-		return !d.today.After(t.FinishedOn.AddDays(patience))
-	case Waiting, Unfilled, Finished, Missed, Skipped, Withdrawn:
+	case Waiting, Unfilled, Held, Finished, Missed, Skipped, Withdrawn:
 	}
 	return false
 }
@@ -67,15 +65,22 @@ func sameSlot(a, b Test) bool {
 }
 
 // shape returns the test of a slot as it is planned on a day, and false when it would open after the
-// last test day.
+// last test day. It opens no sooner than the result of the test before it has been waited for.
 func (d *decider) shape(slot int, on clock.Date) (Test, bool) {
 	before := slices.DeleteFunc(slices.Clone(d.tests), func(t Test) bool { return t.Slot >= slot })
 	opens := on
 	if len(before) > 0 {
 		previous := before[len(before)-1]
 		earliest := on.AddDays(1)
-		if previous.State == Missed {
+		switch previous.State {
+		case Missed:
 			earliest = later(on, previous.DueOn.AddDays(1))
+		case Held:
+			earliest = later(earliest, previous.FinishedOn.AddDays(patience+1))
+		case Waiting, Unfilled, Opened, Started, Finished, Skipped, Withdrawn:
+		}
+		if done, ok := handedIn(before); ok { // perhaps late, with missed ones after it
+			earliest = later(earliest, done.FinishedOn.AddDays(1))
 		}
 		opens = later(earliest, previous.OpensOn.AddDays(d.plan.interval()))
 	}
@@ -122,11 +127,12 @@ func (d *decider) kind(before []Test, opens clock.Date) (Kind, string) {
 }
 
 // needsBaseline says whether there is no result of a full test yet, and the student has not missed
-// too many baselines.
+// too many baselines. A skills check that was given in its place leaves it to be done.
 func needsBaseline(r record, before []Test) bool {
 	missed := 0
 	for _, t := range before {
 		switch {
+		case t.Kind == SkillsCheck:
 		case t.Kind != Baseline || t.State == Finished || t.State == Held || t.State == Started:
 			return false
 		case t.State == Missed || t.State == Skipped:
@@ -151,14 +157,40 @@ func (d *decider) open(t Test) {
 		d.doTest(Drop, t)
 		return
 	}
-	paper, ok := d.paper(now)
-	switch {
-	case ok:
-		now.State, now.Paper = Opened, paper
-		d.doTest(OpenTest, now)
-	case t.State != Unfilled:
+	for _, possible := range d.choices(now) {
+		if paper, ok := d.paper(possible); ok {
+			possible.State, possible.Paper = Opened, paper
+			d.doTest(OpenTest, possible)
+			return
+		}
+	}
+	if t.State != Unfilled {
 		d.doTest(Unfill, withState(t, Unfilled))
 	}
+}
+
+// choices returns the test and, in their order, what may be given where there is no unseen paper for
+// it (reference: plans#test-kinds). A challenge needs the same papers as a mock.
+func (d *decider) choices(t Test) []Test {
+	all := []Test{t}
+	r := d.record()
+	if t.Kind == SkillsCheck {
+		for _, lacking := range r.deficits() {
+			all = append(all, asCheck(t, lacking.section))
+		}
+		mock := t
+		mock.Kind, mock.Section = Mock, ""
+		all = append(all, mock)
+	}
+	for _, name := range r.weakestFirst() {
+		all = append(all, asCheck(t, name))
+	}
+	return all
+}
+
+func asCheck(t Test, section string) Test {
+	t.Kind, t.Section = SkillsCheck, section
+	return t
 }
 
 func (d *decider) paper(t Test) (int64, bool) {

@@ -55,11 +55,13 @@ type Plan struct {
 	Level      Pace // where Auto is now: Intensive, Standard or Light
 	Minimums   map[string]decimal.Number
 	Drills     bool
-	FirstDay   clock.Date // of the course's access
+	From       time.Time  // the first instant of the course's access
+	FirstDay   clock.Date // the day of From, in Zone
 	LastDay    clock.Date // the last day on which a test may be open
+	ExamDate   clock.Date // zero: none
 	Access     Access
 	AtRisk     bool
-	CountedTo  int // the latest slot whose result was counted, for the pace and drills
+	CountedTo  int // the latest slot whose result has changed the pace and led to drills
 }
 
 // Margins of the last test day.
@@ -140,6 +142,7 @@ type Test struct {
 	Fixed      bool       // staff chose its day, so it is not planned again
 	Paper      int64      // the catalog item; 0 while Waiting or Unfilled
 	FinishedOn clock.Date // from Held on
+	Late       bool       // it was finished after its due day, and counts all the same
 }
 
 // pending says whether the test has not been opened yet.

@@ -74,6 +74,18 @@ func (l *life) decide() {
 	}
 	l.checkPace(p)
 	l.checkTests(tests)
+	l.checkFilled()
+}
+
+// checkFilled holds that no test lacks a paper while there is an unseen one of any scope.
+func (l *life) checkFilled() {
+	if len(l.tests) == 0 || l.plan.Status != plan.Active || l.plan.Access != plan.Open || l.tests[len(l.tests)-1].State != plan.Unfilled {
+		return
+	}
+	for _, p := range l.papers {
+		used := slices.ContainsFunc(l.tests, func(t plan.Test) bool { return t.Paper == p.ID })
+		check.True(check.Now(l.t), "used", used, "paper %+v is unseen beside an unfilled test: %+v", p, l.tests)
+	}
 }
 
 func (l *life) checkPace(before plan.Plan) {
@@ -104,7 +116,7 @@ func (l *life) checkTests(before []plan.Test) {
 		next := l.tests[i+1]
 		check.True(check.Now(l.t), "the next test has a higher slot", next.Slot > t.Slot, "%d, then %d: %+v", t.Slot, next.Slot, l.tests)
 		check.True(check.Now(l.t), "the next test opens later", next.OpensOn.After(t.OpensOn), "%s, then %s: %+v", t.OpensOn, next.OpensOn, l.tests)
-		if t.State == plan.Finished && !t.FinishedOn.IsZero() {
+		if t.State == plan.Finished && !t.Late {
 			check.False(check.Now(l.t), "the next test opens before this one was finished", next.OpensOn.Before(t.FinishedOn), "%s, finished %s: %+v", next.OpensOn, t.FinishedOn, l.tests)
 		}
 	}
@@ -157,6 +169,22 @@ func TestEveryLifeKeepsTheRules(t *testing.T) {
 				test.State, test.FinishedOn = plan.Finished, l.today()
 				l.results = append(l.results, l.score(*test))
 			},
+			"a missed test is finished late": func(t *rapid.T) {
+				i := slices.IndexFunc(l.tests, func(t plan.Test) bool { return t.State == plan.Missed })
+				if i < 0 {
+					t.Skip()
+				}
+				l.tests[i].State, l.tests[i].FinishedOn, l.tests[i].Late = plan.Finished, l.today(), true
+				l.results = append(l.results, l.score(l.tests[i]))
+			},
+			"a missed test was finished in time": func(t *rapid.T) {
+				i := slices.IndexFunc(l.tests, func(t plan.Test) bool { return t.State == plan.Missed })
+				if i < 0 {
+					t.Skip()
+				}
+				l.tests[i].State, l.tests[i].FinishedOn = plan.Finished, l.tests[i].DueOn
+				l.results = append(l.results, l.score(l.tests[i]))
+			},
 			"a result is held": func(*rapid.T) {
 				test := last(plan.Opened, plan.Started)
 				test.State, test.FinishedOn = plan.Held, l.today()
@@ -180,7 +208,10 @@ func TestEveryLifeKeepsTheRules(t *testing.T) {
 					}
 				}
 			},
-			"the exam moves": func(t *rapid.T) { l.plan.LastDay = l.today().AddDays(rapid.IntRange(0, 60).Draw(t, "last")) },
+			"the exam moves": func(t *rapid.T) {
+				l.plan.LastDay = l.today().AddDays(rapid.IntRange(0, 60).Draw(t, "last"))
+				l.plan.ExamDate = l.plan.LastDay.AddDays(3)
+			},
 			"the pace is set": func(t *rapid.T) {
 				l.plan.Pace, l.plan.CustomDays = plan.Pace(rapid.SampledFrom(plan.Paces()).Draw(t, "pace")), rapid.IntRange(1, 14).Draw(t, "days")
 			},

@@ -131,6 +131,33 @@ type Change struct {
 // Has says whether the setting changed.
 func (c Change) Has(name string) bool { return slices.Contains(c.Names, name) }
 
+// Values returns, by the name of each changed setting, what it was and what it is: {"from": …, "to": …}.
+func (c Change) Values(before Snapshot) map[string]any {
+	was, is := before.values(), c.After.values()
+	all := map[string]any{}
+	for _, name := range c.Names {
+		all[name] = map[string]any{"from": was[name], "to": is[name]}
+	}
+	return all
+}
+
+// values are the settings by their names; nil is none.
+func (s Snapshot) values() map[string]any {
+	of := map[string]any{
+		"target_score": nil, "exam_date": s.Goal.ExamDate, "safe_exam_browser": s.SafeExamBrowser, "test_plan": s.Running(),
+		"timezone": s.Settings.TimeZone, "pace": s.Settings.Pace, "custom_interval_days": nil,
+		"section_minimums": notNil(s.Settings.SectionMinimums), "practice_drills": s.Settings.PracticeDrills,
+		"staff_recipients": s.Settings.StaffRecipients, "extra_recipients": s.Settings.ExtraRecipients,
+	}
+	if s.Goal.HasTarget {
+		of["target_score"] = s.Goal.TargetScore
+	}
+	if n := s.Settings.CustomIntervalDays; n > 0 {
+		of["custom_interval_days"] = n
+	}
+	return of
+}
+
 // Set returns what a request changes. Invalid lists every field that is refused; then nothing changes.
 func Set(before Snapshot, r Request, t Terms) (Change, error) {
 	s := &setter{Request: r, Terms: t, before: before, after: before}

@@ -57,6 +57,8 @@ func selectPlans(ctx context.Context, q pg.Querier, which string, args ...any) (
 			p.official_score_e4 AS official_score,
 			p.official_sections,
 			p.official_on,
+			p.news,
+			p.news_on,
 			p.started_at,
 			p.closed_at,
 			p.failures,
@@ -228,6 +230,8 @@ func Save(b *pg.Batch, s Stored, nextRun, now time.Time) {
 			official_score_e4 = @official_score,
 			official_sections = @official_sections,
 			official_on = @official_on,
+			news = @news,
+			news_on = @news_on,
 			next_run_at = @next_run,
 			failures = 0,
 			closed_at = @closed,
@@ -239,6 +243,8 @@ func Save(b *pg.Batch, s Stored, nextRun, now time.Time) {
 		"official_score":    score,
 		"official_sections": official.Sections,
 		"official_on":       official.On,
+		"news":              append([]News{}, s.News...),
+		"news_on":           s.NewsOn,
 		"next_run":          moment(nextRun),
 		"closed":            s.ClosedAt,
 		"now":               now,
@@ -288,6 +294,7 @@ func Slots(ctx context.Context, q pg.Querier, plans ...id.Plan) (map[id.Plan][]S
 			coalesce(item_id, 0) AS paper,
 			coalesce(assignment_id, 0) AS assignment,
 			finished_on,
+			late,
 			score_e4 AS score,
 			sections
 		FROM plan_tests WHERE plan_id = ANY ($1) ORDER BY plan_id, slot`, plans)
@@ -318,6 +325,7 @@ var slotColumns = pg.Columns{
 	{Name: "item_id"},
 	{Name: "assignment_id"},
 	{Name: "finished_on"},
+	{Name: "late"},
 	{Name: "score_e4"},
 	{Name: "sections"},
 }
@@ -341,6 +349,7 @@ func SaveSlot(b *pg.Batch, plan id.Plan, s Slot) {
 		"item_id":       orNull(s.Paper),
 		"assignment_id": orNull(int64(s.Assignment)),
 		"finished_on":   s.FinishedOn,
+		"late":          s.Late,
 		"score_e4":      s.Score,
 		"sections":      s.Sections,
 	})
@@ -372,23 +381,49 @@ func SaveDrill(b *pg.Batch, plan id.Plan, slot int, drill Test, assignment id.As
 	})
 }
 
-// Drills returns the plan's drills in the order of the tests after which they were given.
-func Drills(ctx context.Context, q pg.Querier, plan id.Plan) ([]Drilled, error) {
+// Drills returns the plans' drills in the order of the tests after which they were given.
+func Drills(ctx context.Context, q pg.Querier, plans ...id.Plan) ([]Drilled, error) {
 	rows, err := q.Query(ctx, `
-		SELECT d.slot, d.section, coalesce(i.title, '') AS title, d.due_on, coalesce(a.status, '') AS status
+		SELECT
+			d.plan_id AS plan,
+			d.slot,
+			d.section,
+			coalesce(i.title, '') AS title,
+			d.due_on,
+			coalesce(a.id, 0) AS assignment,
+			coalesce(a.status, '') AS status
 		FROM plan_drills d
 		LEFT JOIN catalog_items i ON i.id = d.item_id
 		LEFT JOIN assignments a ON a.id = d.assignment_id
-		WHERE d.plan_id = $1 ORDER BY d.slot, d.section`, plan)
+		WHERE d.plan_id = ANY ($1) ORDER BY d.plan_id, d.slot, d.section`, plans)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Drilled])
 }
 
-// Works returns, by assignment, what students did with the open tests of the plans. finished adds
-// the tests that have a result already, which may have been marked again.
-func Works(ctx context.Context, q pg.Querier, finished bool, plans ...id.Plan) (map[id.Assignment]Work, error) {
+// Zones returns the time zones of the plans that gave the student the assignments, of those that a
+// plan gave.
+func Zones(ctx context.Context, q pg.Querier, org id.Organization, user id.User, given []id.Assignment) (map[id.Assignment]string, error) {
+	rows, err := q.Query(ctx, `
+		SELECT t.assignment_id, p.time_zone FROM plans p
+		JOIN (SELECT plan_id, assignment_id FROM plan_tests UNION ALL SELECT plan_id, assignment_id FROM plan_drills) t
+			ON t.plan_id = p.id
+		WHERE p.organization_id = $1 AND p.user_id = $2 AND t.assignment_id = ANY ($3)`, org, user, given)
+	if err != nil {
+		return nil, err
+	}
+	zones := map[id.Assignment]string{}
+	var a id.Assignment
+	var zone string
+	_, err = pgx.ForEachRow(rows, []any{&a, &zone}, func() error { zones[a] = zone; return nil })
+	return zones, err
+}
+
+// Works returns, by assignment, what students did with the open tests of the plans. over adds the
+// tests that are finished, which may have been marked again, and those that were missed, skipped or
+// withdrawn, whose work may have been reported since.
+func Works(ctx context.Context, q pg.Querier, over bool, plans ...id.Plan) (map[id.Assignment]Work, error) {
 	// A final result is found by the assignment's reference. Other work is looked for among the
 	// few results of the student that are not final.
 	rows, err := q.Query(ctx, `
@@ -396,6 +431,7 @@ func Works(ctx context.Context, q pg.Querier, finished bool, plans ...id.Plan) (
 			a.id AS assignment,
 			a.status <> 'pending' AND a.status <> 'expired' OR u.state IS NOT NULL AS begun,
 			u.state IS NOT DISTINCT FROM 'held' AS held,
+			a.status = 'expired' AS ended,
 			coalesce(r.completed_at, u.completed_at, a.completed_at) AS completed,
 			r.score_e4 AS score,
 			r.sections,
@@ -408,8 +444,7 @@ func Works(ctx context.Context, q pg.Querier, finished bool, plans ...id.Plan) (
 			WHERE w.organization_id = p.organization_id AND w.user_id = p.user_id
 				AND w.position IS NULL AND w.assignment_id = a.id
 			LIMIT 1) u ON r.ref IS NULL
-		WHERE t.plan_id = ANY ($1)
-			AND (t.state IN ('opened', 'started', 'held') OR $2 AND t.state = 'finished')`, plans, finished)
+		WHERE t.plan_id = ANY ($1) AND ($2 OR t.state IN ('opened', 'started', 'held'))`, plans, over)
 	if err != nil {
 		return nil, err
 	}
@@ -479,7 +514,7 @@ func selectSeen(ctx context.Context, q pg.Querier, orgs []id.Organization, users
 }
 
 // TouchTests queues a decision of the plans whose tests were given as the assignments, because
-// students have worked on them.
+// students have worked on them. A closed plan keeps the result, too.
 func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, tests ...id.Assignment) error {
 	return queueSteps(ctx, tx, now, `organization_id = $1
 		AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, org, tests)
@@ -488,16 +523,23 @@ func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Ti
 // TouchEnrollments queues a decision of the plans on the enrollments, because their access has
 // changed.
 func TouchEnrollments(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, enrollments ...id.Enrollment) error {
-	return queueSteps(ctx, tx, now, `organization_id = $1 AND enrollment_id = ANY ($2)`, org, enrollments)
+	return queueSteps(ctx, tx, now, `organization_id = $1 AND enrollment_id = ANY ($2) AND status <> 'closed'`, org, enrollments)
 }
 
-// queueSteps leaves out closed plans, except those with a test that the student may still finish or
-// that may be marked again.
+// TouchUnfilled has the active plans for an exam that lack a paper decided by the next pass, because
+// the catalog of the organization has gained one. The organization 0 means everybody's catalog.
+func TouchUnfilled(ctx context.Context, q pg.Querier, org id.Organization, exam string, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE plans SET next_run_at = $3 WHERE id IN (
+			SELECT p.id FROM plan_tests t JOIN plans p ON p.id = t.plan_id
+			WHERE t.state = 'unfilled' AND p.status = 'active' AND p.exam = $2 AND p.next_run_at > $3
+				AND ($1 = 0 OR p.organization_id = $1)
+			ORDER BY p.id FOR NO KEY UPDATE OF p)`, org, exam, now)
+	return err
+}
+
 func queueSteps(ctx context.Context, tx *pg.Tx, now time.Time, which string, args ...any) error {
-	rows, err := tx.Query(ctx, `
-		SELECT id, organization_id FROM plans p WHERE `+which+` AND (status <> 'closed' OR EXISTS (
-			SELECT FROM plan_tests t WHERE t.plan_id = p.id AND t.state IN ('started', 'held', 'finished')))
-		ORDER BY id`, args...)
+	rows, err := tx.Query(ctx, `SELECT id, organization_id FROM plans WHERE `+which+` ORDER BY id`, args...)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -23,7 +24,9 @@ type Stored struct {
 	Level     Pace
 	AtRisk    bool
 	CountedTo int
-	Official  *Official `db:"-"`
+	Official  *Official  `db:"-"`
+	News      []News     // that the student is still to be told, the oldest first
+	NewsOn    clock.Date // the day in the plan's zone of the last mail with news; zero: none
 	StartedAt time.Time
 	ClosedAt  *time.Time // nil while it runs
 	Failures  int        // how often in a row it could not be decided
@@ -34,6 +37,15 @@ type Stored struct {
 	AccessStart clock.Date
 	AccessEnd   clock.Date
 	GraceEnd    clock.Date
+}
+
+// News is something to do that the student is told besides the tests that open: a drill, or an opened
+// test that is due earlier than it was.
+type News struct {
+	Slot    int        `json:"slot"`              // the test, or the one that a drill was given after
+	Section string     `json:"section,omitempty"` // of a drill; "": the news is about the test
+	Paper   int64      `json:"paper"`
+	DueOn   clock.Date `json:"due_on"`
 }
 
 // Official is the result of the real exam, as staff recorded it.
@@ -54,17 +66,25 @@ func (s Stored) access(today clock.Date) Access {
 	return Open
 }
 
-// Plan is what Decide needs of a stored plan. today is a day of the platform's zone. It fails only
-// when the plan's time zone does not exist any more.
-func (s Stored) Plan(scale Scale, today clock.Date) (Plan, error) {
+// Plan is what Decide needs of a stored plan at the time now. platform is the zone in which access
+// begins and ends. It fails only when the plan's time zone does not exist any more.
+func (s Stored) Plan(scale Scale, now time.Time, platform *time.Location) (Plan, error) {
 	zone, err := clock.Zone("timezone", s.TimeZone)
 	if err != nil {
 		return Plan{}, err
 	}
+	from := clock.DayStart(s.AccessStart, platform)
 	return Plan{Status: s.Status, Scale: scale, Target: s.TargetScore, Zone: zone, Pace: s.Pace,
 		CustomDays: s.CustomIntervalDays, Level: s.Level, Minimums: s.SectionMinimums, Drills: s.PracticeDrills,
-		FirstDay: s.AccessStart, LastDay: LastDay(s.ExamDate, s.AccessEnd), Access: s.access(today),
-		AtRisk: s.AtRisk, CountedTo: s.CountedTo}, nil
+		From: from, FirstDay: clock.DateIn(from, zone), LastDay: LastDay(s.ExamDate, s.AccessEnd), ExamDate: s.ExamDate,
+		Access: s.access(clock.DateIn(now, platform)), AtRisk: s.AtRisk, CountedTo: s.CountedTo}, nil
+}
+
+// ExamOver says whether the exam was before the day of now in the plan's zone, so that the plan is to
+// be closed.
+func (s Stored) ExamOver(now time.Time) bool {
+	zone, err := clock.Zone("timezone", s.TimeZone)
+	return err == nil && !s.ExamDate.IsZero() && clock.DateIn(now, zone).After(s.ExamDate)
 }
 
 // Slot is a test's row, with its result once there is one.
@@ -91,47 +111,54 @@ func Tests(slots []Slot) ([]Test, []Result) {
 type Work struct {
 	Begun       bool
 	Held        bool
+	Ended       bool            // the assignment was taken back, or expired, before the work was handed in
 	CompletedAt time.Time       `db:"-"`
 	Score       *decimal.Number // of a final result
 	Sections    map[string]decimal.Number
 	Ref         string // the result's id
 }
 
-// Observe returns the slot with what the student did, and whether that changed it. A test that was
-// missed, skipped or withdrawn does not change.
+// Observe returns the slot with what the student did, and whether that changed it. Work that was
+// finished in the test's window counts whenever it is reported, also of a test that was found missed
+// or was taken back since. Work that was finished later counts as late if its assignment was still
+// open (reference: plans#late-tests).
 func (s Slot) Observe(w Work, zone *time.Location) (after Slot, changed bool) {
 	after = s
+	done := clock.DateIn(w.CompletedAt, zone)
+	late := done.After(s.DueOn)
 	switch s.State {
 	case Opened, Started, Held, Finished:
-	case Waiting, Unfilled, Missed, Skipped, Withdrawn:
+	case Missed, Skipped, Withdrawn:
+		if late && w.Ended {
+			return s, false
+		}
+		w.Begun = false // it changes nothing before it is handed in
+	case Waiting, Unfilled:
 		return s, false
 	}
 	switch {
 	case w.Score != nil:
-		after.State, after.FinishedOn = Finished, clock.DateIn(w.CompletedAt, zone)
+		after.State, after.FinishedOn, after.Late = Finished, done, late
 		after.Score, after.Sections = w.Score, w.Sections
 		if _, ok := w.Sections[s.Section]; s.Section != "" && !ok {
 			after.Sections = map[string]decimal.Number{s.Section: *w.Score}
 		}
 	case s.State == Finished:
 	case w.Held:
-		after.State, after.FinishedOn = Held, clock.DateIn(w.CompletedAt, zone)
+		after.State, after.FinishedOn, after.Late = Held, done, late
 	case w.Begun:
 		after.State = Started
 	}
-	return after, !same(s, after)
+	same := s.State == after.State && s.FinishedOn == after.FinishedOn && s.Late == after.Late && s.Alike(after)
+	return after, !same
 }
 
-func same(a, b Slot) bool {
-	if a.State != b.State || a.FinishedOn != b.FinishedOn || (a.Score == nil) != (b.Score == nil) || len(a.Sections) != len(b.Sections) {
+// Alike says whether two slots have the same result, or none.
+func (s Slot) Alike(o Slot) bool {
+	if (s.Score == nil) != (o.Score == nil) || !maps.Equal(s.Sections, o.Sections) {
 		return false
 	}
-	for name, n := range a.Sections {
-		if m, ok := b.Sections[name]; !ok || m != n {
-			return false
-		}
-	}
-	return a.Score == nil || *a.Score == *b.Score
+	return s.Score == nil || *s.Score == *o.Score
 }
 
 // Entry is one line of a plan's history.

@@ -25,9 +25,11 @@ const ChooseAtRisk = "at_risk"
 
 // Drilled is a drill that was given after the test of a slot.
 type Drilled struct {
-	Slot    int
-	Section string
-	Title   string // "" when the paper is gone
-	DueOn   clock.Date
-	Status  string // of its assignment
+	Plan       id.Plan
+	Slot       int
+	Section    string
+	Title      string // "" when the paper is gone
+	DueOn      clock.Date
+	Assignment id.Assignment // 0 when it is gone
+	Status     string        // of the assignment
 }

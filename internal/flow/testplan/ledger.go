@@ -14,7 +14,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
-	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -24,9 +23,8 @@ import (
 // with endpoints.
 type ledger struct {
 	*Service
-	tx    *pg.Tx
-	now   time.Time
-	today clock.Date
+	tx  *pg.Tx
+	now time.Time
 
 	batch     pg.Batch
 	unchanged []id.Plan // plans that stay as they are
@@ -39,6 +37,7 @@ type ledger struct {
 	accounts      map[plan.Student]student.Account
 	browsers      map[plan.Student]bool
 	papers        plan.PaperPool
+	drills        map[id.Plan][]plan.Drilled // of plans that close, or whose news has waited
 	items         map[id.Item]catalog.Item
 	staff         map[id.Organization][]plan.StaffMember // where staff get a mail
 }
@@ -51,16 +50,20 @@ type handout struct {
 	after int        // the slot that a drill is given after
 }
 
-// read loads what the jobs with actions or new results need.
+// read loads what the jobs that are not idle need.
 func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 	var busy, wanting []plan.Stored
+	var drilled []id.Plan
 	orgs := map[id.Organization]bool{}
 	for _, j := range jobs {
-		if len(j.actions) == 0 && len(j.finished) == 0 {
+		if j.idle() {
 			continue
 		}
 		busy = append(busy, j.plan)
 		orgs[j.plan.Organization] = true
+		if j.closes() || len(j.plan.News) > 0 {
+			drilled = append(drilled, j.plan.ID)
+		}
 		if j.wants {
 			wanting = append(wanting, j.plan)
 		}
@@ -75,6 +78,9 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 		return err
 	}
 	if l.withEndpoints, err = webhook.WantedBy(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
+		return err
+	}
+	if err := l.readDrills(ctx, drilled); err != nil {
 		return err
 	}
 	if l.browsers, err = plan.Browsers(ctx, l.tx, wanting...); err != nil {
@@ -98,17 +104,32 @@ func (l *ledger) readAccounts(ctx context.Context, plans []plan.Stored) error {
 	return err
 }
 
-// readItems loads the papers that are given now, and those of new results.
+func (l *ledger) readDrills(ctx context.Context, plans []id.Plan) error {
+	if len(plans) == 0 {
+		return nil
+	}
+	all, err := plan.Drills(ctx, l.tx, plans...)
+	l.drills = map[id.Plan][]plan.Drilled{}
+	for _, d := range all {
+		l.drills[d.Plan] = append(l.drills[d.Plan], d)
+	}
+	return err
+}
+
+// readItems loads the papers that are given now, and those of new results and of news.
 func (l *ledger) readItems(ctx context.Context, jobs []*job) (err error) {
 	papers, orgs := map[id.Item]bool{}, map[id.Organization]bool{}
 	for _, j := range jobs {
 		for _, a := range j.actions {
-			if a.Do == plan.OpenTest || a.Do == plan.Drill {
+			if a.Do == plan.OpenTest || a.Do == plan.Drill || a.Do == plan.Shorten {
 				papers[id.Item(a.Test.Paper)], orgs[j.plan.Organization] = true, true
 			}
 		}
 		for _, s := range j.finished {
 			papers[id.Item(s.Paper)], orgs[j.plan.Organization] = true, true
+		}
+		for _, n := range j.plan.News {
+			papers[id.Item(n.Paper)], orgs[j.plan.Organization] = true, true
 		}
 	}
 	if len(papers) > 0 {
@@ -188,18 +209,32 @@ func (l *ledger) assign(ctx context.Context) error {
 	return nil
 }
 
-// takeBack ends an assignment that the student has not begun.
-func (j *job) takeBack(ctx context.Context, given id.Assignment) error {
-	found, err := assignment.Lock(ctx, j.tx, j.plan.Organization, []id.Assignment{given})
+// takeBack ends those of the assignments that the student has not begun.
+func (j *job) takeBack(ctx context.Context, given ...id.Assignment) error {
+	found, err := assignment.Lock(ctx, j.tx, j.plan.Organization, given)
 	if err != nil {
 		return err
 	}
-	a, ok := found[given]
-	if !ok || a.Status != assignment.Pending {
-		return nil
+	var ended []assignment.Assignment
+	for _, a := range found {
+		if a.Status == assignment.Pending {
+			a.Status = assignment.Expired
+			ended = append(ended, a)
+		}
 	}
-	a.Status = assignment.Expired
-	return assignment.Save(ctx, j.tx, j.plan.Organization, []assignment.Assignment{a}, j.now)
+	return assignment.Save(ctx, j.tx, j.plan.Organization, ended, j.now)
+}
+
+// takeBackDrills ends the drills that the student has not begun.
+func (j *job) takeBackDrills(ctx context.Context) error {
+	var given []id.Assignment
+	for _, d := range j.drills[j.plan.ID] {
+		if d.Status == string(assignment.Pending) {
+			given = append(given, d.Assignment)
+			j.note("drill_withdrawn", map[string]any{"slot": d.Slot, "section": d.Section, "title": d.Title})
+		}
+	}
+	return j.takeBack(ctx, given...)
 }
 
 func (j *job) redate(ctx context.Context, given id.Assignment, due time.Time) error {

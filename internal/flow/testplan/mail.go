@@ -2,13 +2,16 @@ package testplan
 
 import (
 	"context"
+	"slices"
 	"strings"
 
+	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -75,27 +78,104 @@ func (j *job) mailOpen(t plan.Test) {
 		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
 }
 
-// mailResult mails a result to staff, with its link, and to the extra recipients, without the link.
-func (j *job) mailResult(s plan.Slot) {
+// tell has the student told of something, unless the step is quiet.
+func (j *job) tell(n plan.News) {
+	if !j.quiet {
+		j.plan.News = append(j.plan.News, n)
+	}
+}
+
+// mailNews mails the student what is still to be told, and says whether anything of it has changed.
+// There is one such mail a day: what comes later waits for the next day, unless it is due today
+// (reference: plans#plan-mails). A closed plan has no news.
+func (j *job) mailNews() (changed bool) {
+	if len(j.plan.News) == 0 || j.quiet {
+		return false
+	}
+	today := clock.DateIn(j.now, j.seen.Zone)
+	urgent := slices.ContainsFunc(j.plan.News, func(n plan.News) bool { return !n.DueOn.After(today) })
+	if j.plan.Status != plan.Closed && j.plan.NewsOn == today && !urgent {
+		return true
+	}
+	tasks := j.newTasks()
+	j.plan.News = nil
+	if len(tasks) == 0 {
+		return true
+	}
+	j.plan.NewsOn = today
 	p, a := j.preparation()
-	item := j.items[id.Item(s.Paper)]
-	summary := email.PlanResult{Preparation: p, Student: fullName(a), Test: words(s.Test), Title: item.Title, Score: s.Score.String()}
-	if s.Kind != plan.SkillsCheck {
-		summary.Score = catalog.Label(j.plan.Exam, *s.Score, item.MaxScore)
+	p.FirstName = a.FirstName
+	j.mail(string(a.Email), email.PlanUpdate{Preparation: p, Tasks: tasks, TimeZone: j.plan.TimeZone, LoginURL: j.PublicURL + "/sign-in/"})
+	return true
+}
+
+// newTasks are the news that the student can still do something about.
+func (j *job) newTasks() (tasks []email.PlanTask) {
+	if j.plan.Status == plan.Closed {
+		return nil
+	}
+	for _, n := range j.plan.News {
+		task := email.PlanTask{Title: j.items[id.Item(n.Paper)].Title, Due: plan.DueAt(n.DueOn, j.seen.Zone)}
+		switch {
+		case n.Section != "":
+			task.Drill = sectionName(n.Section)
+			if j.overDrill(n) {
+				continue
+			}
+		default:
+			i := slices.IndexFunc(j.slots, func(s plan.Slot) bool { return s.Slot == n.Slot })
+			if i < 0 || j.slots[i].State != plan.Opened || j.slots[i].DueOn != n.DueOn {
+				continue
+			}
+			task.Test = words(j.slots[i].Test)
+		}
+		tasks = append(tasks, task)
+	}
+	return tasks
+}
+
+// overDrill says whether a drill that was given by an earlier step is begun, done or due.
+func (j *job) overDrill(n plan.News) bool {
+	return slices.ContainsFunc(j.drills[j.plan.ID], func(d plan.Drilled) bool {
+		return d.Slot == n.Slot && d.Section == n.Section && (d.Status != string(assignment.Pending) || plan.DueAt(d.DueOn, j.seen.Zone).Before(j.now))
+	})
+}
+
+// mailResult mails a result to staff, with its link, and to the extra recipients, without the link.
+func (j *job) mailResult(f finished) {
+	p, a := j.preparation()
+	item := j.items[id.Item(f.Paper)]
+	summary := email.PlanResult{Preparation: p, Student: fullName(a), Test: words(f.Test), Title: item.Title, Score: j.score(f.Slot, item)}
+	if f.was != nil {
+		summary.Was = j.score(*f.was, item)
 	}
 	for _, c := range scaleOf(j.plan.Exam).Sections {
-		if n, ok := s.Sections[c.Name]; ok {
-			summary.Sections = append(summary.Sections, email.SectionMark{Name: sectionName(c.Name), Score: n.String()})
+		n, ok := f.Sections[c.Name]
+		if !ok {
+			continue
 		}
+		mark := email.SectionMark{Name: sectionName(c.Name), Score: n.String()}
+		if f.was != nil && f.was.Sections[c.Name] != n {
+			mark.Was = f.was.Sections[c.Name].String()
+		}
+		summary.Sections = append(summary.Sections, mark)
 	}
 	for _, to := range j.plan.ExtraRecipients {
 		j.mail(to, summary)
 	}
 	linked := summary
-	linked.ResultURL = wire.ResultURL(j.PublicURL, j.done[s.Assignment].Ref)
+	linked.ResultURL = wire.ResultURL(j.PublicURL, j.done[f.Assignment].Ref)
 	for _, to := range j.toStaff() {
 		j.mail(to, linked)
 	}
+}
+
+// score is a test's score as mails have it.
+func (j *job) score(s plan.Slot, item catalog.Item) string {
+	if s.Kind == plan.SkillsCheck {
+		return s.Score.String()
+	}
+	return catalog.Label(j.plan.Exam, *s.Score, item.MaxScore)
 }
 
 // toStaff returns the plan's recipients who are staff today.
@@ -108,7 +188,7 @@ func (j *job) alert(reason string, t plan.Test) {
 	p, a := j.preparation()
 	mail := email.PlanAlert{Preparation: p, Student: fullName(a), Reason: reason}
 	if reason == email.AlertUnfilled {
-		mail.Test = words(t)
+		mail.Test, mail.Section = words(t), strings.ReplaceAll(t.Section, "_", " ")
 	}
 	for _, to := range j.toStaff() {
 		j.mail(to, mail)

@@ -63,7 +63,7 @@ func (o *Service) SkipTest(ctx context.Context, by audit.Actor, which id.Plan) (
 		t := s.last()
 		given := t.Assignment
 		t.State = plan.Skipped
-		s.saved = append(s.saved, *t)
+		s.saved, s.detail = append(s.saved, *t), about(*t)
 		if given == 0 {
 			return nil
 		}
@@ -92,7 +92,7 @@ func (o *Service) OpenTest(ctx context.Context, by audit.Actor, which id.Plan) (
 		if t.DueOn.After(last) {
 			t.DueOn = last
 		}
-		s.saved = append(s.saved, *t)
+		s.saved, s.detail = append(s.saved, *t), about(*t)
 		return nil
 	})
 }
@@ -101,10 +101,11 @@ func (o *Service) OpenTest(ctx context.Context, by audit.Actor, which id.Plan) (
 const officialResult = "official_result"
 
 // RecordOfficial stores the result of the real exam. The result does not count for the estimate, and
-// the plan goes on. Invalid when a score is not on the exam's scale.
+// the plan goes on. Invalid when a score is not on the exam's scale, and when the date is after today
+// in the plan's zone.
 func (o *Service) RecordOfficial(ctx context.Context, by audit.Actor, which id.Plan, result plan.Official) (Listed, error) {
 	return o.steer(ctx, by, which, command{officialResult, "recorded official result of plan"}, func(_ context.Context, _ *pg.Tx, s *steering) error {
-		if err := plan.CheckOfficial(scaleOf(s.plan.Exam), result); err != nil {
+		if err := plan.CheckOfficial(scaleOf(s.plan.Exam), result, clock.DateIn(s.now, s.zone)); err != nil {
 			return err
 		}
 		s.plan.Official = &result

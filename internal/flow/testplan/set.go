@@ -108,6 +108,7 @@ type setting struct {
 	// read
 	enrollment course.Enrollment // that the settings are for
 	plan       plan.Stored       // the one on the enrollment; zero when there is none
+	over       []plan.Stored     // plans whose exam is over, which this call closes
 	before     plan.Snapshot
 	terms      plan.Terms
 
@@ -185,6 +186,11 @@ func (s *setting) read(ctx context.Context, tx *pg.Tx) error {
 		BrowserAvailable: s.BrowserAvailable, Now: s.Now}
 	for _, p := range running {
 		switch {
+		case p.ExamOver(s.Now): // the daily pass has not come to it yet
+			s.over = append(s.over, p)
+			if p.Enrollment == s.enrollment.ID {
+				s.before.Goal = p.Goal
+			}
 		case p.Enrollment == s.enrollment.ID:
 			s.plan = p
 			s.before.Goal, s.before.Status, s.before.Settings = p.Goal, p.Status, p.Settings
@@ -213,6 +219,11 @@ func (s *setting) decide() (err error) {
 // write stores what the call sets, and decides the plan at once.
 func (s *setting) write(ctx context.Context, tx *pg.Tx) error {
 	c, o := s.change, s.Who.Organization.ID
+	for _, p := range s.over {
+		if _, err := s.step(ctx, tx, s.Now, false, work{plan: p, quiet: s.Quiet}); err != nil {
+			return err
+		}
+	}
 	var b pg.Batch
 	if c.Has("safe_exam_browser") {
 		plan.SetSafeExamBrowser(&b, o, s.Account.ID, c.After.SafeExamBrowser, s.Now)
@@ -279,7 +290,11 @@ func (s *setting) steer(ctx context.Context, tx *pg.Tx) error {
 
 // act records the change in the API key's name, and decides the plan.
 func (s *setting) act(ctx context.Context, tx *pg.Tx, event string) error {
-	entry := plan.Entry{At: s.Now, Actor: s.Who.Key.Name, Event: event, Detail: map[string]any{"changes": s.change.Names}}
+	detail := map[string]any{"changes": s.change.Names}
+	if event == "updated" {
+		detail["values"] = s.change.Values(s.before)
+	}
+	entry := plan.Entry{At: s.Now, Actor: s.Who.Key.Name, Event: event, Detail: detail}
 	done, err := s.step(ctx, tx, s.Now, false, work{plan: s.plan, changed: true, quiet: s.Quiet, entries: []plan.Entry{entry}})
 	if err == nil {
 		s.plan = done[0].plan

@@ -9,7 +9,6 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
-	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -70,7 +69,7 @@ func (o *Service) step(ctx context.Context, tx *pg.Tx, now time.Time, remarks bo
 	if err != nil {
 		return nil, err
 	}
-	l := &ledger{Service: o, tx: tx, now: now, today: clock.DateIn(now, o.Zone)}
+	l := &ledger{Service: o, tx: tx, now: now}
 	jobs := make([]*job, len(works))
 	for i := range works {
 		jobs[i] = &job{ledger: l, work: &works[i], slots: slots[works[i].plan.ID], done: done}
@@ -110,14 +109,21 @@ type job struct {
 	seen     plan.Plan // for Decide
 	tests    []plan.Test
 	results  []plan.Result
-	finished []plan.Slot // tests whose result is new
+	finished []finished // tests whose result is new
 	actions  []plan.Action
 	wants    bool // whether the decision depends on the papers that are left
 }
 
+// finished is a test whose result is new, with the result that it had before: nil, or one that is now
+// corrected.
+type finished struct {
+	plan.Slot
+	was *plan.Slot
+}
+
 // preview takes over what the student did, and decides as if there were papers of every kind.
 func (j *job) preview() (err error) {
-	if j.seen, err = j.plan.Plan(scaleOf(j.plan.Exam), j.today); err != nil {
+	if j.seen, err = j.plan.Plan(scaleOf(j.plan.Exam), j.now, j.Zone); err != nil {
 		return err
 	}
 	j.finished = j.observe(j.seen.Zone)
@@ -126,20 +132,42 @@ func (j *job) preview() (err error) {
 	return nil
 }
 
+// idle says whether nothing is to be done for the plan.
+func (j *job) idle() bool {
+	return len(j.actions) == 0 && len(j.finished) == 0 && len(j.plan.News) == 0 && !j.closes()
+}
+
+// closes says whether the plan is closed by this step, or by the call that it belongs to.
+func (j *job) closes() bool {
+	return j.changed && j.plan.Status == plan.Closed ||
+		slices.ContainsFunc(j.actions, func(a plan.Action) bool { return a.Do == plan.Close })
+}
+
 func (j *job) run(ctx context.Context) error {
-	for _, slot := range j.finished {
-		j.mailResult(slot)
+	for _, f := range j.finished {
+		j.mailResult(f)
 	}
 	for _, a := range j.actions {
 		if err := j.carry(ctx, a); err != nil {
 			return err
 		}
 	}
+	if j.closes() {
+		if err := j.takeBackDrills(ctx); err != nil {
+			return err
+		}
+	}
+	if j.mailNews() {
+		j.changed = true
+	}
 	for _, e := range j.entries {
 		plan.Record(&j.batch, j.plan.ID, e)
 	}
 	after, tests := plan.Apply(j.seen, j.tests, j.actions)
 	next := plan.NextWork(after, tests, j.results, j.now)
+	if len(j.plan.News) > 0 {
+		next = plan.NextRun(after, j.now)
+	}
 	if !j.changed && len(j.actions) == 0 {
 		j.unchanged, j.nextRuns = append(j.unchanged, j.plan.ID), append(j.nextRuns, next)
 		return nil
@@ -148,8 +176,8 @@ func (j *job) run(ctx context.Context) error {
 	return nil
 }
 
-// observe takes over what the student did, and returns the tests whose result is new.
-func (j *job) observe(zone *time.Location) (finished []plan.Slot) {
+// observe takes over what the student did, and returns the tests whose result is new or corrected.
+func (j *job) observe(zone *time.Location) (done []finished) {
 	for i, slot := range j.slots {
 		w, ok := j.done[slot.Assignment]
 		if !ok || slot.Assignment == 0 {
@@ -161,14 +189,20 @@ func (j *job) observe(zone *time.Location) (finished []plan.Slot) {
 		}
 		j.slots[i] = after
 		plan.SaveSlot(&j.batch, j.plan.ID, after)
-		if after.State == plan.Finished && slot.State != plan.Finished {
-			finished = append(finished, after)
-		}
-		if after.State != slot.State || after.State == plan.Finished {
+		switch {
+		case after.State != slot.State:
 			j.note("test_"+string(after.State), about(after))
+			if after.State == plan.Finished {
+				done = append(done, finished{Slot: after})
+			}
+		case !after.Alike(slot):
+			detail := about(after)
+			detail["was"] = slot.Score
+			j.note("test_remarked", detail)
+			done = append(done, finished{after, &slot})
 		}
 	}
-	return finished
+	return done
 }
 
 // note adds a line about what the schedule found or did to the plan's history.
@@ -183,6 +217,9 @@ func about(s plan.Slot) map[string]any {
 	}
 	if s.Score != nil {
 		detail["score"] = s.Score
+	}
+	if s.Late {
+		detail["late"] = true
 	}
 	return detail
 }
@@ -215,6 +252,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		j.alert(email.AlertUnfilled, a.Test)
 	case plan.Shorten:
 		j.keep(a, "test_due_earlier")
+		j.tell(plan.News{Slot: a.Slot, Paper: a.Test.Paper, DueOn: a.Test.DueOn})
 		return j.redate(ctx, j.slot(a.Slot).Assignment, plan.DueAt(a.Test.DueOn, j.seen.Zone))
 	case plan.Miss:
 		j.keep(a, "test_missed")
@@ -223,6 +261,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		return j.takeBack(ctx, j.slot(a.Slot).Assignment)
 	case plan.Drill:
 		j.handouts = append(j.handouts, handout{job: j, test: a.Test, after: a.Slot})
+		j.tell(plan.News{Slot: a.Slot, Section: a.Test.Section, Paper: a.Test.Paper, DueOn: a.Test.DueOn})
 		j.note("drill", map[string]any{"slot": a.Slot, "section": a.Test.Section, "title": j.items[id.Item(a.Test.Paper)].Title, "due_on": a.Test.DueOn})
 	case plan.Count:
 		if j.plan.Level != a.Level {
@@ -238,7 +277,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 	case plan.Close:
 		j.plan.Status, j.plan.AtRisk, j.plan.ClosedAt = plan.Closed, false, &j.now
 		plan.SaveGoal(&j.batch, j.plan.Organization, j.plan.Enrollment, j.plan.Goal, j.now)
-		j.note("closed", map[string]any{"reason": "access is over"})
+		j.note("closed", map[string]any{"reason": a.Reason})
 	}
 	return nil
 }

@@ -46,20 +46,6 @@ func TestTheWorkerReactsToResultsAndOpensTheNextTestAtTheDayStart(t *testing.T) 
 	s.want("baseline finished 03-01, mock missed 03-08, mock opened 04-01")
 }
 
-func TestARemarkIsTakenInAndToldOnce(t *testing.T) {
-	t.Parallel()
-	s := newSchool(t)
-	s.papers("full", 5)
-	s.set(begin())
-	s.finish("6.5")
-	mails := len(s.mails())
-	s.Exec(`UPDATE results SET score_e4 = 70000`)
-	s.touch()
-	if n := s.Count(`plan_tests WHERE score_e4 = 70000`); check.Equal(t, "n", n, 1, "%d re-marked, mails %v", n, s.mails()) {
-		check.Equal(t, "number of mails", len(s.mails()), mails, "%d re-marked, mails %v", n, s.mails())
-	}
-}
-
 func TestAClosedPlanTakesAResultAndIsThenLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

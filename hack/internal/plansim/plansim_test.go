@@ -24,13 +24,13 @@ func TestPlansKeepTheirRules(t *testing.T) {
 		t.Error(err)
 	}
 	for what, from := range map[string]string{ // else the rules about them would hold of nothing
-		"late tests":                     `plan_tests WHERE late`,
-		"results after a miss":           `plan_history m JOIN plan_history f USING (plan_id) WHERE m.event = 'test_missed' AND f.event = 'test_finished' AND f.id > m.id AND f.detail ->> 'slot' = m.detail ->> 'slot'`,
-		"corrections":                    `plan_history WHERE event = 'test_remarked'`,
-		"mocks in place of checks":       `plan_history o JOIN plan_history p USING (plan_id) WHERE o.event = 'test_opened' AND p.event = 'test_planned' AND o.detail ->> 'slot' = p.detail ->> 'slot' AND o.detail ->> 'kind' = 'mock' AND p.detail ->> 'kind' = 'skills_check'`,
-		"papers that ran out":           `plan_history WHERE event = 'test_unfilled'`,
-		"mails of drills":                `emails WHERE type = 'plan_update'`,
-		"plans whose exam is over":       `plan_history WHERE event = 'closed' AND detail ->> 'reason' = 'exam_over'`,
+		"late tests":               `plan_tests WHERE late`,
+		"results after a miss":     `plan_history m JOIN plan_history f USING (plan_id) WHERE m.event = 'test_missed' AND f.event = 'test_finished' AND f.id > m.id AND f.detail ->> 'slot' = m.detail ->> 'slot'`,
+		"corrections":              `plan_history WHERE event = 'test_remarked'`,
+		"mocks in place of checks": `plan_history o JOIN plan_history p USING (plan_id) WHERE o.event = 'test_opened' AND p.event = 'test_planned' AND o.detail ->> 'slot' = p.detail ->> 'slot' AND o.detail ->> 'kind' = 'mock' AND p.detail ->> 'kind' = 'skills_check'`,
+		"papers that ran out":      `plan_history WHERE event = 'test_unfilled'`,
+		"mails of drills":          `emails WHERE type = 'plan_update'`,
+		"plans whose exam is over": `plan_history WHERE event = 'closed' AND detail ->> 'reason' = 'exam_over'`,
 	} {
 		var n int
 		if err := db.QueryRow(t.Context(), `SELECT count(*) FROM `+from).Scan(&n); check.NoError(t, err, "%s", what) {

@@ -84,7 +84,8 @@ func (p *plain) students(t *testing.T) {
 		p.Press("Set password")
 	}, "Your password is set")
 	p.signIn("asha", "lantern orbit plum 42", "/sign-in/")
-	p.act("POST /sign-out", "", p.press("Sign out"), "Forgot your password")
+	p.act("POST /send-link", "/console/", p.press("Send me a link"), "Look into your mailbox")
+	p.act("POST /sign-out", "/my-courses/", p.press("Sign out"), "Forgot your password")
 	p.act("POST /forgot-password", "/forgot-password/", func() {
 		p.Type("#email", "asha@north-institute.org")
 		p.Press("Send the link")

@@ -40,6 +40,7 @@ var routes = map[string]who{
 
 	"GET /":                 signedIn,
 	"GET /my-courses":       signedIn,
+	"POST /send-link":       signedIn,
 	"GET /change-password":  signedIn,
 	"POST /change-password": signedIn,
 
@@ -256,6 +257,10 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 	s.Platform.Put(t, "organizations/south/staff/sam@north-institute.org", map[string]any{"first_name": "Sam", "role": "owner", "password": password}).Want(t, 201)
 	made := s.north.Full.Post(t, "provision/student/", `{"email": "sunita@north-institute.org", "first_name": "Sunita", "password_mode": "set",
 		"password": "`+password+`", "must_change_password": false, "courses": "toefl"}`).Want(t, 201).Object(t)
+	// Her password proves the mailbox: for others, see TestTheConsoleNeedsProofOfTheMailbox.
+	if _, err := s.DB.Exec(t.Context(), `UPDATE accounts SET proven_password = true WHERE email = 'sunita@north-institute.org'`); err != nil {
+		t.Fatal(err)
+	}
 	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)
 	s.north.Full.Post(t, "provision/student/", `{"email": "told@north-institute.org", "first_name": "Told"}`).Want(t, 201)
 	s.fail(t)

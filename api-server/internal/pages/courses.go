@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
-// coursesPage is what a signed-in person has, by organization.
+// coursesPage is what a signed-in person has, by organization that the session opens.
 type coursesPage struct {
 	Person *signin.Person
 	Note   string

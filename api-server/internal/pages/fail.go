@@ -28,6 +28,9 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := edge.Explain(w, r, err)
 	page := failPage{"Something went wrong", "Please try again in a moment.", "/", "Back to the start"}
 	switch {
+	case fault.Has(err, signin.NeedsMailbox):
+		_ = show(w, status, "needs-mailbox.html", nil) // it renders
+		return
 	case status == http.StatusNotFound:
 		page.Title, page.Text = "There is nothing here", "The page does not exist, or it is not yours to see."
 	case fault.Has(err, signin.WrongRole):

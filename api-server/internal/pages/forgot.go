@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
 )
@@ -37,15 +37,20 @@ func (s *Server) askReset(w http.ResponseWriter, r *http.Request) error {
 		page.Fault = "This is no email address. Please type the one that you get mail at."
 		return show(w, http.StatusBadRequest, "forgot-password.html", page)
 	}
-	for _, v := range []limit.Verdict{
-		s.Limits.Take(r.Context(), resetsOfAddress, s.Proxies.Client(r)),
-		s.Limits.Take(r.Context(), resetsOfName, string(address)),
-	} {
-		if !v.Allowed {
-			edge.RetryAfter(w, v.RetryAfter)
-			page.Fault = textTooOften
-			return show(w, http.StatusTooManyRequests, "forgot-password.html", page)
-		}
+	return s.ask(w, r, address, page)
+}
+
+// sendLink is for who is signed in and sees only what one organization opens.
+func (s *Server) sendLink(w http.ResponseWriter, r *http.Request) error {
+	address := signin.SignedIn(r.Context()).Email
+	return s.ask(w, r, address, forgotPage{Email: string(address), Hours: int(student.ResetValid.Hours())})
+}
+
+// ask has a link sent to the address.
+func (s *Server) ask(w http.ResponseWriter, r *http.Request, address student.Email, page forgotPage) error {
+	if !s.mayTake(w, r, resetsOfAddress, s.Proxies.Client(r)) || !s.mayTake(w, r, resetsOfName, string(address)) {
+		page.Fault = textTooOften
+		return show(w, http.StatusTooManyRequests, "forgot-password.html", page)
 	}
 	if err := reset.Ask(r.Context(), s.DB, address, s.Clock()); err != nil {
 		return err

@@ -105,8 +105,8 @@ func TestASessionThatEndedDoesNotComeBackWithAnAnswer(t *testing.T) {
 				t.Errorf("%d", p.status)
 			}
 		},
-		"joined a staff": func(t *testing.T, s *site, _ *browser) {
-			s.Platform.Put(t, "organizations/north/staff/ana@institute.org", `{"role": "teacher"}`).Want(t, 200)
+		"a password from the platform": func(t *testing.T, s *site, _ *browser) {
+			s.Platform.Put(t, "organizations/north/staff/ana@institute.org", `{"role": "teacher", "password": "`+another+`"}`).Want(t, 200)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

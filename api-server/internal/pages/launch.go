@@ -7,7 +7,6 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
-	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -42,7 +41,7 @@ func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 		return showLaunchFault(w, r, err)
 	}
 	edge.Annotate(r.Context(), "user", int64(v.Account.ID))
-	if err := s.admit(r, v); err != nil {
+	if err := s.Sessions.Launch(r.Context(), v.Account.ID, v.Organization); err != nil {
 		return err
 	}
 	if v.Result != "" {
@@ -59,18 +58,6 @@ func (*Server) refuseVisit(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Allow", http.MethodPost)
 	return show(w, http.StatusMethodNotAllowed, "failed.html",
 		failPage{Title: "Open this in your LMS", Text: "This address belongs into an LMS, as that of an external tool (LTI 1.1). Open the link there."})
-}
-
-// admit signs the learner in, or makes room for who has to sign in by password: whoever
-// used the browser before may be somebody else.
-func (s *Server) admit(r *http.Request, v launch.Visitor) error {
-	if !v.Vouched {
-		return s.Sessions.End(r.Context())
-	}
-	if _, err := student.NoteSignIn(r.Context(), s.DB, v.Account.ID, s.Clock()); err != nil {
-		return err
-	}
-	return s.Sessions.Begin(r.Context(), v.Account)
 }
 
 func (s *Server) takeLaunch(r *http.Request) (launch.Visitor, error) {

@@ -176,37 +176,57 @@ func TestALinkToFinishedWorkOpensItsResult(t *testing.T) {
 	check.Equal(t, "to", p.to, "/results/quiz:2", "%d to %q\n%s", p.status, p.to, p.body)
 }
 
-func TestAnLMSDoesNotOpenOthersAccounts(t *testing.T) {
+// The word of an organization's LMS opens what is that organization's, whoever made the account and
+// whatever its password is, and nothing else.
+func TestAnLMSOpensWhatIsItsOrganizationsAlone(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	south := s.Organization(t, "south")
+	l := s.lms(t, "north", s.north)
+	s.setPassword(t) // ana, whom north made
+	given := south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben", "password_mode": "generate", "courses": "ielts"}`).Want(t, 201).Object(t)
+	l.launch(t, s.browser(t), l.form("cleo@institute.org", "Learner"))
+	south.Full.Post(t, "provision/student/", `{"email": "cleo@institute.org", "first_name": "Cleo", "courses": "ielts"}`).Want(t, 200)
+	for _, name := range []string{"ana", "ben", "cleo"} {
+		b := s.browser(t)
+		p := l.launch(t, b, l.form(name+"@institute.org", "Learner"))
+		check.Equal(t, "status", p.status, 303, "%s is sent to %q", name, p.to)
+		p = b.do(t, "/my-courses/", nil)
+		check.Equal(t, "status", p.status, 200, "%s: %s", name, p.body)
+		check.True(t, "shows the work", strings.Contains(p.body, "Grammar &amp; more"), "%s: %s", name, p.body)
+		for _, others := range []string{"Institute south", "IELTS"} {
+			check.False(t, "shows "+others, strings.Contains(p.body, others), "%s: %s", name, p.body)
+		}
+		check.Equal(t, "says that there is more", strings.Contains(p.body, "Another institute has courses for you"), name != "ana", "%s: %s", name, p.body)
+	}
+	if status, _, _ := s.visit(t, given["set_password_url"].(string), nil); status != 200 {
+		t.Errorf("the link that the other organization was given: %d", status)
+	}
+	var lookup struct {
+		Student struct {
+			LastLogin *string `json:"last_login"`
+		} `json:"student"`
+	}
+	south.ReadOnly.Get(t, "students/?email=ben@institute.org").Want(t, 200).Into(t, &lookup)
+	check.True(t, "last_login is null", lookup.Student.LastLogin == nil, "the launch shows where the person is not the LMS's: %v", lookup)
+}
+
+// Who is signed in already and comes from an LMS stays signed in, with all that opens.
+func TestALaunchNarrowsNoSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	south := s.Organization(t, "south")
+	south.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana"}`).Want(t, 200)
 	l, b := s.lms(t, "north", s.north), s.browser(t)
-	s.setPassword(t) // ana, whom north made and who chose a password
-	signedIn := func(b *browser) bool { return b.do(t, "/my-courses/", nil).status == 200 }
-	if p := l.launch(t, b, l.form("ana@institute.org", "Learner")); check.Equal(t, "p.status", p.status, 303, "whoever has a password was signed in without: %d", p.status) {
-		check.False(t, "somebody is signed in", signedIn(b), "whoever has a password was signed in without: %d", p.status)
+	b.do(t, s.mailed(t), twice(password))
+	l.launch(t, b, l.form("ana@institute.org", "Learner"))
+	for _, want := range []string{"Institute north", "Institute south", "Grammar"} {
+		p := b.do(t, "/my-courses/", nil)
+		check.True(t, "shows "+want, strings.Contains(p.body, want), "%s", p.body)
 	}
-	if p := b.do(t, "/sign-in/", nil); !strings.Contains(p.body, "Grammar") {
-		t.Errorf("the sign-in page does not say why one is there:\n%s", p.body)
-	}
-	ben := south.Full.Post(t, "provision/student/", `{"email": "ben@institute.org", "first_name": "Ben"}`).Want(t, 201).Object(t)
-	if p := l.launch(t, b, l.form("ben@institute.org", "Learner")); check.Equal(t, "p.status", p.status, 303, "another organization's account was opened: %d", p.status) {
-		check.False(t, "somebody is signed in", signedIn(b), "another organization's account was opened: %d", p.status)
-	}
-	if status, _, _ := s.visit(t, ben["set_password_url"].(string), nil); status != 410 {
-		t.Errorf("the link that the other organization was given leads in here: %d", status)
-	}
-	// One that the LMS made is no longer its own once another organization has it too.
-	if l.launch(t, b, l.form("cleo@institute.org", "Learner")); !signedIn(b) {
-		t.Error("its own learner was not signed in")
-	}
-	south.Full.Post(t, "provision/student/", `{"email": "cleo@institute.org", "first_name": "Cleo"}`).Want(t, 200)
-	if signedIn(b) {
-		t.Error("whom the LMS has signed in sees what another organization gives")
-	}
-	if l.launch(t, b, l.form("cleo@institute.org", "Learner")); signedIn(b) {
-		t.Error("an account that another organization's data are in was opened")
-	}
+	l.launch(t, b, l.form("ben@institute.org", "Learner"))
+	p := b.do(t, "/my-courses/", nil)
+	check.False(t, "shows what is Ana's", strings.Contains(p.body, "Institute south"), "another person's launch in the same browser: %s", p.body)
 }
 
 // An LMS gives its organization's names, learns no others, and turns nobody away for a name.

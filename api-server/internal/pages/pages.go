@@ -48,17 +48,18 @@ var SecretPaths = []string{"/set-password/"}
 
 func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(Protect(s.PublicURL))
-	r.Get("/set-password/{token}", Handle(s.showSetPassword))
-	r.Post("/set-password/{token}", Handle(s.setPassword))
 	r.Get("/forgot-password", Handle(s.showForgot))
 	r.Post("/forgot-password", Handle(s.askReset))
 	r.Get("/assets/{file}", serveAsset)
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)
+		r.Get("/set-password/{token}", Handle(s.showSetPassword))
+		r.Post("/set-password/{token}", Handle(s.setPassword))
 		r.With(s.Sessions.Signed).Get("/", Handle(s.showHome))
 		r.Get("/sign-in", Handle(s.showSignIn))
 		r.Post("/sign-in", Handle(s.signIn))
 		r.Post("/sign-out", Handle(s.signOut))
+		r.With(s.Sessions.Signed).Post("/send-link", Handle(s.sendLink))
 		r.With(s.Sessions.Signed).Get("/my-courses", Handle(s.showCourses))
 		r.With(s.Sessions.Signed).Get("/results/{ref}", Handle(s.showResult))
 		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))

@@ -3,6 +3,7 @@ package pages
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,10 @@ func (s *Server) showResult(w http.ResponseWriter, r *http.Request) error {
 	found, err := result.Visible(r.Context(), s.DB, edge.Param(r, "ref"), p.ID, staffOf)
 	if err != nil {
 		return err
+	}
+	found = slices.DeleteFunc(found, func(f result.Found) bool { return !p.Opens(f.OrganizationID) })
+	if len(found) == 0 && p.Elsewhere { // the same, whether there is such a result or not
+		return show(w, http.StatusNotFound, "elsewhere.html", p)
 	}
 	if len(found) == 0 {
 		return fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see")

@@ -201,7 +201,7 @@ func TestAResultIsThatOfTheViewersOrganization(t *testing.T) {
 		}
 	}
 	w.Platform.Put(t, "organizations/north/staff/sue@south.institute.org", `{"role": "teacher", "password": "`+staffPassword+`"}`).Want(t, 201)
-	elsewhere.signIn(t, "sue@south.institute.org", staffPassword) // who joins a staff is signed out
+	elsewhere.signIn(t, "sue@south.institute.org", staffPassword) // a password from the platform signs out
 	if p := elsewhere.do(t, "/results/test:s1", nil); strings.Count(p.body, "Band 6.5") != 2 {
 		t.Errorf("staff of both:\n%s", p.body)
 	}

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -17,7 +18,7 @@ type setPasswordPage struct {
 
 // showSetPassword shows the form and consumes nothing: mail scanners open links.
 func (s *Server) showSetPassword(w http.ResponseWriter, r *http.Request) error {
-	a, err := student.FindLink(r.Context(), s.DB, edge.Param(r, "token"), s.Clock())
+	a, _, err := student.FindLink(r.Context(), s.DB, edge.Param(r, "token"), s.Clock())
 	if err != nil {
 		return linkOver(w, err)
 	}
@@ -30,7 +31,7 @@ const maxForm = 16 << 10
 func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	token := edge.Param(r, "token")
-	a, err := student.FindLink(r.Context(), s.DB, token, s.Clock())
+	a, proof, err := student.FindLink(r.Context(), s.DB, token, s.Clock())
 	if err != nil {
 		return linkOver(w, err)
 	}
@@ -39,23 +40,50 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 		return show(w, http.StatusTooManyRequests, "set-password.html", setPasswordPage{a.Email, textTooOften})
 	}
 	password := r.PostFormValue("password")
-	if text := wrong(a, password, r.PostFormValue("again")); text != "" {
+	text, err := refuse(r.Context(), a, proof, password, r.PostFormValue("again"))
+	if err != nil {
+		return err
+	}
+	if text != "" {
 		return show(w, http.StatusBadRequest, "set-password.html", setPasswordPage{a.Email, text})
 	}
 	hash, err := student.HashPassword(r.Context(), password)
 	if err != nil {
 		return err
 	}
-	if err := student.SetOwnPassword(r.Context(), s.DB, token, hash, s.Clock()); err != nil {
+	if a, proof, err = student.SetOwnPassword(r.Context(), s.DB, token, hash, s.Clock()); err != nil {
 		return linkOver(w, err)
-	}
-	if a, err = student.Find(r.Context(), s.DB, a.ID); err != nil {
-		return err
 	}
 	if err := s.Devices.Remember(w, r, a); err != nil { // however many strangers try passwords meanwhile
 		return err
 	}
-	return show(w, http.StatusOK, "password-set.html", a)
+	page := passwordSetPage{a, proof == student.Mailbox}
+	if page.SignedIn { // by the link: the mailbox is theirs
+		if err := s.Sessions.Begin(r.Context(), a); err != nil {
+			return err
+		}
+	}
+	return show(w, http.StatusOK, "password-set.html", page)
+}
+
+type passwordSetPage struct {
+	student.Account
+	SignedIn bool
+}
+
+// refuse says, in a sentence for the student, why the link does not set the password; "" when it
+// does. The password that the student has may be confirmed, unless an organization may know it: with
+// proof of the mailbox it would open what is others'.
+func refuse(ctx context.Context, a student.Account, proof student.Proof, password, again string) (string, error) {
+	text := wrong(a, password, again)
+	if text != "" || proof != student.Mailbox || !a.HasPassword() || a.Proof() == student.Mailbox {
+		return text, nil
+	}
+	known, err := a.Owns(ctx, password)
+	if known {
+		text = "Your institute may know this password. Please choose one that only you know."
+	}
+	return text, err
 }
 
 // wrong says, in a sentence for the student, why the password is not taken; "" when it is.

@@ -317,7 +317,7 @@ func TestSignInLeadsOnlyToThisSite(t *testing.T) {
 func TestStaffPagesAreForStaff(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	s.setPassword(t)
+	s.visit(t, s.url+s.mailed(t), twice(password))
 	staff := func(slug, email, role string) {
 		s.Platform.Put(t, "organizations/"+slug+"/staff/"+email, map[string]any{"first_name": "Tom", "role": role, "password": password}).Want(t, 201)
 	}

@@ -11,6 +11,10 @@
 // every request, so that whoever loses one is out at once. Guards send a browser that is
 // not signed in to the sign-in page, and back after it.
 //
+// A session opens what its proof opens (student.Proof): Person has the memberships in the
+// organizations that it covers and no others, and no staff rights without the mailbox. Whatever else
+// reads by a session asks Opens.
+//
 // A session is a row in PostgreSQL and a cookie that holds its random token. The cookie
 // is for this host alone, not for scripts, and not sent along from other sites' forms.
 package signin
@@ -89,29 +93,55 @@ func (codec) Decode(data []byte) (time.Time, map[string]any, error) {
 	return s.Deadline, s.Values, err
 }
 
-// userKey holds the account's id in decimal digits.
-const userKey = "user"
+// What a session holds: the account's id in decimal digits, what it proves, and whether an LMS began
+// it, which asks for no password.
+const (
+	userKey     = "user"
+	proofKey    = "proof"
+	launchedKey = "launched"
+)
 
 // Middleware loads the browser's session and saves what the handlers change in it.
 func (s *Sessions) Middleware(next http.Handler) http.Handler {
 	return s.withSessionState(s.manager.LoadAndSave(next))
 }
 
-// Begin signs a person in, in a new session: one that somebody planted before is worth
-// nothing. It is worth nothing itself if a's password changes before the answer.
+// Begin signs a person in by the password of a, in a new session: one that somebody planted before is
+// worth nothing. It is worth nothing itself if a's password changes before the answer.
 func (s *Sessions) Begin(ctx context.Context, a student.Account) error {
+	if err := s.begin(ctx, a.ID, a.Proof()); err != nil {
+		return err
+	}
+	visitOf(ctx).as = a
+	s.NotePassword(ctx)
+	return nil
+}
+
+// Launch signs a person in by the word of the organization's LMS, in a new session. One that is
+// there already goes on if it is the person's and opens the organization, too.
+func (s *Sessions) Launch(ctx context.Context, user id.User, o id.Organization) error {
+	p, err := s.Person(ctx)
+	if err != nil || p != nil && p.ID == user && p.Opens(o) {
+		return err
+	}
+	if err := s.begin(ctx, user, student.ByOrganization(o)); err != nil {
+		return err
+	}
+	s.manager.Put(ctx, launchedKey, true)
+	return nil
+}
+
+func (s *Sessions) begin(ctx context.Context, user id.User, proof student.Proof) error {
 	if err := s.manager.Clear(ctx); err != nil {
 		return err
 	}
 	if err := s.manager.RenewToken(ctx); err != nil {
 		return err
 	}
-	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(a.ID), 10))
-	visitOf(ctx).as = a
+	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(user), 10))
+	s.manager.Put(ctx, proofKey, string(proof))
+	visitOf(ctx).as = student.Account{}
 	s.note(ctx)
-	if a.HasPassword() { // else an LMS vouches for the person
-		s.NotePassword(ctx)
-	}
 	return nil
 }
 
@@ -127,10 +157,28 @@ func (s *Sessions) Flash(ctx context.Context, text string) { s.manager.Put(ctx, 
 // Flashed is the sentence that was left by Flash, "" for none. It is shown once.
 func (s *Sessions) Flashed(ctx context.Context) string { return s.manager.PopString(ctx, "flash") }
 
-// Person is who is signed in, and where the person belongs.
+// Person is who is signed in, and where the person belongs, as far as the session opens it.
 type Person struct {
 	student.Account
-	Belongings []org.Belonging // of every organization, whatever the role and status
+	Proof      student.Proof
+	Belongings []org.Belonging // of every organization that the proof opens, whatever the role and status
+	Elsewhere  bool            // the person belongs to organizations that the proof does not open
+}
+
+// Opens says whether the session may show what the person has in the organization.
+func (p *Person) Opens(o id.Organization) bool { return p.Proof.Opens(o) }
+
+// newPerson leaves out what the proof does not open.
+func newPerson(a student.Account, proof student.Proof, belongings []org.Belonging) *Person {
+	p := &Person{Account: a, Proof: proof}
+	for _, b := range belongings {
+		if p.Opens(b.Organization) {
+			p.Belongings = append(p.Belongings, b)
+		} else {
+			p.Elsewhere = true
+		}
+	}
+	return p
 }
 
 // Actor is the person as the giver of a command.
@@ -138,9 +186,13 @@ func (p *Person) Actor() audit.Actor {
 	return audit.Actor{Kind: audit.Staff, ID: int64(p.ID), Name: string(p.Email)}
 }
 
-// StaffOf lists where the person is active staff with one of the roles; none named: any.
+// StaffOf lists where the person is active staff with one of the roles; none named: any. Without
+// proof of the mailbox that is nowhere.
 func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
 	var of []org.Belonging
+	if p.Proof != student.Mailbox {
+		return of
+	}
 	for _, b := range p.Belongings {
 		if b.Role.Staff() && b.Status == org.MemberActive && (len(roles) == 0 || slices.Contains(roles, b.Role)) {
 			of = append(of, b)
@@ -166,8 +218,15 @@ func (p *Person) Of(slug string, roles ...org.Role) (org.Belonging, error) {
 	return org.Belonging{}, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see")
 }
 
-// WrongRole is the code of the fault of staff whose role is not enough.
-const WrongRole = "wrong_role"
+// WrongRole is the code of the fault of staff whose role is not enough, NeedsMailbox that of who is
+// signed in without proof of the mailbox and wants a page that needs it.
+const (
+	WrongRole    = "wrong_role"
+	NeedsMailbox = "needs_mailbox"
+)
+
+// errNeedsMailbox does not depend on whether the person is staff anywhere.
+var errNeedsMailbox = fault.New(fault.Forbidden, NeedsMailbox, "this page opens for who has shown that the account's mailbox is theirs")
 
 func withArticle(role org.Role) string {
 	if role == org.RoleTeacher {
@@ -213,15 +272,19 @@ func (s *Sessions) Signed(next http.Handler) http.Handler {
 }
 
 // Staff is Signed for people who are active staff of an organization with one of the
-// roles (none named: any). To others the page does not exist.
+// roles (none named: any). To others the page does not exist. Forbidden (needs_mailbox) without proof
+// of the mailbox.
 func (s *Sessions) Staff(roles ...org.Role) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return s.Signed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if len(SignedIn(r.Context()).StaffOf(roles...)) == 0 {
+			switch p := SignedIn(r.Context()); {
+			case p.Proof != student.Mailbox:
+				s.fail(w, r, errNeedsMailbox)
+			case len(p.StaffOf(roles...)) == 0:
 				s.fail(w, r, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see"))
-				return
+			default:
+				next.ServeHTTP(w, r)
 			}
-			next.ServeHTTP(w, r)
 		}))
 	}
 }
@@ -232,15 +295,19 @@ func (s *Sessions) Person(ctx context.Context) (*Person, error) {
 	if err != nil || n < 1 {
 		return nil, nil //nolint:nilnil,nilerr // nobody is signed in, which is no error
 	}
-	a, err := student.Find(ctx, s.db, id.User(n))
+	proof := student.Proof(s.manager.GetString(ctx, proofKey))
+	a, err := student.FindBy(ctx, s.db, id.User(n), proof)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil, s.End(ctx) // the account was erased
 	}
 	if err != nil {
 		return nil, err
 	}
+	if s.manager.GetBool(ctx, launchedKey) {
+		a.MustChangePassword = false // it was not the password that opened the session
+	}
 	belongings, err := org.Belongings(ctx, s.db, a.ID)
-	return &Person{a, belongings}, err
+	return newPerson(a, proof, belongings), err
 }
 
 // signInFor is the sign-in page that leads back; to a page that was posted it does not.

@@ -63,10 +63,11 @@ type Credentials struct {
 	MustChangePassword bool `json:"must_change_password"`
 }
 
-// AccessUpdate needs no secret. It says how to get a link to an account without a password.
+// AccessUpdate carries Secrets.SetPasswordURL for a student who has no password that opens what the
+// organization shows.
 type AccessUpdate struct {
 	Student
-	NoPassword bool `json:"no_password,omitempty"`
+	LinkExpires time.Time `json:"link_expires,omitzero"`
 }
 
 // PasswordReset needs Secrets.SetPasswordURL. Student.Organization is whom the mail comes

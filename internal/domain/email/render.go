@@ -63,7 +63,7 @@ type view struct {
 	Courses                          []courseView
 	Password, SetPasswordURL         string
 	LinkExpires                      string
-	MustChangePassword, NoPassword   bool
+	MustChangePassword               bool
 
 	// Of the mails that are words and facts alone.
 	Text   []string
@@ -122,7 +122,7 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 		return v, nil
 	case AccessUpdate:
 		v := c.view(today)
-		v.NoPassword = c.NoPassword
+		v.LinkExpires = moment(c.LinkExpires, zone)
 		v.Heading, v.Subject = "Your access to "+v.Organization, "Your access to "+v.Organization
 		v.Preheader = "Sign in with the account that you have."
 		return v, nil

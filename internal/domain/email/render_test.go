@@ -69,7 +69,7 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		"credentials_set":           {email.Credentials{Student: none}, email.Secrets{Password: "tiger  violin <42>"}},
 		"access_update":             {email.AccessUpdate{Student: two}, email.Secrets{}},
 		"access_update_no_course":   {email.AccessUpdate{Student: none}, email.Secrets{}},
-		"access_update_no_password": {email.AccessUpdate{Student: two, NoPassword: true}, email.Secrets{}},
+		"access_update_no_password": {email.AccessUpdate{Student: two, LinkExpires: w.LinkExpires}, m.Secrets},
 		"password_reset":            {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
 		"password_reset_of_site":    {email.PasswordReset{Student: ofSite, LinkExpires: w.LinkExpires, OfSite: true}, m.Secrets},
 		"test_assigned":             {assigned, email.Secrets{}},

@@ -30,7 +30,8 @@ type Listed struct {
 // Found is a piece of work that a person may see, final or not.
 type Found struct {
 	Listed
-	Organization string // its name
+	OrganizationID id.Organization
+	Organization   string // its name
 }
 
 // List calls each with up to limit final results of people who are students of the organization today,

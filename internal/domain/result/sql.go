@@ -447,7 +447,7 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 // organizations may have work with the same ref.
 func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staffOf []id.Organization) ([]Found, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+listedColumns+`, o.name AS organization
+		SELECT `+listedColumns+`, o.id AS organization_id, o.name AS organization
 		FROM (SELECT unnest($3::bigint[]) AS id UNION SELECT organization_id FROM members WHERE user_id = $2
 			UNION SELECT organization_id FROM enrollments WHERE user_id = $2) AS theirs
 		JOIN organizations o ON o.id = theirs.id

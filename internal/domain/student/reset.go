@@ -24,15 +24,15 @@ func TakeReset(ctx context.Context, tx *pg.Tx, reset int64) (Email, error) {
 	return email, err
 }
 
-// ResetLink makes the link for who asked for it. It is the person's own: it goes to the
-// person's mailbox and nowhere else, and holds for staff too. The zero Link when there are
-// enough of them already. The caller holds the lock of the account's address.
+// ResetLink makes the link for who asked for it. It goes to the person's mailbox and nowhere else,
+// and proves the mailbox. The zero Link when there are enough of them already. The caller holds the
+// lock of the account's address.
 func ResetLink(ctx context.Context, tx *pg.Tx, user id.User, now time.Time) (Link, error) {
 	n, err := countResets(ctx, tx, user, now)
 	if err != nil || n >= maxResets {
 		return Link{}, err
 	}
 	var b pg.Batch
-	l := issue(&b, 0, user, now.Truncate(time.Second).Add(ResetValid), now)
+	l := issue(&b, 0, user, true, now.Truncate(time.Second).Add(ResetValid), now)
 	return l, b.Send(ctx, tx)
 }

@@ -44,13 +44,13 @@ func (w Ref) names(a Account) bool {
 var ErrNoStudent = fault.New(fault.NotFound, "student_not_found", "the organization has no such student; check email or user_id")
 
 // Lookup finds anyone who is a member of the organization, whatever the role, or was ever
-// enrolled in it. NotFound otherwise, also for people with accounts elsewhere.
+// enrolled in it, as it may know the account. NotFound otherwise, also for people with accounts elsewhere.
 func Lookup(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
 	a, err := selectPerson(ctx, q, org, email)
 	if pg.None(err) {
 		return Account{}, ErrNoStudent
 	}
-	return a, err
+	return a.SeenBy(org), err
 }
 
 // RosterStatus narrows the list of students (reference: students#student-list).
@@ -87,11 +87,11 @@ const walk = 16 << 10
 func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after int64, limit int) ([]Listed, error) {
 	if f.Course == 0 || f.Few {
 		query, args := rosterPage(org, f, after, limit, 0, f.Few)
-		return selectRoster(ctx, q, query, args)
+		return selectRoster(ctx, q, org, query, args)
 	}
 	until := after + walk
 	query, args := rosterPage(org, f, after, limit, until, false)
-	found, err := selectRoster(ctx, q, query, args)
+	found, err := selectRoster(ctx, q, org, query, args)
 	if err != nil || len(found) == limit {
 		return found, err
 	}
@@ -100,6 +100,6 @@ func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilt
 		after = found[len(found)-1].Position
 	}
 	query, args = rosterPage(org, f, after, limit-len(found), until, true)
-	more, err := selectRoster(ctx, q, query, args)
+	more, err := selectRoster(ctx, q, org, query, args)
 	return append(found, more...), err
 }

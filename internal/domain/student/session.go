@@ -7,7 +7,8 @@ import (
 )
 
 // Sessions stores the sessions of signed-in browsers: data is a JSON object whose
-// values.user names the account, if anybody is signed in. Tokens arrive hashed.
+// values.user names the account, if anybody is signed in, and values.proof what the session proves
+// (Proof). Tokens arrive hashed.
 type Sessions struct{ DB *pg.DB }
 
 // Open is a session as its person may see it. Agent, From and Began are what the session holds under

@@ -132,10 +132,10 @@ func (a Account) Owns(ctx context.Context, password string) (bool, error) {
 }
 
 // ChangePassword stores the password that a signed-in person chose, who has shown to know
-// the one of a; all of the person's links and sessions end. It gives a with the new password,
-// for which the caller begins a new session: the one at the keyboard need not be the person if
-// the password before was not the person's alone. Unauthenticated (ErrSignIn) when the
-// password is not a's any more.
+// the one of a. The new one proves what that one did, as the one at the keyboard need not be the
+// person, and the links and sessions end that prove no more. It gives a with the new password,
+// for which the caller begins a new session. Unauthenticated (ErrSignIn) when the password is not
+// a's any more.
 func ChangePassword(ctx context.Context, db *pg.DB, a Account, passwordHash string, now time.Time) (Account, error) {
 	err := db.InTx(ctx, func(tx *pg.Tx) error {
 		err := lockWithPassword(ctx, tx, a.ID, a.passwordHash)
@@ -146,11 +146,11 @@ func ChangePassword(ctx context.Context, db *pg.DB, a Account, passwordHash stri
 			return err
 		}
 		var b pg.Batch
-		own(&b, a.ID, passwordHash, unchanged, now)
+		own(&b, a.ID, passwordHash, a.Proof(), now)
 		return b.Send(ctx, tx)
 	})
 	if err == nil {
-		a.passwordHash = passwordHash
+		a.passwordHash, a.OwnPassword, a.MustChangePassword = passwordHash, true, false
 	}
 	return a, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // accountColumns are those of a (accounts), in the order of scan.
@@ -56,31 +57,24 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 	return pgx.CollectExactlyOneRow(rows, scanAccount)
 }
 
-// LoadByID queues the reading of an account, with the names that org calls the person; into stays
-// zero when there is none.
+// LoadByID queues the reading of an account as org may know it, with the names that org calls the
+// person; into stays zero when there is none.
 func LoadByID(b *pg.Batch, org id.Organization, user id.User, into *Account) {
 	b.Queue(`SELECT `+calledColumns+` FROM `+calledBy("$1")+` WHERE a.id = $2`, org, user).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)
 		if pg.None(err) {
 			return nil
 		}
-		*into = a
+		*into = a.SeenBy(org)
 		return err
 	})
 }
 
-// isShared is the condition on a (accounts) for staff, and for people who are or were members of,
-// or enrolled in, an organization other than the one that made the account.
-const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
-		AND (s.role <> 'member' OR s.organization_id IS DISTINCT FROM a.created_by_organization))
-	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id
-		AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
-
 func queueByEmail(b *pg.Batch, org id.Organization, email Email, lock string, into *Account) {
-	query := `SELECT ` + calledColumns + `, ` + isShared + ` FROM ` + calledBy("$1") + ` WHERE a.email = $2 ` + lock
+	query := `SELECT ` + calledColumns + ` FROM ` + calledBy("$1") + ` WHERE a.email = $2 ` + lock
 	b.Queue(query, org, email).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
-			if err := into.scan(rows, &into.shared); err != nil {
+			if err := into.scan(rows); err != nil {
 				return err
 			}
 		}
@@ -240,6 +234,14 @@ func allAccounts(rows pgx.Rows, err error) ([]Account, error) {
 	return pgx.CollectRows(rows, scanAccount)
 }
 
+// isShared is the condition on a (accounts) for staff, and for people who are or were members of,
+// or enrolled in, an organization other than the one that made the account: nobody gives their account
+// another address.
+const isShared = `(EXISTS (SELECT FROM members s WHERE s.user_id = a.id
+		AND (s.role <> 'member' OR s.organization_id IS DISTINCT FROM a.created_by_organization))
+	OR EXISTS (SELECT FROM enrollments s WHERE s.user_id = a.id
+		AND s.organization_id IS DISTINCT FROM a.created_by_organization))`
+
 // updateProfiles gives the users whose address it has changed.
 func updateProfiles(ctx context.Context, q pg.Querier, org id.Organization, profiles []Profile, now time.Time) ([]id.User, error) {
 	n := len(profiles)
@@ -316,10 +318,11 @@ func selectUsernames(ctx context.Context, q pg.Querier, base string) (map[string
 	return taken, err
 }
 
-func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, hash []byte, now, expires time.Time) {
+func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, mailed bool, l Link, now time.Time) {
 	b.Queue(`
-		INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
-		VALUES ($1, $2, nullif($3::bigint, 0), $4, $5)`, hash, user, org, now, expires)
+		INSERT INTO set_password_tokens (hash, user_id, organization_id, mailed, created_at, expires_at)
+		VALUES (@hash, @user, nullif(@org::bigint, 0), @mailed, @now, @expires)`,
+		pgx.StrictNamedArgs{"hash": seal.Hash(l.Token), "user": user, "org": org, "mailed": mailed, "now": now, "expires": l.ExpiresAt})
 }
 
 // AskReset stores a request for a new password, whether the address has an account or not, and
@@ -344,63 +347,50 @@ func countResets(ctx context.Context, tx *pg.Tx, user id.User, now time.Time) (n
 	return n, err
 }
 
-// isGood is the condition on l (set_password_tokens) and its account a for a link that can be
-// used at $2. A link that an organization was given ends when its account joins the staff of any
-// organization, or another organization.
-const isGood = `l.expires_at > $2 AND (l.organization_id IS NULL OR NOT ` + isShared + `)`
+// provesMailbox is the condition on l (set_password_tokens) for a link that no organization was given.
+// One that the person asked for is nobody's.
+const provesMailbox = `(l.mailed OR l.organization_id IS NULL)`
 
-func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.Time) (Account, error) {
-	return oneAccount(q.Query(ctx, `
-		SELECT `+accountColumns+` FROM set_password_tokens l JOIN accounts a ON a.id = l.user_id
-		WHERE l.hash = $1 AND `+isGood, hash, now))
+// isGood is the condition on l (set_password_tokens) and its account a for a link that can be
+// used at $2. A link that an organization was given ends with the first password that the person
+// chooses, also if it was being made meanwhile.
+const isGood = `l.expires_at > $2 AND (` + provesMailbox + ` OR NOT a.own_password)`
+
+// linkProof is what l proves.
+const linkProof = `CASE WHEN ` + provesMailbox + ` THEN 'mailbox' ELSE 'organization ' || l.organization_id END`
+
+func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.Time) (a Account, p Proof, err error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+accountColumns+`, `+linkProof+` FROM set_password_tokens l JOIN accounts a ON a.id = l.user_id
+		WHERE l.hash = $1 AND `+isGood, hash, now)
+	if err != nil {
+		return a, "", err
+	}
+	a, err = pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (a Account, err error) { return a, a.scan(row, &p) })
+	return a, p, err
 }
 
 // takeLink locks the account first: links of one account wait for each other, and the
-// second finds that the first has deleted it. mailed says that the link went to the
-// person's mailbox and to no organization.
-func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (user id.User, mailed bool, err error) {
+// second finds that the first has deleted it.
+func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (user id.User, p Proof, err error) {
 	err = tx.QueryRow(ctx, `
 		SELECT a.id FROM accounts a JOIN set_password_tokens l ON l.user_id = a.id
 		WHERE l.hash = $1 AND `+isGood+` FOR NO KEY UPDATE OF a`, hash, now).Scan(&user)
 	if err != nil {
-		return 0, false, err
+		return 0, "", err
 	}
 	err = tx.QueryRow(ctx, `
-		DELETE FROM set_password_tokens
-		WHERE hash = $1
-		RETURNING user_id, organization_id IS NULL`, hash).Scan(&user, &mailed)
-	return user, mailed, err
+		DELETE FROM set_password_tokens l
+		WHERE l.hash = $1
+		RETURNING l.user_id, `+linkProof, hash).Scan(&user, &p)
+	return user, p, err
 }
 
-func queueOwnPassword(b *pg.Batch, user id.User, hash string, p proof, now time.Time) {
+func queueOwnPassword(b *pg.Batch, user id.User, hash string, p Proof, now time.Time) {
 	b.Queue(`
-		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false,
-			proven_password = CASE $4 WHEN 'proven' THEN true WHEN 'unproven' THEN false ELSE proven_password END,
-			updated_at = $3
-		WHERE id = $1`, user, hash, now, string(p))
-}
-
-// queueDropUnproven keeps a password that no partner can know.
-func queueDropUnproven(b *pg.Batch, user id.User, now time.Time) {
-	b.Queue(`
-		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $2
-		WHERE id = $1 AND NOT proven_password AND password_hash IS NOT NULL`, user, now)
-}
-
-// WithdrawAll is Withdraw for several people. Accounts that org made keep what they have. It
-// locks the accounts first, so that it sees a password that is just being set.
-func WithdrawAll(b *pg.Batch, users []id.User, org id.Organization, now time.Time) {
-	const offered = `id = ANY ($2) AND created_via = 'api' AND created_by_organization IS DISTINCT FROM $1
-		AND last_login IS NULL AND NOT proven_password`
-	b.Queue(`SELECT FROM accounts WHERE `+offered+` ORDER BY id FOR NO KEY UPDATE`, org, users)
-	b.Queue(`
-		UPDATE accounts SET password_hash = NULL, own_password = false, must_change_password = false, updated_at = $3
-		WHERE `+offered+` AND password_hash IS NOT NULL`, org, users, now)
-	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = ANY ($2) AND organization_id <> $1`, org, users)
-	b.Queue(`
-		DELETE FROM sessions s USING accounts a
-		WHERE s.user_id = a.id AND a.id = ANY ($2) AND a.created_by_organization IS DISTINCT FROM $1
-			AND a.password_hash IS NULL`, org, users)
+		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false, proven_password = $3,
+			updated_at = $4
+		WHERE id = $1`, user, hash, p == Mailbox, now)
 }
 
 func deleteLinks(ctx context.Context, q pg.Querier, users []id.User) error {
@@ -408,8 +398,14 @@ func deleteLinks(ctx context.Context, q pg.Querier, users []id.User) error {
 	return err
 }
 
-func queueDeleteLinks(b *pg.Batch, user id.User) {
-	b.Queue(`DELETE FROM set_password_tokens WHERE user_id = $1`, user)
+// queueEndWays deletes the account's links and sessions that the proof covers: all for the mailbox.
+func queueEndWays(b *pg.Batch, user id.User, p Proof) {
+	b.Queue(`
+		DELETE FROM set_password_tokens l
+		WHERE l.user_id = $1 AND ($2::text = 'mailbox' OR `+linkProof+` = $2)`, user, p)
+	b.Queue(`
+		DELETE FROM sessions
+		WHERE user_id = $1 AND ($2::text = 'mailbox' OR data -> 'values' ->> 'proof' = $2)`, user, p)
 }
 
 // DropExpiredLinks deletes the links that have expired.
@@ -442,16 +438,22 @@ func lockWithPassword(ctx context.Context, tx *pg.Tx, user id.User, hash string)
 		FOR NO KEY UPDATE`, user, hash).Scan(&user)
 }
 
+// NoteLaunch remembers a sign-in through the LMS of org, at an account that org made: of other
+// accounts it is no other organization's affair.
+func NoteLaunch(ctx context.Context, q pg.Querier, org id.Organization, user id.User, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE accounts
+		SET last_login = greatest(last_login, $3)
+		WHERE id = $2 AND created_by_organization = $1`, org, user, now)
+	return err
+}
+
 func updateLastLogin(ctx context.Context, q pg.Querier, user id.User, at time.Time) (Account, error) {
 	return oneAccount(q.Query(ctx, `
 		UPDATE accounts a
 		SET last_login = greatest(a.last_login, $2)
 		WHERE a.id = $1
 		RETURNING `+accountColumns, user, at))
-}
-
-func queueDeleteSessions(b *pg.Batch, user id.User) {
-	b.Queue(`DELETE FROM sessions WHERE user_id = $1`, user)
 }
 
 func selectSession(ctx context.Context, q pg.Querier, hash string) (data []byte, err error) {
@@ -598,12 +600,14 @@ func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, unt
 		ORDER BY p.position`, args
 }
 
-func selectRoster(ctx context.Context, q pg.Querier, query string, args []any) ([]Listed, error) {
+func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, query string, args []any) ([]Listed, error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (l Listed, err error) {
-		return l, l.scan(row, &l.Position)
+		err = l.scan(row, &l.Position)
+		l.Account = l.SeenBy(org)
+		return l, err
 	})
 }

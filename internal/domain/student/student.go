@@ -37,13 +37,9 @@ type Account struct {
 	CreatedBy          id.Organization
 	CreatedVia         Origin
 	passwordHash       string // "": no password
-	proven             bool   // no partner can know the password
+	proven             bool   // the password proves the mailbox
 
 	known bool // see Known
-
-	// Staff, or also in an organization other than the one that made the account. Only Load and
-	// LoadLocked read it.
-	shared bool
 }
 
 // HasPassword says whether there is any password to sign in with.
@@ -55,12 +51,11 @@ func (a Account) HasSetPassword() bool {
 }
 
 // Untouched says whether org may set the account's sign-in details and get set-password links
-// (reference: provisioning#existing-accounts): org made it through the API, its student has
-// neither signed in nor chosen a password, and it is neither staff nor in another organization.
-// An API key must not give more than its own organization's student: somebody who signs in sees
-// what all organizations of the account show.
+// (reference: provisioning#existing-accounts): org made it through the API, and its student has
+// neither signed in nor chosen a password. Where else the person is makes no difference, so that
+// nobody learns it; what org knows opens org's own alone (Proof).
 func (a Account) Untouched(org id.Organization) bool {
-	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword && !a.shared
+	return a.CreatedVia == ViaAPI && a.CreatedBy == org && a.LastLogin.IsZero() && !a.OwnPassword
 }
 
 // Known says whether the organization for which the account was read has, or had, the person, and so
@@ -155,10 +150,4 @@ func (a Account) CalledBy(org id.Organization) string {
 		return a.Username
 	}
 	return string(a.Email)
-}
-
-// VouchedBy says whether the account came from the LMS of org and has no password, so
-// that the LMS is the only way in.
-func (a Account) VouchedBy(org id.Organization) bool {
-	return a.CreatedVia == ViaLTI && a.CreatedBy == org && a.passwordHash == ""
 }

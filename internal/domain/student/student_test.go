@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,16 @@ func issue(t *testing.T, db *pg.DB, org id.Organization, user id.User) student.L
 	t.Helper()
 	var b pg.Batch
 	l := student.IssueLink(&b, org, user, 3, now)
+	if err := b.Send(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func issueMailed(t *testing.T, db *pg.DB, org id.Organization, user id.User) student.Link {
+	t.Helper()
+	var b pg.Batch
+	l := student.IssueMailedLink(&b, org, user, 3, now)
 	if err := b.Send(t.Context(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -119,47 +130,127 @@ func TestDerivedUsernamesOfAccountsMadeAtOnceDiffer(t *testing.T) {
 	}
 }
 
-// A link that an organization was given lets nobody in as staff, or as a
-// student of another organization too, also when its account becomes one after it was sent; a
-// link that the person asked for does.
-// Reference: provisioning#existing-accounts.
-func TestLinksOfStaffAndOfWhoIsAlsoElsewhere(t *testing.T) {
+// use sets a password over a link and says what the link proves.
+func use(t *testing.T, db *pg.DB, l student.Link) (student.Proof, error) {
+	t.Helper()
+	_, found, err := student.FindLink(t.Context(), db, l.Token, now)
+	if err != nil {
+		return "", err
+	}
+	_, used, err := student.SetOwnPassword(t.Context(), db, l.Token, "$argon2id$x", now)
+	check.Equal(t, "proof", used, found, "the proof of a link when it is found, and when it is used")
+	return used, err
+}
+
+// What an organization was given proves that organization, what it had mailed, or the person asked
+// for, the mailbox; the password that is chosen over a link proves the same.
+// Reference: provisioning#links.
+func TestALinkProvesWhatItsHolderCanKnow(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	north, south := organization(t, db), organization(t, db)
-	use := func(l student.Link) error {
-		if _, err := student.FindLink(t.Context(), db, l.Token, now); err != nil {
-			return err
-		}
-		return student.SetOwnPassword(t.Context(), db, l.Token, "$argon2id$x", now)
+	for name, c := range map[string]struct {
+		link func(user id.User) student.Link
+		want student.Proof
+	}{
+		"given":         {func(u id.User) student.Link { return issue(t, db, north, u) }, student.ByOrganization(north)},
+		"mailed":        {func(u id.User) student.Link { return issueMailed(t, db, north, u) }, student.Mailbox},
+		"mailed by all": {func(u id.User) student.Link { return issueMailed(t, db, south, u) }, student.Mailbox},
+		"asked for":     {func(u id.User) student.Link { return reset(t, db, u) }, student.Mailbox},
+	} {
+		a, err := create(t, db, student.Draft{Email: student.Email(strings.ReplaceAll(name, " ", ".") + "@x.org"), CreatedBy: north})
+		check.NoError(check.Now(t), err, "%s", name)
+		flowtest.On(t, db).Of(south).Add(a.ID, "owner", "active") // makes no difference
+		got, err := use(t, db, c.link(a.ID))
+		check.NoError(t, err, "%s", name)
+		check.Equal(t, "the link's", got, c.want, "%s", name)
+		check.Equal(t, "the password's", load(t, db, a.Email).Proof(), c.want, "%s", name)
 	}
-	for i, c := range []struct {
-		role  string
-		at    id.Organization
-		given error
-	}{{"member", north, nil}, {"member", south, student.ErrLinkOver}, {"teacher", north, student.ErrLinkOver}, {"teacher", south, student.ErrLinkOver},
-		{"owner", south, student.ErrLinkOver}} {
-		a, err := create(t, db, student.Draft{Email: student.Email(fmt.Sprintf("%s%d@x.org", c.role, i)), CreatedBy: north})
-		if err != nil {
-			t.Fatal(err)
-		}
-		given := issue(t, db, north, a.ID)
-		flowtest.On(t, db).Of(c.at).Add(a.ID, c.role, "active")
-		if a := load(t, db, a.Email); a.Untouched(north) != (c.given == nil) {
-			t.Errorf("%s: untouched %v", c.role, a.Untouched(north))
-		}
-		if err := use(given); !errors.Is(err, c.given) {
-			t.Errorf("%s: the link that the organization was given: %v, want %v", c.role, err, c.given)
-		}
-		// Also where the page was opened before.
-		err = student.SetOwnPassword(t.Context(), db, given.Token, "$argon2id$x", now)
-		if !errors.Is(err, student.ErrLinkOver) {
-			t.Errorf("%s: %v", c.role, err)
-		}
-		if err := use(reset(t, db, a.ID)); err != nil {
-			t.Errorf("%s: the person's own link: %v", c.role, err)
-		}
+}
+
+// What an organization knows ends nothing but what it knows; the mailbox ends everything.
+// Reference: provisioning#links.
+func TestAPasswordEndsWhatProvesNoMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mailbox         bool
+		links, sessions string
+	}{"over a link that the organization was given": {false, "asked mailed", "elsewhere mailbox"}, "over a link to the mailbox": {true, "", ""}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			f := flowtest.On(t, db)
+			north, south := organization(t, db), organization(t, db)
+			a, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: north})
+			check.NoError(check.Now(t), err, "creating")
+			links := map[string]student.Link{"given": issue(t, db, north, a.ID), "mailed": issueMailed(t, db, south, a.ID), "asked": reset(t, db, a.ID)}
+			for hash, p := range map[string]student.Proof{"north": student.ByOrganization(north), "elsewhere": student.ByOrganization(south), "mailbox": student.Mailbox} {
+				data := fmt.Sprintf(`{"values": {"user": "%d", "proof": %q}}`, a.ID, p)
+				check.NoError(check.Now(t), (student.Sessions{DB: db}).Keep(t.Context(), hash, []byte(data), time.Now().Add(time.Hour)), "%s", hash)
+			}
+			over := issue(t, db, north, a.ID)
+			if c.mailbox {
+				over = issueMailed(t, db, north, a.ID)
+			}
+			_, err = use(t, db, over)
+			check.NoError(check.Now(t), err, "using the link")
+			var left []string
+			for name, l := range links {
+				if _, _, err := student.FindLink(t.Context(), db, l.Token, now); err == nil {
+					left = append(left, name)
+				}
+			}
+			slices.Sort(left)
+			check.Equal(t, "links that are left", strings.Join(left, " "), c.links, "")
+			var sessions string
+			f.Scan(&sessions, `SELECT coalesce(string_agg(hash, ' ' ORDER BY hash), '') FROM sessions`)
+			check.Equal(t, "sessions that are left", sessions, c.sessions, "")
+		})
 	}
+}
+
+// A link that an organization is given while the person chooses a password is made too late.
+func TestALinkOfAnOrganizationOpensNothingOnceThePersonHasChosen(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	north := organization(t, db)
+	a, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: north})
+	check.NoError(check.Now(t), err, "creating")
+	_, err = use(t, db, issueMailed(t, db, north, a.ID))
+	check.NoError(check.Now(t), err, "the mailed link")
+	late := issue(t, db, north, a.ID)
+	if _, err := use(t, db, late); !errors.Is(err, student.ErrLinkOver) {
+		t.Errorf("the late link is found: %v", err)
+	}
+	if _, _, err := student.SetOwnPassword(t.Context(), db, late.Token, "$argon2id$y", now); !errors.Is(err, student.ErrLinkOver) {
+		t.Errorf("the late link sets a password: %v", err)
+	}
+	_, err = use(t, db, issueMailed(t, db, north, a.ID))
+	check.NoError(t, err, "another mailed link")
+}
+
+// Reference: students#student-fields.
+func TestAnOrganizationDoesNotSeeAnothersSignIns(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	north, south := organization(t, db), organization(t, db)
+	a, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: north, PasswordHash: "$argon2id$x", MustChangePassword: true})
+	check.NoError(check.Now(t), err, "creating")
+	for _, o := range []id.Organization{north, south} {
+		flowtest.On(t, db).Of(o).Add(a.ID, "member", "active")
+	}
+	flowtest.On(t, db).Exec(`UPDATE accounts SET last_login = now()`)
+	seen := func(o id.Organization) string {
+		a, err := student.Lookup(t.Context(), db, o, "ana@x.org")
+		check.NoError(check.Now(t), err, "looking up")
+		return fmt.Sprintf("password %v, set %v, must change %v, signed in %v", a.HasPassword(), a.HasSetPassword(), a.MustChangePassword, !a.LastLogin.IsZero())
+	}
+	const all, nothing = "password true, set true, must change true, signed in true", "password false, set false, must change false, signed in false"
+	check.Equal(t, "its maker", seen(north), all, "a password of the maker's")
+	check.Equal(t, "another", seen(south), nothing, "a password of the maker's")
+	flowtest.On(t, db).Exec(`UPDATE accounts SET proven_password = true`)
+	check.Equal(t, "its maker", seen(north), all, "the person's own")
+	check.Equal(t, "another", seen(south), all, "the person's own")
 }
 
 func reset(t *testing.T, db *pg.DB, user id.User) (l student.Link) {
@@ -204,15 +295,16 @@ func TestALinkSetsThePasswordOnceAndEndsTheOthers(t *testing.T) {
 		t.Fatalf("expires %v", first.ExpiresAt)
 	}
 	for range 2 { // reading consumes nothing
-		if got, err := student.FindLink(t.Context(), db, first.Token, now); check.NoError(check.Now(t), err, "%+v, %v", got, err) {
+		if got, _, err := student.FindLink(t.Context(), db, first.Token, now); check.NoError(check.Now(t), err, "%+v, %v", got, err) {
 			check.Equal(check.Now(t), "got.ID", got.ID, ana.ID, "%+v, %v", got, err)
 		}
 	}
-	if _, err := student.FindLink(t.Context(), db, first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
+	if _, _, err := student.FindLink(t.Context(), db, first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
 		t.Fatalf("an expired link: %v", err)
 	}
 	set := func(token string, at time.Time) error {
-		return student.SetOwnPassword(t.Context(), db, token, "$argon2id$x", at)
+		_, _, err := student.SetOwnPassword(t.Context(), db, token, "$argon2id$x", at)
+		return err
 	}
 	if err := set(first.Token, first.ExpiresAt); !errors.Is(err, student.ErrLinkOver) {
 		t.Fatalf("an expired link sets a password: %v", err)

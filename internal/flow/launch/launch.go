@@ -30,19 +30,18 @@ type Service struct {
 	Zone  *time.Location // the platform's: decides today
 }
 
-// Visitor is the learner of a launch and the work that it opens.
+// Visitor is the learner of a launch and the work that it opens. The LMS's word signs the person in,
+// with the organization's proof alone (student.ByOrganization).
 type Visitor struct {
-	Account student.Account
-	Item    catalog.Item
+	Organization id.Organization
+	Account      student.Account
+	Item         catalog.Item
 	// Result is the id of the result of work that the student finished before; "" if the launch assigned
 	// the work, or found it open.
 	Result string
-	// Vouched says that the LMS's word is enough to sign the person in: the account came
-	// from it, has no password, and belongs to no other organization.
-	Vouched bool
 }
 
-// Take makes the learner of a verified launch a student and assigns the work. It changes nothing
+// Take makes the learner of a verified launch a student, assigns the work and notes the sign-in. It changes nothing
 // of a student or an open assignment that is there, so a launch may be repeated. Work that the
 // student has finished is assigned again only if the catalog item says retake. NotFound for
 // work that the organization cannot assign; Forbidden for staff and for people who are not
@@ -67,15 +66,14 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 		if err := v.enter(ctx, tx); err != nil {
 			return err
 		}
-		vouched, err := v.vouched(ctx, tx)
-		if err != nil {
+		if err := student.NoteLaunch(ctx, tx, l.Organization, v.snapshot.Account.ID, now); err != nil {
 			return err
 		}
 		done, err := v.assign(ctx, tx, work)
 		if err != nil {
 			return err
 		}
-		visitor = Visitor{Account: v.snapshot.Account, Item: work, Result: done, Vouched: vouched}
+		visitor = Visitor{Organization: l.Organization, Account: v.snapshot.Account, Item: work, Result: done}
 		var relist pg.Batch
 		if v.returns {
 			notify.Relist(&relist, l.Organization, v.snapshot.Account.ID)
@@ -140,7 +138,7 @@ func (v *visit) read(ctx context.Context, tx *pg.Tx) error {
 	org.LoadMember(&second, v.launch.Organization, v.snapshot.Account.ID, &v.snapshot.Member)
 	course.LoadHeld(&second, v.launch.Organization, v.snapshot.Account.ID, "", &held)
 	err := second.Send(ctx, tx)
-	v.snapshot.Enrollments = held.Enrollments
+	v.snapshot.Account, v.snapshot.Enrollments = v.snapshot.Account.SeenBy(v.launch.Organization), held.Enrollments
 	return err
 }
 
@@ -173,7 +171,6 @@ func (v *visit) join(ctx context.Context, tx *pg.Tx) (err error) {
 		if known {
 			v.takeNames(&b)
 		}
-		v.snapshot.Account = student.Withdraw(&b, v.snapshot.Account, o, v.now)
 		v.snapshot.Member = org.AddMember(&b, o, v.snapshot.Account.ID, org.RoleMember, org.ViaLTI, v.now)
 		v.returns = known && notify.Rejoins(before, v.snapshot, v.today, v.commitDay)
 		if err := b.Send(ctx, tx); err != nil {
@@ -195,17 +192,6 @@ func (v *visit) takeNames(b *pg.Batch) {
 	}
 	a.FirstName, a.LastName = v.launch.FirstName, v.launch.LastName
 	student.SetNames(b, v.launch.Organization, student.Name{User: a.ID, FirstName: a.FirstName, LastName: a.LastName})
-}
-
-// vouched says whether the LMS may sign the person in. If it could sign in everybody whom it
-// names, it would open accounts that hold other organizations' data.
-func (v *visit) vouched(ctx context.Context, tx *pg.Tx) (bool, error) {
-	if !v.snapshot.Account.VouchedBy(v.launch.Organization) {
-		return false, nil
-	}
-	all, err := org.Belongings(ctx, tx, v.snapshot.Account.ID)
-	elsewhere := slices.ContainsFunc(all, func(b org.Belonging) bool { return b.Organization != v.launch.Organization })
-	return !elsewhere, err
 }
 
 // assign gives the work to the student, unless it is open already or finished. Then done is the id of its

@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -128,14 +129,14 @@ func (c *call) answer() Answer {
 		a.Status = "success"
 	}
 	if c.link.Token != "" {
-		url := c.linkURL()
+		url := c.urlOf(c.link)
 		a.SetPasswordURL, a.SetPasswordExpires = &url, clock.Stamp(c.link.ExpiresAt, c.cmd.zone())
 	}
 	return a
 }
 
 func (c *call) credentials() Credentials {
-	shown := Credentials{Username: c.account.Username, MustChangePassword: c.account.MustChangePassword, Note: c.note()}
+	shown := Credentials{Username: c.account.Username, MustChangePassword: c.seen().MustChangePassword, Note: c.note()}
 	if c.created && c.cmd.mode() == ModeGenerate {
 		shown.Password = &c.details.password
 	}
@@ -156,4 +157,4 @@ func (c *call) entries() []Entry {
 	return entries
 }
 
-func (c *call) linkURL() string { return c.PublicURL + "/set-password/" + c.link.Token }
+func (o *Service) urlOf(link student.Link) string { return o.PublicURL + "/set-password/" + link.Token }

@@ -169,6 +169,9 @@ func (c *call) writeDetails(b *pg.Batch) {
 	student.SetSignIn(b, c.account, c.details.hash, c.now)
 }
 
+// seen is the account as the caller may know it.
+func (c *call) seen() student.Account { return c.account.SeenBy(c.who.Organization.ID) }
+
 // note says, for an account that existed, what was done with its sign-in details.
 func (c *call) note() string {
 	switch {
@@ -178,8 +181,8 @@ func (c *call) note() string {
 		return "The account existed before this call; the sent sign-in details replaced its old ones. The student can also set a password with set_password_url."
 	case c.account.Untouched(c.who.Organization.ID):
 		return "The account existed before this call; its sign-in details are unchanged. The student can set a password with set_password_url."
-	case !c.account.HasPassword():
-		return "The account existed before this call, and has no password yet; the student asks for a link on the sign-in page."
+	case !c.seen().HasPassword():
+		return "The account existed before this call, and has no password for your organization yet; the student sets one by the link in our mail, or asks for one on the sign-in page."
 	}
 	return "The account existed before this call; its sign-in details were left untouched. The student signs in as before."
 }

@@ -1,17 +1,23 @@
 package provision_test
 
 import (
-	"context"
-	"errors"
+	"log/slog"
+	netmail "net/mail"
+	"regexp"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
+	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
+	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
 // as is a call of another organization's key.
@@ -24,98 +30,110 @@ func (d *fixture) as(who org.Principal, c provision.Command) provision.Answer {
 	return a
 }
 
-func (d *fixture) link(user provision.Answer) student.Link {
-	d.t.Helper()
-	var l student.Link
-	d.inTx(func(tx *pg.Tx) (err error) {
-		l, err = student.ResetLink(d.t.Context(), tx, user.UserID, now)
-		return err
-	})
-	return l
-}
+var mailedLink = regexp.MustCompile(`https://learn\.test/set-password/([\w-]+)`)
 
-func (d *fixture) inTx(do func(tx *pg.Tx) error) {
+// mailed are the tokens of the links in the mails that wait, which it sends to a real server; "" for a
+// mail without one.
+func (d *fixture) mailed() (tokens []string) {
 	d.t.Helper()
-	if err := d.DB.InTx(d.t.Context(), do); err != nil {
-		d.t.Fatal(err)
-	}
-}
-
-// use sets the password over a link.
-func (d *fixture) use(token string) error {
-	d.t.Helper()
-	hash, err := student.HashPassword(d.t.Context(), password)
+	server := mailtest.Start(d.t, mailtest.Script{}, mailtest.Options{})
+	to, err := mail.ParseServer(server.URL())
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	return student.SetOwnPassword(d.t.Context(), d.DB, token, hash, now)
+	sender := &email.Sender{DB: d.DB, Box: d.Mail.Box, Server: to, Zone: time.UTC, Clock: d.Clock, Log: slog.New(slog.DiscardHandler),
+		From: netmail.Address{Address: "no-reply@registrar.school"}}
+	due, err := outbox.Claim(d.t.Context(), d.DB, task.EmailSend, now, time.Minute, 100)
+	for _, m := range due {
+		if err == nil {
+			err = sender.Deliver(d.t.Context(), task.Outbox{Task: m.ID, Claim: m.Claim})
+		}
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, text := range server.Messages() {
+		found := append(mailedLink.FindStringSubmatch(strings.ReplaceAll(strings.ReplaceAll(text, "=\r\n", ""), "=3D", "=")), "", "")
+		tokens = append(tokens, found[1])
+	}
+	return tokens
 }
 
-// Who made the account reads what other organizations give the student if it
-// can sign in as them: it gets no link, and sets no details, once there is another one.
-// Reference: provisioning#existing-accounts.
-func TestTheMakerOfAnAccountThatOthersShareGetsNoWayIn(t *testing.T) {
+// proof is what a link proves.
+func (d *fixture) proof(token string) student.Proof {
+	d.t.Helper()
+	_, p, err := student.FindLink(d.t.Context(), d.DB, token, now)
+	if err != nil {
+		d.t.Errorf("the link %q: %v", token, err)
+	}
+	return p
+}
+
+// signIn is what signing in proves.
+func (d *fixture) signIn(word string) student.Proof {
+	d.t.Helper()
+	a, err := student.SignIn(d.t.Context(), d.DB, "ana@institute.org", word, now)
+	if err != nil {
+		d.t.Errorf("signing in: %v", err)
+	}
+	return a.Proof()
+}
+
+// use sets the password over a link.
+func (d *fixture) use(token string) {
+	d.t.Helper()
+	hash, err := student.HashPassword(d.t.Context(), password)
+	if err == nil {
+		_, _, err = student.SetOwnPassword(d.t.Context(), d.DB, token, hash, now)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Reference: provisioning#links.
+func TestTheLinkOfTheMailIsNotThatOfTheAnswer(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	south := d.organization("south")
-	first := d.student(ana())
-	d.as(south, ana("ielts"))
-	if _, err := student.FindLink(t.Context(), d.DB, token(first), now); !errors.Is(err, student.ErrLinkOver) {
-		t.Errorf("the link from before is still good: %v", err)
-	}
-	for _, c := range []provision.Command{ana(), resent(ana()), ana("toefl")} {
+	withPassword := ana()
+	withPassword.Password = password
+	for what, c := range map[string]provision.Command{"welcome": resent(ana()), "credentials": withPassword} {
 		a := d.student(c)
-		check.True(t, "there is no link for the password", a.SetPasswordURL == nil, "%+v", a)
-		check.True(t, "there is no end of a link", a.SetPasswordExpires == nil, "%+v", a)
-		check.True(t, "the credentials have a note", a.Credentials.Note != "", "%+v", a)
-		check.Equal(t, "number of warnings", len(a.Warnings), 0, "%+v", a)
-		if a.Email.Type != nil {
-			check.True(t, "the mail has no credentials", *a.Email.Type != email.TypeCredentials, "%+v", a)
+		check.Equal(t, "type", string(*a.Email.Type), what, "%+v", a.Email)
+		for _, link := range d.mailed() {
+			check.True(t, "another link", link != token(a), "%s: the mail has the link of the answer", what)
+			check.Equal(t, "of the mail", d.proof(link), student.Mailbox, "%s", what)
 		}
+		check.Equal(t, "of the answer", d.proof(token(a)), student.ByOrganization(d.who.Organization.ID), "%s", what)
 	}
-	if a := d.student(resent(ana())); *a.Email.Type != email.TypeAccessUpdate {
-		t.Errorf("email = %+v", a.Email)
+	if n := d.Count(`set_password_tokens WHERE mailed`); n != 2 {
+		t.Errorf("%d mailed links, want one a mail", n)
 	}
-	for _, mode := range []provision.Mode{provision.ModeSet, provision.ModeGenerate} {
-		c := ana()
-		c.Mode, c.Username = mode, "taken.over"
-		if mode == provision.ModeSet {
-			c.Password = password
-		}
-		if a := d.student(c); check.Equal(t, "number of warnings", len(a.Warnings), 2, "%s: %+v", mode, a) &&
-			check.True(t, "there is a note", a.Credentials.Note != "", "%s: %+v", mode, a) &&
-			check.True(t, "there is no password", a.Credentials.Password == nil, "%s: %+v", mode, a) {
-			check.True(t, "there is no link for the password", a.SetPasswordURL == nil, "%s: %+v", mode, a)
-		}
-	}
-	if n := d.Count(`accounts WHERE password_hash IS NULL AND username = 'ana@institute.org'`); n != 1 {
-		t.Error("the sent details were applied")
-	}
-	if n := d.Count(`set_password_tokens`); n != 0 {
-		t.Errorf("%d links", n)
-	}
-	if err := d.use(d.link(first).Token); err != nil {
-		t.Errorf("the student's own link: %v", err)
+	quiet := ana("ielts")
+	quiet.SendEmail = new(bool)
+	d.student(quiet)
+	if n := d.Count(`set_password_tokens WHERE mailed`); n != 2 {
+		t.Errorf("%d mailed links after a call without a mail", n)
 	}
 }
 
-// What a partner may know lets nobody in where another organization's student is.
-func TestAnotherOrganizationsStudentLosesThePasswordThatAPartnerGave(t *testing.T) {
+// Whoever is taken in gets an access update. Its link, for a student who has no password that opens
+// what this organization shows, is the mailbox's.
+// Reference: provisioning#existing-accounts.
+func TestWhoIsTakenInGetsALinkToTheMailbox(t *testing.T) {
 	t.Parallel()
 	withPassword := ana()
 	withPassword.Password = password
 	for name, c := range map[string]struct {
 		call provision.Command
-		set  func(d *fixture, made provision.Answer) error
-		kept bool
+		set  func(d *fixture, made provision.Answer)
+		link bool
 	}{
-		"set":                            {call: withPassword},
-		"chosen over the partner's link": {call: ana(), set: func(d *fixture, made provision.Answer) error { return d.use(token(made)) }},
-		"chosen over a mailed link":      {call: ana(), set: func(d *fixture, made provision.Answer) error { return d.use(d.link(made).Token) }, kept: true},
-		"used already": {call: withPassword, set: func(d *fixture, _ provision.Answer) error {
-			_, err := student.SignIn(d.t.Context(), d.DB, "ana@institute.org", password, now)
-			return err
-		}, kept: true},
+		"no password":                    {call: ana(), link: true},
+		"set by the other":               {call: withPassword, link: true},
+		"chosen over the other's link":   {call: ana(), set: func(d *fixture, made provision.Answer) { d.use(token(made)) }, link: true},
+		"chosen over a mailed link":      {call: ana(), set: func(d *fixture, _ provision.Answer) { d.use(d.mailed()[0]) }},
+		"set by the other and signed in": {call: withPassword, set: func(d *fixture, _ provision.Answer) { d.signIn(password) }, link: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,71 +141,69 @@ func TestAnotherOrganizationsStudentLosesThePasswordThatAPartnerGave(t *testing.
 			south := d.organization("south")
 			made := d.student(c.call)
 			if c.set != nil {
-				if err := c.set(d, made); err != nil {
-					t.Fatal(err)
+				c.set(d, made)
+			}
+			d.mailed() // what the other sent
+			for _, call := range []provision.Command{ana(), resent(ana())} {
+				a := d.as(south, call)
+				check.True(t, "set_password_url is null", a.SetPasswordURL == nil, "%+v", a)
+				check.Equal(t, "type", *a.Email.Type, email.TypeAccessUpdate, "%+v", a)
+				for _, link := range d.mailed() {
+					check.Equal(t, "the mail has a link", link != "", c.link, "%+v", a)
+					if link != "" {
+						check.Equal(t, "of the mail", d.proof(link), student.Mailbox, "%+v", a)
+					}
 				}
-			}
-			a := d.as(south, ana())
-			if check.True(t, "there is no link for the password", a.SetPasswordURL == nil, "%+v", a) &&
-				check.True(t, "there is a note", a.Credentials.Note != "", "%+v", a) {
-				check.Equal(t, "*a.Email.Type", *a.Email.Type, email.TypeAccessUpdate, "%+v", a)
-			}
-			if got := d.Count(`emails WHERE organization_id = $1 AND coalesce((params ->> 'no_password')::boolean, false)`, south.Organization.ID); got == 1 == c.kept {
-				t.Errorf("%d mails say that there is no password", got)
-			}
-			_, err := student.SignIn(t.Context(), d.DB, "ana@institute.org", password, now)
-			if (err == nil) != c.kept {
-				t.Errorf("the password signs in: %v, want %v", err == nil, c.kept)
-			}
-			if n := d.Count(`set_password_tokens`); n != 0 {
-				t.Errorf("%d links of the partner's are left", n)
-			}
-			// The owner of the mailbox gets in, and stays in.
-			if err := d.use(d.link(made).Token); err != nil {
-				t.Fatal(err)
-			}
-			d.student(ana())
-			d.as(south, ana())
-			if _, err := student.SignIn(t.Context(), d.DB, "ana@institute.org", password, now); err != nil {
-				t.Errorf("the student's own password: %v", err)
 			}
 		})
 	}
 }
 
-// The same where the partner's link is being used while another organization comes.
-func TestALinkThatIsUsedAsAnotherOrganizationComes(t *testing.T) {
+// A mailed its student a password; B enrolls the person.
+// Reference: provisioning#existing-accounts.
+func TestAPasswordThatAnotherInstituteMailedKeepsWorking(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	south := d.organization("south")
+	c := ana()
+	c.Password, c.SendEmail = password, new(bool)
+	made := d.student(c)
+	d.as(south, ana())
+	check.Equal(t, "signing in", d.signIn(password), student.ByOrganization(d.who.Organization.ID), "after the other call")
+	d.Exec(`UPDATE accounts SET last_login = NULL`)
+	check.Equal(t, "the link", d.proof(token(made)), student.ByOrganization(d.who.Organization.ID), "after the other call")
+	again := d.student(c)
+	check.True(t, "a fresh link", again.SetPasswordURL != nil, "%+v", again)
+	check.Equal(t, "status", again.Status, "already_provisioned", "%+v", again)
+}
+
+// The calls of both organizations, and the person's own use of a mailed link, at the same time.
+func TestOrganizationsThatCallAtOnceLeaveEachOthersLinksAlone(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	south := d.organization("south")
 	d.student(ana())
-	hash, err := student.HashPassword(t.Context(), password)
-	if err != nil {
-		t.Fatal(err)
+	d.as(south, ana())
+	mine := d.mailed()
+	withPassword := ana()
+	withPassword.Password = password + "north"
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() { d.as(south, ana("ielts")) })
+		all.Go(func() { d.student(withPassword) })
+		all.Go(func() { d.student(ana("ielts")) })
 	}
-	using, err := d.DB.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	all.Wait()
+	for _, link := range mine {
+		check.Equal(t, "the link", d.proof(link), student.Mailbox, "after the calls")
 	}
-	defer func() { _ = using.Rollback(context.Background()) }()
-	// What the use of the link writes.
-	if _, err := using.Exec(t.Context(), `WITH used AS (DELETE FROM set_password_tokens)
-		UPDATE accounts SET password_hash = $1, own_password = true`, hash); err != nil {
-		t.Fatal(err)
+	check.Equal(t, "the password", d.signIn(password+"north"), student.ByOrganization(d.who.Organization.ID), "after the calls")
+	d.Exec(`UPDATE accounts SET last_login = NULL`)
+	for range 4 {
+		all.Go(func() { d.as(south, ana("toefl")) })
+		all.Go(func() { d.student(withPassword) })
 	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := d.Student(t.Context(), south, ana("ielts"))
-		done <- err
-	}()
-	pgtest.AwaitBlocked(t, d.DB, using)
-	if err := using.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if _, err := student.SignIn(t.Context(), d.DB, "ana@institute.org", password, now); !errors.Is(err, student.ErrSignIn) {
-		t.Errorf("the password of the partner's link signs in: %v", err)
-	}
+	d.use(mine[1])
+	all.Wait()
+	check.Equal(t, "the person's own", d.signIn(password), student.Mailbox, "after the calls")
 }

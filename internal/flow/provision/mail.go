@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -71,17 +72,23 @@ func (c *call) sendsMail() bool {
 	return c.who.Organization.Defaults.SendWelcomeEmail
 }
 
-// writeMail queues the mail, if there is one to be sent; it is the latest when b is sent.
+// writeMail queues the mail, if there is one to be sent; it is the latest when b is sent. Its link is
+// another than the answer's: it is the mailbox's alone.
 func (c *call) writeMail(ctx context.Context, b *pg.Batch) error {
-	m := c.message()
-	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest, m.Content.Type(), c.now)
+	next := c.mailType()
+	c.mailing = decideMail(c.sendsMail(), c.cmd.ResendEmail, c.changed(), c.latest, next, c.now)
 	if c.mailing != mailSend {
 		return nil
 	}
-	if m.Content.Type() == email.TypeWelcome && c.cmd.mode() != ModeLink {
+	if next == email.TypeWelcome && c.cmd.mode() != ModeLink {
 		c.warn("password_mode: no password is generated again; the mail has a link to set one, and no credentials")
 	}
-	return c.Mail.Write(ctx, b, c.now, m, &c.latest)
+	var link student.Link
+	if next != email.TypeAccessUpdate || !c.seen().HasPassword() {
+		o := c.who.Organization
+		link = student.IssueMailedLink(b, o.ID, c.account.ID, o.Defaults.SetPasswordLinkValidDays, c.now)
+	}
+	return c.Mail.Write(ctx, b, c.now, c.message(next, link), &c.latest)
 }
 
 func (c *call) mail() Mail {
@@ -95,24 +102,36 @@ func (c *call) mail() Mail {
 	return newMail(c.latest)
 }
 
-// message has the password that this call gave the student, or that it sent and the student has already.
-// Without one, it is a welcome for a student who may get a link, and an access update for one who signs
-// in already.
-func (c *call) message() email.Message {
+// mailType is credentials with a password that this call gave the student, or that it sent and the
+// student has already. Without one, it is a welcome for a student who may get a link, and an access
+// update for one who signs in already.
+func (c *call) mailType() email.Type {
+	switch {
+	case c.link.Token == "":
+		return email.TypeAccessUpdate
+	case c.details.password != "":
+		return email.TypeCredentials
+	}
+	return email.TypeWelcome
+}
+
+// message is the mail of the type with a link, which may be zero for an access update.
+func (c *call) message(next email.Type, link student.Link) email.Message {
 	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
 		Username: c.account.CalledBy(c.who.Organization.ID), LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
-	if c.link.Token == "" {
-		m.Content = email.AccessUpdate{Student: about, NoPassword: !c.account.HasPassword()}
-		return m
+	if link.Token != "" {
+		m.Secrets.SetPasswordURL = c.urlOf(link)
 	}
-	if c.details.password != "" {
+	switch next {
+	case email.TypeAccessUpdate:
+		m.Content = email.AccessUpdate{Student: about, LinkExpires: link.ExpiresAt}
+	case email.TypeCredentials:
 		m.Content = email.Credentials{Student: about, MustChangePassword: c.account.MustChangePassword}
-		m.Secrets = email.Secrets{Password: c.details.password, SetPasswordURL: c.linkURL()}
-		return m
+		m.Secrets.Password = c.details.password
+	default:
+		m.Content = email.Welcome{Student: about, LinkExpires: link.ExpiresAt}
 	}
-	m.Content = email.Welcome{Student: about, LinkExpires: c.link.ExpiresAt}
-	m.Secrets = email.Secrets{SetPasswordURL: c.linkURL()}
 	return m
 }
 

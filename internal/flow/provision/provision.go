@@ -173,7 +173,7 @@ type call struct {
 	moves    []course.Move
 	warnings []string
 	starters []int        // tests placed, for each move
-	link     student.Link // zero: none may be handed out
+	link     student.Link // of the answer; zero: none may be handed out
 	mailing  mailing
 	block    *wire.PlanAnswer // nil: the call has no target_score_plan
 }
@@ -293,7 +293,7 @@ func (c *call) changed() bool {
 // write carries the decisions out.
 func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	org := c.who.Organization.ID
-	before := notify.Snapshot{Account: c.account, Member: c.member, Enrollments: c.held.Enrollments}
+	before := notify.Snapshot{Account: c.account.SeenBy(org), Member: c.member, Enrollments: c.held.Enrollments}
 	if c.created {
 		draft := student.Draft{Email: c.address, Username: c.details.username, FirstName: c.cmd.FirstName, LastName: c.cmd.LastName,
 			PasswordHash: c.details.hash, MustChangePassword: c.cmd.mode() == ModeGenerate, CreatedBy: org, CreatedVia: student.ViaAPI}
@@ -325,7 +325,7 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 		}
 		b = &pg.Batch{}
 	}
-	after := notify.Snapshot{Account: c.account, Member: c.member, Enrollments: c.enrollmentsAfter()}
+	after := notify.Snapshot{Account: c.account.SeenBy(org), Member: c.member, Enrollments: c.enrollmentsAfter()}
 	if err := webhook.Write(ctx, b, org, c.now, notify.Changes(before, after, c.today)...); err != nil {
 		return err
 	}
@@ -381,7 +381,6 @@ func (c *call) writeMember(b *pg.Batch) {
 	o := c.who.Organization.ID
 	switch c.joined {
 	case memberCreated:
-		c.account = student.Withdraw(b, c.account, o, c.now)
 		c.member = org.NewMember(org.RoleMember, org.ViaAPI, c.now)
 	case memberReactivated:
 		c.member = org.Readmit(b, o, c.account.ID, c.member, c.now)

@@ -114,7 +114,11 @@ func (h *house) use(text string) error {
 	if found == nil {
 		h.t.Fatalf("the mail has no link:\n%s", text)
 	}
-	return student.SetOwnPassword(h.t.Context(), h.DB, found[1], "$argon2id$x", now)
+	_, proof, err := student.SetOwnPassword(h.t.Context(), h.DB, found[1], "$argon2id$x", now)
+	if err == nil {
+		check.Equal(h.t, "proof", proof, student.Mailbox, "the link in the mail")
+	}
+	return err
 }
 
 func TestALinkGoesToTheMailboxOfTheAccount(t *testing.T) {

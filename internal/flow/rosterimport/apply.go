@@ -308,9 +308,6 @@ func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map
 	if err != nil {
 		return nil, err
 	}
-	if err := b.withdraw(ctx, made); err != nil {
-		return nil, err
-	}
 	endings, err := roster.Endings(ctx, b.tx, o, revive)
 	if err != nil {
 		return nil, err
@@ -409,7 +406,7 @@ func (b *batch) read(ctx context.Context) (map[id.User]notify.Snapshot, error) {
 	}
 	people := make(map[id.User]notify.Snapshot, len(users))
 	for _, u := range users {
-		people[u] = notify.Snapshot{Account: accounts[u], Member: members[u], Enrollments: held[u]}
+		people[u] = notify.Snapshot{Account: accounts[u].SeenBy(b.run.Organization), Member: members[u], Enrollments: held[u]}
 	}
 	return people, nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // checkAddresses leaves out people who were found by an address that they no longer have: the
@@ -34,14 +33,4 @@ func (b *batch) checkAddresses(ctx context.Context, changes []roster.Change) ([]
 
 func foundByAddress(c roster.Change) bool {
 	return c.User != 0 && c.Effects.Has(roster.CreateMembership)
-}
-
-// withdraw ends sign-in details by which other organizations could sign in as people who joined.
-func (b *batch) withdraw(ctx context.Context, joined []id.User) error {
-	if len(joined) == 0 {
-		return nil
-	}
-	var all pg.Batch
-	student.WithdrawAll(&all, joined, b.run.Organization, b.run.Stamp)
-	return all.Send(ctx, b.tx)
 }

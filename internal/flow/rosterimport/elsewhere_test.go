@@ -108,13 +108,13 @@ func TestNobodyIsTakenInWhoseAddressIsAnotherByNow(t *testing.T) {
 	}
 }
 
-// Who is taken in comes without the password and the links of the partner that made the
-// account; what only the person knows, or has used, stays.
-func TestWhoIsTakenInComesWithoutAPartnersWayIn(t *testing.T) {
+// Who is taken in by their address alone keeps every way in, whoever gave it to them.
+func TestAnImportEndsNoWayInOfAnothersStudents(t *testing.T) {
 	t.Parallel()
 	h := open(t)
 	south := h.organization(t, "south")
 	for address, sql := range map[string]string{
+		"linked@institute.org": `SELECT $1::text`,
 		"given@institute.org":  `UPDATE accounts SET password_hash = 'x' WHERE email = $1`,
 		"chosen@institute.org": `UPDATE accounts SET password_hash = 'x', own_password = true WHERE email = $1`,
 		"used@institute.org":   `UPDATE accounts SET password_hash = 'x', last_login = now() WHERE email = $1`,
@@ -122,15 +122,22 @@ func TestWhoIsTakenInComesWithoutAPartnersWayIn(t *testing.T) {
 	} {
 		h.exec(t, `INSERT INTO accounts (email, username, first_name, created_by_organization, created_via, created_at, updated_at)
 			VALUES ($1, $1, 'Ana', $2, 'api', now(), now())`, address, south)
-		h.exec(t, `INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
-			SELECT sha256(o::text::bytea || id::text::bytea), id, nullif(o, 0), now(), now() + interval '1 day' FROM accounts, unnest(ARRAY[0, $2::bigint]) AS o WHERE email = $1`, address, south)
+		h.exec(t, `INSERT INTO set_password_tokens (hash, user_id, organization_id, mailed, created_at, expires_at)
+			SELECT sha256(mailed::text::bytea || id::text::bytea), id, $2, mailed, now(), now() + interval '1 day'
+			FROM accounts, unnest(ARRAY[true, false]) AS mailed WHERE email = $1`, address, south)
+		h.exec(t, `INSERT INTO sessions (hash, data, expires_at)
+			SELECT $1, jsonb_build_object('values', jsonb_build_object('user', id::text, 'proof', 'organization ' || $2::bigint)), now() + interval '1 day'
+			FROM accounts WHERE email = $1`, address, south)
 		h.exec(t, sql, address)
 	}
-	h.run(t, people("1,given@institute.org,Ana,,", "2,chosen@institute.org,Ana,,", "3,used@institute.org,Ana,,", "4,proven@institute.org,Ana,,"))
-	if got := h.text(t, `SELECT string_agg(split_part(email, '@', 1), ' ' ORDER BY email) FROM accounts WHERE password_hash IS NOT NULL`); got != "proven used" {
-		t.Errorf("passwords are left of: %s", got)
+	ways := func() string {
+		return h.text(t, `SELECT (SELECT count(*) FROM accounts WHERE password_hash IS NOT NULL) || ' passwords, ' ||
+			(SELECT count(*) FROM set_password_tokens) || ' links, ' || (SELECT count(*) FROM sessions) || ' sessions'`)
 	}
-	check.Equal(t, "number of links of organizations, and of all", h.text(t, `SELECT count(organization_id) || ' ' || count(*) FROM set_password_tokens`), "0 4", "after the import")
+	const all = "4 passwords, 10 links, 5 sessions"
+	check.Equal(t, "before", ways(), all, "")
+	h.run(t, people("1,given@institute.org,,,", "2,chosen@institute.org,,,", "3,used@institute.org,,,", "4,proven@institute.org,,,", "5,linked@institute.org,,,"))
+	check.Equal(t, "after", ways(), all, "")
 }
 
 // A link that was mailed to an address of before opens nothing once the account has another:

@@ -39,8 +39,8 @@ type Person struct {
 
 // Put adds the person to the organization's staff, or changes their role or password; joined says
 // whether there was no membership before. A password that is sent replaces the person's own and
-// ends all set-password links. Without one, a new member of the staff loses a password that a
-// partner may know (student.Disown). Invalid lists every fault.
+// ends all set-password links. Without one, nothing changes of how the person signs in; staff pages
+// need proof of the mailbox (student.Proof). Invalid lists every fault.
 func Put(ctx context.Context, db *pg.DB, by audit.Actor, o id.Organization, c Command, now time.Time) (p Person, joined bool, err error) {
 	address, err := c.check()
 	if err != nil {
@@ -95,11 +95,8 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 		a.FirstName, a.LastName = c.FirstName, c.LastName
 		student.SetNames(&b, o, student.Name{User: a.ID, FirstName: a.FirstName, LastName: a.LastName})
 	}
-	switch {
-	case hash != "":
+	if hash != "" {
 		student.SetPassword(&b, a.ID, hash, now)
-	case !m.Role.Staff():
-		student.Disown(&b, a.ID, now)
 	}
 	switch {
 	case m.Role == "":
@@ -120,7 +117,7 @@ func put(ctx context.Context, tx *pg.Tx, o id.Organization, c Command, address s
 func read(ctx context.Context, tx *pg.Tx, o id.Organization, address student.Email) (a student.Account, m org.Member, err error) {
 	var first pg.Batch
 	first.Lock(pg.LockEmail, string(address))
-	student.LoadLocked(&first, o, address, &a) // nobody sets or uses a password meanwhile
+	student.Load(&first, o, address, &a)
 	if err := first.Send(ctx, tx); err != nil || a.ID == 0 {
 		return a, m, err
 	}

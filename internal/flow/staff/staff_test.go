@@ -1,7 +1,6 @@
 package staff_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -118,11 +117,10 @@ func TestAStudentBecomesStaffOfOneOrganizationAlone(t *testing.T) {
 	}
 }
 
-// A password that a partner set, or may have chosen over a link that it was
-// given, does not sign in a member of a staff; one that was chosen over a link to the mailbox
-// alone, or that the platform gave, does.
+// Joining a staff changes nothing of how the person signs in, nor of what that proves: staff pages
+// need the mailbox.
 // Reference: provisioning#existing-accounts.
-func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
+func TestWhoJoinsTheStaffKeepsTheWaysInAndTheirProof(t *testing.T) {
 	t.Parallel()
 	const word = "Tr0ub4dor&3x"
 	hash, err := student.HashPassword(t.Context(), word)
@@ -130,78 +128,37 @@ func TestWhoJoinsTheStaffKeepsAPasswordThatNoPartnerKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		set  func(p *pupil)
-		kept bool
+		set     func(p *pupil)
+		mailbox bool
 	}{
-		"set by the partner":                             {set: func(*pupil) {}},
-		"changed after signing in with the partner's":    {set: func(p *pupil) { p.change(hash) }},
-		"set over the organization's link":               {set: func(p *pupil) { p.use(p.given(), hash) }},
-		"changed after the organization's link":          {set: func(p *pupil) { p.use(p.given(), hash); p.change(hash) }},
-		"set over a link to the mailbox":                 {set: func(p *pupil) { p.use(p.mailed(), hash) }, kept: true},
-		"changed after a link to the mailbox":            {set: func(p *pupil) { p.use(p.mailed(), hash); p.change(hash) }, kept: true},
-		"a link to the mailbox, then the organization's": {set: func(p *pupil) { p.use(p.mailed(), hash); p.use(p.given(), hash) }},
+		"set by the partner":                          {set: func(*pupil) {}},
+		"changed after signing in with the partner's": {set: func(p *pupil) { p.change(hash) }},
+		"set over the organization's link":            {set: func(p *pupil) { p.use(p.given(), hash) }},
+		"changed after the organization's link":       {set: func(p *pupil) { p.use(p.given(), hash); p.change(hash) }},
+		"set over a link to the mailbox":              {set: func(p *pupil) { p.use(p.mailed(), hash) }, mailbox: true},
+		"changed after a link to the mailbox":         {set: func(p *pupil) { p.use(p.mailed(), hash); p.change(hash) }, mailbox: true},
 		"on the staff of another organization": {set: func(p *pupil) {
 			put(p.t, p.db, p.south, staff.Command{Email: pupilAddress, Role: org.RoleTeacher, Password: word})
-		}, kept: true},
+		}, mailbox: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := newPupil(t, hash)
 			c.set(p)
-			signsIn := func() bool {
-				_, err := student.SignIn(t.Context(), p.db, pupilAddress, word, now)
-				return err == nil
-			}
-			if !signsIn() {
-				t.Fatal("the student cannot sign in")
+			link := p.mailed()
+			want := student.ByOrganization(p.north)
+			if c.mailbox {
+				want = student.Mailbox
 			}
 			for _, role := range []org.Role{org.RoleTeacher, org.RoleOwner} { // joined, and then changed
 				put(t, p.db, p.north, staff.Command{Email: pupilAddress, Role: role})
-				if signsIn() != c.kept {
-					t.Errorf("as %s the password signs in: %v, want %v", role, !c.kept, c.kept)
-				}
+				a, err := student.SignIn(t.Context(), p.db, pupilAddress, word, now)
+				check.NoError(t, err, "signing in as %s", role)
+				check.Equal(t, "proof", a.Proof(), want, "as %s", role)
 			}
-			if a, err := student.Find(t.Context(), p.db, p.user); check.NoError(t, err, "%+v, %v", a, err) {
-				check.Equal(t, "the person has set a password", a.HasSetPassword(), c.kept, "%+v, %v", a, err)
-			}
+			_, _, err := student.FindLink(t.Context(), p.db, link.Token, now)
+			check.NoError(t, err, "the link that was mailed before")
 		})
-	}
-}
-
-// The same where the partner's link is being used while its student joins the staff.
-func TestALinkThatIsUsedAtThatMomentLetsNobodyInAsStaff(t *testing.T) {
-	t.Parallel()
-	const word = "Tr0ub4dor&3x"
-	hash, err := student.HashPassword(t.Context(), word)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := newPupil(t, "")
-	p.given()
-	using, err := p.db.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = using.Rollback(context.Background()) }()
-	// What the use of the link writes.
-	if _, err := using.Exec(t.Context(), `WITH used AS (DELETE FROM set_password_tokens WHERE user_id = $1)
-		UPDATE accounts SET password_hash = $2, own_password = true WHERE id = $1`, p.user, hash); err != nil {
-		t.Fatal(err)
-	}
-	joined := make(chan error, 1)
-	go func() {
-		_, _, err := staff.Put(t.Context(), p.db, audit.Platform, p.north, staff.Command{Email: pupilAddress, Role: org.RoleTeacher}, now)
-		joined <- err
-	}()
-	pgtest.AwaitBlocked(t, p.db, using)
-	if err := using.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-joined; err != nil {
-		t.Fatal(err)
-	}
-	if _, err := student.SignIn(t.Context(), p.db, pupilAddress, word, now); !errors.Is(err, student.ErrSignIn) {
-		t.Errorf("the password of the partner's link signs in as staff: %v", err)
 	}
 }
 
@@ -253,7 +210,7 @@ func (p *pupil) mailed() (l student.Link) {
 
 func (p *pupil) use(l student.Link, hash string) {
 	p.t.Helper()
-	if err := student.SetOwnPassword(p.t.Context(), p.db, l.Token, hash, now); err != nil {
+	if _, _, err := student.SetOwnPassword(p.t.Context(), p.db, l.Token, hash, now); err != nil {
 		p.t.Fatal(err)
 	}
 }

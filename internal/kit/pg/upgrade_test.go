@@ -90,6 +90,42 @@ func checkNames(t *testing.T, db *pg.DB) {
 	}
 }
 
+// Sessions from before carry the proof of the password that opened them, and links from before, which
+// went both into a mail and into an answer, prove no more than the organization.
+func TestSessionsAndLinksGetTheirProof(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	exec(t, opened(t, url), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+	restore(t, url, "testdata/filled-00013.sql.gz")
+	db := opened(t, url)
+	exec(t, db, `
+		WITH o AS (SELECT min(id) AS id FROM organizations), a AS (
+			INSERT INTO accounts (email, username, first_name, password_hash, proven_password, created_by_organization, created_via, created_at, updated_at)
+			SELECT who || '@x.org', who, 'A', 'x', who = 'own', CASE WHEN who <> 'nobodys' THEN o.id END, 'api', now(), now()
+			FROM o, unnest(ARRAY['own', 'given', 'nobodys']) AS who
+			RETURNING id, username),
+		l AS (INSERT INTO set_password_tokens (hash, user_id, organization_id, created_at, expires_at)
+			SELECT username::bytea, a.id, o.id, now(), now() + interval '1 hour' FROM a, o)
+		INSERT INTO sessions (hash, data, expires_at)
+		SELECT username, jsonb_build_object('values', jsonb_build_object('user', id::text, 'flash', 'x')), now() + interval '1 hour' FROM a`)
+	if err := pg.Migrate(t.Context(), url, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	for hash, want := range map[string]string{"own": "mailbox", "given": "organization 1", "nobodys": "organization 0"} {
+		var proof, flash string
+		err := db.QueryRow(t.Context(), `
+			SELECT replace(data -> 'values' ->> 'proof', (SELECT min(id)::text FROM organizations), '1'), data -> 'values' ->> 'flash'
+			FROM sessions WHERE hash = $1`, hash).Scan(&proof, &flash)
+		check.NoError(t, err, "%s", hash)
+		check.Equal(t, "proof", proof, want, "%s", hash)
+		check.Equal(t, "the rest of the session", flash, "x", "%s", hash)
+	}
+	var mailed int
+	err := db.QueryRow(t.Context(), `SELECT count(*) FROM set_password_tokens WHERE mailed`).Scan(&mailed)
+	check.NoError(t, err, "links")
+	check.Equal(t, "links that prove the mailbox", mailed, 0, "of those that organizations have")
+}
+
 // restore runs the statements of a dump, on a connection of its own: they change its settings.
 func restore(t *testing.T, url, dump string) {
 	t.Helper()

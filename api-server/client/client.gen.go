@@ -810,7 +810,7 @@ type Provisioned struct {
 	Organization         Provisioned_Organization  `json:"organization"`
 	SetPasswordExpiresAt *OptionalTimestamp        `json:"set_password_expires_at"`
 
-	// SetPasswordURL A fresh one-time link; null once the student has signed in, set a password or joined another organization too, and for accounts from elsewhere
+	// SetPasswordURL A fresh one-time link; null once the student has signed in or chosen a password, and for accounts from elsewhere
 	SetPasswordURL *string `json:"set_password_url"`
 
 	// Status already_provisioned when nothing changed; a mail alone is no change

@@ -562,6 +562,8 @@ var (
 
 // rosterPage is the statement of a page of students after a position, with its arguments. It reads along the
 // positions to until, or, byPerson, those of a course's people if the list goes on behind until; 0 is no bound.
+// The limit of NULL is none. As PostgreSQL does not know it when it plans once for all courses, it reads a course's
+// people along their index.
 func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, until int64, byPerson bool) (query string, args []any) {
 	args = []any{org, after, limit, f.Course, f.Today}
 	// Every parameter has to be in the statement, used or not.
@@ -579,10 +581,12 @@ func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, unt
 	case byPerson:
 		people = `
 			SELECT p.user_id, p.position
-			FROM enrollments x
+			FROM (
+				SELECT e.user_id FROM enrollments e WHERE e.organization_id = $1 AND e.course_id = $4
+				ORDER BY e.user_id LIMIT nullif($3::bigint, $3)) AS x
 			CROSS JOIN LATERAL (
 				SELECT * FROM arrivals WHERE user_id = x.user_id AND organization_id = $1 LIMIT 1) AS p
-			WHERE x.organization_id = $1 AND x.course_id = $4 AND ` + chosen
+			WHERE ` + chosen
 	case f.Course != 0:
 		people += ` AND (SELECT true FROM enrollments x
 			WHERE x.user_id = p.user_id AND x.course_id = $4 AND x.organization_id = $1 LIMIT 1)`

@@ -43,7 +43,8 @@ func TestCommandsAreInTheAuditLogOnce(t *testing.T) {
 	var made struct {
 		UserID      int `json:"user_id"`
 		Enrollments []struct {
-			ID int `json:"enrollment_id"`
+			ID     int `json:"enrollment_id"`
+			Course int `json:"course_id"`
 		}
 	}
 	north.Full.Post(t, "provision/student/", `{"email": "ana@institute.org", "first_name": "Ana", "courses": "ielts"}`).Want(t, 201).Into(t, &made)
@@ -72,7 +73,7 @@ func TestCommandsAreInTheAuditLogOnce(t *testing.T) {
 		{"PUT", "organizations/north/catalog/quizzes/q1", `{"active": false}`,
 			auditRow{"north", audit.PlatformKey, "changed catalog item", "quiz q1"}},
 		{"PATCH", enrollment, `{"state": "suspended"}`,
-			auditRow{"north", audit.PlatformKey, "changed enrollment", "ana@institute.org in IELTS Academic"}},
+			auditRow{"north", audit.PlatformKey, "changed enrollment", "ana@institute.org in IELTS Academic (" + fmt.Sprint(made.Enrollments[0].Course) + ")"}},
 		{"PATCH", member, `{"status": "inactive"}`, auditRow{"north", audit.PlatformKey, "deactivated member", "ana@institute.org"}},
 		{"PATCH", member, `{"status": "active"}`, auditRow{"north", audit.PlatformKey, "activated member", "ana@institute.org"}},
 		{"PUT", "organizations/north/staff/olive@school.org", `{"first_name": "Olive", "role": "owner"}`,

@@ -26,6 +26,7 @@ type world struct {
 	identities []worldIdentity
 	classes    []worldClass
 	seats      []worldSeat
+	names      []worldName
 }
 
 type worldAccount struct {
@@ -59,6 +60,12 @@ type worldSeat struct {
 	Class, User int64
 }
 
+// worldName is what the organization calls somebody whom it has or had.
+type worldName struct {
+	User                int64
+	FirstName, LastName string
+}
+
 func load[T any](t testing.TB, h *house, sql string, args ...any) []T {
 	t.Helper()
 	rows, err := h.DB.Query(t.Context(), sql, args...)
@@ -84,7 +91,9 @@ func (h *house) world(t testing.TB, u upload) *world {
 		members:    load[worldMember](t, h, `SELECT organization_id, user_id, role, status, created_via, updated_at FROM members`),
 		identities: load[worldIdentity](t, h, `SELECT source_id, external_id, user_id, present, left_at FROM roster_identities`),
 		classes:    load[worldClass](t, h, `SELECT id, external_id, name FROM roster_classes WHERE source_id = $1 ORDER BY id`, source.ID),
-		seats:      load[worldSeat](t, h, `SELECT class_id, user_id FROM roster_class_members WHERE active`)}
+		seats:      load[worldSeat](t, h, `SELECT class_id, user_id FROM roster_class_members WHERE active`),
+		names: load[worldName](t, h, `SELECT d.user_id, coalesce(d.first_name, a.first_name), coalesce(d.last_name, a.last_name)
+			FROM directory d JOIN accounts a ON a.id = d.user_id WHERE d.organization_id = $1`, h.org)}
 }
 
 // first finds the first of all that is so; nil when none is.
@@ -230,7 +239,10 @@ func (p *memoryPlan) known(row roster.Person) (k roster.Match) {
 	default:
 		return k
 	}
-	k.User, k.Email, k.FirstName, k.LastName = a.ID, a.Email, a.FirstName, a.LastName
+	k.User, k.Email = a.ID, a.Email
+	if n := first(p.names, func(n *worldName) bool { return n.User == a.ID }); n != nil {
+		k.Named, k.FirstName, k.LastName = true, n.FirstName, n.LastName
+	}
 	if a.Email != row.Email || a.FirstName != row.FirstName || a.LastName != row.LastName {
 		elsewhere := first(p.members, func(m *worldMember) bool { return m.User == a.ID && m.Org != p.org })
 		k.Managed = a.Managed && elsewhere == nil

@@ -52,7 +52,7 @@ const (
 // newScoreChart draws the plan's time from its start to its last test day.
 func newScoreChart(s plan.Stored, slots []plan.Slot, scale catalog.Scale, last, first clock.Date) *scoreChart {
 	c := &scoreChart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
-	low, high := s.Goal.TargetScore, s.Goal.TargetScore
+	low, high := s.TargetScore, s.TargetScore
 	var full []plan.Slot
 	for _, t := range slots {
 		if t.State != plan.Finished || t.Score == nil || t.Kind == plan.SkillsCheck {
@@ -79,15 +79,15 @@ func newScoreChart(s plan.Stored, slots []plan.Slot, scale catalog.Scale, last, 
 		d := first.AddDays(first.DaysUntil(last) * i / chartDayMark)
 		c.Days = append(c.Days, chartDay{x(d), d.Time().Format("2 Jan")})
 	}
-	c.Target = chartLevel{y(s.Goal.TargetScore), "Target " + s.Goal.TargetScore.String()}
+	c.Target = chartLevel{y(s.TargetScore), "Target " + s.TargetScore.String()}
 	var line, words []string
 	for _, t := range full {
-		p := chartScore{x(t.FinishedOn), y(*t.Score), t.Score.String(), *t.Score >= s.Goal.TargetScore}
+		p := chartScore{x(t.FinishedOn), y(*t.Score), t.Score.String(), *t.Score >= s.TargetScore}
 		c.Scores = append(c.Scores, p)
 		line = append(line, fmt.Sprintf("%.1f,%.1f", p.X, p.Y))
 		words = append(words, p.Text+" on "+t.FinishedOn.String())
 	}
-	c.Line, c.Words = strings.Join(line, " "), "Full scores beside the target of "+s.Goal.TargetScore.String()+": "+strings.Join(words, ", ")
+	c.Line, c.Words = strings.Join(line, " "), "Full scores beside the target of "+s.TargetScore.String()+": "+strings.Join(words, ", ")
 	return c
 }
 

@@ -127,7 +127,7 @@ func (s *Server) readTests(r *http.Request, p *planPage) error {
 		return err
 	}
 	scale, _ := catalog.ScaleOf(p.Plan.Exam) // plans are for exams with a scale alone
-	p.Exam, p.LastDay = scale.Label, plan.LastDay(p.Plan.Goal.ExamDate, p.Plan.AccessEnd)
+	p.Exam, p.LastDay = scale.Label, plan.LastDay(p.Plan.ExamDate, p.Plan.AccessEnd)
 	for _, c := range scale.Sections {
 		p.Sections = append(p.Sections, c.Name)
 	}

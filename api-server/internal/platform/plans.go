@@ -61,8 +61,8 @@ const historyShown = 50
 
 func (s *Server) showPlan(r *http.Request, l testplan.Listed) (planBody, error) {
 	p := l.Plan
-	b := planBody{ID: p.ID, UserID: p.User, CourseID: p.Course, EnrollmentID: p.Enrollment, TargetScore: p.Goal.TargetScore,
-		ExamDate: p.Goal.ExamDate, Plan: testplan.ShowPlan(p, l.Slots), Tests: make([]planTestBody, len(l.Slots)), History: []planEntryBody{}}
+	b := planBody{ID: p.ID, UserID: p.User, CourseID: p.Course, EnrollmentID: p.Enrollment, TargetScore: p.TargetScore,
+		ExamDate: p.ExamDate, Plan: testplan.ShowPlan(p, l.Slots), Tests: make([]planTestBody, len(l.Slots)), History: []planEntryBody{}}
 	if o := p.Official; o != nil {
 		b.Official = &officialBody{o.Score, o.Sections, o.On}
 	}

@@ -15,20 +15,18 @@ import (
 // accountColumns are those of a (accounts), in the order of scan.
 const accountColumns = `a.first_name, a.last_name, false AS known,` + plainColumns
 
-// calledColumns are those of calledBy. The names are the organization's, where it has the person.
+// calledColumns are those of called. The names are the organization's, where it has the person.
 const calledColumns = `
 	coalesce(n.first_name, a.first_name),
 	coalesce(n.last_name, a.last_name),
 	n.user_id IS NOT NULL AS known,` + plainColumns
 
-// calledBy joins a (accounts) to n, the organization's entry for the person. OFFSET 0 keeps PostgreSQL
+// called joins a (accounts) to n, the entry of the organization $1 for the person. OFFSET 0 keeps PostgreSQL
 // from reading all entries of the organization, which seems as cheap to it while the table has no
 // statistics.
-func calledBy(organization string) string {
-	return `accounts a LEFT JOIN LATERAL (
+const called = `accounts a LEFT JOIN LATERAL (
 		SELECT d.user_id, d.first_name, d.last_name FROM directory d
-		WHERE d.organization_id = ` + organization + ` AND d.user_id = a.id OFFSET 0) n ON true`
-}
+		WHERE d.organization_id = $1 AND d.user_id = a.id OFFSET 0) n ON true`
 
 const plainColumns = `
 	a.id,
@@ -64,7 +62,7 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 // LoadByID queues the reading of an account as org may know it, with the names that org calls the
 // person; into stays zero when there is none.
 func LoadByID(b *pg.Batch, org id.Organization, user id.User, into *Account) {
-	b.Queue(`SELECT `+calledColumns+` FROM `+calledBy("$1")+` WHERE a.id = $2`, org, user).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT `+calledColumns+` FROM `+called+` WHERE a.id = $2`, org, user).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)
 		if pg.None(err) {
 			return nil
@@ -75,7 +73,7 @@ func LoadByID(b *pg.Batch, org id.Organization, user id.User, into *Account) {
 }
 
 func queueByEmail(b *pg.Batch, org id.Organization, email Email, lock string, into *Account) {
-	query := `SELECT ` + calledColumns + ` FROM ` + calledBy("$1") + ` WHERE a.email = $2 ` + lock
+	query := `SELECT ` + calledColumns + ` FROM ` + called + ` WHERE a.email = $2 ` + lock
 	b.Queue(query, org, email).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := into.scan(rows); err != nil {
@@ -227,7 +225,7 @@ func selectCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, use
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Called, err error) {
-		return c, c.Account.scan(row, &c.Organization)
+		return c, c.scan(row, &c.Organization)
 	})
 }
 
@@ -326,7 +324,7 @@ func queueInsertLink(b *pg.Batch, org id.Organization, user id.User, mailed bool
 	b.Queue(`
 		INSERT INTO set_password_tokens (hash, user_id, organization_id, mailed, created_at, expires_at)
 		VALUES (@hash, @user, nullif(@org::bigint, 0), @mailed, @now, @expires)`,
-		pgx.StrictNamedArgs{"hash": seal.Hash(l.Token), "user": user, "org": org, "mailed": mailed, "now": now, "expires": l.ExpiresAt})
+		pg.Args{"hash": seal.Hash(l.Token), "user": user, "org": org, "mailed": mailed, "now": now, "expires": l.ExpiresAt})
 }
 
 // AskReset stores a request for a new password, whether the address has an account or not, and
@@ -533,7 +531,7 @@ var isStudent = scope.IsStudent(scope.Role("$1", "a.id"), "$1", "a.id")
 
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Ref) ([]Account, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+calledColumns+` FROM `+calledBy("$1")+`
+		SELECT `+calledColumns+` FROM `+called+`
 		WHERE a.id IN (SELECT id FROM accounts WHERE email = $2 UNION ALL SELECT $3) AND `+isStudent, org, w.Email, w.User)
 	if err != nil {
 		return nil, err
@@ -543,7 +541,7 @@ func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Re
 
 func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
 	return oneAccount(q.Query(ctx, `
-		SELECT `+calledColumns+` FROM `+calledBy("$1")+`
+		SELECT `+calledColumns+` FROM `+called+`
 		WHERE a.email = $2 AND (
 			EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
 			OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))`, org, email))

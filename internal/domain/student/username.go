@@ -31,12 +31,11 @@ func ParseUsername(text string) (string, error) {
 // whether it is taken would tell whether that address has an account. Invalid, with the field
 // "username".
 func CheckUsername(username string, own Email) error {
-	address, err := ParseEmail(username)
-	if err != nil || address == own || DerivedFrom(username, own) {
-		return nil
+	if address, err := ParseEmail(username); err == nil && address != own && !DerivedFrom(username, own) {
+		return fault.Field("username", "not_own_address",
+			"username: an email address as the username can only be the student's own; send that one, another username or none")
 	}
-	return fault.Field("username", "not_own_address",
-		"username: an email address as the username can only be the student's own; send that one, another username or none")
+	return nil
 }
 
 // DerivedFrom says whether the username is the one that an account of the address gets by itself.

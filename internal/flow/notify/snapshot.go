@@ -64,7 +64,7 @@ func CommitDay(now time.Time, zone *time.Location) clock.Date {
 // the transaction, receivers were notified of all enrollments.
 func Rejoins(before, after Snapshot, today, commitDay clock.Date) bool {
 	access := func(e course.Enrollment) bool { return e.HasAccess(today) }
-	return after.includes(access) && !(before.inScope(today) && before.inScope(commitDay))
+	return after.includes(access) && (!before.inScope(today) || !before.inScope(commitDay))
 }
 
 // Relist queues new positions, in their old order, for all work and final results of people who came

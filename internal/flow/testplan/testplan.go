@@ -98,8 +98,8 @@ func newBlock(e course.Enrollment, g plan.Goal, browser bool) wire.PlanBlock {
 
 // withPlan adds the plan that runs. Target score and exam date are then the plan's.
 func withPlan(b wire.PlanBlock, s plan.Stored, slots []plan.Slot) wire.PlanBlock {
-	target := s.Goal.TargetScore
-	b.TargetScore, b.ExamDate = &target, s.Goal.ExamDate
+	target := s.TargetScore
+	b.TargetScore, b.ExamDate = &target, s.ExamDate
 	b.TestPlan = ShowPlan(s, slots)
 	return b
 }

@@ -96,7 +96,7 @@ func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.Tr
 	if strings.Contains(data.SQL, "INSERT INTO accounts") {
 		end = ` \gset user_`
 	}
-	r.lines = append(r.lines, literal(data.SQL, data.Args)+end)
+	r.lines = append(r.lines, literal(ctx, data.SQL, data.Args)+end)
 	return ctx
 }
 
@@ -110,8 +110,8 @@ func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trace
 }
 
 // TraceBatchQuery records a statement of a pipeline.
-func (r *recorder) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
-	r.lines = append(r.lines, literal(data.SQL, data.Args)+";")
+func (r *recorder) TraceBatchQuery(ctx context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	r.lines = append(r.lines, literal(ctx, data.SQL, data.Args)+";")
 }
 
 // TraceBatchEnd ends a pipeline.
@@ -122,11 +122,11 @@ func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndDa
 var placeholder = regexp.MustCompile(`\$[0-9]+`)
 
 // literal puts the arguments into the statement.
-func literal(sql string, args []any) string {
+func literal(ctx context.Context, sql string, args []any) string {
 	if len(args) > 0 {
 		if named, ok := args[0].(pg.Args); ok {
 			var err error
-			if sql, args, err = named.RewriteQuery(context.Background(), nil, sql, args[1:]); err != nil {
+			if sql, args, err = named.RewriteQuery(ctx, nil, sql, args[1:]); err != nil {
 				panic(err) // the statement was just sent
 			}
 		}

@@ -28,6 +28,8 @@ type load struct {
 	items   []int64 // tests that can be assigned
 	readers []*reader
 
+	neighbours *neighbours
+
 	over, shut  atomic.Bool
 	calls, read sync.WaitGroup
 }
@@ -112,6 +114,8 @@ func (l *load) start(ctx context.Context) {
 		p := &partner{load: l, call: l.caller(uint64(n) + 1), number: n, org: schools[n%2], model: newModel()}
 		l.calls.Go(func() { l.loop(ctx, p.call, p.step) })
 	}
+	l.neighbours = newNeighbours(l)
+	l.calls.Go(func() { l.loop(ctx, l.neighbours.first.call, l.neighbours.step) })
 	r := &registrar{load: l, call: l.caller(1000), model: newModel()}
 	l.calls.Go(func() { l.loop(ctx, r.call, r.step) })
 	for n, org := range schools {

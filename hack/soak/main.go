@@ -1,7 +1,8 @@
 // Command soak runs a whole Registrar, two of each program, for hours under mixed load while one
 // thing after the other breaks. Then it mends everything, waits until nothing is pending any more,
 // and holds PostgreSQL, the lists, the webhooks that were received and the mails that were
-// received against a model of its own, to which it tells every accepted call again.
+// received against a model of its own, to which it tells every accepted call again. On the pages it tries
+// what one organization knows of people who are also another's.
 //
 //	make soak                           an hour
 //	make soak ARGS='-for 5m'            a look

@@ -19,6 +19,8 @@ type op struct {
 	Quiet   bool     `json:"quiet,omitempty"` // no welcome mail
 	Plan    bool     `json:"plan,omitempty"`
 
+	password string // sent with the call
+
 	Course  string  `json:"course,omitempty"` // of a suspension or its end
 	Item    int64   `json:"item,omitempty"`
 	Due     bool    `json:"due,omitempty"` // in a few minutes, and never handed in
@@ -48,6 +50,7 @@ type counts struct{ Create, Update, Skip int }
 // model is what the site should hold. It knows the reference (docs/reference) and nothing of the programs.
 type model struct {
 	students map[string]*student // by organization and email
+	accounts map[string]bool     // by email: a person may be a student of two organizations
 	rosters  map[string]*school
 	events   map[event]int // how many different ones each organization's URLs are pending
 	scores   map[event]float64
@@ -90,7 +93,7 @@ type pupil struct {
 }
 
 func newModel() *model {
-	return &model{students: map[string]*student{}, rosters: map[string]*school{}, events: map[event]int{}, scores: map[event]float64{}}
+	return &model{students: map[string]*student{}, accounts: map[string]bool{}, rosters: map[string]*school{}, events: map[event]int{}, scores: map[event]float64{}}
 }
 
 func (m *model) owe(o op, kind, subject string, args ...any) {
@@ -133,9 +136,10 @@ func (o op) said() string {
 
 func (m *model) provision(o op) string {
 	s := m.students[o.Org+" "+o.Email]
-	created := s == nil
-	if created {
-		s = &student{user: o.User, enrolled: map[string]*enrollment{}, open: map[int64]string{}, due: map[int64]bool{}, sessions: map[string]session{}, welcomed: !o.Quiet}
+	created := !m.accounts[o.Email]
+	m.accounts[o.Email] = true
+	if s == nil {
+		s = &student{user: o.User, enrolled: map[string]*enrollment{}, open: map[int64]string{}, due: map[int64]bool{}, sessions: map[string]session{}, welcomed: created && !o.Quiet}
 		m.students[o.Org+" "+o.Email] = s
 		m.owe(o, "student.joined", "student %d", o.User)
 	}

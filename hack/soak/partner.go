@@ -52,7 +52,7 @@ func (p *partner) onboard(ctx context.Context) error {
 	if p.chance(0.5) {
 		o.Ref = "first"
 	}
-	if err := p.provision(ctx, o); err != nil {
+	if _, err := p.provision(ctx, o); err != nil {
 		return err
 	}
 	p.emails = append(p.emails, email)
@@ -65,7 +65,8 @@ func (p *partner) again(ctx context.Context, email string, s *student) error {
 	if more := courseTypes[p.call.rand.IntN(len(courseTypes))]; p.chance(0.5) && !slices.Contains(courses, more) && !s.hasPlan {
 		courses = append(courses, more)
 	}
-	return p.provision(ctx, op{Kind: "provision", Org: p.org, Email: email, Courses: courses, Months: 2})
+	_, err := p.provision(ctx, op{Kind: "provision", Org: p.org, Email: email, Courses: courses, Months: 2})
+	return err
 }
 
 // extend names a reference: mostly a new one, sometimes one of before.
@@ -74,11 +75,13 @@ func (p *partner) extend(ctx context.Context, email string, s *student) error {
 	if len(courses) == 0 {
 		return nil
 	}
-	return p.provision(ctx, op{Kind: "provision", Org: p.org, Email: email, Courses: courses[:1], Months: 1, Extend: true,
+	_, err := p.provision(ctx, op{Kind: "provision", Org: p.org, Email: email, Courses: courses[:1], Months: 1, Extend: true,
 		Ref: fmt.Sprintf("order-%d", p.call.rand.IntN(4))})
+	return err
 }
 
-func (p *partner) provision(ctx context.Context, o op) error {
+// provision makes the call, and gives the link in its answer; "" for none.
+func (p *partner) provision(ctx context.Context, o op) (link string, err error) {
 	body := map[string]any{"email": o.Email, "first_name": "Asha", "last_name": "Rao", "tenure_months": o.Months}
 	if len(o.Courses) > 0 {
 		body["courses"] = o.Courses
@@ -92,16 +95,20 @@ func (p *partner) provision(ctx context.Context, o op) error {
 	if o.Quiet {
 		body["send_welcome_email"] = false
 	}
+	if o.password != "" {
+		body["password"] = o.password
+	}
 	if o.Plan {
 		body["target_score_plan"] = map[string]any{"target_score": 7, "timezone": "Asia/Kolkata", "test_plan": true}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var got struct {
-		UserID      int64 `json:"user_id"`
-		CreatedUser bool  `json:"created_user"`
+		UserID      int64  `json:"user_id"`
+		CreatedUser bool   `json:"created_user"`
+		Link        string `json:"set_password_url"`
 		Enrollments []struct {
 			ID         int64  `json:"enrollment_id"`
 			CourseType string `json:"course_type"`
@@ -114,14 +121,14 @@ func (p *partner) provision(ctx context.Context, o op) error {
 	}
 	a, err := p.call.ask(ctx, r, &got)
 	if err != nil {
-		return err
+		return "", err
 	}
 	o.User, o.Created, o.Enrollments = got.UserID, got.CreatedUser, map[string]int64{}
 	for _, e := range got.Enrollments {
 		o.Enrollments[e.CourseType] = e.ID
 		o.Actions = append(o.Actions, e.Action)
 	}
-	return p.accepted(p.model, o, a)
+	return got.Link, p.accepted(p.model, o, a)
 }
 
 // lookUp reads the student and holds the answer against the client's model: what was answered can

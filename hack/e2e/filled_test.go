@@ -39,6 +39,10 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 	h.fillActivity(db)
 	h.fillWebhooks(db)
 	h.fillPending(db)
+	// Programs from before this version write it, and this one only reads it.
+	_, err := db.Exec(t.Context(), `INSERT INTO result_returns (organization_id, user_id, due_at)
+		SELECT organization_id, user_id, now() + interval '1 hour' FROM members LIMIT 1`)
+	must(t, err)
 	tables, err := pgx.CollectRows(query(t, db, `
 		SELECT oid::regclass::text FROM pg_class
 		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`), pgx.RowTo[string])

@@ -24,7 +24,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // pgbench runs the SQL of one creation, as it is sent, again and again: same statements, same
@@ -124,7 +123,7 @@ var placeholder = regexp.MustCompile(`\$[0-9]+`)
 // literal puts the arguments into the statement.
 func literal(ctx context.Context, sql string, args []any) string {
 	if len(args) > 0 {
-		if named, ok := args[0].(pg.Args); ok {
+		if named, ok := args[0].(pgx.QueryRewriter); ok {
 			var err error
 			if sql, args, err = named.RewriteQuery(ctx, nil, sql, args[1:]); err != nil {
 				panic(err) // the statement was just sent

@@ -19,7 +19,7 @@ func End(e Enrollment, t Terms, today clock.Date) (Enrollment, error) {
 	case e.over(today):
 		return e, nil
 	}
-	if last := later(today, e.StartDate); last.Before(e.EndDate) {
+	if last := clock.Later(today, e.StartDate); last.Before(e.EndDate) {
 		e.Window = t.window(e.StartDate, last)
 	}
 	e.State, e.PartnerSuspended = Dropped, false
@@ -42,7 +42,7 @@ func Shorten(end clock.Date) func(Enrollment, Terms, clock.Date) (Enrollment, er
 				"end_date: access ends on %v already; to extend it, send extend_access to POST /provision/student/", e.EndDate)
 		case end.Before(today), end.Before(e.StartDate):
 			return e, fault.Field("end_date", "in_the_past",
-				"end_date: send a day from %v on, or leave it out to end access now", later(today, e.StartDate))
+				"end_date: send a day from %v on, or leave it out to end access now", clock.Later(today, e.StartDate))
 		}
 		e.Window = t.window(e.StartDate, end)
 		return e, nil
@@ -78,13 +78,6 @@ func Resume(e Enrollment, _ Terms, _ clock.Date) (Enrollment, error) {
 // over says whether there is no access and will be none without a renewal or Resume.
 func (e Enrollment) over(today clock.Date) bool {
 	return e.State != Suspended && !e.Current(today)
-}
-
-func later(a, b clock.Date) clock.Date {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 var (

@@ -166,11 +166,11 @@ func (s *setter) checkDays(changed []string) {
 	}
 	if limit := LastDay(clock.Date{}, s.AccessEnd); last == limit {
 		s.bad("test_plan", "too_few_days", "the last test day would be %v, the day before the course's access ends; a plan needs it on %v or later",
-			last, later(need, first))
+			last, clock.Later(need, first))
 		return
 	}
 	s.bad("exam_date", "exam_too_close", "tests stop %d days before the exam, on %v; a plan needs its last test day on %v or later: send a later exam date or no plan",
-		daysBeforeExam, last, later(need, first))
+		daysBeforeExam, last, clock.Later(need, first))
 }
 
 func (s *setter) warn(format string, args ...any) {

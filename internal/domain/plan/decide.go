@@ -235,21 +235,14 @@ func (d *decider) slotsLeft() int {
 	first := d.today
 	switch t := d.last(); {
 	case t.pending():
-		first = later(first, t.OpensOn)
+		first = clock.Later(first, t.OpensOn)
 	case t.Slot > 0:
-		first = later(first.AddDays(1), t.OpensOn.AddDays(d.plan.interval()))
+		first = clock.Later(first.AddDays(1), t.OpensOn.AddDays(d.plan.interval()))
 	}
 	if first.After(d.plan.LastDay) {
 		return 0
 	}
 	return 1 + first.DaysUntil(d.plan.LastDay)/d.plan.interval()
-}
-
-func later(a, b clock.Date) clock.Date {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // drill gives section papers for the largest deficits, due before the next test opens. It leaves the

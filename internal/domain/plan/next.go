@@ -74,17 +74,17 @@ func (d *decider) shape(slot int, on clock.Date) (Test, bool) {
 		earliest := on.AddDays(1)
 		switch previous.State {
 		case Missed:
-			earliest = later(on, previous.DueOn.AddDays(1))
+			earliest = clock.Later(on, previous.DueOn.AddDays(1))
 		case Held:
-			earliest = later(earliest, previous.FinishedOn.AddDays(patience+1))
+			earliest = clock.Later(earliest, previous.FinishedOn.AddDays(patience+1))
 		case Waiting, Unfilled, Opened, Started, Finished, Skipped, Withdrawn:
 		}
 		if done, ok := handedIn(before); ok { // perhaps late, with missed ones after it
-			earliest = later(earliest, done.FinishedOn.AddDays(1))
+			earliest = clock.Later(earliest, done.FinishedOn.AddDays(1))
 		}
-		opens = later(earliest, previous.OpensOn.AddDays(d.plan.interval()))
+		opens = clock.Later(earliest, previous.OpensOn.AddDays(d.plan.interval()))
 	}
-	opens = later(opens, d.plan.FirstDay)
+	opens = clock.Later(opens, d.plan.FirstDay)
 	if opens.After(d.plan.LastDay) {
 		return Test{}, false
 	}

@@ -15,18 +15,18 @@ import (
 // accountColumns are those of a (accounts), in the order of scan.
 const accountColumns = `a.first_name, a.last_name, false AS known,` + plainColumns
 
-// calledColumns are those of called. The names are the organization's, where it has the person.
+// calledColumns are those of a with n (entry). The names are the organization's, where it has the person.
 const calledColumns = `
 	coalesce(n.first_name, a.first_name),
 	coalesce(n.last_name, a.last_name),
 	n.user_id IS NOT NULL AS known,` + plainColumns
 
-// called joins a (accounts) to n, the entry of the organization $1 for the person. OFFSET 0 keeps PostgreSQL
-// from reading all entries of the organization, which seems as cheap to it while the table has no
-// statistics.
-const called = `accounts a LEFT JOIN LATERAL (
-		SELECT d.user_id, d.first_name, d.last_name FROM directory d
-		WHERE d.organization_id = $1 AND d.user_id = a.id OFFSET 0) n ON true`
+// entry joins n, the organization's entry for the person of a (accounts). LIMIT 1 keeps PostgreSQL from
+// reading all entries of the organization, which seems as cheap to it while the table has no statistics.
+func entry(organization string) string {
+	return ` LEFT JOIN LATERAL (
+		SELECT * FROM directory WHERE organization_id = ` + organization + ` AND user_id = a.id LIMIT 1) AS n ON true`
+}
 
 const plainColumns = `
 	a.id,
@@ -62,7 +62,7 @@ func oneAccount(rows pgx.Rows, err error) (Account, error) {
 // LoadByID queues the reading of an account as org may know it, with the names that org calls the
 // person; into stays zero when there is none.
 func LoadByID(b *pg.Batch, org id.Organization, user id.User, into *Account) {
-	b.Queue(`SELECT `+calledColumns+` FROM `+called+` WHERE a.id = $2`, org, user).Query(func(rows pgx.Rows) error {
+	b.Queue(`SELECT `+calledColumns+` FROM accounts a`+entry("$1")+` WHERE a.id = $2`, org, user).Query(func(rows pgx.Rows) error {
 		a, err := oneAccount(rows, nil)
 		if pg.None(err) {
 			return nil
@@ -73,7 +73,7 @@ func LoadByID(b *pg.Batch, org id.Organization, user id.User, into *Account) {
 }
 
 func queueByEmail(b *pg.Batch, org id.Organization, email Email, lock string, into *Account) {
-	query := `SELECT ` + calledColumns + ` FROM ` + called + ` WHERE a.email = $2 ` + lock
+	query := `SELECT ` + calledColumns + ` FROM accounts a` + entry("$1") + ` WHERE a.email = $2 ` + lock
 	b.Queue(query, org, email).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			if err := into.scan(rows); err != nil {
@@ -218,9 +218,7 @@ func selectCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, use
 	rows, err := q.Query(ctx, `
 		SELECT `+calledColumns+`, u.org
 		FROM unnest($1::bigint[], $2::bigint[]) AS u(org, id)
-		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = u.id LIMIT 1) AS a
-		LEFT JOIN LATERAL (
-			SELECT * FROM directory WHERE organization_id = u.org AND user_id = u.id LIMIT 1) AS n ON true`, orgs, users)
+		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = u.id LIMIT 1) AS a`+entry("u.org"), orgs, users)
 	if err != nil {
 		return nil, err
 	}
@@ -531,7 +529,7 @@ var isStudent = scope.IsStudent(scope.Role("$1", "a.id"), "$1", "a.id")
 
 func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Ref) ([]Account, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+calledColumns+` FROM `+called+`
+		SELECT `+calledColumns+` FROM accounts a`+entry("$1")+`
 		WHERE a.id IN (SELECT id FROM accounts WHERE email = $2 UNION ALL SELECT $3) AND `+isStudent, org, w.Email, w.User)
 	if err != nil {
 		return nil, err
@@ -541,7 +539,7 @@ func selectStudents(ctx context.Context, q pg.Querier, org id.Organization, w Re
 
 func selectPerson(ctx context.Context, q pg.Querier, org id.Organization, email Email) (Account, error) {
 	return oneAccount(q.Query(ctx, `
-		SELECT `+calledColumns+` FROM `+called+`
+		SELECT `+calledColumns+` FROM accounts a`+entry("$1")+`
 		WHERE a.email = $2 AND (
 			EXISTS (SELECT FROM members m WHERE m.organization_id = $1 AND m.user_id = a.id)
 			OR EXISTS (SELECT FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = a.id))`, org, email))
@@ -600,9 +598,7 @@ func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, unt
 	return `
 		SELECT ` + calledColumns + `, p.position
 		FROM (` + people + ` ORDER BY p.position LIMIT $3) AS p
-		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = p.user_id LIMIT 1) AS a
-		LEFT JOIN LATERAL (
-			SELECT * FROM directory WHERE organization_id = $1 AND user_id = p.user_id LIMIT 1) AS n ON true
+		CROSS JOIN LATERAL (SELECT * FROM accounts WHERE id = p.user_id LIMIT 1) AS a` + entry("$1") + `
 		ORDER BY p.position`, args
 }
 

@@ -215,3 +215,11 @@ func (d Date) AddMonths(n int) Date {
 
 // DaysUntil counts the days from d to o, negative when o is earlier.
 func (d Date) DaysUntil(o Date) int { return int(o.Time().Sub(d.Time()) / (24 * time.Hour)) }
+
+// Later is the later one of two days.
+func Later(a, b Date) Date {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

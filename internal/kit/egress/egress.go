@@ -88,7 +88,7 @@ type lookupKey struct{}
 
 // DialContext is net.Dialer's, with ErrRefused for what the policy does not allow.
 func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
@@ -97,25 +97,21 @@ func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.
 	}
 	found := new(lookup)
 	if !d.policy.networks {
-		address = rooted(address)
+		host = rooted(host)
 	}
 	ctx = httptrace.WithClientTrace(context.WithValue(ctx, lookupKey{}, found), &httptrace.ClientTrace{
 		DNSDone: func(done httptrace.DNSDoneInfo) { found.refused = d.policy.checkAll(done.Addrs) },
 	})
-	return d.Dialer.DialContext(ctx, network, address)
+	return d.Dialer.DialContext(ctx, network, net.JoinHostPort(host, port))
 }
 
 // rooted keeps the resolver from trying a name with the search domains of the network that
 // we are in, which turn customers' names into those of its services.
-func rooted(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || strings.HasSuffix(host, ".") {
-		return address
+func rooted(host string) string {
+	if _, err := netip.ParseAddr(host); err == nil || strings.HasSuffix(host, ".") {
+		return host
 	}
-	if _, err := netip.ParseAddr(host); err == nil {
-		return address
-	}
-	return net.JoinHostPort(host+".", port)
+	return host + "."
 }
 
 func (p *Policy) checkAll(resolved []net.IPAddr) error {

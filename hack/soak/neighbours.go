@@ -171,6 +171,12 @@ func (v *visitor) set(ctx context.Context, token, password string) (int, string,
 	return v.open(ctx, "/set-password/"+token, url.Values{"password": {password}, "again": {password}})
 }
 
+// seesResult says whether the browser opens the result of a test session, and not the sign-in page.
+func (v *visitor) seesResult(ctx context.Context, session string) (sees bool, status int, err error) {
+	status, body, err := v.open(ctx, "/results/test:"+session, nil)
+	return status == http.StatusOK && !strings.Contains(body, `name="password"`), status, err
+}
+
 // neighbours checks both rules on the pages, with every secret that the first organization was given
 // and every link that was mailed.
 func (c *checker) neighbours(ctx context.Context, n *neighbours) error {
@@ -281,11 +287,11 @@ func (c *checker) shows(ctx context.Context, n *neighbours, p *shared, password 
 		}
 	}
 	for session := range n.second.model.students[n.second.org+" "+p.email].sessions {
-		status, body, err := v.open(ctx, "/results/test:"+session, nil)
+		sees, status, err := v.seesResult(ctx, session)
 		if err != nil {
 			return err
 		}
-		if status != http.StatusOK || strings.Contains(body, `name="password"`) {
+		if !sees {
 			c.report.find("the password that %s chose over a mailed link does not show a result: %d", p.email, status)
 		}
 	}
@@ -302,11 +308,11 @@ func (c *checker) private(ctx context.Context, n *neighbours, p *shared, v *visi
 		c.report.find("%s shows what %s has at %s: %s", with, p.email, n.second.org, body)
 	}
 	for session := range n.second.model.students[n.second.org+" "+p.email].sessions {
-		status, body, err := v.open(ctx, "/results/test:"+session, nil)
+		sees, _, err := v.seesResult(ctx, session)
 		if err != nil {
 			return err
 		}
-		if status == http.StatusOK && !strings.Contains(body, `name="password"`) { // the sign-in page's
+		if sees {
 			c.report.find("%s opens the result %s that %s has at %s", with, session, p.email, n.second.org)
 		}
 	}

@@ -16,16 +16,60 @@ const exportGroup = 2000
 // WriteIssues writes the run's issues as CSV. Values that a spreadsheet would take for
 // formulas get an apostrophe in front (roster.Defuse).
 func WriteIssues(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
-	if err := w.Write([]string{"file", "line", "person_external_id", "code", "severity", "message"}); err != nil {
+	header := []string{"file", "line", "person_external_id", "code", "severity", "message"}
+	return export(w, header, func(after int64) ([]roster.Issue, int64, error) {
+		return Issues(ctx, q, run, after, exportGroup)
+	}, func(i roster.Issue) []string {
+		return []string{i.File, strconv.Itoa(i.Line), i.PersonExternalID, string(i.Code), string(i.Severity), i.Message}
+	})
+}
+
+// WriteChanges writes the run's changes of people with the action as CSV, with formulas as WriteIssues has them.
+func WriteChanges(ctx context.Context, q pg.Querier, run id.RosterRun, action roster.Action, w *csv.Writer) error {
+	header := []string{"action", "line", "person_external_id", "email", "first_name", "last_name",
+		"before_external_id", "before_email", "before_first_name", "before_last_name"}
+	return export(w, header, func(after int64) ([]roster.Change, int64, error) {
+		group, err := ChangesOf(ctx, q, run, action, after, exportGroup)
+		if len(group) > 0 {
+			after = group[len(group)-1].N
+		}
+		return group, after, err
+	}, func(c roster.Change) []string {
+		return []string{string(c.Action), strconv.Itoa(c.Line), c.ExternalID, c.Email, c.FirstName, c.LastName,
+			c.BeforeID, c.BeforeEmail, c.BeforeFirst, c.BeforeLast}
+	})
+}
+
+// WriteClassChanges writes the run's changes of classes as CSV, with formulas as WriteIssues has them.
+func WriteClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
+	header := []string{"action", "class_external_id", "class_name", "before_class_name", "person_external_id"}
+	return export(w, header, func(after int64) ([]roster.ClassChange, int64, error) {
+		group, err := NextClassChanges(ctx, q, run, after, exportGroup)
+		if len(group) > 0 {
+			after = group[len(group)-1].N
+		}
+		return group, after, err
+	}, func(c roster.ClassChange) []string {
+		return []string{string(c.Action), c.Class, c.Name, c.Before, c.Person}
+	})
+}
+
+// export writes all rows group by group. next reads up to exportGroup of them after a number, and the
+// number of the last one.
+func export[T any](w *csv.Writer, header []string, next func(after int64) ([]T, int64, error), cells func(T) []string) error {
+	if err := w.Write(header); err != nil {
 		return err
 	}
 	for after := int64(0); ; {
-		group, last, err := Issues(ctx, q, run, after, exportGroup)
+		group, last, err := next(after)
 		if err != nil {
 			return err
 		}
-		for _, i := range group {
-			row := []string{i.File, strconv.Itoa(i.Line), roster.Defuse(i.PersonExternalID), string(i.Code), string(i.Severity), roster.Defuse(i.Message)}
+		for _, one := range group {
+			row := cells(one)
+			for i := range row {
+				row[i] = roster.Defuse(row[i])
+			}
 			if err := w.Write(row); err != nil {
 				return err
 			}
@@ -35,59 +79,4 @@ func WriteIssues(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Wri
 		}
 		after = last
 	}
-}
-
-// WriteChanges writes the run's changes of people with the action as CSV, with formulas as WriteIssues has them.
-func WriteChanges(ctx context.Context, q pg.Querier, run id.RosterRun, action roster.Action, w *csv.Writer) error {
-	header := []string{"action", "line", "person_external_id", "email", "first_name", "last_name",
-		"before_external_id", "before_email", "before_first_name", "before_last_name"}
-	if err := w.Write(header); err != nil {
-		return err
-	}
-	for after := int64(0); ; {
-		group, err := ChangesOf(ctx, q, run, action, after, exportGroup)
-		if err != nil {
-			return err
-		}
-		for _, c := range group {
-			row := []string{string(c.Action), strconv.Itoa(c.Line), c.ExternalID, c.Email, c.FirstName, c.LastName,
-				c.BeforeID, c.BeforeEmail, c.BeforeFirst, c.BeforeLast}
-			if err := w.Write(defused(row)); err != nil {
-				return err
-			}
-			after = c.N
-		}
-		if w.Flush(); w.Error() != nil || len(group) < exportGroup {
-			return w.Error()
-		}
-	}
-}
-
-// WriteClassChanges writes the run's changes of classes as CSV.
-func WriteClassChanges(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
-	if err := w.Write([]string{"action", "class_external_id", "class_name", "before_class_name", "person_external_id"}); err != nil {
-		return err
-	}
-	for after := int64(0); ; {
-		group, err := NextClassChanges(ctx, q, run, after, exportGroup)
-		if err != nil {
-			return err
-		}
-		for _, c := range group {
-			if err := w.Write(defused([]string{string(c.Action), c.Class, c.Name, c.Before, c.Person})); err != nil {
-				return err
-			}
-			after = c.N
-		}
-		if w.Flush(); w.Error() != nil || len(group) < exportGroup {
-			return w.Error()
-		}
-	}
-}
-
-func defused(row []string) []string {
-	for i := range row {
-		row[i] = roster.Defuse(row[i])
-	}
-	return row
 }

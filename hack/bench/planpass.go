@@ -15,7 +15,7 @@ import (
 
 // planCases belong to target score plans.
 var planCases = []benchCase{
-	{"plan-simulation", "1,000 students with random ability, paces, zones and exam dates over 120 days of test plans: what came of them, and no rule broken", onHouse(simulate)},
+	{"plan-simulation", "1,000 students with random ability, paces, zones and exam dates over 120 days of test plans: their outcome, and no rule broken", onHouse(simulate)},
 	{"plan-pass", "the daily pass over 10,000, 30,000 and 100,000 active plans: time, CPU and SQL per plan, memory of the worker", planPass},
 }
 

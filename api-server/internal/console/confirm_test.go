@@ -118,7 +118,7 @@ func TestThePasswordIsNotGuessedInASession(t *testing.T) {
 	want(t, "the right one after too many", status, page, http.StatusTooManyRequests, "Too many tries")
 }
 
-// In light and dark, on a desk and in a hand.
+// In light and dark, on a desktop and on a telephone.
 func TestThePasswordAndTheBrowsersInABrowser(t *testing.T) {
 	t.Parallel()
 	s := open(t)

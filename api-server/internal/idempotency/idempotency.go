@@ -4,7 +4,7 @@
 //
 // The first request takes the key by a row in PostgreSQL, works, and stores its answer. Kept are the
 // answers that nothing but the request decided: what was done (2xx), and refusals of the body itself.
-// Whatever else is refused may succeed later, and is asked anew. What is kept of an organization is
+// Whatever else is refused may succeed later, so it is worked on again. What is kept of an organization is
 // bounded (reference: conventions#repeats). A process that dies stops saying that it is alive, and
 // whoever asks next takes the key over.
 package idempotency

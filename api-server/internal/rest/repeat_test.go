@@ -129,7 +129,7 @@ func TestFailuresAreNotKept(t *testing.T) {
 	keyed.Post(t, provisionPath, body).Want(t, 201)
 }
 
-// What something else than the request decided is asked anew once that has changed.
+// What something else than the request decided is worked on again once that has changed.
 // Reference: conventions#repeats.
 func TestARefusalWhoseReasonIsGoneIsNotRepeated(t *testing.T) {
 	t.Parallel()
@@ -195,7 +195,7 @@ func TestLongRefusalsAreNotStored(t *testing.T) {
 	check.True(check.Now(t), "the answer is long", len(first.Body) > 4<<10, "%d bytes", len(first.Body))
 	check.Equal(t, "keys kept", count(t, e, `SELECT count(*) FROM idempotency_keys`), 0, "%d bytes were stored for %d that were sent", len(first.Body), len(body))
 	again := keyed.Post(t, provisionPath, body).Want(t, 400)
-	check.Equal(t, "again.Body", string(again.Body), string(first.Body), "asked anew")
+	check.Equal(t, "again.Body", string(again.Body), string(first.Body), "worked on again")
 }
 
 // Reference: limits#rate.

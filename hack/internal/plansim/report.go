@@ -14,7 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/hack/internal/chart"
 )
 
-// Table writes what came of the plans, by the pace that they began with.
+// Table writes the outcome of the plans, by the pace that they began with.
 func (w *World) Table(ctx context.Context, out io.Writer) error {
 	rows, err := w.db.Query(ctx, `
 		WITH first AS (

@@ -91,12 +91,12 @@ var inTheEnd = []rule{
 	{"a result was mailed to others other than once", mails(`type = 'plan_summary' AND params ->> 'was' IS NULL`, `event = 'test_finished'`)},
 	{"a correction was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
 	{"a correction was mailed to others other than once", mails(`type = 'plan_summary' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
-	{"a student was told of drills and due dates twice a day, though it could wait", `
+	{"a student was notified of drills and due dates twice a day, though it could wait", `
 		SELECT p.user_id::text FROM plans p JOIN emails m ON m.user_id = p.user_id AND m.type = 'plan_update'
 		WHERE NOT EXISTS (SELECT FROM jsonb_array_elements(m.params -> 'tasks') AS k
 			WHERE ((k ->> 'due')::timestamptz AT TIME ZONE p.time_zone)::date <= (m.created_at AT TIME ZONE p.time_zone)::date)
 		GROUP BY p.user_id, (m.created_at AT TIME ZONE p.time_zone)::date HAVING count(*) > 1`},
-	{"a student was not told of a drill", `
+	{"a student was not notified of a drill", `
 		SELECT p.user_id::text FROM plans p JOIN plan_history h ON h.plan_id = p.id AND h.event = 'drill'
 		WHERE json_array_length(p.news) = 0 AND p.status <> 'closed' AND NOT EXISTS (
 			SELECT FROM emails m, jsonb_array_elements(m.params -> 'tasks') AS k

@@ -46,7 +46,7 @@ type PlanTestOpen struct {
 	LoginURL    string    `json:"login_url"`
 }
 
-// PlanUpdate tells a student what is to be done besides the tests of which PlanTestOpen told.
+// PlanUpdate announces to a student what is to be done besides the tests, which PlanTestOpen announces.
 type PlanUpdate struct {
 	Preparation
 	Tasks    []PlanTask `json:"tasks"`
@@ -63,7 +63,7 @@ type PlanTask struct {
 }
 
 // PlanResult tells of a counted result: with ResultURL to staff, without to others. With Was, it
-// corrects a result of which an earlier mail told.
+// corrects a result that an earlier mail announced.
 type PlanResult struct {
 	Preparation
 	Student   string        `json:"student"` // full name

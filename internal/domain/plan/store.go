@@ -25,7 +25,7 @@ type Stored struct {
 	AtRisk    bool
 	CountedTo int
 	Official  *Official  `db:"-"`
-	News      []News     // that the student is still to be told, the oldest first
+	News      []News     // that no mail has had yet, the oldest first
 	NewsOn    clock.Date // the day in the plan's zone of the last mail with news; zero: none
 	StartedAt time.Time
 	ClosedAt  *time.Time // nil while it runs
@@ -39,8 +39,8 @@ type Stored struct {
 	GraceEnd    clock.Date
 }
 
-// News is something to do that the student is told besides the tests that open: a drill, or an opened
-// test that is due earlier than it was.
+// News is something to do that a mail announces besides the tests that open: a drill, or an opened test
+// that is due earlier than it was.
 type News struct {
 	Slot    int        `json:"slot"`              // the test, or the one that a drill was given after
 	Section string     `json:"section,omitempty"` // of a drill; "": the news is about the test

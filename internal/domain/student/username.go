@@ -39,7 +39,7 @@ func CheckUsername(username string, own Email) error {
 }
 
 // DerivedFrom says whether the username is the one that an account of the address gets by itself.
-// Whether it is taken must not be told either, as addresses of others may lead to the same one.
+// Whether it is taken must not show either, as addresses of others may lead to the same one.
 func DerivedFrom(username string, address Email) bool {
 	return strings.EqualFold(username, usernameFor(address))
 }

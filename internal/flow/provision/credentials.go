@@ -57,7 +57,7 @@ func (c Command) sends() bool { return c.Username != "" || c.mode() != ModeLink 
 // the transaction, because that takes tens of milliseconds.
 type details struct {
 	username string // in its canonical form; "" when not sent
-	derived  bool   // it is the one that the account gets by itself: nobody is told that it is taken
+	derived  bool   // it is the one that the account gets by itself: no answer says that it is taken
 	password string // what the student signs in with after the call, where the call knows it; else ""
 	hash     string // of password, to be stored; "" for no new password
 

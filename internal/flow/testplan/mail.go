@@ -78,14 +78,14 @@ func (j *job) mailOpen(t plan.Test) {
 		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
 }
 
-// tell has the student told of something, unless the step is quiet.
-func (j *job) tell(n plan.News) {
+// addNews adds to what the next mail with news has, unless the step is quiet.
+func (j *job) addNews(n plan.News) {
 	if !j.quiet {
 		j.plan.News = append(j.plan.News, n)
 	}
 }
 
-// mailNews mails the student what is still to be told, and says whether anything of it has changed.
+// mailNews mails the student the news, and says whether the news have changed.
 // There is one such mail a day: what comes later waits for the next day, unless it is due today
 // (reference: plans#plan-mails). A closed plan has no news.
 func (j *job) mailNews() (changed bool) {

@@ -18,7 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// updates are the mails with which the student was told of drills and due dates, each as
+// updates are the mails with which the student was notified of drills and due dates, each as
 // "Reading drill 03-07; Mock exam 03-09".
 func (s *school) updates() []string {
 	s.t.Helper()
@@ -60,7 +60,7 @@ func (s *school) updates() []string {
 func (s *school) wantUpdates(want ...string) {
 	s.t.Helper()
 	if got := s.updates(); !slices.Equal(got, want) {
-		s.t.Errorf("the student was told %q, want %q", got, want)
+		s.t.Errorf("the student was notified of %q, want %q", got, want)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestTheStudentIsToldThatATestIsDueEarlier(t *testing.T) {
 	s.wantUpdates("Baseline 03-02 23:59")
 }
 
-// There is one mail a day; what comes later on the day is told on the next one.
+// There is one mail a day; what comes later on the day waits for the next one.
 func TestNewsOfADayIsBundled(t *testing.T) {
 	t.Parallel()
 	s := drilled(t)
@@ -109,7 +109,7 @@ func TestNewsOfADayIsBundled(t *testing.T) {
 	s.finish("6")
 	mailed := s.updates()
 	if len(mailed) != 2 {
-		t.Fatalf("told %q, want two mails", mailed)
+		t.Fatalf("notified of %q, want two mails", mailed)
 	}
 	if _, err := s.OpenTest(t.Context(), audit.Platform, 1); err != nil { // the next one, due on the 10th
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestNewsOfADayIsBundled(t *testing.T) {
 	s.wantUpdates(mailed...)
 }
 
-// News that cannot wait for tomorrow is told at once.
+// News that cannot wait for tomorrow is mailed at once.
 func TestNewsThatIsDueTodayDoesNotWait(t *testing.T) {
 	t.Parallel()
 	s := drilled(t)
@@ -138,14 +138,14 @@ func TestNewsThatIsDueTodayDoesNotWait(t *testing.T) {
 	s.exam(time.March, 11) // the last test day is today, the 8th
 	got := s.updates()
 	if len(got) != before+1 {
-		t.Fatalf("told %q", got)
+		t.Fatalf("notified of %q", got)
 	}
 	if want := "Skills check: Listening 03-08 23:59"; got[before] != want {
-		t.Errorf("told %q, want %q", got[before], want)
+		t.Errorf("notified of %q, want %q", got[before], want)
 	}
 }
 
-// What was done meanwhile is not told on the next day.
+// What was done meanwhile is not mailed on the next day.
 func TestNewsThatIsOverIsNotTold(t *testing.T) {
 	t.Parallel()
 	s := drilled(t)

@@ -252,7 +252,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		j.alert(email.AlertUnfilled, a.Test)
 	case plan.Shorten:
 		j.keep(a, "test_due_earlier")
-		j.tell(plan.News{Slot: a.Slot, Paper: a.Test.Paper, DueOn: a.Test.DueOn})
+		j.addNews(plan.News{Slot: a.Slot, Paper: a.Test.Paper, DueOn: a.Test.DueOn})
 		return j.redate(ctx, j.slot(a.Slot).Assignment, plan.DueAt(a.Test.DueOn, j.seen.Zone))
 	case plan.Miss:
 		j.keep(a, "test_missed")
@@ -261,7 +261,7 @@ func (j *job) carry(ctx context.Context, a plan.Action) error {
 		return j.takeBack(ctx, j.slot(a.Slot).Assignment)
 	case plan.Drill:
 		j.handouts = append(j.handouts, handout{job: j, test: a.Test, after: a.Slot})
-		j.tell(plan.News{Slot: a.Slot, Section: a.Test.Section, Paper: a.Test.Paper, DueOn: a.Test.DueOn})
+		j.addNews(plan.News{Slot: a.Slot, Section: a.Test.Section, Paper: a.Test.Paper, DueOn: a.Test.DueOn})
 		j.note("drill", map[string]any{"slot": a.Slot, "section": a.Test.Section, "title": j.items[id.Item(a.Test.Paper)].Title, "due_on": a.Test.DueOn})
 	case plan.Count:
 		if j.plan.Level != a.Level {

@@ -33,7 +33,7 @@ func TestArgsThatDoNotFitAreNamed(t *testing.T) {
 			{pg.Args{"first": 1, "third": 3}, "second"},
 		} {
 			_, _, err := c.args.RewriteQuery(t.Context(), nil, sql, nil)
-			check.True(t, "the name is told", err != nil && strings.Contains(err.Error(), c.want), "%v, %s: %v", c.args, when, err)
+			check.True(t, "the name is in the error", err != nil && strings.Contains(err.Error(), c.want), "%v, %s: %v", c.args, when, err)
 		}
 	}
 	refused("before the statement is known")

@@ -5,7 +5,6 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
-	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -52,14 +51,9 @@ func (s *Server) putItem(w http.ResponseWriter, r *http.Request, kind catalog.Ki
 		owner, slug = o.ID, &o.Slug
 	}
 	key := catalog.Key{Kind: kind, Code: edge.Param(r, "code")}
-	i, created, err := catalog.Put(r.Context(), s.DB, audit.Platform, owner, key, patch, s.Clock())
+	i, created, err := s.Plans.PutItem(r.Context(), audit.Platform, owner, key, patch)
 	if err != nil {
 		return err
-	}
-	if i.Kind == catalog.Test && i.Active { // plans that this misses look for papers once a day
-		if err := plan.TouchUnfilled(r.Context(), s.DB, owner, i.Type, s.Clock()); err != nil {
-			return err
-		}
 	}
 	status := http.StatusOK
 	if created {

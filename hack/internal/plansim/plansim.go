@@ -166,7 +166,7 @@ func (w *World) stock(ctx context.Context, s school, full, section int, batch st
 		return err
 	}
 	for exam := range exams {
-		if err := plan.TouchUnfilled(ctx, w.db, s.Organization.ID, exam, w.now); err != nil {
+		if err := w.db.InTx(ctx, func(tx *pg.Tx) error { return plan.TouchUnfilled(ctx, tx, s.Organization.ID, exam, w.now) }); err != nil {
 			return err
 		}
 	}

@@ -69,27 +69,24 @@ type Key struct {
 // Put creates the item of a key, or changes the settings in p; created says which. A new one
 // needs a title and, if it is a test, a type. The maximum is the scale's, if it has one. Results
 // keep the maximum that they were scored with. Invalid lists each wrong field.
-func Put(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, key Key, p Patch, now time.Time) (i Item, created bool, err error) {
-	err = db.InTx(ctx, func(tx *pg.Tx) error {
-		before, err := lockOrNew(ctx, tx, org, key)
-		if err != nil {
-			return err
-		}
-		i, created = p.apply(before), before.ID == 0
-		if err := i.check(p); err != nil {
-			return err
-		}
-		changed := !reflect.DeepEqual(i, before)
-		if i.ID, err = upsert(ctx, tx, i, now); err != nil || !changed {
-			return err
-		}
-		entry := audit.Entry{Organization: org, Actor: by, Action: "changed catalog item", Target: string(key.Kind) + " " + key.Code, At: now}
-		if created {
-			entry.Action = "created catalog item"
-		}
-		return audit.Write(ctx, tx, entry)
-	})
-	return i, created, err
+func Put(ctx context.Context, tx *pg.Tx, by audit.Actor, org id.Organization, key Key, p Patch, now time.Time) (i Item, created bool, err error) {
+	before, err := lockOrNew(ctx, tx, org, key)
+	if err != nil {
+		return i, false, err
+	}
+	i, created = p.apply(before), before.ID == 0
+	if err := i.check(p); err != nil {
+		return i, created, err
+	}
+	changed := !reflect.DeepEqual(i, before)
+	if i.ID, err = upsert(ctx, tx, i, now); err != nil || !changed {
+		return i, created, err
+	}
+	entry := audit.Entry{Organization: org, Actor: by, Action: "changed catalog item", Target: string(key.Kind) + " " + key.Code, At: now}
+	if created {
+		entry.Action = "created catalog item"
+	}
+	return i, created, audit.Write(ctx, tx, entry)
 }
 
 // lockOrNew reads the item of the key; one that does not exist yet has no id.

@@ -28,7 +28,11 @@ func newOrganization(t *testing.T, db *pg.DB, slug string) (org id.Organization)
 
 func put(t *testing.T, db *pg.DB, org id.Organization, kind catalog.Kind, code string, p catalog.Patch) (i catalog.Item, created bool, err error) {
 	t.Helper()
-	return catalog.Put(t.Context(), db, audit.Platform, org, catalog.Key{Kind: kind, Code: code}, p, now)
+	err = db.InTx(t.Context(), func(tx *pg.Tx) error {
+		i, created, err = catalog.Put(t.Context(), tx, audit.Platform, org, catalog.Key{Kind: kind, Code: code}, p, now)
+		return err
+	})
+	return i, created, err
 }
 
 func TestPutFillsInTheScaleAndKeepsWhatIsNotSent(t *testing.T) {

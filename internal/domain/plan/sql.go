@@ -528,8 +528,8 @@ func TouchEnrollments(ctx context.Context, tx *pg.Tx, org id.Organization, now t
 
 // TouchUnfilled has the active plans for an exam that lack a paper decided by the next pass, because
 // the catalog of the organization has gained one. The organization 0 means everybody's catalog.
-func TouchUnfilled(ctx context.Context, q pg.Querier, org id.Organization, exam string, now time.Time) error {
-	_, err := q.Exec(ctx, `
+func TouchUnfilled(ctx context.Context, tx *pg.Tx, org id.Organization, exam string, now time.Time) error {
+	_, err := tx.Exec(ctx, `
 		UPDATE plans SET next_run_at = $3 WHERE id IN (
 			SELECT p.id FROM plan_tests t JOIN plans p ON p.id = t.plan_id
 			WHERE t.state = 'unfilled' AND p.status = 'active' AND p.exam = $2 AND p.next_run_at > $3

@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // report is what the report of a session writes for the test of a slot, and its touch of the plan.
@@ -278,7 +279,7 @@ func TestAPaperIsGivenAtOnceToAPlanThatLacksOne(t *testing.T) {
 	s.now = s.now.Add(time.Minute)
 	for _, exam := range []string{"sat", "ielts"} {
 		want := strings.Count(exam, "ielts")
-		if err := plan.TouchUnfilled(t.Context(), s.DB, 1, exam, s.now); err != nil {
+		if err := s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchUnfilled(t.Context(), tx, 1, exam, s.now) }); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Sweep(t.Context()); check.NoError(t, err, "%d plans, %v", n, err) {

@@ -578,7 +578,9 @@ func queueAddSeats(b *pg.Batch, r Run, classes, persons []string) {
 		INSERT INTO roster_class_members AS m (class_id, user_id, active, updated_at)
 		SELECT c.class_id, c.user_id, true, $4
 		FROM (`+seatRows+`) AS c
-		LEFT JOIN members o ON o.organization_id = $5 AND o.user_id = c.user_id
+		LEFT JOIN LATERAL (
+			SELECT role, status FROM members WHERE organization_id = $5 AND user_id = c.user_id LIMIT 1
+		) AS o ON true
 		WHERE $6 OR o.role = 'member' AND o.status = 'active'
 		ON CONFLICT (class_id, user_id) DO UPDATE SET active = true, updated_at = $4 WHERE NOT m.active`,
 		r.Source.ID, classes, persons, r.Stamp, r.Organization, r.Undoes != 0)

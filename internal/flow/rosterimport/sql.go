@@ -181,6 +181,19 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 		ORDER BY p.n`, []any{r.Organization, r.Source.ID}, use)
 }
 
+// The planner expects one row of an organization or a source that is new since the last ANALYZE, and
+// would go through all of them for each row that it joins with one. LIMIT 1 makes it use the key.
+
+func memberOf(user, organization string) string {
+	return `SELECT role, status, created_via, updated_at FROM members
+		WHERE organization_id = ` + organization + ` AND user_id = ` + user + ` LIMIT 1`
+}
+
+func personOf(externalID, source string) string {
+	return `SELECT user_id FROM roster_identities
+		WHERE source_id = ` + source + ` AND external_id = ` + externalID + ` LIMIT 1`
+}
+
 type leaverRow struct {
 	roster.Leaver
 	User      id.User
@@ -206,8 +219,11 @@ func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverR
 			coalesce(c.last_name, a.last_name) AS last_name
 		FROM roster_identities i
 		JOIN accounts a ON a.id = i.user_id
-		LEFT JOIN directory c ON c.organization_id = $1 AND c.user_id = i.user_id
-		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
+		LEFT JOIN LATERAL (
+			SELECT first_name, last_name FROM directory
+			WHERE organization_id = $1 AND user_id = i.user_id LIMIT 1
+		) AS c ON true
+		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$1")+`) AS m ON true
 		WHERE i.source_id = $2 AND i.present
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = i.external_id)
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.email = a.email)
@@ -218,8 +234,7 @@ func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats i
 	err = tx.QueryRow(ctx, `
 		SELECT
 			(SELECT count(*) FROM roster_identities i
-			JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
-				AND m.status = 'active' AND m.role = 'member'
+			JOIN LATERAL (`+memberOf("i.user_id", "$1")+`) AS m ON m.status = 'active' AND m.role = 'member'
 			WHERE i.source_id = $2 AND i.present),
 			(SELECT count(*) FROM roster_class_members s
 			JOIN roster_classes k ON k.id = s.class_id
@@ -278,7 +293,7 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 			SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id
 		) AS f ON f.external_id = s.person
 		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = s.person
-		LEFT JOIN members o ON o.organization_id = $2 AND o.user_id = i.user_id
+		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$2")+`) AS o ON true
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = s.class
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
 		ORDER BY s.n`, []any{r.Source.ID, r.Organization, leaves}, use)
@@ -334,9 +349,9 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 				OR EXISTS (SELECT FROM enrollments o WHERE o.user_id = a.id AND o.organization_id <> $1)
 			ELSE false END AS shared
 		FROM roster_changes c
-		JOIN roster_identities i ON i.source_id = $2 AND i.external_id = c.external_id
+		JOIN LATERAL (`+personOf("c.external_id", "$2")+`) AS i ON true
 		JOIN accounts a ON a.id = i.user_id
-		LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = i.user_id
+		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$1")+`) AS m ON true
 		WHERE c.run_id = $3
 		ORDER BY c.n`, []any{r.Organization, r.Source.ID, done.ID, done.Stamp, roster.ChangeProfile}, use)
 }
@@ -352,10 +367,13 @@ func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func(
 			c.before_name AS before,
 			c.person_external_id AS person
 		FROM roster_class_changes c
-		JOIN roster_classes k ON k.source_id = $1 AND k.external_id = c.class_external_id
-		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = c.person_external_id
+		JOIN LATERAL (
+			SELECT id, updated_at FROM roster_classes
+			WHERE source_id = $1 AND external_id = c.class_external_id LIMIT 1
+		) AS k ON true
+		LEFT JOIN LATERAL (`+personOf("c.person_external_id", "$1")+`) AS i ON true
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
-		LEFT JOIN members o ON o.organization_id = $4 AND o.user_id = i.user_id
+		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$4")+`) AS o ON true
 		WHERE c.run_id = $2
 		  AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
 		  AND NOT (

@@ -32,6 +32,7 @@ type config struct {
 	Suppressed      []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
 	SchemaWait      time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	TrustedProxies  []string      `env:"TRUSTED_PROXIES" help:"networks of own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed"`
+	EgressAddresses []string      `env:"EGRESS_ADDRESSES" help:"addresses and networks, separated by commas, that deliveries come from; shown to whoever adds a webhook URL"`
 	Secrets         seal.Config
 	Egress          egress.Config
 	Clock           clock.Config
@@ -63,6 +64,11 @@ func (c *config) Validate() error {
 		}
 		c.proxies = append(c.proxies, network)
 	}
+	published, err := egress.Published(c.EgressAddresses)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("EGRESS_ADDRESSES: %w", err))
+	}
+	c.EgressAddresses = published
 	zone, err := clock.Zone("PLATFORM_TIME_ZONE", c.PlatformZone)
 	c.zone = zone
 	return errors.Join(append(errs, err)...)

@@ -174,8 +174,9 @@ func TestConfigurationFaultsAreToldTogether(t *testing.T) {
 	}
 	vars := settings(t)
 	vars["PLATFORM_KEY"], vars["PUBLIC_URL"], vars["PLATFORM_TIME_ZONE"], vars["MAX_IN_FLIGHT"] = "short", "registrar.example", "Mars/Base", "-1"
+	vars["EGRESS_ADDRESSES"] = "203.0.113.7,hooks.example"
 	err = run(t.Context(), nil, environment(vars), io.Discard)
-	for _, want := range []string{"PLATFORM_KEY: ", "PUBLIC_URL: ", "PLATFORM_TIME_ZONE: ", "MAX_IN_FLIGHT: "} {
+	for _, want := range []string{"EGRESS_ADDRESSES: ", "PLATFORM_KEY: ", "PUBLIC_URL: ", "PLATFORM_TIME_ZONE: ", "MAX_IN_FLIGHT: "} {
 		if check.True(t, "there is an error", err != nil, "%q is missing in:\n%v", want, err) {
 			check.Contains(t, "the error", err.Error(), want, "%q is missing in:\n%v", want, err)
 		}

@@ -58,7 +58,7 @@ func (serveCommand) Run(p *process) error {
 	now.Metrics(reg)
 	keys, mails, rosters := org.NewKeyring(db), email.NewWatch(db), roster.NewWatch(db)
 	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
-		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
+		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, EgressAddresses: c.EgressAddresses, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	probe := pg.NewProbe(db)
 	defer probe.Close(p.ctx)

@@ -42,6 +42,8 @@ type Server struct {
 	Keys      *org.Keyring
 	Webhooks  webhook.Service
 	Rosters   *pg.Watch // running
+	// EgressAddresses are what receivers let in, if the installation publishes them.
+	EgressAddresses []string
 
 	// Confirm asks for the person's password before it goes on with next, unless it was given a short
 	// while ago; back is where the page leads who does not give it (pages.Server.Confirm).

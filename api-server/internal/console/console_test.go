@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -26,10 +27,10 @@ type site struct {
 	counter int
 }
 
-func open(t *testing.T) *site {
+func open(t *testing.T, changes ...func(*server.Deps)) *site {
 	t.Helper()
 	// Without https the session's cookie may travel over the test's plain HTTP.
-	e := apitest.New(t, func(d *server.Deps) { d.PublicURL = "http://registrar.test" })
+	e := apitest.New(t, append(changes, func(d *server.Deps) { d.PublicURL = "http://registrar.test" })...)
 	s := &site{Env: e, north: e.Organization(t, "north")}
 	for role, address := range map[string]string{"owner": "olive", "admin": "adam", "examiner": "elena", "teacher": "tariq"} {
 		e.Platform.Put(t, "organizations/north/staff/"+address+"@north-institute.org",
@@ -170,6 +171,17 @@ func TestAWebhookURLsLife(t *testing.T) {
 	status, page, _ = b.get(t, "/console/north/audit-log/")
 	want(t, "the audit log", status, page, http.StatusOK, "added webhook URL", "replaced signing secret", "changed webhook URL", "sent test event",
 		"turned on webhook URL", "deleted webhook URL")
+}
+
+func TestReceiversSeeWhereDeliveriesComeFrom(t *testing.T) {
+	t.Parallel()
+	for published, shown := range map[string]bool{"203.0.113.7": true, "": false} {
+		s := open(t, func(d *server.Deps) { d.EgressAddresses = strings.Fields(published) })
+		status, page, _ := s.signedIn(t, "adam").get(t, "/console/north/webhooks/")
+		want(t, "the page", status, page, http.StatusOK, "Add a URL")
+		check.Equal(t, "the addresses are shown", strings.Contains(page, "<code>203.0.113.7</code>"), shown, "%s", page)
+		check.Equal(t, "they are announced", strings.Contains(page, "Where deliveries come from"), shown, "%s", page)
+	}
 }
 
 func TestAURLKeptElsewhereIsReadOnly(t *testing.T) {

@@ -51,6 +51,7 @@ type endpointsPage struct {
 	Form      endpointForm
 	Full      bool // no place is left
 	Most      int
+	Sources   []string // addresses that deliveries come from
 }
 
 func (s *Server) showEndpoints(w http.ResponseWriter, r *http.Request) error {
@@ -72,6 +73,7 @@ func (s *Server) listEndpoints(w http.ResponseWriter, r *http.Request, status in
 	if p.Backlogs, err = s.Webhooks.Backlogs(r.Context(), ids...); err != nil {
 		return err
 	}
+	p.Sources = s.EgressAddresses
 	p.Most, p.Full = webhook.MaxEndpoints, len(p.Endpoints) >= webhook.MaxEndpoints
 	return show(w, status, "webhooks.html", p)
 }

@@ -54,6 +54,7 @@ type Deps struct {
 	PublicURL       string        // base of links, without a slash at its end
 	Suppressed      email.Domains // not mailed
 	Proxies         limit.Proxies // our own, in front of the partner API and the pages
+	EgressAddresses []string      // that deliveries come from (egress.Published); may be empty
 	SafeExamBrowser bool
 	InFlight        int           // requests at once, of each API
 	Connections     int32         // of DB's pool
@@ -99,7 +100,7 @@ func New(d Deps) APIs {
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
-		Confirm: students.Confirm}
+		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
 		Plans:    plans,

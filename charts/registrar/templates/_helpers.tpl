@@ -191,6 +191,9 @@ seccompProfile: {type: RuntimeDefault}
 {{- with .Values.trustedProxies }}
 - {name: TRUSTED_PROXIES, value: {{ join "," . | quote }}}
 {{- end }}
+{{- with .Values.webhooks.egressAddresses }}
+- {name: EGRESS_ADDRESSES, value: {{ join "," . | quote }}}
+{{- end }}
 {{- include "registrar.webhookEnv" . }}
 {{- end -}}
 

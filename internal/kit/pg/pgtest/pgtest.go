@@ -44,7 +44,7 @@ func URL(t testing.TB) string {
 		t.Fatal(err)
 	}
 	name := "t_" + strings.ReplaceAll(uuid.NewString(), "-", "")
-	if err := admin(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+template); err != nil {
+	if err := admin(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+template+" STRATEGY file_copy"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -114,8 +114,34 @@ var makeTemplate = sync.OnceValues(func() (string, error) {
 	if err := pg.Migrate(ctx, withDatabase(name), quiet); err != nil {
 		return "", err
 	}
+	if err := freeze(ctx, withDatabase(name)); err != nil {
+		return "", err
+	}
 	return name, admin(ctx, "ALTER DATABASE "+name+" IS_TEMPLATE true ALLOW_CONNECTIONS false")
 })
+
+// freeze settles the catalogs of the template, and nothing else: whoever first reads a row that is not
+// settled marks it, so that each copy would write most of its catalogs once more. The tables stay as they
+// are, never vacuumed, which the planner treats differently from empty.
+func freeze(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, `
+		SELECT oid::regclass::text FROM pg_class
+		WHERE relkind = 'r' AND relnamespace = 'pg_catalog'::regnamespace AND NOT relisshared`)
+	if err != nil {
+		return err
+	}
+	catalogs, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "VACUUM (FREEZE) "+strings.Join(catalogs, ", "))
+	return err
+}
 
 func fingerprint() string {
 	sum := sha256.Sum256(pg.MigrationText())

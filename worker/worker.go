@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/lead"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -134,8 +135,7 @@ func (w *worker) pieces() []func(context.Context) error {
 // lead makes a piece of work that only one worker at a time does.
 func (w *worker) lead(name string, do func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error {
-		pg.Lead(ctx, w.db, name, do)
-		return nil
+		return lead.Lead(ctx, w.db, name, func(ctx context.Context, _ lead.Lease) { do(ctx) })
 	}
 }
 

@@ -221,9 +221,7 @@ type LockSpace int32
 
 // The lock spaces.
 const (
-	LockEmail  LockSpace = 1001 // one provisioning call an email address
-	LockLeader LockSpace = 1002 // one leader a job; session-scoped
-
+	LockEmail        LockSpace = 1001 // one provisioning call an email address
 	LockOrganization LockSpace = 1003 // one upsert an organization's slug
 	LockRoster       LockSpace = 1050 // whose turn it is among an organization's roster runs
 	LockBatch        LockSpace = 1051 // one batch of people's changes at a time, of all organizations

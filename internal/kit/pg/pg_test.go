@@ -120,38 +120,6 @@ func TestListenComesBackAfterTheConnectionIsLost(t *testing.T) {
 	}
 }
 
-func TestLeadIsOneAtATimeAndIsTakenOver(t *testing.T) {
-	t.Parallel()
-	db := pgtest.New(t)
-	led := make(chan string, 2)
-	lead := func(ctx context.Context, name string) chan struct{} {
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			pg.Lead(ctx, db, "duty", func(ctx context.Context) { led <- name; <-ctx.Done() })
-		}()
-		return done
-	}
-	first, stopFirst := context.WithCancel(t.Context())
-	firstDone := lead(first, "first")
-	if got := <-led; got != "first" {
-		t.Fatal(got)
-	}
-	second, stopSecond := context.WithCancel(t.Context())
-	secondDone := lead(second, "second")
-	defer func() { stopSecond(); <-secondDone }()
-	stopFirst()
-	<-firstDone
-	select {
-	case got := <-led:
-		if got != "second" {
-			t.Fatal(got)
-		}
-	case <-time.After(limit):
-		t.Fatal("nobody took over")
-	}
-}
-
 func TestMigrateTwiceAndCheckSchema(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)

@@ -3,6 +3,7 @@ package pg
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -21,16 +22,24 @@ var steadySettings = map[string]string{
 // Steady opens a second pool of at most conns connections. Use it only for statements that run
 // all the time and find few rows by index.
 func (db *DB) Steady(ctx context.Context, conns int32) (*DB, error) {
+	return db.second(ctx, conns, steadySettings)
+}
+
+// Apart opens a second pool of at most conns connections, for what must not wait for those of
+// the first.
+func (db *DB) Apart(ctx context.Context, conns int32) (*DB, error) {
+	return db.second(ctx, conns, nil)
+}
+
+func (db *DB) second(ctx context.Context, conns int32, settings map[string]string) (*DB, error) {
 	cfg := db.Config()
 	cfg.MaxConns, cfg.MinConns = conns, 0
-	for name, value := range steadySettings {
-		cfg.ConnConfig.RuntimeParams[name] = value
-	}
+	maps.Copy(cfg.ConnConfig.RuntimeParams, settings)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("postgresql: %w", err)
 	}
-	steady := &DB{Pool: pool}
-	steady.notifier = startNotifier(context.WithoutCancel(ctx), pool)
-	return steady, nil
+	second := &DB{Pool: pool}
+	second.notifier = startNotifier(context.WithoutCancel(ctx), pool)
+	return second, nil
 }

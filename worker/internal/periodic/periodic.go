@@ -1,4 +1,4 @@
-// Package periodic runs jobs at fixed intervals, in one worker at a time (pg.Lead).
+// Package periodic runs jobs at fixed intervals, in one worker at a time (kit/lead).
 package periodic
 
 import (

@@ -1,5 +1,5 @@
 // Package relay moves pending work from PostgreSQL to the run queue. One worker at a time does
-// it (pg.Lead), woken by notifications, and by a short poll in case one is lost.
+// it (kit/lead), woken by notifications, and by a short poll in case one is lost.
 package relay
 
 import (

@@ -229,6 +229,10 @@ func TempDir(ctx context.Context, u *User) (string, error) {
 	if !u.canEnter(ctx, parent) {
 		parent = "/var/tmp"
 	}
+	return tempDirIn(parent)
+}
+
+func tempDirIn(parent string) (string, error) {
 	dir, err := os.MkdirTemp(parent, "registrar-")
 	if err != nil {
 		return "", err

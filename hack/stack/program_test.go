@@ -231,3 +231,30 @@ func TestAFreePortIsGivenOnce(t *testing.T) {
 		t.Errorf("%d of 400 ports differ", len(different))
 	}
 }
+
+func TestAUsualPortIsGivenUnlessItIsTaken(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", freePort(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().(*net.TCPAddr).Port
+	got := func(usual int) int {
+		ports, err := stack.UsualPorts(t.Context(), usual)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ports[0]
+	}
+	if got(taken) == taken {
+		t.Error("a port with a listener was given")
+	}
+	// Another process may take one of these ports at any moment, but not every one of them.
+	for usual := 15500; usual < 15600; usual++ {
+		if got(usual) == usual {
+			return
+		}
+	}
+	t.Error("no usual port was given")
+}

@@ -206,6 +206,22 @@ func FreePorts(ctx context.Context, n int) ([]int, error) {
 	return ports, nil
 }
 
+// UsualPorts are the given ports, and for each that is taken a free one: what a caller's environment
+// says of a server is then the same each time, as go test wants that is to find its results again.
+func UsualPorts(ctx context.Context, usual ...int) ([]int, error) {
+	ports := make([]int, len(usual))
+	for i, port := range usual {
+		if ports[i] = port; ReservePort(ctx, port) {
+			continue
+		}
+		var err error
+		if ports[i], err = FreePort(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return ports, nil
+}
+
 // PortFree reports whether a server could listen on that port of 127.0.0.1 now.
 func PortFree(ctx context.Context, port int) bool {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", hostPort(port))

@@ -3,7 +3,11 @@
 // go test prints comes out unchanged. Packages are named from the repository's root, whichever of
 // the two modules they are in; without packages, all are tested.
 //
-//	go run -C hack ./test                                       everything
+// With -check random tests take fewer steps (-short), and go test answers from its cache for packages
+// that have not changed: the servers are therefore where they were the last time, and nothing in the
+// tests' environment differs from one run to the next.
+//
+//	go run -C hack ./test                                       everything, whatever is cached
 //	go run -C hack ./test -check                                what needs no Kubernetes, images or Chromium
 //	go run -C hack ./test -- -run TestClone ./internal/kit/pg   a part
 package main
@@ -57,28 +61,29 @@ func run(ctx context.Context, check bool, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	env := append(os.Environ(), "REGISTRAR_BIN="+bin, "CHROMIUM=", "AXE_CORE=", "KUBEBUILDER_ASSETS=")
-	if !check {
-		more, err := outside(ctx, root, bin, tools, parts)
-		if err != nil {
-			return 0, err
-		}
-		env = append(env, more...)
-	}
 	// Each test makes a database and a queue name of its own.
-	servers, err := stack.StartServers(ctx, tools, stack.PostgresOptions{}, "")
+	ports, err := stack.UsualPorts(ctx, usualPostgres, usualRedis)
+	if err != nil {
+		return 0, err
+	}
+	servers, err := stack.StartServers(ctx, tools, stack.PostgresOptions{}, "", ports...)
 	defer func() { err = errors.Join(err, servers.Stop()) }()
 	if err != nil {
 		return 0, err
 	}
-	skipped, err := os.MkdirTemp("", "registrar-skipped-")
-	if err != nil {
-		return 0, err
+	env := append(os.Environ(), "REGISTRAR_BIN="+bin, "TEST_DATABASE_URL="+servers.Postgres.URL("postgres"), "TEST_REDIS_URL="+servers.Redis.URL())
+	if check {
+		env = append(env, "CHROMIUM=", "AXE_CORE=", "KUBEBUILDER_ASSETS=", nottested.File+"=")
+		defer fmt.Fprintln(os.Stderr, "Tests that need Kubernetes, images, Chromium or all programs, and the longer random ones, are left to `make test`.")
+	} else {
+		more, err := outside(ctx, root, bin, tools, parts)
+		if err != nil {
+			return 0, err
+		}
+		notTested := filepath.Join(servers.Dir, "not-tested")
+		defer report(notTested)
+		env = append(append(env, more...), nottested.File+"="+notTested)
 	}
-	defer os.RemoveAll(skipped)
-	notTested := filepath.Join(skipped, "not-tested")
-	defer report(notTested, check)
-	env = append(env, nottested.File+"="+notTested, "TEST_DATABASE_URL="+servers.Postgres.URL("postgres"), "TEST_REDIS_URL="+servers.Redis.URL())
 	for _, p := range parts {
 		failed, err := goTest(ctx, filepath.Join(root, p.module), p.args, env)
 		if err != nil {
@@ -88,6 +93,9 @@ func run(ctx context.Context, check bool, args []string) (code int, err error) {
 	}
 	return code, nil
 }
+
+// Where the servers listen unless something else does: the address is in the tests' environment.
+const usualPostgres, usualRedis = 15439, 16389
 
 // A part is the tests of one module.
 type part struct {
@@ -100,7 +108,11 @@ var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/...
 
 // split gives each module the arguments that concern it: all but the other one's packages.
 func split(args []string, check bool) []part {
-	var flags, after, product, tools []string
+	var after, product, tools []string
+	flags := []string{"-count=1"}
+	if check {
+		flags = []string{"-short"}
+	}
 	if i := slices.Index(args, "-args"); i >= 0 {
 		args, after = args[:i], args[i:]
 	}
@@ -158,14 +170,10 @@ func outside(ctx context.Context, root, bin string, tools stack.Tools, parts []p
 }
 
 // report prints what this machine could not test: go test says "ok" of it.
-func report(file string, check bool) {
+func report(file string) {
 	lines, err := nottested.Read(file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test:", err)
-	}
-	if check {
-		fmt.Fprintf(os.Stderr, "%d tests here, and those that start clusters or all programs, are left to `make test`.\n", len(lines))
-		return
 	}
 	for _, line := range lines {
 		fmt.Fprintln(os.Stderr, "NOT TESTED:", line)

@@ -702,7 +702,7 @@ func (w *world) live(steps int) {
 
 // Which steps are drawn, and how many: go test -run Sequence ./api-server/internal/server -args -steps 100000
 var (
-	steps  = flag.Int("steps", 8000, "random steps of all worlds together")
+	steps  = flag.Int("steps", 8000, "random steps of all worlds together; an eighth of them with -short")
 	worlds = flag.Int("worlds", 3, "databases with two organizations and two people each, at the same time")
 	seed   = flag.Uint64("seed", rand.Uint64(), "chooses them; which of those at the same time is first differs")
 )
@@ -713,12 +713,16 @@ var (
 // Reference: provisioning#links.
 func TestNoSequenceOfCallsReachesWhatIsAnothers(t *testing.T) {
 	t.Parallel()
+	n := *steps
+	if testing.Short() {
+		n /= 8
+	}
 	c := &counts{steps: map[string]int{}, spent: map[string]time.Duration{}}
 	began := time.Now()
 	var all sync.WaitGroup
-	for n := range uint64(*worlds) {
-		w := openWorld(t, *seed, n, c)
-		all.Go(func() { w.live(*steps) })
+	for number := range uint64(*worlds) {
+		w := openWorld(t, *seed, number, c)
+		all.Go(func() { w.live(n) })
 	}
 	all.Wait()
 	t.Logf("%d steps in %s", c.sum(), time.Since(began).Round(time.Millisecond))

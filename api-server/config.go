@@ -20,7 +20,8 @@ type config struct {
 	RedisURL        string        `env:"REDIS_URL,required" help:"redis:// address of the run queue; the APIs work while it is away"`
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" help:"address of the partner API"`
 	PlatformAddr    string        `env:"PLATFORM_ADDR" envDefault:":8081" help:"address of the platform API; never public"`
-	PrivateAddr     string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
+	PrivateAddr     string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness and metrics; never public"`
+	Profiles        bool          `env:"PPROF" envDefault:"false" help:"serve CPU and memory profiles, /debug/pprof/, on the private port"`
 	PlatformKey     string        `env:"PLATFORM_KEY,required" help:"the key of the platform API, 16 characters at least"`
 	PublicURL       string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in an answer, such as https://registrar.example"`
 	PlatformZone    string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`

@@ -65,6 +65,7 @@ func (serveCommand) Run(p *process) error {
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
+	private.Profiles(c.Profiles)
 	serve, err := obs.Listen(p.ctx, obs.NewServer(c.HTTPAddr, apis.Public), obs.NewServer(c.PlatformAddr, apis.Platform))
 	if err != nil {
 		return err

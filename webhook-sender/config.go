@@ -12,7 +12,8 @@ import (
 type config struct {
 	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
 	RedisURL    string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
-	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and profiles; never public"`
+	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness and metrics; never public"`
+	Profiles    bool          `env:"PPROF" envDefault:"false" help:"serve CPU and memory profiles, /debug/pprof/, on the private port"`
 	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	Concurrency int           `env:"WEBHOOK_CONCURRENCY" envDefault:"500" help:"leases in hand at a time; one holds up to 16 attempts"`
 	PoolSize    int32         `env:"WEBHOOK_POOL_SIZE" envDefault:"16" help:"connections to PostgreSQL"`

@@ -67,6 +67,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping}, // not by the pool that deliveries may use up
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
+	private.Profiles(c.Profiles)
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Log: log, Metrics: queue.NewMetrics(reg),
 			Handlers: map[task.Kind]queue.Handler{task.WebhookDeliver: handler.Handle}})

@@ -15,7 +15,8 @@ import (
 type config struct {
 	DatabaseURL       string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
 	RedisURL          string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
-	PrivateAddr       string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics, profiles and the queues' page (/asynq); never public"`
+	PrivateAddr       string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness, metrics and the queues' page (/asynq); never public"`
+	Profiles          bool          `env:"PPROF" envDefault:"false" help:"serve CPU and memory profiles, /debug/pprof/, on the private port"`
 	LogLevel          string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	TimeZone          string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is, also in mails"`
 	WebhookRetention  int           `env:"WEBHOOK_RETENTION_DAYS" envDefault:"30" help:"days for which deliveries and their attempts are kept; what has not ended stays"`

@@ -109,6 +109,7 @@ func (w *worker) run(ctx context.Context) error {
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return w.rdb.Ping(ctx).Err() }},
 		obs.Check{Name: "smtp", Optional: true, Probe: obs.Seldom(smtpRest, w.postman.Server.Ping)})
+	private.Profiles(w.config.Profiles)
 	page := monitor.Handler("/asynq", w.rdb)
 	defer func() { _ = page.Close() }()
 	private.Handle("/asynq", monitor.SignIn(w.config.AsynqPassword, page))

@@ -137,7 +137,7 @@ func (h *house) startServers(ctx context.Context, r *run, tools stack.Tools) err
 	}
 	h.webhooks = webhook.Service{Box: box, Policy: egress.New(egress.Config{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})}
 	h.settings = stack.Settings{DatabaseURL: url, RedisURL: h.Redis.URL(), SMTPURL: h.mail.URL(), PlatformKey: seal.Token(),
-		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0"},
+		KeysetFile: file, CAFile: h.certs.CAFile, Extra: []string{"LOG_LEVEL=warn", "RATE_LIMIT_PER_SECOND=0", "PPROF=true"},
 		Ports: ports}
 	return nil
 }

@@ -250,6 +250,10 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		{"no digest", append(evaluation, "--set", "worker.image.digest=abc"), []string{"/worker/image/digest"}},
 		{"an Ingress for every host", append(evaluation, "--set", "ingress.enabled=true"), []string{"ingress.host"}},
 		{"a route without a gateway", append(evaluation, "--set", "httpRoute.enabled=true"), []string{"httpRoute.parentRefs"}},
+		{"an Ingress whose proxies nobody knows", append(evaluation, "--set", "ingress.enabled=true,ingress.host=registrar.example"), []string{"trustedProxies={10.0.0.0/8}"}},
+		{"a route whose proxies nobody knows", append(evaluation, "--set", "httpRoute.enabled=true,httpRoute.parentRefs[0].name=public"), []string{"trustedProxies={10.0.0.0/8}"}},
+		{"everywhere and somewhere", append(evaluation, "--set", "operator.clusterWide=true,operator.watchNamespaces={a}"), []string{"watchNamespaces or clusterWide, not both"}},
+		{"metrics that nobody reaches", append(evaluation, "--set", "metrics.podMonitor.enabled=true"), []string{"networkPolicy.metricsFrom"}},
 		{"KEDA without figures", append(evaluation, "--set", "webhookSender.keda.enabled=true"), []string{"keda.prometheusAddress"}},
 		{"read twice", append(evaluation, "--set", "metrics.podMonitor.enabled=true,metrics.serviceMonitor.enabled=true"), []string{"not both"}},
 	} {
@@ -380,6 +384,24 @@ func TestOptionsReachThePods(t *testing.T) {
 	}
 }
 
+func TestMetricsAreClosedUntilSomebodyIsNamed(t *testing.T) {
+	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "evaluation-values.yaml"))
+	for _, program := range []string{"api-server", "worker", "webhook-sender", "operator"} {
+		var open []string
+		for _, rule := range list(find(all, "NetworkPolicy", "r-registrar-"+program), "spec", "ingress") {
+			port := text(rule, "ports", 0, "port")
+			if port != "private" && port != "metrics" {
+				continue
+			}
+			for _, from := range list(rule, "from") {
+				open = append(open, port+" to "+text(from, "podSelector", "matchLabels", "app.kubernetes.io/component"))
+			}
+			check.True(t, "somebody is named", len(list(rule, "from")) > 0, "%s: %s", program, port)
+		}
+		check.Slices(t, "open", open, []string{"private to test"}, "%s", program)
+	}
+}
+
 // What the operator may do is what config/rbac says, from which its own tests run.
 func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(chartDir(t), "..", "..", "config", "rbac", "role.yaml"))
@@ -387,19 +409,42 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := permissions(objects(t, string(content)))
-	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "evaluation-values.yaml"))
+	evaluation := filepath.Join(chartDir(t), "ci", "evaluation-values.yaml")
+	all := render(t, "--values", evaluation, "--set", "operator.clusterWide=true")
 	if got := permissions([]object{find(all, "ClusterRole", "n-r-registrar-operator")}); !slices.Equal(got, want) {
 		t.Errorf("the chart: %v\nconfig/rbac: %v", got, want)
 	}
-	some := render(t, "--values", filepath.Join(chartDir(t), "ci", "external-values.yaml"))
-	cluster := find(some, "ClusterRole", "n-r-registrar-operator")
-	for _, p := range permissions([]object{cluster}) {
-		if check.Lacks(t, "the permission", p, "secrets", "with watchNamespaces the operator still may %s everywhere", p) {
-			check.Lacks(t, "the permission", p, "webhookendpoints", "with watchNamespaces the operator still may %s everywhere", p)
-		}
+	if find(all, "Role", "n-r-registrar-operator") != nil {
+		t.Error("who may do it everywhere has rights in a namespace besides")
 	}
-	if got := permissions([]object{cluster, find(some, "Role", "n-r-registrar-operator")}); !slices.Equal(got, want) {
-		t.Errorf("with watchNamespaces: %v\nconfig/rbac: %v", got, want)
+	for values, namespaces := range map[string][]string{
+		evaluation: {"n"}, // the release's own
+		filepath.Join(chartDir(t), "ci", "external-values.yaml"): {"partners", "school-1"},
+	} {
+		some := render(t, "--values", values)
+		cluster := find(some, "ClusterRole", "n-r-registrar-operator")
+		for _, p := range permissions([]object{cluster}) {
+			if check.Lacks(t, "the permission", p, "secrets", "the operator may %s everywhere", p) {
+				check.Lacks(t, "the permission", p, "webhookendpoints", "the operator may %s everywhere", p)
+			}
+		}
+		var in []string
+		for _, role := range some {
+			if role["kind"] != "Role" || text(role, "metadata", "name") != "n-r-registrar-operator" {
+				continue
+			}
+			in = append(in, text(role, "metadata", "namespace"))
+			if got := permissions([]object{cluster, role}); !slices.Equal(got, want) {
+				t.Errorf("in %s: %v\nconfig/rbac: %v", text(role, "metadata", "namespace"), got, want)
+			}
+		}
+		check.Slices(t, "namespaces", in, namespaces, "%s", values)
+		operator := container(find(some, "Deployment", "r-registrar-operator"))
+		for _, e := range list(operator, "env") {
+			if text(e, "name") == "WATCH_NAMESPACES" {
+				check.Equal(t, "WATCH_NAMESPACES", text(e, "value"), strings.Join(namespaces, ","), "%s", values)
+			}
+		}
 	}
 }
 

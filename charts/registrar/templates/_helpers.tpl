@@ -87,6 +87,13 @@ capabilities: {drop: [ALL]}
   valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}
 {{- end -}}
 
+{{/* Profiles, of the programs that have them. */}}
+{{- define "registrar.pprofEnv" -}}
+{{- if .Values.pprof }}
+- {name: PPROF, value: "true"}
+{{- end }}
+{{- end -}}
+
 {{/* What is given to webhook-sender and to the API that registers receivers. */}}
 {{- define "registrar.webhookEnv" -}}
 {{- with .Values.webhooks.allowNetworks }}
@@ -125,19 +132,24 @@ capabilities: {drop: [ALL]}
 {{- end }}
 {{- end -}}
 
-{{/* Who reads the private ports. */}}
+{{/* Who reads the private ports: helm test, and who is named. A node's probes need no policy. */}}
 {{- define "registrar.metricsIngress" -}}
 - ports: [{protocol: TCP, port: private}]
   from:
     {{- with .Values.networkPolicy.metricsFrom }}
     {{- toYaml . | nindent 4 }}
+    {{- end }}
     - podSelector:
         matchLabels:
           {{- include "registrar.selector" $ | nindent 10 }}
           app.kubernetes.io/component: test
-    {{- else }}
-    - namespaceSelector: {}
-    {{- end }}
+{{- end -}}
+
+{{/* The namespaces that the operator serves, separated by spaces; none for all. */}}
+{{- define "registrar.operatorNamespaces" -}}
+{{- if not .Values.operator.clusterWide -}}
+{{- .Values.operator.watchNamespaces | default (list .Release.Namespace) | join " " -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The addresses that the values hold. */}}
@@ -191,6 +203,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- with .Values.trustedProxies }}
 - {name: TRUSTED_PROXIES, value: {{ join "," . | quote }}}
 {{- end }}
+{{- include "registrar.pprofEnv" . }}
 {{- with .Values.webhooks.egressAddresses }}
 - {name: EGRESS_ADDRESSES, value: {{ join "," . | quote }}}
 {{- end }}
@@ -208,6 +221,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- with .Values.suppressedDomains }}
 - {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}
 {{- end }}
+{{- include "registrar.pprofEnv" . }}
 - {name: EMAIL_CONCURRENCY, value: {{ .Values.worker.emailConcurrency | quote }}}
 - name: ASYNQ_PASSWORD
   valueFrom:
@@ -217,6 +231,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "registrar.senderEnv" -}}
 {{ include "registrar.redisEnv" . }}
 - {name: WEBHOOK_CONCURRENCY, value: {{ .Values.webhookSender.concurrency | quote }}}
+{{- include "registrar.pprofEnv" . }}
 {{- include "registrar.webhookEnv" . }}
 {{- if .Values.webhooks.caSecret }}
 - {name: WEBHOOK_CA_FILE, value: /etc/registrar/ca/{{ .Values.webhooks.caSecretKey }}}
@@ -225,8 +240,8 @@ seccompProfile: {type: RuntimeDefault}
 
 {{- define "registrar.operatorEnv" -}}
 - {name: CLUSTER_NAME, value: {{ .Values.operator.clusterName | quote }}}
-{{- with .Values.operator.watchNamespaces }}
-- {name: WATCH_NAMESPACES, value: {{ join "," . | quote }}}
+{{- with include "registrar.operatorNamespaces" . }}
+- {name: WATCH_NAMESPACES, value: {{ . | replace " " "," | quote }}}
 {{- end }}
 {{- include "registrar.webhookEnv" . }}
 {{- end -}}

@@ -128,8 +128,19 @@ func TestDrainingIsNotReady(t *testing.T) {
 	}
 }
 
+func TestProfilesAreOffUnlessAskedFor(t *testing.T) {
+	p := NewPrivate(NewRegistry())
+	p.Profiles(false)
+	for _, path := range []string{"", "heap", "cmdline", "profile", "symbol", "trace"} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/debug/pprof/"+path, nil))
+		check.Equal(t, "status", w.Code, 404, "/debug/pprof/%s", path)
+	}
+}
+
 func TestPrivatePortServesMetricsProfilesAndMore(t *testing.T) {
 	p := NewPrivate(NewRegistry())
+	p.Profiles(true)
 	p.Handle("/extra/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "extra") }))
 	for path, want := range map[string]string{
 		"/healthz": `"ok"`, "/metrics": "go_build_info", "/debug/pprof/cmdline": "obs", "/extra/x": "extra",

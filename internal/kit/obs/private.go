@@ -45,8 +45,8 @@ func Seldom(rest time.Duration, probe func(context.Context) error) func(context.
 // probeTime is how long a dependency may take to answer a check.
 const probeTime = 2 * time.Second
 
-// Private is the HTTP handler of a program's private port: /healthz, /readyz, /metrics
-// and /debug/pprof/. The port must not be reachable from outside.
+// Private is the HTTP handler of a program's private port: /healthz, /readyz and /metrics.
+// The port must not be reachable from outside.
 type Private struct {
 	mux      *http.ServeMux
 	checks   []Check
@@ -60,12 +60,20 @@ func NewPrivate(reg *prometheus.Registry, checks ...Check) *Private {
 	p.mux.HandleFunc("GET /healthz", p.healthz)
 	p.mux.HandleFunc("GET /readyz", p.readyz)
 	p.mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	return p
+}
+
+// Profiles adds /debug/pprof/, if it is on. Profiles show how the program works and cost CPU while they
+// are taken.
+func (p *Private) Profiles(on bool) {
+	if !on {
+		return
+	}
 	p.mux.HandleFunc("/debug/pprof/", pprof.Index)
 	p.mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	p.mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	p.mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	p.mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return p
 }
 
 // Handle adds a handler, with a pattern of http.ServeMux.

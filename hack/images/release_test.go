@@ -73,3 +73,27 @@ func TestTheReleaseHasEveryProgram(t *testing.T) {
 		}
 	}
 }
+
+// A tag can be moved to other code after it was looked at; a commit cannot.
+func TestActionsArePinned(t *testing.T) {
+	root, err := stack.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%d workflows, %v", len(files), err)
+	}
+	pinned := regexp.MustCompile(`^[a-z/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, action := range regexp.MustCompile(`uses: *(.*)`).FindAllSubmatch(text, -1) {
+			if !pinned.Match(action[1]) {
+				t.Errorf("%s uses %s, which is no commit with its version", filepath.Base(file), action[1])
+			}
+		}
+	}
+}

@@ -40,9 +40,8 @@ fuzz: ## Fuzz what decodes foreign bytes, each target for 30 s (FUZZTIME=5m)
 	hack/fuzz
 
 .PHONY: vulncheck
-vulncheck: ## Ask the Go vulnerability database about what the programs call
-	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./...
-	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -C hack ./...
+vulncheck: ## Ask the Go vulnerability database about what the programs call (GOVULNDB=vulndb.zip: a copy)
+	@$(call tool,vulncheck)
 
 .PHONY: lint
 lint: $(LINT) ## Run the linters of .golangci.yml

@@ -104,7 +104,7 @@ type part struct {
 }
 
 // light are the packages of hack that start no cluster and no whole Registrar, and build no images.
-var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/...", "./test"}
+var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/...", "./test", "./vulncheck"}
 
 // split gives each module the arguments that concern it: all but the other one's packages.
 func split(args []string, check bool) []part {

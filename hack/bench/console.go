@@ -32,10 +32,9 @@ var furniture = []string{
 		v AS (INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data)
 			SELECT uuid7(), e.organization_id, m.user_id, 'student.joined', now(), '{}'
 			FROM e JOIN LATERAL (SELECT user_id FROM members WHERE organization_id = e.organization_id) AS m ON true CROSS JOIN generate_series(1, 10) RETURNING id, organization_id),
-		d AS (INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, attempts, due_at, finished_at)
-			SELECT v.id, v.organization_id, e.id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END, 1, now(), now() FROM v, e RETURNING id, endpoint_id)
-		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, request_headers, response_body)
-		SELECT id, 1, endpoint_id, now(), 1000, 'delivered', 'delivered', '{"X-Service-Event": "student.joined"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
+		d AS (SELECT uuid7() AS id, v.id AS event_id, v.organization_id, e.id AS endpoint_id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END AS status FROM v, e)
+		INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at, duration_us, outcome, cause, request_headers, response_body)
+		SELECT organization_id, endpoint_id, id, 1, event_id, status, now(), 1000, status, 'ok', '{"X-Service-Signature": "t=1,v1=0"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
 	`INSERT INTO audit_log (organization_id, actor_kind, actor_name, action, target, created_at)
 		SELECT o.id, 'staff', 'owner@estate.school', 'sent test event', 'https://hooks.estate.school/in', now()
 		FROM organizations o CROSS JOIN generate_series(1, 100000) WHERE o.slug = 'estate-0' AND NOT EXISTS (SELECT FROM audit_log WHERE organization_id = o.id)`,

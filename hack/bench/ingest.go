@@ -103,7 +103,7 @@ func workIngest(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	var results, deliveries int
-	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM results WHERE position IS NOT NULL), (SELECT count(*) FROM webhook_deliveries)`).Scan(&results, &deliveries)
+	err = s.db.QueryRow(ctx, `SELECT (SELECT count(*) FROM results WHERE position IS NOT NULL), (SELECT count(*) FROM webhook_states)`).Scan(&results, &deliveries)
 	if err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ type stage struct {
 func (s *scene) slowest(ctx context.Context, r *run, committed map[string]time.Time) error {
 	first, _ := s.sink.arrivals()
 	rows, err := s.db.Query(ctx, `
-		SELECT d.event_id, e.url, min(a.started_at) FROM webhook_attempts a
-		JOIN webhook_deliveries d ON d.id = a.delivery_id JOIN webhook_endpoints e ON e.id = d.endpoint_id
-		WHERE d.organization_id = $1 GROUP BY 1, 2`, s.org)
+		SELECT j.event_id, e.url, min(j.started_at) FROM webhook_journal j
+		JOIN webhook_endpoints e ON e.id = j.endpoint_id
+		WHERE j.organization_id = $1 GROUP BY 1, 2`, s.org)
 	if err != nil {
 		return err
 	}

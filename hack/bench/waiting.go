@@ -21,8 +21,8 @@ func waiting(ctx context.Context, r *run, s *scene) error {
 		WITH event AS (
 			INSERT INTO webhook_events (id, organization_id, type, created_at, data) VALUES (uuid7(), $1, 'result.final', now(), $2::json) RETURNING id
 		)
-		INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, tries, attempts, due_at)
-		SELECT event.id, $1, e.id, 'waiting', 3, 3, now() + interval '1 hour'
+		INSERT INTO webhook_queue (id, event_id, organization_id, endpoint_id, tries, entries, due_at)
+		SELECT uuid7(), event.id, $1, e.id, 3, 3, now() + interval '1 hour'
 		FROM event, webhook_endpoints e, generate_series(1, $3::int / 4) WHERE e.organization_id = $1`, s.org, string(resultData), n)
 	if err != nil {
 		return err

@@ -118,7 +118,7 @@ func (s *scene) warm(ctx context.Context) error {
 func (s *scene) settled(ctx context.Context) error {
 	for {
 		var busy bool
-		err := s.db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_deliveries WHERE organization_id = $1 AND status IN ('waiting', 'leased'))`, s.org).Scan(&busy)
+		err := s.db.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_queue WHERE organization_id = $1)`, s.org).Scan(&busy)
 		if err != nil || !busy {
 			return err
 		}
@@ -173,7 +173,7 @@ func (s *scene) throughput(ctx context.Context, r *run, bare float64) error {
 	settled := time.Since(began)
 	r.printf("  CPU a delivery: %s", s.cpu().since(cpu, n*s.urls))
 	var written int
-	err := s.db.QueryRow(ctx, `SELECT count(DISTINCT delivery_id) FROM webhook_attempts WHERE outcome = 'delivered'`).Scan(&written)
+	err := s.db.QueryRow(ctx, `SELECT count(*) FROM webhook_journal WHERE status = 'delivered'`).Scan(&written)
 	if err != nil {
 		return err
 	}

@@ -153,12 +153,12 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	a.receiver.SetRespond(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
 	a.find(a.provisionNext, "RegistrarWebhooksFailing")
 	a.find(a.sql(`
-		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
-		SELECT uuid7_floor(now() - interval '8 hours'), event_id, organization_id, endpoint_id, 'waiting', now() + interval '1 hour'
-		FROM webhook_deliveries LIMIT 1 ON CONFLICT DO NOTHING`), "RegistrarEventUndelivered")
+		INSERT INTO webhook_queue (id, event_id, organization_id, endpoint_id, due_at)
+		SELECT uuid7_floor(now() - interval '8 hours'), event_id, organization_id, endpoint_id, now() + interval '1 hour'
+		FROM webhook_states LIMIT 1 ON CONFLICT DO NOTHING`), "RegistrarEventUndelivered")
 	a.find(a.sql(`
-		UPDATE webhook_deliveries SET status = 'leased', lease = NULL, lease_until = NULL
-		WHERE id < uuid7_floor(now() - interval '7 hours')`), "RegistrarDeliveriesUnaccounted")
+		INSERT INTO webhook_queue (id, event_id, organization_id, endpoint_id, due_at)
+		VALUES (uuid7(), uuid7(), 0, 0, now() + interval '1 hour')`), "RegistrarDeliveriesUnaccounted")
 	a.find(a.sql(`UPDATE webhook_endpoints SET switched_on = false`), "RegistrarURLsSwitchedOff")
 	must(t, a.mail.Stop())
 	a.find(a.provisionNext, "RegistrarMailFailing")

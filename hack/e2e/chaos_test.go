@@ -275,7 +275,7 @@ func (h *house) awaitSwitchOff(db *pgxpool.Pool, path string) {
 		var on bool
 		var failures, attempts int
 		err := db.QueryRow(ctx, `
-			SELECT e.switched_on, h.consecutive_failures, (SELECT count(*) FROM webhook_attempts a WHERE a.endpoint_id = e.id)
+			SELECT e.switched_on, h.consecutive_failures, (SELECT count(*) FROM webhook_journal a WHERE a.endpoint_id = e.id AND a.outcome IS NOT NULL)
 			FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id WHERE e.url = $1`, h.receiver.URL(path)).Scan(&on, &failures, &attempts)
 		must(h.t, err)
 		if !on {

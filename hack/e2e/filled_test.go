@@ -43,6 +43,21 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 	_, err := db.Exec(t.Context(), `INSERT INTO result_returns (organization_id, user_id, due_at)
 		SELECT organization_id, user_id, now() + interval '1 hour' FROM members LIMIT 1`)
 	must(t, err)
+	_, err = db.Exec(t.Context(), `
+		WITH d AS (
+			INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, lease, lease_until, due_at)
+			SELECT uuid7(), organization_id, id, 'leased', gen_random_uuid(), now() + interval '1 hour', now()
+			FROM webhook_endpoints LIMIT 1 RETURNING id, organization_id, endpoint_id
+		), l AS (
+			INSERT INTO webhook_leases (organization_id, endpoint_id, id, until, in_order, deliveries)
+			SELECT organization_id, endpoint_id, uuid7(), now() + interval '1 hour', false, ARRAY[id] FROM d
+		), q AS (
+			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
+			SELECT organization_id, endpoint_id, uuid7(), (SELECT min(id::text)::uuid FROM webhook_events), now() + interval '1 hour' FROM d
+		)
+		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, request_headers)
+		SELECT id, 1, endpoint_id, now(), 1, 'retry', 'timeout', '{}' FROM d`)
+	must(t, err)
 	tables, err := pgx.CollectRows(query(t, db, `
 		SELECT oid::regclass::text FROM pg_class
 		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`), pgx.RowTo[string])
@@ -202,7 +217,7 @@ func (h *house) fillActivity(db *pgx.Conn) {
 
 func (h *house) fillWebhooks(db *pgx.Conn) {
 	h.t.Helper()
-	eventually(h.t, db, "a delivery is recorded", `SELECT EXISTS (SELECT FROM webhook_attempts)`)
+	eventually(h.t, db, "a delivery is recorded", `SELECT EXISTS (SELECT FROM webhook_journal WHERE outcome IS NOT NULL)`)
 	var list struct {
 		Endpoints []struct{ ID json.RawMessage } `json:"webhook_endpoints"`
 	}

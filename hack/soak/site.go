@@ -216,8 +216,8 @@ func (s *site) settle(ctx context.Context, r *report) error {
 	for last := time.Now(); ; {
 		var deliveries, mails, tasks int
 		err := s.db.QueryRow(ctx, `
-			SELECT (SELECT count(*) FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id
-			          WHERE e.url LIKE '%/healthy' AND d.status IN ('waiting', 'leased')),
+			SELECT (SELECT count(*) FROM webhook_queue q JOIN webhook_endpoints e ON e.id = q.endpoint_id
+			          WHERE e.url LIKE '%/healthy'),
 			       (SELECT count(*) FROM emails WHERE status = 'queued'),
 			       (SELECT count(*) FROM outbox_tasks WHERE run_at < now() + interval '1 hour') +
 			       (SELECT count(*) FROM assignments WHERE due_at < now() + interval '1 hour' AND overdue_at IS NULL AND status IN ('pending', 'in_progress'))`).Scan(&deliveries, &mails, &tasks)

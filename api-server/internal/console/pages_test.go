@@ -81,7 +81,7 @@ func poison(t *testing.T, s *site) (columns []string) {
 		}
 	}
 	for _, sql := range []string{
-		`UPDATE webhook_attempts SET response_body = convert_to($1, 'UTF8'), request_headers = json_build_object($1::text, $1::text)`,
+		`UPDATE webhook_journal SET response_body = convert_to($1, 'UTF8'), request_headers = json_build_object($1::text, $1::text)`,
 		`UPDATE plan_history SET detail = (SELECT jsonb_object_agg(key, CASE jsonb_typeof(value) WHEN 'string' THEN to_jsonb($1::text) ELSE value END) FROM jsonb_each(detail::jsonb))
 			WHERE detail::jsonb <> '{}'`,
 	} {

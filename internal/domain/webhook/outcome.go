@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"maps"
 	"net/textproto"
 	"strconv"
 	"strings"
@@ -102,8 +103,9 @@ type Outcome struct {
 	Delivery       id.Delivery
 	Endpoint       id.Endpoint
 	Organization   id.Organization
-	Number         int // of the attempt among all of the delivery, from 1 on
-	Tries          int // earlier attempts in this round of the schedule
+	Lease          [16]byte // what the attempt was made under; zero for none
+	Number         int      // of the entry in the delivery's journal, from 1 on
+	Tries          int      // earlier attempts in this round of the schedule
 	Ping           bool
 	EventAt        time.Time // when the event was created
 	StartedAt      time.Time
@@ -117,6 +119,26 @@ type Outcome struct {
 	RequestHeaders map[string]string // without the body
 	Peer           string            // the address that was connected to
 	Timing         Timing
+}
+
+// CommonHeaders are the headers that all attempts of an event have in common.
+func CommonHeaders(kind Type, event id.Event) map[string]string {
+	return map[string]string{
+		"Content-Type": "application/json",
+		"User-Agent":   "Registrar-Webhooks/1.0",
+		HeaderEvent:    string(kind),
+		HeaderDelivery: event.String(),
+	}
+}
+
+// ownHeaders are those of the request's headers that only this attempt has. The journal keeps no
+// others: they follow from the event.
+func (o Outcome) ownHeaders() map[string]string {
+	own := maps.Clone(o.RequestHeaders)
+	for _, name := range []string{"Content-Type", "User-Agent", HeaderEvent, HeaderDelivery} {
+		delete(own, name)
+	}
+	return own
 }
 
 // Timing splits an attempt's duration. A phase that was not reached is 0.

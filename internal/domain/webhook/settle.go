@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
@@ -14,8 +16,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Settle records outcomes in the caller's transaction: the attempts, the new status of their
-// deliveries, and the health of their URLs. An attempt that is recorded already changes
+// Settle records outcomes in the caller's transaction: the attempts, what becomes of their
+// deliveries, and the health of their URLs. It gives up the leases that they are of. An attempt that is recorded already changes
 // nothing, so a task that runs twice counts once. The last of SwitchOffAfter failures in a
 // row switches its URL off, in the same transaction.
 func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
@@ -27,23 +29,26 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	slices.SortStableFunc(outcomes, func(a, b Outcome) int {
 		return cmp.Or(cmp.Compare(a.Endpoint, b.Endpoint), a.at().Compare(b.at()))
 	})
-	endpoints := make([]id.Endpoint, len(outcomes))
-	for i, o := range outcomes {
-		endpoints[i] = o.Endpoint
-	}
-	healths, err := lockHealth(ctx, tx, slices.Compact(endpoints))
-	if err != nil {
-		return fmt.Errorf("locking health: %w", err)
-	}
+	endpoints := slices.Compact(each(outcomes, func(o Outcome) id.Endpoint { return o.Endpoint }))
 	outcomes = once(outcomes)
-	known, err := insertAttempts(ctx, tx, outcomes)
-	if err != nil {
+	healths := make(map[id.Endpoint]*Health, len(endpoints))
+	known := make(map[attemptKey]bool, len(outcomes))
+	var first, second pgx.Batch
+	// The lock comes first, so that of two callers with the same outcome the later one finds it
+	// recorded.
+	queueLockHealth(&first, endpoints, healths)
+	if err := queueOutcomes(&first, outcomes, known); err != nil {
+		return fmt.Errorf("recording attempts: %w", err)
+	}
+	if err := tx.SendBatch(ctx, &first).Close(); err != nil {
 		return fmt.Errorf("recording attempts: %w", err)
 	}
 	fresh := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return !known[o.key()] })
 	offs := fold(healths, fresh)
-	if err := updateSettled(ctx, tx, healths, fresh); err != nil {
-		return fmt.Errorf("settling deliveries: %w", err)
+	queueHealths(&second, healths)
+	queueEndOfLeases(&second, outcomes)
+	if err := tx.SendBatch(ctx, &second).Close(); err != nil {
+		return fmt.Errorf("recording health: %w", err)
 	}
 	for _, off := range offs {
 		if err := switchOff(ctx, tx, off); err != nil {

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -46,19 +45,30 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 		), stored AS (
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent)
 			SELECT id, @org, user_id, kind, @now, data::json, nullif(@traceparent, '') FROM fresh
+		), chosen AS MATERIALIZED (
+			SELECT
+				encode(
+					substr(@deliveries::bytea, 16 * ((fresh.n - 1) * @per_event + urls.slot - 1)::integer + 1, 16),
+					'hex')::uuid AS id,
+				fresh.id AS event_id,
+				urls.id AS endpoint_id,
+				urls.switched_on
+			FROM fresh, urls
+			WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)
+		), skipped AS (
+			INSERT INTO webhook_journal (
+				organization_id,
+				endpoint_id,
+				delivery_id,
+				number,
+				event_id,
+				status,
+				started_at
+			)
+			SELECT @org, endpoint_id, id, 1, event_id, 'skipped', @now FROM chosen WHERE NOT switched_on
 		)
-		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
-		SELECT
-			encode(
-				substr(@deliveries::bytea, 16 * ((fresh.n - 1) * @per_event + urls.slot - 1)::integer + 1, 16),
-				'hex')::uuid,
-			fresh.id,
-			@org,
-			urls.id,
-			CASE WHEN urls.switched_on THEN 'waiting' ELSE 'skipped' END,
-			@now
-		FROM fresh, urls
-		WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)`,
+		INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
+		SELECT @org, endpoint_id, id, event_id, @now FROM chosen WHERE switched_on`,
 		pg.Args{
 			"org":         org,
 			"now":         now,
@@ -225,41 +235,75 @@ func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoin
 
 // Cancel ends the pending deliveries of a removed endpoint. It can be repeated.
 func Cancel(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
-	return inBatches(ctx, q, `
-		UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $2, lease = NULL, lease_until = NULL
-		WHERE id IN (SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' LIMIT $3)
-		  AND status = 'waiting'`, endpoint, now)
+	return endPending(ctx, q, `SELECT NOT EXISTS (SELECT FROM webhook_endpoints WHERE id = $1)`, "true", StatusCancelled, endpoint, now)
 }
 
 // Skip marks the pending deliveries of a URL as skipped, unless it has been switched on again.
 // Skipped deliveries stay listed and can be recovered.
 func Skip(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
-	return inBatches(ctx, q, `
-		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $2, in_order = false
-		WHERE id IN (
-			SELECT id FROM webhook_deliveries WHERE endpoint_id = $1 AND status = 'waiting' AND NOT asked LIMIT $3)
-		  AND status = 'waiting' AND NOT asked
-		  AND EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, endpoint, now)
+	return endPending(ctx, q, `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, "NOT asked", StatusSkipped, endpoint, now)
 }
 
-// inBatches repeats a statement, whose last argument limits it, until nothing is left for it.
-func inBatches(ctx context.Context, q pg.Querier, sql string, args ...any) error {
+// endPending ends the endpoint's deliveries that are pending and not at a sender, as long as
+// applies holds. It goes through the queue once, a batch at a time.
+func endPending(ctx context.Context, q pg.Querier, applies, which string, status Status, endpoint id.Endpoint, now time.Time) error {
 	const size = 1000
-	for {
-		tag, err := q.Exec(ctx, sql, append(args, size)...)
-		if err != nil || tag.RowsAffected() < size {
+	type position struct {
+		Due  time.Time
+		Last id.Delivery
+	}
+	for after := (position{}); ; {
+		var so bool
+		if err := q.QueryRow(ctx, applies, endpoint).Scan(&so); err != nil || !so {
 			return err
 		}
+		batch, err := pg.List[position](ctx, q, `
+			WITH picked AS MATERIALIZED (
+				SELECT ctid AS at, id, due_at FROM webhook_queue
+				WHERE endpoint_id = @endpoint AND (due_at, id) > (@due, @last) AND `+which+`
+				ORDER BY due_at, id LIMIT @size
+			), `+EndPicked+`
+			SELECT due_at AS due, id AS last FROM picked ORDER BY due_at, id`,
+			pg.Args{
+				"endpoint": endpoint,
+				"due":      after.Due,
+				"last":     after.Last,
+				"size":     size,
+				"status":   status,
+				"now":      now,
+			})
+		if err != nil || len(batch) < size {
+			return err
+		}
+		after = batch[size-1]
 	}
 }
 
-// lockHealth reads and locks the health of endpoints, in their order.
-func lockHealth(ctx context.Context, tx *pg.Tx, endpoints []id.Endpoint) (map[id.Endpoint]*Health, error) {
+// IsLeased is true for a row q of webhook_queue that a sender has in hand.
+const IsLeased = ` EXISTS (
+	SELECT FROM webhook_leases l
+	WHERE l.organization_id = q.organization_id AND l.endpoint_id = q.endpoint_id AND q.id = ANY (l.deliveries)) `
+
+// EndPicked is a part of a statement that ends, without an attempt, the deliveries whose rows of
+// webhook_queue the table expression picked names in its column at (ctid). Those that a sender has
+// in hand stay. Arguments: @status and @now. The table expression ended counts by its rows.
+const EndPicked = ` gone AS (
+	DELETE FROM webhook_queue q USING picked
+	WHERE q.ctid = picked.at AND NOT` + IsLeased + `
+	RETURNING q.organization_id, q.endpoint_id, q.id, q.event_id, q.entries
+), ended AS (
+	INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at)
+	SELECT organization_id, endpoint_id, id, entries + 1, event_id, @status, @now FROM gone
+	RETURNING delivery_id
+)`
+
+// queueLockHealth reads and locks the health of endpoints, in their order.
+func queueLockHealth(batch *pgx.Batch, endpoints []id.Endpoint, healths map[id.Endpoint]*Health) {
 	type row struct {
 		Endpoint id.Endpoint
 		Health
 	}
-	rows, err := pg.List[row](ctx, tx, `
+	batch.Queue(`
 		SELECT
 			endpoint_id AS endpoint,
 			consecutive_failures AS failures,
@@ -267,12 +311,14 @@ func lockHealth(ctx context.Context, tx *pg.Tx, endpoints []id.Endpoint) (map[id
 			coalesce(next_probe_at, '0001-01-01Z') AS next_probe_at,
 			coalesce(last_success_at, '0001-01-01Z') AS last_success,
 			coalesce(last_failure_at, '0001-01-01Z') AS last_failure
-		FROM webhook_health WHERE endpoint_id = ANY ($1) ORDER BY endpoint_id FOR NO KEY UPDATE`, endpoints)
-	healths := make(map[id.Endpoint]*Health, len(rows))
-	for _, r := range rows {
-		healths[r.Endpoint] = &r.Health
-	}
-	return healths, err
+		FROM webhook_health WHERE endpoint_id = ANY ($1) ORDER BY endpoint_id FOR NO KEY UPDATE`, endpoints).
+		Query(func(rows pgx.Rows) error {
+			found, err := pgx.CollectRows(rows, pgx.RowToStructByName[row])
+			for _, r := range found {
+				healths[r.Endpoint] = &r.Health
+			}
+			return err
+		})
 }
 
 // each is the column of an array argument: what of finds in every item.
@@ -284,21 +330,105 @@ func each[T, V any](items []T, of func(T) V) []V {
 	return column
 }
 
-// insertAttempts records the attempts that are not recorded yet, and returns which they were.
-func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[attemptKey]bool, error) {
-	headers := make([]string, len(outcomes))
+// queueOutcomes records the outcomes that are not recorded yet, each as an entry of the journal, and
+// adds them to fresh. A delivery that has ended leaves the queue, another waits for its next attempt.
+//
+// Each row of the queue is looked up by itself: a join would let the planner read the whole
+// queue, and the plan would stay when the queue has grown.
+func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bool) error {
+	headers := make([]*string, len(outcomes))
+	statuses := make([]string, len(outcomes))
+	dues := make([]time.Time, len(outcomes))
 	for i, o := range outcomes {
-		h, err := json.Marshal(o.RequestHeaders)
-		if err != nil {
-			return nil, err
+		if own := o.ownHeaders(); len(own) > 0 {
+			h, err := json.Marshal(own)
+			if err != nil {
+				return err
+			}
+			text := string(h)
+			headers[i] = &text
 		}
-		headers[i] = string(h)
+		status, due := o.next()
+		if status != StatusWaiting {
+			statuses[i] = string(status)
+		}
+		dues[i] = due
 	}
-	keys, err := pg.List[attemptKey](ctx, tx, `
-		INSERT INTO webhook_attempts (
+	batch.Queue(`
+		WITH o AS MATERIALIZED (
+			SELECT * FROM unnest(
+				@organizations::bigint[],
+				@endpoints::bigint[],
+				@deliveries::uuid[],
+				@numbers::int[],
+				@statuses::text[],
+				@dues::timestamptz[],
+				@tries::int[],
+				@started::timestamptz[],
+				@durations::int[],
+				@verdicts::text[],
+				@causes::text[],
+				@details::text[],
+				@answers::int[],
+				@responses::bytea[],
+				@headers::text[],
+				@peers::text[],
+				@dns::int[],
+				@connect::int[],
+				@tls::int[],
+				@first_byte::int[]
+			) WITH ORDINALITY AS u(
+				organization_id,
+				endpoint_id,
+				delivery_id,
+				number,
+				status,
+				due_at,
+				tries,
+				started_at,
+				duration_us,
+				outcome,
+				cause,
+				detail,
+				response_status,
+				response_body,
+				request_headers,
+				peer,
+				dns_us,
+				connect_us,
+				tls_us,
+				first_byte_us,
+				n
+			)
+		), found AS MATERIALIZED (
+			SELECT o.n, q.at, o.status, o.number, o.tries, o.due_at
+			FROM o CROSS JOIN LATERAL (
+				SELECT ctid AS at FROM webhook_queue
+				WHERE organization_id = o.organization_id AND endpoint_id = o.endpoint_id AND id = o.delivery_id
+				  AND entries = o.number - 1
+				LIMIT 1
+			) AS q
+		), gone AS (
+			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at AND found.status <> ''
+			RETURNING found.n, q.event_id
+		), kept AS (
+			UPDATE webhook_queue q
+			SET
+				entries = found.number,
+				tries = found.tries,
+				due_at = found.due_at,
+				asked = false,
+				in_order = false
+			FROM found WHERE q.ctid = found.at AND found.status = ''
+			RETURNING found.n, q.event_id
+		)
+		INSERT INTO webhook_journal (
+			organization_id,
+			endpoint_id,
 			delivery_id,
 			number,
-			endpoint_id,
+			event_id,
+			status,
 			started_at,
 			duration_us,
 			outcome,
@@ -314,99 +444,78 @@ func insertAttempts(ctx context.Context, tx *pg.Tx, outcomes []Outcome) (map[att
 			first_byte_us
 		)
 		SELECT
-			unnest(@deliveries::uuid[]),
-			unnest(@numbers::int[]),
-			unnest(@endpoints::bigint[]),
-			unnest(@started::timestamptz[]),
-			unnest(@durations::int[]),
-			unnest(@verdicts::text[]),
-			unnest(@causes::text[]),
-			unnest(@details::text[]),
-			nullif(unnest(@statuses::int[]), 0),
-			unnest(@responses::bytea[]),
-			unnest(@headers::text[])::json,
-			unnest(@peers::text[]),
-			nullif(unnest(@dns::int[]), 0),
-			nullif(unnest(@connect::int[]), 0),
-			nullif(unnest(@tls::int[]), 0),
-			nullif(unnest(@first_byte::int[]), 0)
-		ON CONFLICT (delivery_id, number) DO NOTHING
+			o.organization_id,
+			o.endpoint_id,
+			o.delivery_id,
+			o.number,
+			s.event_id,
+			nullif(o.status, ''),
+			o.started_at,
+			o.duration_us,
+			o.outcome,
+			o.cause,
+			o.detail,
+			nullif(o.response_status, 0),
+			o.response_body,
+			o.request_headers::json,
+			o.peer,
+			nullif(o.dns_us, 0),
+			nullif(o.connect_us, 0),
+			nullif(o.tls_us, 0),
+			nullif(o.first_byte_us, 0)
+		FROM (SELECT * FROM gone UNION ALL SELECT * FROM kept) AS s JOIN o ON o.n = s.n
 		RETURNING delivery_id AS delivery, number`,
 		pg.Args{
-			"deliveries": each(outcomes, func(o Outcome) id.Delivery { return o.Delivery }),
-			"numbers":    each(outcomes, func(o Outcome) int { return o.Number }),
-			"endpoints":  each(outcomes, func(o Outcome) int64 { return int64(o.Endpoint) }),
-			"started":    each(outcomes, func(o Outcome) time.Time { return o.StartedAt }),
-			"durations":  each(outcomes, func(o Outcome) int32 { return micros(o.Duration) }),
-			"verdicts":   each(outcomes, func(o Outcome) string { return string(o.Verdict) }),
-			"causes":     each(outcomes, func(o Outcome) string { return o.Cause }),
-			"details":    each(outcomes, func(o Outcome) string { return cleanText(o.Detail) }),
-			"statuses":   each(outcomes, func(o Outcome) int { return o.Status }),
-			"responses":  each(outcomes, func(o Outcome) []byte { return o.Response }),
-			"headers":    headers,
-			"peers":      each(outcomes, func(o Outcome) string { return o.Peer }),
-			"dns":        each(outcomes, func(o Outcome) int32 { return micros(o.Timing.DNS) }),
-			"connect":    each(outcomes, func(o Outcome) int32 { return micros(o.Timing.Connect) }),
-			"tls":        each(outcomes, func(o Outcome) int32 { return micros(o.Timing.TLS) }),
-			"first_byte": each(outcomes, func(o Outcome) int32 { return micros(o.Timing.FirstByte) }),
-		})
-	fresh := make(map[attemptKey]bool, len(keys))
-	for _, key := range keys {
-		fresh[key] = true
-	}
-	return fresh, err
+			"organizations": each(outcomes, func(o Outcome) int64 { return int64(o.Organization) }),
+			"endpoints":     each(outcomes, func(o Outcome) int64 { return int64(o.Endpoint) }),
+			"deliveries":    each(outcomes, func(o Outcome) id.Delivery { return o.Delivery }),
+			"numbers":       each(outcomes, func(o Outcome) int { return o.Number }),
+			"statuses":      statuses,
+			"dues":          dues,
+			"tries":         each(outcomes, func(o Outcome) int { return o.Tries + 1 }),
+			"started":       each(outcomes, func(o Outcome) time.Time { return o.StartedAt }),
+			"durations":     each(outcomes, func(o Outcome) int32 { return micros(o.Duration) }),
+			"verdicts":      each(outcomes, func(o Outcome) string { return string(o.Verdict) }),
+			"causes":        each(outcomes, func(o Outcome) string { return o.Cause }),
+			"details":       each(outcomes, func(o Outcome) string { return cleanText(o.Detail) }),
+			"answers":       each(outcomes, func(o Outcome) int { return o.Status }),
+			"responses":     each(outcomes, func(o Outcome) []byte { return o.Response }),
+			"headers":       headers,
+			"peers":         each(outcomes, func(o Outcome) string { return o.Peer }),
+			"dns":           each(outcomes, func(o Outcome) int32 { return micros(o.Timing.DNS) }),
+			"connect":       each(outcomes, func(o Outcome) int32 { return micros(o.Timing.Connect) }),
+			"tls":           each(outcomes, func(o Outcome) int32 { return micros(o.Timing.TLS) }),
+			"first_byte":    each(outcomes, func(o Outcome) int32 { return micros(o.Timing.FirstByte) }),
+		}).Query(func(rows pgx.Rows) error {
+		keys, err := pgx.CollectRows(rows, pgx.RowToStructByName[attemptKey])
+		for _, key := range keys {
+			fresh[key] = true
+		}
+		return err
+	})
+	return nil
 }
 
-// updateSettled writes the effect of fresh outcomes on their deliveries and on the healths.
-//
-// The rows are looked up by id alone, and each finds its values by its position among the
-// sorted ids. A join would let the planner walk all deliveries between the first and the last
-// instead, which takes a second once one of them has hung for ten beside a backlog. The
-// bounds on id let PostgreSQL leave out the partitions of other days.
-func updateSettled(ctx context.Context, tx *pg.Tx, healths map[id.Endpoint]*Health, outcomes []Outcome) error {
-	outcomes = slices.Clone(outcomes)
-	slices.SortFunc(outcomes, func(a, b Outcome) int { return bytes.Compare(a.Delivery[:], b.Delivery[:]) })
-	ids := each(outcomes, func(o Outcome) id.Delivery { return o.Delivery })
-	statuses := make([]string, len(outcomes))
-	times := make([]time.Time, len(outcomes))
-	for i, o := range outcomes {
-		status, at := o.next()
-		if healths[o.Endpoint] == nil && status == StatusWaiting {
-			status = StatusCancelled // the URL has been removed
+// queueEndOfLeases gives up the leases that the outcomes are of.
+func queueEndOfLeases(batch *pgx.Batch, outcomes []Outcome) {
+	seen := make(map[[16]byte]bool)
+	var leases []Outcome
+	for _, o := range outcomes {
+		if o.Lease != ([16]byte{}) && !seen[o.Lease] {
+			seen[o.Lease] = true
+			leases = append(leases, o)
 		}
-		statuses[i], times[i] = string(status), at
 	}
-	var batch pgx.Batch
-	if len(ids) > 0 {
-		batch.Queue(`
-			UPDATE webhook_deliveries AS d SET
-				status = (@statuses::text[])[width_bucket(d.id, @ids::uuid[])],
-				tries = (@tries::int[])[width_bucket(d.id, @ids::uuid[])],
-				attempts = (@numbers::int[])[width_bucket(d.id, @ids::uuid[])],
-				due_at = (@times::timestamptz[])[width_bucket(d.id, @ids::uuid[])],
-				finished_at = CASE (@statuses::text[])[width_bucket(d.id, @ids::uuid[])]
-					WHEN 'waiting' THEN NULL
-					ELSE (@times::timestamptz[])[width_bucket(d.id, @ids::uuid[])]
-				END,
-				lease = NULL,
-				lease_until = NULL,
-				asked = false,
-				in_order = false
-			WHERE d.id = ANY (@ids::uuid[]) AND d.id >= @first AND d.id <= @last
-			  AND d.status IN ('leased', 'waiting')
-			  AND d.attempts = (@numbers::int[])[width_bucket(d.id, @ids::uuid[])] - 1`,
-			pg.Args{
-				"ids":      ids,
-				"first":    ids[0],
-				"last":     ids[len(ids)-1],
-				"statuses": statuses,
-				"times":    times,
-				"numbers":  each(outcomes, func(o Outcome) int { return o.Number }),
-				"tries":    each(outcomes, func(o Outcome) int { return o.Tries + 1 }),
-			})
+	if len(leases) == 0 {
+		return
 	}
-	queueHealths(&batch, healths)
-	return tx.SendBatch(ctx, &batch).Close()
+	batch.Queue(`
+		DELETE FROM webhook_leases l
+		USING unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
+		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id`,
+		each(leases, func(o Outcome) int64 { return int64(o.Organization) }),
+		each(leases, func(o Outcome) int64 { return int64(o.Endpoint) }),
+		each(leases, func(o Outcome) [16]byte { return o.Lease }))
 }
 
 func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
@@ -450,7 +559,7 @@ func updateOff(ctx context.Context, tx *pg.Tx, o off) (url string, err error) {
 // from first on. It alters one table after the other, and never holds the locks of two: a
 // reader of two tables could otherwise wait for it while it waits for the reader.
 func MakePartitions(ctx context.Context, db *pg.DB, first clock.Date, days int) error {
-	for _, parent := range []string{"webhook_events", "webhook_deliveries", "webhook_attempts"} {
+	for _, parent := range []string{"webhook_events", "webhook_journal"} {
 		if _, err := db.Exec(ctx, `
 			SELECT make_partitions($1, 'UTC', $2, $3, move_rows => true)`, parent, first, days); err != nil {
 			return err
@@ -541,8 +650,8 @@ func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id
 			"traceparent": obs.Traceparent(ctx),
 		})
 	batch.Queue(`
-		INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at, asked)
-		VALUES ($1, $2, $3, $4, 'waiting', $5, true)`, delivery, event.id, org, endpoint, now)
+		INSERT INTO webhook_queue (id, event_id, organization_id, endpoint_id, due_at, asked)
+		VALUES ($1, $2, $3, $4, $5, true)`, delivery, event.id, org, endpoint, now)
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
@@ -557,10 +666,9 @@ func (s Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id
 		Backlog  int
 	}
 	rows, err := pg.List[row](ctx, s.DB, `
-		SELECT e.id AS endpoint,
-			least($2, (SELECT count(*) FROM (SELECT FROM webhook_deliveries d
-				WHERE d.endpoint_id = e.id AND d.status = 'waiting' LIMIT $2) AS w)
-			+ (SELECT count(*) FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased')) AS backlog
+		SELECT
+			e.id AS endpoint,
+			(SELECT count(*) FROM (SELECT FROM webhook_queue WHERE endpoint_id = e.id LIMIT $2) AS w) AS backlog
 		FROM unnest($1::bigint[]) AS e(id)`, endpoints, MaxBacklog)
 	backlogs := make(map[id.Endpoint]int, len(rows))
 	for _, r := range rows {

@@ -66,7 +66,7 @@ func record(t *testing.T, db *pg.DB, org id.Organization, types ...webhook.Type)
 
 func counts(t *testing.T, db *pg.DB, endpoint id.Endpoint) map[string]int {
 	t.Helper()
-	rows, err := db.Query(t.Context(), `SELECT status, count(*) FROM webhook_deliveries WHERE endpoint_id = $1 GROUP BY status`, endpoint)
+	rows, err := db.Query(t.Context(), `SELECT status, count(*) FROM webhook_states WHERE endpoint_id = $1 GROUP BY status`, endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func outcomes(t *testing.T, db *pg.DB, leases []dispatch.Lease, verdict webhook.
 			t.Fatal(err)
 		}
 		for _, d := range dues {
-			out = append(out, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Number: d.Number,
+			out = append(out, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Number: d.Number,
 				Tries: d.Tries, StartedAt: at, Duration: time.Millisecond, Verdict: verdict, Cause: "http_500", Status: 500})
 		}
 	}
@@ -301,7 +301,7 @@ func TestAnAttemptThatTwoTasksMadeCountsOnceInOneGroup(t *testing.T) {
 	made := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Retry, now)
 	settle(t, k.DB, append(made, made...)...)
 	var failures, attempts, tries int
-	if err := k.DB.QueryRow(t.Context(), `SELECT consecutive_failures, (SELECT count(*) FROM webhook_attempts), (SELECT sum(tries) FROM webhook_deliveries)
+	if err := k.DB.QueryRow(t.Context(), `SELECT consecutive_failures, (SELECT count(*) FROM webhook_journal), (SELECT sum(tries) FROM webhook_queue)
 		FROM webhook_health WHERE endpoint_id = $1`, e.ID).Scan(&failures, &attempts, &tries); err != nil {
 		t.Fatal(err)
 	}
@@ -341,14 +341,14 @@ func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 	record(t, k.DB, org, webhook.StudentJoined)
 	lost := lease(t, k.DB, now)
 	late := outcomes(t, k.DB, lost, webhook.Delivered, now)
-	if got, err := dispatch.Expired(t.Context(), k.DB, now.Add(19*time.Second), 10); check.NoError(check.Now(t), err, "expired too early: %v, %v", got, err) {
+	if got, _, err := dispatch.Expired(t.Context(), k.DB, time.Time{}, now.Add(19*time.Second), 10); check.NoError(check.Now(t), err, "expired too early: %v, %v", got, err) {
 		check.Equal(check.Now(t), "number of entries", len(got), 0, "expired too early: %v, %v", got, err)
 	}
-	gone, err := dispatch.Expired(t.Context(), k.DB, now.Add(21*time.Second), 10)
+	gone, _, err := dispatch.Expired(t.Context(), k.DB, time.Time{}, now.Add(21*time.Second), 10)
 	check.NoError(check.Now(t), err, "expired = %v, %v", gone, err)
 	check.Equal(check.Now(t), "number of expired leases", len(gone), 1, "expired = %v, %v", gone, err)
-	check.Equal(check.Now(t), "the first expired lease", gone[0], lost[0].Lease, "expired = %v, %v", gone, err)
-	if n, err := dispatch.Release(t.Context(), k.DB, gone); check.NoError(check.Now(t), err, "released %d, %v", n, err) {
+	check.Equal(check.Now(t), "the first expired lease", gone[0].Lease, lost[0].Lease, "expired = %v, %v", gone, err)
+	if n, err := dispatch.Release(t.Context(), k.DB, gone...); check.NoError(check.Now(t), err, "released %d, %v", n, err) {
 		check.Equal(check.Now(t), "n", n, 1, "released %d, %v", n, err)
 	}
 	if _, dues, _, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); check.NoError(check.Now(t), err, "the lost lease still loads %d deliveries, %v", len(dues), err) {

@@ -434,7 +434,7 @@ func TestConcurrentCallsForOneEmail(t *testing.T) {
 		t.Errorf("%d calls created the account", created)
 	}
 	for table, want := range map[string]int{"accounts": 1, "members": 1, "courses": 2, "enrollments": 2, "emails": 1, "outbox_tasks": 1,
-		"webhook_events": 3, "webhook_deliveries": 3, "set_password_tokens": calls + 1} { // one link an answer, and that of the mail
+		"webhook_events": 3, "webhook_queue": 3, "set_password_tokens": calls + 1} { // one link an answer, and that of the mail
 		if got := d.Count(`` + table); got != want {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}

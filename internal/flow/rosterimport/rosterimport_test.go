@@ -479,7 +479,7 @@ func TestEventsTellWhoJoinedAndWhoLeft(t *testing.T) {
 	events := func(want string) {
 		t.Helper()
 		got := h.text(t, `SELECT coalesce(string_agg(e.type || ' ' || (e.data->>'email') || ' ' || (e.data->'membership'->>'status'), '; ' ORDER BY e.type, e.data->>'email'), '')
-			FROM webhook_events e JOIN webhook_deliveries d ON d.event_id = e.id WHERE e.organization_id = $1`, h.org)
+			FROM webhook_events e JOIN webhook_queue d ON d.event_id = e.id WHERE e.organization_id = $1`, h.org)
 		if got != want {
 			t.Fatalf("events: %s", got)
 		}

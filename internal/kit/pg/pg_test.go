@@ -156,7 +156,7 @@ func TestUUID7IsOrderedByTimeAndPartitioned(t *testing.T) {
 	err := db.QueryRow(t.Context(), `
 		WITH u AS (SELECT uuid7() AS v)
 		SELECT substr(v::text, 15, 1), v >= uuid7_floor(now() - interval '1 minute') AND v < uuid7_floor(now() + interval '1 minute'),
-		       to_regclass('webhook_deliveries_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL
+		       to_regclass('webhook_journal_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')) IS NOT NULL
 		FROM u`).Scan(&version, &within, &partitioned)
 	check.NoError(check.Now(t), err, "version %s, within %v, partitioned %v, %v", version, within, partitioned, err)
 	check.Equal(check.Now(t), "version", version, "7", "version %s, within %v, partitioned %v, %v", version, within, partitioned, err)

@@ -32,9 +32,10 @@ type Outbox struct {
 
 // Deliver is one lease: deliveries of one URL that one task attempts.
 type Deliver struct {
-	Endpoint   id.Endpoint   `json:"endpoint"`
-	Lease      string        `json:"lease"` // uuid; fences as Outbox.Claim does
-	Deliveries []id.Delivery `json:"deliveries"`
+	Organization id.Organization `json:"organization"`
+	Endpoint     id.Endpoint     `json:"endpoint"`
+	Lease        string          `json:"lease"` // uuid; fences as Outbox.Claim does
+	Deliveries   []id.Delivery   `json:"deliveries"`
 	// InOrder attempts one after the other, and gives back what follows a failure.
 	InOrder bool `json:"in_order,omitempty"`
 }

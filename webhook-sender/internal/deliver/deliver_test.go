@@ -129,8 +129,8 @@ func (h *house) firstAttempt(t *testing.T) attempt {
 	t.Helper()
 	var a attempt
 	err := h.db.QueryRow(t.Context(), `
-		SELECT a.outcome, a.cause, a.response_status, a.response_body, a.peer, a.detail, d.status
-		FROM webhook_attempts a JOIN webhook_deliveries d ON d.id = a.delivery_id ORDER BY a.started_at LIMIT 1`).
+		SELECT a.outcome, a.cause, a.response_status, a.response_body, a.peer, a.detail, coalesce(a.status, 'waiting')
+		FROM webhook_journal a ORDER BY a.started_at LIMIT 1`).
 		Scan(&a.outcome, &a.cause, &a.status, &a.response, &a.peer, &a.detail, &a.deliveryStatus)
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestAnIdleConnectionThatTheReceiverEndsCostsNothing(t *testing.T) {
 		h.handle(t, h.lease(t, time.Second))
 	}
 	var attempts, delivered int
-	err := h.db.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE outcome = 'delivered') FROM webhook_attempts`).Scan(&attempts, &delivered)
+	err := h.db.QueryRow(t.Context(), `SELECT count(*), count(*) FILTER (WHERE outcome = 'delivered') FROM webhook_journal`).Scan(&attempts, &delivered)
 	if check.NoError(t, err, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err) &&
 		check.Equal(t, "attempts", attempts, 2, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err) &&
 		check.Equal(t, "delivered", delivered, 2, "%d attempts, %d of them delivered, %d requests taken; %v", attempts, delivered, len(in.requests), err) {
@@ -366,7 +366,7 @@ func TestALeaseThatIsAlmostOverIsRenewedBeforeTheAttempt(t *testing.T) {
 	var h *house
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var until time.Time
-		if err := h.db.QueryRow(r.Context(), `SELECT lease_until FROM webhook_deliveries`).Scan(&until); err != nil {
+		if err := h.db.QueryRow(r.Context(), `SELECT until FROM webhook_leases`).Scan(&until); err != nil {
 			t.Error(err)
 		}
 		left = time.Until(until)
@@ -376,7 +376,7 @@ func TestALeaseThatIsAlmostOverIsRenewedBeforeTheAttempt(t *testing.T) {
 	h.addURL(t, server.URL)
 	h.record(t, 1)
 	leases := h.lease(t, time.Second)
-	if _, err := h.db.Exec(t.Context(), `UPDATE webhook_deliveries SET lease_until = now() + interval '1 second'`); err != nil {
+	if _, err := h.db.Exec(t.Context(), `UPDATE webhook_leases SET until = now() + interval '1 second'`); err != nil {
 		t.Fatal(err)
 	}
 	h.handle(t, leases)
@@ -403,7 +403,7 @@ func TestOutcomesOfASenderThatIsStoppedAreNotTheReceiversFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	var attempts int
-	if err := h.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_attempts`).Scan(&attempts); check.NoError(check.Now(t), err, "%d attempts are recorded, %v", attempts, err) {
+	if err := h.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_journal`).Scan(&attempts); check.NoError(check.Now(t), err, "%d attempts are recorded, %v", attempts, err) {
 		check.Equal(check.Now(t), "attempts", attempts, 0, "%d attempts are recorded, %v", attempts, err)
 	}
 }

@@ -30,7 +30,6 @@ const (
 	keptResponse = 4 << 10
 	// readResponse is how much of a response is read at most.
 	readResponse = 64 << 10
-	userAgent    = "Registrar-Webhooks/1.0"
 )
 
 // Dispatcher sends requests to receivers. It is the only outbound HTTP client.
@@ -90,15 +89,10 @@ type message struct {
 func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	started := c.clock()
 	began := time.Now()
-	o := webhook.Outcome{Delivery: m.due.Delivery, Number: m.due.Number, Tries: m.due.Tries,
+	o := webhook.Outcome{Delivery: m.due.Delivery, Lease: m.due.Lease, Number: m.due.Number, Tries: m.due.Tries,
 		Ping: m.due.Event.Type == webhook.Ping, EventAt: m.due.Event.CreatedAt, StartedAt: started}
-	o.RequestHeaders = map[string]string{
-		"Content-Type":          "application/json",
-		"User-Agent":            userAgent,
-		webhook.HeaderEvent:     string(m.due.Event.Type),
-		webhook.HeaderDelivery:  m.due.Event.ID.String(),
-		webhook.HeaderSignature: webhook.Sign(m.secret, started, m.body),
-	}
+	o.RequestHeaders = webhook.CommonHeaders(m.due.Event.Type, m.due.Event.ID)
+	o.RequestHeaders[webhook.HeaderSignature] = webhook.Sign(m.secret, started, m.body)
 	ctx, traceparent, end := obs.StartRemote(ctx, m.due.Event.Traceparent, "webhook attempt",
 		"event.type", string(m.due.Event.Type), "event.id", m.due.Event.ID.String())
 	if traceparent != "" {

@@ -50,10 +50,11 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		return fmt.Errorf("loading lease %s: %w", lease.Lease, err)
 	}
 	if len(dues) == 0 {
-		return nil
+		_, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: lease})
+		return err
 	}
 	if lease.InOrder || until.Sub(h.Clock()) < startMargin {
-		if held, err := dispatch.Renew(ctx, h.DB, []string{lease.Lease}, h.Clock().Add(renewTerm)); err != nil || held == 0 {
+		if held, err := dispatch.Renew(ctx, h.DB, h.Clock().Add(renewTerm), dispatch.Lease{Deliver: lease}); err != nil || held == 0 {
 			return err
 		}
 	}
@@ -86,13 +87,16 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	return errors.Join(stopped, err)
 }
 
-// giveBack makes due again what was not attempted. If the URL has been switched off meanwhile,
-// it skips these deliveries: the task that skips pending ones may already have run.
+// giveBack makes due again what was not attempted. If the URL has been switched off or removed
+// meanwhile, it ends these deliveries: the task that ends pending ones may already have run.
 func (h *Handler) giveBack(ctx context.Context, lease task.Deliver) error {
-	if _, err := dispatch.Release(ctx, h.DB, []string{lease.Lease}); err != nil {
+	if _, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: lease}); err != nil {
 		return err
 	}
-	return webhook.Skip(ctx, h.DB, lease.Endpoint, h.Clock())
+	if err := webhook.Skip(ctx, h.DB, lease.Endpoint, h.Clock()); err != nil {
+		return err
+	}
+	return webhook.Cancel(ctx, h.DB, lease.Endpoint, h.Clock())
 }
 
 // queuedSince is when the handler's task was enqueued; otherwise when that is unknown.

@@ -63,7 +63,7 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			h.handler.Clock = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 			e, before := h.addURL(t, server.URL)
 			h.record(t, 3)
-			if _, err := h.db.Exec(t.Context(), `UPDATE webhook_deliveries SET in_order = true`); err != nil {
+			if _, err := h.db.Exec(t.Context(), `UPDATE webhook_queue SET in_order = true`); err != nil {
 				t.Fatal(err)
 			}
 			leases := h.lease(t, time.Second)
@@ -93,7 +93,7 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 				}
 			}
 			var statuses string
-			err = h.db.QueryRow(t.Context(), `SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_deliveries`).Scan(&statuses)
+			err = h.db.QueryRow(t.Context(), `SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_states`).Scan(&statuses)
 			if check.NoError(t, err, "the deliveries are %s, want %s; %v", statuses, c.statuses, err) {
 				check.Equal(t, "statuses", statuses, c.statuses, "the deliveries are %s, want %s; %v", statuses, c.statuses, err)
 			}

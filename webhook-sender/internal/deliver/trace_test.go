@@ -50,7 +50,7 @@ func TestATraceGoesFromTheCallToTheReceiver(t *testing.T) { // not parallel: the
 		check.Equal(t, "the attempt's trace", attempt.Parent.TraceID().String(), dispatcher, "the receiver got traceparent %q, want %q", got, want)
 	}
 	var kept string
-	if err := h.db.QueryRow(t.Context(), `SELECT request_headers->>'traceparent' FROM webhook_attempts`).Scan(&kept); check.NoError(t, err, "the attempt keeps %q, %v", kept, err) {
+	if err := h.db.QueryRow(t.Context(), `SELECT request_headers->>'traceparent' FROM webhook_journal`).Scan(&kept); check.NoError(t, err, "the attempt keeps %q, %v", kept, err) {
 		check.Contains(t, "what is kept", kept, dispatcher, "the attempt keeps %q, %v", kept, err)
 	}
 }

@@ -20,8 +20,8 @@ func TestMaintenanceFinishesItsTask(t *testing.T) {
 	for kind, status := range map[task.Kind]string{task.WebhookCancel: "cancelled", task.WebhookSkip: "waiting"} {
 		var delivery string
 		err := db.QueryRow(t.Context(), `
-			INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, due_at)
-			VALUES (uuid7(), 1, 9, 'waiting', now()) RETURNING id`).Scan(&delivery)
+			INSERT INTO webhook_queue (id, event_id, organization_id, endpoint_id, due_at)
+			VALUES (uuid7(), uuid7(), 1, 9, now()) RETURNING id`).Scan(&delivery)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,13 +40,13 @@ func TestMaintenanceFinishesItsTask(t *testing.T) {
 		}
 		var got string
 		var pending int
-		err = db.QueryRow(t.Context(), `SELECT status, (SELECT count(*) FROM outbox_tasks) FROM webhook_deliveries WHERE id = $1`, delivery).Scan(&got, &pending)
+		err = db.QueryRow(t.Context(), `SELECT status, (SELECT count(*) FROM outbox_tasks) FROM webhook_states WHERE id = $1`, delivery).Scan(&got, &pending)
 		// Skipping concerns URLs that are off; endpoint 9 is none.
 		if check.NoError(t, err, "%s: delivery %s, want %s; %d tasks pending (%v)", kind, got, status, pending, err) &&
 			check.Equal(t, "got", got, status, "%s: delivery %s, want %s; %d tasks pending (%v)", kind, got, status, pending, err) {
 			check.Equal(t, "pending", pending, 0, "%s: delivery %s, want %s; %d tasks pending (%v)", kind, got, status, pending, err)
 		}
-		if _, err := db.Exec(t.Context(), `DELETE FROM webhook_deliveries`); err != nil {
+		if _, err := db.Exec(t.Context(), `DELETE FROM webhook_queue`); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -74,6 +74,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 		{Name: "ending deliveries to switched-off and deleted URLs", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return journal.Tidy(ctx, db, now)
 		}},
+		{Name: "moving deliveries of the version before", Every: time.Minute, Run: func(ctx context.Context, _ time.Time) error {
+			return journal.Adopt(ctx, db)
+		}},
 		{Name: "dropping old roster uploads and details", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
 			return roster.Clear(ctx, db, now.Add(-uploadKept), now.AddDate(0, 0, -rosterKept))
 		}},

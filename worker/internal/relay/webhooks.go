@@ -30,7 +30,9 @@ type Webhooks struct {
 	Poll  time.Duration // the longest pause between two passes; 0 is 1 s
 
 	passes   passes
-	doubtful []string // leases whose tasks Redis may or may not have taken
+	picker   *dispatch.Picker
+	swept    time.Time        // leases that ran out until then were examined
+	doubtful []dispatch.Lease // whose tasks Redis may or may not have taken
 }
 
 // defaultTerm leaves room for one attempt of 10 s, its recording and a wait on the queue.
@@ -39,6 +41,7 @@ const defaultTerm = 20 * time.Second
 // Run relays until ctx ends.
 func (w *Webhooks) Run(ctx context.Context) {
 	due := newDueSet()
+	w.picker, w.swept, w.doubtful = dispatch.NewPicker(w.DB, w.term()), time.Time{}, nil
 	var listening sync.WaitGroup
 	listening.Go(func() { pg.Listen(ctx, w.DB, due.note, webhook.Channel) })
 	defer listening.Wait()
@@ -50,8 +53,8 @@ func (w *Webhooks) Run(ctx context.Context) {
 			return
 		case <-due.signal:
 		case <-poll.C:
-			due.addAll()
 			w.try(ctx, "sweeping leases", w.sweep)
+			due.addAll()
 		}
 		w.try(ctx, "leasing deliveries", func(ctx context.Context) error { return w.drain(ctx, due) })
 	}
@@ -69,10 +72,15 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	if err := w.resolve(ctx); err != nil {
 		return err
 	}
-	orgs, any := due.take()
-	for any {
+	orgs, all := due.take()
+	if all {
+		if err := w.picker.Scan(ctx, w.Clock()); err != nil {
+			return err
+		}
+	}
+	for {
 		began := time.Now()
-		leases, more, err := dispatch.LeaseDue(ctx, w.DB, w.Clock(), w.term(), orgs)
+		leases, more, err := w.picker.Pass(ctx, w.Clock(), orgs)
 		if err != nil {
 			return err
 		}
@@ -83,9 +91,11 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 		if obs.Tracing() {
 			w.trace(ctx, leases, began)
 		}
-		any = more
+		if !more {
+			return nil
+		}
+		orgs = nil
 	}
-	return nil
 }
 
 // enqueue enqueues one task a lease. When Redis fails half-way, it may have taken some tasks,
@@ -95,15 +105,13 @@ func (w *Webhooks) enqueue(ctx context.Context, leases []dispatch.Lease) error {
 		return nil
 	}
 	items := make([]queue.Item, len(leases))
-	keys := make([]string, len(leases))
 	for i, l := range leases {
-		keys[i] = l.Lease
 		items[i] = queue.Item{Queue: queue.Webhook, Kind: task.WebhookDeliver, ID: l.Lease,
 			Payload: task.Encode(l.Deliver), Timeout: time.Minute}
 	}
 	err := w.Queue.EnqueueMany(ctx, items)
 	if err != nil {
-		w.doubtful = keys
+		w.doubtful = leases
 	}
 	return err
 }
@@ -126,21 +134,30 @@ func (w *Webhooks) resolve(ctx context.Context) error {
 	if len(w.doubtful) == 0 {
 		return nil
 	}
-	states, err := w.Queue.TaskStates(ctx, queue.Webhook, w.doubtful)
+	states, err := w.states(ctx, w.doubtful)
 	if err != nil {
 		return err
 	}
-	var lost []string
+	var lost []dispatch.Lease
 	for i, lease := range w.doubtful {
 		if states[i] == queue.Absent {
 			lost = append(lost, lease)
 		}
 	}
-	if _, err := dispatch.Release(ctx, w.DB, lost); err != nil {
+	if _, err := dispatch.Release(ctx, w.DB, lost...); err != nil {
 		return err
 	}
+	w.picker.Returned(lost)
 	w.doubtful = nil
 	return nil
+}
+
+func (w *Webhooks) states(ctx context.Context, leases []dispatch.Lease) ([]queue.State, error) {
+	tasks := make([]string, len(leases))
+	for i, l := range leases {
+		tasks[i] = l.Lease
+	}
+	return w.Queue.TaskStates(ctx, queue.Webhook, tasks)
 }
 
 // sweepBatch bounds how many leases one sweep examines.
@@ -151,15 +168,23 @@ const sweepBatch = 500
 // died), the deliveries are due again.
 func (w *Webhooks) sweep(ctx context.Context) error {
 	now := w.Clock()
-	leases, err := dispatch.Expired(ctx, w.DB, now, sweepBatch)
-	if err != nil || len(leases) == 0 {
+	leases, until, err := dispatch.Expired(ctx, w.DB, w.swept, now, sweepBatch)
+	if err != nil {
 		return err
 	}
-	states, err := w.Queue.TaskStates(ctx, queue.Webhook, leases)
+	if len(leases) < sweepBatch {
+		// None can run out before it any more, but for those of a clock that is behind.
+		until = now.Add(-w.term())
+	}
+	if len(leases) == 0 {
+		w.swept = until
+		return nil
+	}
+	states, err := w.states(ctx, leases)
 	if err != nil {
 		return err // Redis is away: nothing is known, nothing is lost
 	}
-	var keep, lost []string
+	var keep, lost []dispatch.Lease
 	for i, lease := range leases {
 		if states[i] == queue.Pending {
 			keep = append(keep, lease)
@@ -167,14 +192,19 @@ func (w *Webhooks) sweep(ctx context.Context) error {
 			lost = append(lost, lease)
 		}
 	}
-	if _, err := dispatch.Renew(ctx, w.DB, keep, now.Add(w.term())); err != nil {
+	if _, err := dispatch.Renew(ctx, w.DB, now.Add(w.term()), keep...); err != nil {
 		return err
 	}
-	n, err := dispatch.Release(ctx, w.DB, lost)
+	n, err := dispatch.Release(ctx, w.DB, lost...)
+	if err != nil {
+		return err
+	}
+	w.picker.Returned(lost)
+	w.swept = until
 	if n > 0 {
 		w.Log.InfoContext(ctx, "deliveries put back after their task was lost", "deliveries", n, "leases", len(lost))
 	}
-	return err
+	return nil
 }
 
 func (w *Webhooks) term() time.Duration { return cmp.Or(w.Term, defaultTerm) }

@@ -89,7 +89,7 @@ func (d *fixture) accept(got chan<- int) func(context.Context, task.Deliver) err
 		}
 		var outcomes []webhook.Outcome
 		for _, due := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: due.Delivery, Endpoint: lease.Endpoint, Organization: d.org, Number: due.Number,
+			outcomes = append(outcomes, webhook.Outcome{Delivery: due.Delivery, Endpoint: lease.Endpoint, Organization: d.org, Lease: due.Lease, Number: due.Number,
 				Tries: due.Tries, StartedAt: time.Now(), Duration: time.Millisecond, Verdict: webhook.Delivered, Cause: "ok", Status: 200})
 		}
 		if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Settle(ctx, tx, outcomes) }); err != nil {
@@ -227,7 +227,7 @@ func TestATaskThatStillWaitsKeepsItsLease(t *testing.T) {
 		}
 		var lease string
 		var left bool
-		if err := d.db.QueryRow(t.Context(), `SELECT lease::text, lease_until > $1 FROM webhook_deliveries`, first.until).Scan(&lease, &left); err != nil {
+		if err := d.db.QueryRow(t.Context(), `SELECT id::text, until > $1 FROM webhook_leases`, first.until).Scan(&lease, &left); err != nil {
 			t.Fatal(err)
 		}
 		if lease != first.lease {
@@ -252,7 +252,7 @@ func waitLeased(t *testing.T, d *fixture) leased {
 	client := queue.NewClient(d.rdb)
 	for time.Now().Before(deadline) {
 		var l leased
-		err := d.db.QueryRow(t.Context(), `SELECT lease::text, lease_until FROM webhook_deliveries WHERE status = 'leased' LIMIT 1`).Scan(&l.lease, &l.until)
+		err := d.db.QueryRow(t.Context(), `SELECT id::text, until FROM webhook_leases LIMIT 1`).Scan(&l.lease, &l.until)
 		if err == nil {
 			if state, err := client.TaskState(t.Context(), queue.Webhook, l.lease); err == nil && state == queue.Pending {
 				return l
@@ -293,7 +293,7 @@ func TestARelayTellsWhenItLastPassed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	if _, err := tx.Exec(t.Context(), `LOCK TABLE webhook_deliveries, webhook_endpoints IN ACCESS EXCLUSIVE MODE`); err != nil {
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE webhook_queue, webhook_endpoints IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
 	until("behind a lock", func(s float64) bool { return s > 2 })

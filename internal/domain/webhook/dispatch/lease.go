@@ -3,8 +3,7 @@
 package dispatch
 
 import (
-	"bytes"
-	"cmp"
+	"container/heap"
 	"context"
 	"slices"
 	"time"
@@ -20,62 +19,354 @@ import (
 // Batch bounds how many deliveries one lease holds.
 const Batch = 16
 
-// leaseBatch bounds how many leases one statement makes.
-const leaseBatch = 64
+const (
+	// passURLs bounds the URLs that one pass looks at, and passSize the deliveries that it leases.
+	passURLs = 256
+	passSize = 1024
+	// askedSize bounds what one pass leases of what people asked for.
+	askedSize = 64
+)
 
 // Lease is a group of deliveries of one URL that one task attempts. It has a deadline: when
 // it runs out, the deliveries are due again, whatever happened to the task.
-type Lease struct {
-	task.Deliver
-	Organization id.Organization
-}
+type Lease struct{ task.Deliver }
 
 // LeaseDue leases deliveries that are due, for the length of term. It takes turns between
 // URLs; each gets what its allowance leaves and a fair share of the call. orgs narrows the
 // search; none means all. more is true when further deliveries might be leased now.
+//
+// A caller that leases again and again uses a Picker.
 func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Duration, orgs []id.Organization) (leases []Lease, more bool, err error) {
-	keys := make([][16]byte, leaseBatch+leaseBatch/2)
-	for i := range keys {
-		keys[i] = uuid.New()
+	p := NewPicker(q, term)
+	if len(orgs) == 0 {
+		err = p.Scan(ctx, now)
 	}
-	asked, err := leaseAsked(ctx, q, now.Add(term), leaseBatch)
 	if err != nil {
 		return nil, false, err
 	}
-	ordered, err := leaseInOrder(ctx, q, now, now.Add(term), keys[:leaseBatch/2])
-	if err != nil {
-		return nil, false, err
-	}
-	due, err := leaseDue(ctx, q, now, now.Add(term), orgs, keys[leaseBatch/2:])
-	if err != nil {
-		return nil, false, err
-	}
-	more = len(due) >= leaseBatch || len(asked) == leaseBatch
-	return slices.Concat(group(asked, false), group(ordered, true), group(due, false)), more, nil
+	return p.Pass(ctx, now, orgs)
 }
 
-type leasedRow struct {
-	Delivery     id.Delivery
+// Picker leases due deliveries. It remembers which URLs have some, so that a pass costs nothing
+// for all the others, and where in the queue each URL's next ones begin, so that rows that are
+// gone are not read again. What it remembers may be wrong at any time without harm but for a
+// delay until the next Scan. Only one Picker may lease the deliveries of a URL.
+type Picker struct {
+	db    pg.Querier
+	term  time.Duration
+	urls  map[id.Endpoint]*place
+	orgs  map[id.Organization][]id.Endpoint // those of urls whose organization is known
+	turn  []id.Endpoint                     // URLs to look at, each once, the first one next
+	later alarms                            // when to look at others
+	asks  bool                              // something that a person asked for, or that is sent in order, may wait
+}
+
+// place is what a Picker remembers of a URL that has pending deliveries.
+type place struct {
+	organization id.Organization
+	inTurn       bool
+	next         time.Time // when to look at it again; zero: when it is woken, or the Scan finds it
+	since        time.Time // nothing that is due before it is left, but for what is on its way into the queue
+	floor        [16]byte  // leases with lesser ids are gone
+	seen         bool      // by the Scan that runs
+}
+
+// alarms is a heap of times at which URLs are to be looked at; one that is not its URL's next any
+// more does not count.
+type alarms []alarm
+
+type alarm struct {
+	at       time.Time
+	endpoint id.Endpoint
+}
+
+func (a alarms) Len() int           { return len(a) }
+func (a alarms) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
+func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *alarms) Push(x any)        { *a = append(*a, x.(alarm)) }
+func (a *alarms) Pop() any {
+	last := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return last
+}
+
+// slack is how long a transaction may take from the time that it gives its events until it has
+// committed, for its deliveries not to wait for the next Scan.
+const slack = 2 * time.Second
+
+// NewPicker makes a Picker of leases of the given length.
+func NewPicker(q pg.Querier, term time.Duration) *Picker {
+	return &Picker{db: q, term: term, urls: map[id.Endpoint]*place{}, orgs: map[id.Organization][]id.Endpoint{}}
+}
+
+// Scan finds the URLs that have pending deliveries, and when the first of each is due. It costs one
+// step in an index for each, and finds what no other signal has told.
+func (p *Picker) Scan(ctx context.Context, now time.Time) error {
+	heads, asks, err := selectHeads(ctx, p.db)
+	if err != nil {
+		return err
+	}
+	p.asks = p.asks || asks
+	for _, u := range p.urls {
+		u.seen = false
+	}
+	p.later = p.later[:0]
+	for _, h := range heads {
+		u := p.place(h.Endpoint)
+		u.seen = true
+		if h.Due.Before(u.since) {
+			u.since = h.Due
+		}
+		u.next = h.Due
+		p.later = append(p.later, alarm{u.next, h.Endpoint})
+	}
+	heap.Init(&p.later)
+	for e, u := range p.urls {
+		if !u.seen && !u.inTurn {
+			p.forget(e)
+		}
+	}
+	return nil
+}
+
+func (p *Picker) forget(e id.Endpoint) {
+	org := p.urls[e].organization
+	delete(p.urls, e)
+	others := slices.DeleteFunc(p.orgs[org], func(o id.Endpoint) bool { return o == e })
+	if p.orgs[org] = others; len(others) == 0 {
+		delete(p.orgs, org)
+	}
+}
+
+// lookAt looks at the URL again at the given time.
+func (p *Picker) lookAt(e id.Endpoint, at time.Time) {
+	p.place(e).next = at
+	heap.Push(&p.later, alarm{at, e})
+}
+
+func (p *Picker) place(e id.Endpoint) *place {
+	u := p.urls[e]
+	if u == nil {
+		u = &place{}
+		p.urls[e] = u
+	}
+	return u
+}
+
+// queue gives the URL a turn.
+func (p *Picker) queue(e id.Endpoint) {
+	if u := p.place(e); !u.inTurn {
+		u.inTurn = true
+		p.turn = append(p.turn, e)
+	}
+}
+
+// Wake gives URLs a turn in the next pass.
+func (p *Picker) Wake(endpoints ...id.Endpoint) {
+	for _, e := range endpoints {
+		p.queue(e)
+	}
+}
+
+// Returned gives URLs a turn whose leases were given up: what these held is due again.
+func (p *Picker) Returned(leases []Lease) {
+	for _, l := range leases {
+		p.place(l.Endpoint).since = time.Time{}
+		p.queue(l.Endpoint)
+	}
+}
+
+// Pass leases once: deliveries to URLs of the given organizations, and to others that have some
+// due, in turns. more is true when another pass may find more at once.
+func (p *Picker) Pass(ctx context.Context, now time.Time, orgs []id.Organization) (leases []Lease, more bool, err error) {
+	for len(p.later) > 0 && !p.later[0].at.After(now) {
+		a := heap.Pop(&p.later).(alarm)
+		if u := p.urls[a.endpoint]; u != nil && u.next.Equal(a.at) {
+			u.next = time.Time{}
+			p.queue(a.endpoint)
+		}
+	}
+	var known []id.Endpoint
+	for _, org := range orgs {
+		known = append(known, p.orgs[org]...)
+		p.Wake(p.orgs[org]...)
+	}
+	taken := p.turn[:min(len(p.turn), passURLs)]
+	states, asks, err := selectStates(ctx, p.db, taken, p.floors(taken), orgs, append(known, taken...))
+	if err != nil {
+		return nil, false, err
+	}
+	p.turn = slices.Clone(p.turn[len(taken):])
+	for _, e := range taken {
+		p.urls[e].inTurn = false
+	}
+	if p.asks || asks {
+		if leases, err = p.special(ctx, now, states); err != nil {
+			p.Wake(taken...)
+			return nil, false, err
+		}
+	}
+	due, err := p.due(ctx, now, states)
+	if err != nil {
+		p.Wake(taken...)
+		return nil, false, err
+	}
+	leases = append(leases, due...)
+	if err := insertLeases(ctx, p.db, now.Add(p.term), leases); err != nil {
+		p.Wake(taken...)
+		return nil, false, err
+	}
+	return leases, len(p.turn) > 0, nil
+}
+
+func (p *Picker) floors(endpoints []id.Endpoint) [][16]byte {
+	floors := make([][16]byte, len(endpoints))
+	for i, e := range endpoints {
+		floors[i] = p.urls[e].floor
+	}
+	return floors
+}
+
+// state is what decides how much of a URL may be leased now.
+type state struct {
 	Endpoint     id.Endpoint
 	Organization id.Organization
-	Lease        [16]byte
+	SwitchedOn   bool
+	Failures     int
+	Allowance    int
+	NextProbe    time.Time // long ago: at once
+	Leased       []id.Delivery
+	Floor        [16]byte // the least id of its leases; zero when it has none
 }
 
-// group makes leases of rows, each with its deliveries in their order.
-func group(rows []leasedRow, inOrder bool) []Lease {
-	slices.SortFunc(rows, func(a, b leasedRow) int {
-		return cmp.Or(bytes.Compare(a.Lease[:], b.Lease[:]), bytes.Compare(a.Delivery[:], b.Delivery[:]))
-	})
-	var leases []Lease
-	for i, r := range rows {
-		if i == 0 || rows[i-1].Lease != r.Lease {
-			deliver := task.Deliver{Endpoint: r.Endpoint, Lease: uuid.UUID(r.Lease).String(), InOrder: inOrder}
-			leases = append(leases, Lease{Organization: r.Organization, Deliver: deliver})
-		}
-		last := &leases[len(leases)-1]
-		last.Deliveries = append(last.Deliveries, r.Delivery)
+// probed says whether the URL gets only one attempt at a time.
+func (s state) probed() bool { return s.Failures >= webhook.ProbeAfter }
+
+// room is how many deliveries may be leased beside those that are.
+func (s state) room(now time.Time) int {
+	switch {
+	case !s.SwitchedOn || s.NextProbe.After(now):
+		return 0
+	case s.probed():
+		return max(0, 1-len(s.Leased))
 	}
-	return leases
+	return max(0, s.Allowance-len(s.Leased))
+}
+
+// due leases what is due at the URLs, each within its room and its share of the pass.
+func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Lease, error) {
+	var want []request
+	for _, s := range states {
+		u := p.place(s.Endpoint)
+		if u.organization == 0 {
+			u.organization = s.Organization
+			p.orgs[s.Organization] = append(p.orgs[s.Organization], s.Endpoint)
+		}
+		if u.floor = s.Floor; u.floor == ([16]byte{}) {
+			u.floor = uuid.Must(uuid.NewV7())
+		}
+		if s.NextProbe.After(now) {
+			p.lookAt(s.Endpoint, s.NextProbe)
+		}
+		if room := s.room(now); room > 0 {
+			want = append(want, request{state: s, room: room, since: u.since})
+		}
+	}
+	if len(want) == 0 {
+		return nil, nil
+	}
+	share := max(1, passSize/len(want))
+	for i := range want {
+		want[i].most = min(want[i].room, share)
+	}
+	rows, err := pickDue(ctx, p.db, now, want)
+	if err != nil {
+		return nil, err
+	}
+	var leases []Lease
+	for len(rows) > 0 {
+		r := want[rows[0].N-1]
+		n := 1
+		for n < len(rows) && rows[n].N == rows[0].N {
+			n++
+		}
+		found := rows[:n]
+		rows = rows[n:]
+		u := p.place(r.Endpoint)
+		if n == r.most {
+			u.since = later(u.since, found[n-1].Due.Add(-slack))
+			if r.most < r.room {
+				p.queue(r.Endpoint)
+			}
+		} else {
+			u.since = later(u.since, now.Add(-slack))
+		}
+		// Leases hold fewer deliveries while few are due, so that these are attempted at the same time.
+		for part := range slices.Chunk(found, max(1, min(Batch, n/2))) {
+			leases = append(leases, newLease(r.state, part, false))
+		}
+	}
+	return leases, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// request is how many due deliveries of a URL are wanted.
+type request struct {
+	state
+	room, most int
+	since      time.Time
+}
+
+// special leases what does not go by the allowance: what a person asked for, and what a recovery
+// sends in order. It adds to the states what it leases.
+func (p *Picker) special(ctx context.Context, now time.Time, states []state) (leases []Lease, err error) {
+	asked, err := pickAsked(ctx, p.db, askedSize)
+	if err != nil {
+		return nil, err
+	}
+	note := func(e id.Endpoint, d []id.Delivery) {
+		if i := slices.IndexFunc(states, func(s state) bool { return s.Endpoint == e }); i >= 0 {
+			states[i].Leased = append(states[i].Leased, d...)
+		}
+	}
+	for _, r := range asked {
+		l := newLease(state{Endpoint: r.Endpoint, Organization: r.Organization}, []picked{{Delivery: r.Delivery}}, false)
+		leases = append(leases, l)
+		note(r.Endpoint, l.Deliveries)
+	}
+	ordered, err := pickInOrder(ctx, p.db, now)
+	if err != nil {
+		return nil, err
+	}
+	for len(ordered) > 0 {
+		n := 1
+		for n < len(ordered) && ordered[n].Endpoint == ordered[0].Endpoint {
+			n++
+		}
+		l := newLease(state{Endpoint: ordered[0].Endpoint, Organization: ordered[0].Organization}, nil, true)
+		for _, r := range ordered[:n] {
+			l.Deliveries = append(l.Deliveries, r.Delivery)
+		}
+		leases = append(leases, l)
+		note(l.Endpoint, l.Deliveries)
+		ordered = ordered[n:]
+	}
+	p.asks = len(asked)+len(leases) > 0
+	return leases, nil
+}
+
+func newLease(s state, rows []picked, inOrder bool) Lease {
+	l := Lease{task.Deliver{Organization: s.Organization, Endpoint: s.Endpoint, Lease: uuid.Must(uuid.NewV7()).String(), InOrder: inOrder}}
+	for _, r := range rows {
+		l.Deliveries = append(l.Deliveries, r.Delivery)
+	}
+	return l
 }
 
 // Target is the URL that the deliveries of a lease go to.
@@ -91,17 +382,8 @@ type Target struct {
 // Due is one leased delivery, ready to be attempted.
 type Due struct {
 	Delivery id.Delivery
+	Lease    [16]byte
 	Event    webhook.Stored
-	Number   int // of the attempt to make
+	Number   int // of the entry in the journal that the attempt will be
 	Tries    int // earlier attempts in this round of the schedule
-}
-
-// bounds are the arguments of a search for deliveries by id. The least and the greatest id let
-// PostgreSQL leave out the partitions of other days.
-func bounds(deliveries []id.Delivery) (least, greatest id.Delivery) {
-	if len(deliveries) == 0 {
-		return least, greatest
-	}
-	compare := func(a, b id.Delivery) int { return bytes.Compare(a[:], b[:]) }
-	return slices.MinFunc(deliveries, compare), slices.MaxFunc(deliveries, compare)
 }

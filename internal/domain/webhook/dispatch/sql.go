@@ -2,8 +2,11 @@ package dispatch
 
 import (
 	"context"
+	"encoding/binary"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -12,110 +15,238 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// leaseAsked leases what a person asked for, each delivery with a lease of its own.
-func leaseAsked(ctx context.Context, q pg.Querier, until time.Time, limit int) ([]leasedRow, error) {
-	return pg.List[leasedRow](ctx, q, `
-		UPDATE webhook_deliveries SET status = 'leased', lease = gen_random_uuid(), lease_until = $1
-		WHERE id IN (
-				SELECT id FROM webhook_deliveries WHERE status = 'waiting' AND asked
-				LIMIT $2 FOR UPDATE SKIP LOCKED)
-			AND status = 'waiting' AND asked
-		RETURNING id AS delivery, endpoint_id AS endpoint, organization_id AS organization, lease`, until, limit)
+// head is a URL that has pending deliveries, and when the first of them is due.
+type head struct {
+	Endpoint id.Endpoint
+	Due      time.Time
 }
 
-// leaseInOrder leases the oldest deliveries of each URL that has deliveries to be sent in
-// order, unless some of these are in flight already. A probed URL gets one, alone.
-func leaseInOrder(ctx context.Context, q pg.Querier, now, until time.Time, keys [][16]byte) ([]leasedRow, error) {
-	return pg.List[leasedRow](ctx, q, `
-		WITH urls AS MATERIALIZED (
-			SELECT DISTINCT endpoint_id AS id FROM webhook_deliveries
-			WHERE status IN ('waiting', 'leased') AND in_order AND status = 'waiting'
-		), free AS MATERIALIZED (
-			SELECT e.id, h.consecutive_failures >= $5 AS probed, row_number() OVER (ORDER BY e.id) AS n
-			FROM urls JOIN webhook_endpoints e ON e.id = urls.id JOIN webhook_health h ON h.endpoint_id = e.id
-			WHERE e.switched_on AND (h.next_probe_at IS NULL OR h.next_probe_at <= $1)
-			  AND NOT EXISTS (SELECT FROM webhook_deliveries d WHERE d.endpoint_id = e.id AND d.status = 'leased'
-				AND (d.in_order OR h.consecutive_failures >= $5))
-		), picked AS MATERIALIZED (
-			SELECT d.id, free.n FROM free CROSS JOIN LATERAL (
-				SELECT id FROM webhook_deliveries
-				WHERE endpoint_id = free.id AND status IN ('waiting', 'leased') AND in_order
-					AND status = 'waiting' AND NOT asked
-				ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $4::int END FOR UPDATE SKIP LOCKED
-			) AS d WHERE free.n <= cardinality($3::uuid[])
+// hasSpecial says whether anything is pending that does not go by the allowance.
+const hasSpecial = `(EXISTS (SELECT FROM webhook_queue WHERE asked) OR EXISTS (SELECT FROM webhook_queue WHERE in_order))`
+
+// selectHeads walks over the URLs that have pending deliveries, one index step each.
+func selectHeads(ctx context.Context, q pg.Querier) (heads []head, special bool, err error) {
+	var batch pgx.Batch
+	batch.Queue(`
+		WITH RECURSIVE heads AS (
+			(SELECT endpoint_id, due_at FROM webhook_queue ORDER BY endpoint_id, due_at LIMIT 1)
+			UNION ALL
+			SELECT n.endpoint_id, n.due_at
+			FROM heads CROSS JOIN LATERAL (
+				SELECT endpoint_id, due_at FROM webhook_queue
+				WHERE endpoint_id > heads.endpoint_id ORDER BY endpoint_id, due_at LIMIT 1
+			) AS n
 		)
-		UPDATE webhook_deliveries AS d SET status = 'leased', lease = ($3::uuid[])[picked.n], lease_until = $2
-		FROM picked WHERE d.id = picked.id
-		RETURNING d.id AS delivery, d.endpoint_id AS endpoint, d.organization_id AS organization, d.lease`,
-		now, until, keys, Batch, webhook.ProbeAfter)
+		SELECT endpoint_id AS endpoint, due_at AS due FROM heads`).Query(func(rows pgx.Rows) (err error) {
+		heads, err = pgx.CollectRows(rows, pgx.RowToStructByName[head])
+		return err
+	})
+	batch.Queue(`SELECT ` + hasSpecial).QueryRow(func(row pgx.Row) error { return row.Scan(&special) })
+	err = q.SendBatch(ctx, &batch).Close()
+	return heads, special, err
 }
 
-// leaseDue leases due deliveries. room is what a URL's allowance leaves; a probed URL has room
-// for one once its pause is over. Leases hold Batch deliveries at most, and fewer while few
-// are due, so that they are attempted at the same time.
-func leaseDue(ctx context.Context, q pg.Querier, now, until time.Time, orgs []id.Organization, keys [][16]byte) ([]leasedRow, error) {
-	return pg.List[leasedRow](ctx, q, `
-		WITH urls AS MATERIALIZED (
-			SELECT e.id, e.organization_id,
-				CASE WHEN h.consecutive_failures >= @probe_after THEN 1 ELSE floor(h.allowance)::int END
-				- (SELECT count(*)::int FROM webhook_deliveries d
-					WHERE d.endpoint_id = e.id AND d.status = 'leased') AS room
-			FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
-			WHERE e.switched_on AND (coalesce(cardinality(@orgs::bigint[]), 0) = 0 OR e.organization_id = ANY (@orgs))
-			  AND (h.next_probe_at IS NULL OR h.next_probe_at <= @now)
-		), picked AS MATERIALIZED (
-			SELECT d.id, urls.id AS endpoint_id, urls.organization_id,
-				row_number() OVER (PARTITION BY urls.id ORDER BY d.due_at, d.id) - 1 AS turn,
-				count(*) OVER (PARTITION BY urls.id) AS found
-			FROM urls CROSS JOIN LATERAL (
-				SELECT id, due_at FROM webhook_deliveries
-				WHERE endpoint_id = urls.id AND status = 'waiting' AND due_at <= @now AND NOT in_order
-				ORDER BY due_at, id LIMIT greatest(0, urls.room) FOR UPDATE SKIP LOCKED
-			) AS d
-		), cut AS (
-			SELECT id, endpoint_id, organization_id, turn / greatest(1, least(@batch, found / 2)) AS part FROM picked
-		), numbered AS (
-			SELECT id, endpoint_id, organization_id,
-				dense_rank() OVER (ORDER BY part, endpoint_id) AS n FROM cut
+// selectStates reads the states of endpoints, whose leases have at least the ids in floors, and of
+// all other endpoints of orgs that are not known.
+func selectStates(ctx context.Context, q pg.Querier, endpoints []id.Endpoint, floors [][16]byte, orgs []id.Organization, known []id.Endpoint) (states []state, special bool, err error) {
+	if len(endpoints)+len(orgs) == 0 {
+		return nil, false, nil
+	}
+	type row struct {
+		state
+		Special bool
+	}
+	rows, err := pg.List[row](ctx, q, `
+		WITH u AS MATERIALIZED (
+			SELECT id, floor FROM unnest(@endpoints::bigint[], @floors::uuid[]) AS u(id, floor)
+			UNION ALL
+			SELECT id, '00000000-0000-0000-0000-000000000000' FROM webhook_endpoints
+			WHERE organization_id = ANY (@orgs) AND id <> ALL (@known::bigint[])
 		)
-		UPDATE webhook_deliveries AS d
-		SET status = 'leased', lease = (@keys::uuid[])[numbered.n], lease_until = @until
-		FROM numbered WHERE d.id = numbered.id AND numbered.n <= cardinality(@keys::uuid[])
-		RETURNING d.id AS delivery, d.endpoint_id AS endpoint, d.organization_id AS organization, d.lease`,
+		SELECT
+			e.id AS endpoint,
+			e.organization_id AS organization,
+			e.switched_on,
+			h.consecutive_failures AS failures,
+			floor(h.allowance)::int AS allowance,
+			coalesce(h.next_probe_at, '0001-01-01Z') AS next_probe,
+			coalesce(l.leased, '{}') AS leased,
+			coalesce(l.floor, '00000000-0000-0000-0000-000000000000') AS floor,
+			`+hasSpecial+` AS special
+		FROM u
+		JOIN webhook_endpoints e ON e.id = u.id
+		JOIN webhook_health h ON h.endpoint_id = u.id
+		LEFT JOIN LATERAL (
+			SELECT array_agg(d.id) AS leased, (array_agg(l.id ORDER BY l.id))[1] AS floor
+			FROM webhook_leases l CROSS JOIN LATERAL unnest(l.deliveries) AS d(id)
+			WHERE l.organization_id = e.organization_id AND l.endpoint_id = e.id AND l.id >= u.floor
+		) AS l ON true`,
 		pg.Args{
-			"now":         now,
-			"until":       until,
-			"orgs":        orgs,
-			"keys":        keys,
-			"batch":       Batch,
-			"probe_after": webhook.ProbeAfter,
+			"endpoints": endpoints,
+			"floors":    floors,
+			"orgs":      orgs,
+			"known":     known,
+		})
+	states = make([]state, len(rows))
+	for i, r := range rows {
+		states[i] = r.state
+		special = r.Special
+	}
+	return states, special, err
+}
+
+// picked is a delivery that may be leased.
+type picked struct {
+	N        int // of the request, from 1 on
+	Delivery id.Delivery
+	Due      time.Time
+}
+
+// pickDue reads for each request what is due and not leased, the first due first.
+func pickDue(ctx context.Context, q pg.Querier, now time.Time, want []request) ([]picked, error) {
+	endpoints, most, since := make([]id.Endpoint, len(want)), make([]int32, len(want)), make([]time.Time, len(want))
+	leased := make([]id.Delivery, 0, len(want))
+	for i, r := range want {
+		endpoints[i], most[i], since[i] = r.Endpoint, int32(r.most), r.since
+		leased = append(leased, r.Leased...)
+	}
+	return pg.List[picked](ctx, q, `
+		SELECT u.n::int AS n, q.id AS delivery, q.due_at AS due
+		FROM unnest(@endpoints::bigint[], @most::int[], @since::timestamptz[]) WITH ORDINALITY AS u(id, most, since, n)
+		CROSS JOIN LATERAL (
+			SELECT id, due_at FROM webhook_queue
+			WHERE endpoint_id = u.id AND due_at >= u.since AND due_at <= @now AND NOT in_order AND NOT asked
+			  AND id NOT IN (SELECT unnest(@leased::uuid[]))
+			ORDER BY due_at, id LIMIT u.most
+		) AS q
+		ORDER BY u.n, q.due_at, q.id`,
+		pg.Args{
+			"endpoints": endpoints,
+			"most":      most,
+			"since":     since,
+			"now":       now,
+			"leased":    leased,
 		})
 }
 
-// Expired lists leases that have run out, oldest first, so that the relay can ask whether
-// their tasks still wait on the run queue.
-func Expired(ctx context.Context, q pg.Querier, now time.Time, limit int) ([]string, error) {
-	return pg.Column[string](ctx, q, `
-		SELECT lease::text FROM webhook_deliveries WHERE status = 'leased' AND lease_until <= $1
-		GROUP BY lease ORDER BY min(lease_until) LIMIT $2`, now, limit)
+// special is a delivery that does not go by the allowance.
+type special struct {
+	Endpoint     id.Endpoint
+	Organization id.Organization
+	Delivery     id.Delivery
 }
 
-// Release makes the deliveries of leases due again at once, and counts them. Deliveries to a
-// URL that was removed are cancelled.
-func Release(ctx context.Context, q pg.Querier, leases []string) (int64, error) {
-	tag, err := q.Exec(ctx, `
-		UPDATE webhook_deliveries d SET lease = NULL, lease_until = NULL,
-			status = CASE WHEN EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = d.endpoint_id)
-				THEN 'waiting' ELSE 'cancelled' END
-		WHERE status = 'leased' AND lease = ANY ($1::uuid[])`, leases)
-	return tag.RowsAffected(), err
+// pickAsked reads what a person asked for.
+func pickAsked(ctx context.Context, q pg.Querier, limit int) ([]special, error) {
+	return pg.List[special](ctx, q, `
+		SELECT q.endpoint_id AS endpoint, q.organization_id AS organization, q.id AS delivery
+		FROM webhook_queue q WHERE q.asked AND NOT`+webhook.IsLeased+`LIMIT $1`, limit)
 }
 
-// Renew extends leases until the given time, and counts the deliveries that they still hold.
-func Renew(ctx context.Context, q pg.Querier, leases []string, until time.Time) (int64, error) {
+// pickInOrder reads the oldest deliveries of URLs that have some to be sent in order, unless some
+// of these are at a sender already. A probed URL gets one, alone.
+func pickInOrder(ctx context.Context, q pg.Querier, now time.Time) ([]special, error) {
+	return pg.List[special](ctx, q, `
+		WITH urls AS MATERIALIZED (
+			SELECT DISTINCT endpoint_id AS id FROM webhook_queue WHERE in_order
+		), free AS MATERIALIZED (
+			SELECT e.id, e.organization_id, h.consecutive_failures >= $2 AS probed
+			FROM urls JOIN webhook_endpoints e ON e.id = urls.id JOIN webhook_health h ON h.endpoint_id = e.id
+			WHERE e.switched_on AND (h.next_probe_at IS NULL OR h.next_probe_at <= $1)
+			  AND NOT EXISTS (
+				SELECT FROM webhook_leases l
+				WHERE l.organization_id = e.organization_id AND l.endpoint_id = e.id
+				  AND (l.in_order OR h.consecutive_failures >= $2))
+			LIMIT 32
+		)
+		SELECT free.id AS endpoint, free.organization_id AS organization, q.id AS delivery
+		FROM free CROSS JOIN LATERAL (
+			SELECT id FROM webhook_queue WHERE endpoint_id = free.id AND in_order AND NOT asked
+			ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $3::int END
+		) AS q
+		ORDER BY free.id, q.id`, now, webhook.ProbeAfter, Batch)
+}
+
+// insertLeases stores the leases.
+func insertLeases(ctx context.Context, q pg.Querier, until time.Time, leases []Lease) error {
+	if len(leases) == 0 {
+		return nil
+	}
+	orgs, endpoints, ids := refs(leases)
+	inOrder, deliveries := make([]bool, len(leases)), make([]string, len(leases))
+	for i, l := range leases {
+		inOrder[i] = l.InOrder
+		var list strings.Builder
+		for j, d := range l.Deliveries {
+			list.WriteByte("{,"[min(j, 1)])
+			list.WriteString(uuid.UUID(d).String())
+		}
+		list.WriteByte('}')
+		deliveries[i] = list.String()
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO webhook_leases (organization_id, endpoint_id, id, until, in_order, deliveries)
+		SELECT organization_id, endpoint_id, id, @until, in_order, deliveries::uuid[]
+		FROM unnest(@orgs::bigint[], @endpoints::bigint[], @ids::uuid[], @in_order::bool[], @deliveries::text[])
+			AS u(organization_id, endpoint_id, id, in_order, deliveries)`,
+		pg.Args{
+			"until":      until,
+			"orgs":       orgs,
+			"endpoints":  endpoints,
+			"ids":        ids,
+			"in_order":   inOrder,
+			"deliveries": deliveries,
+		})
+	return err
+}
+
+// refs are the columns of the leases' keys.
+func refs(leases []Lease) (orgs []id.Organization, endpoints []id.Endpoint, ids []string) {
+	for _, l := range leases {
+		orgs, endpoints, ids = append(orgs, l.Organization), append(endpoints, l.Endpoint), append(ids, l.Lease)
+	}
+	return orgs, endpoints, ids
+}
+
+// Expired lists leases that ran out between since and now, oldest first, so that the relay can
+// ask whether their tasks still wait on the run queue. until is when the last of them did.
+func Expired(ctx context.Context, q pg.Querier, since, now time.Time, limit int) (leases []Lease, until time.Time, err error) {
+	type row struct {
+		task.Deliver
+		Until time.Time
+	}
+	rows, err := pg.List[row](ctx, q, `
+		SELECT organization_id AS organization, endpoint_id AS endpoint, id::text AS lease, in_order, deliveries, until
+		FROM webhook_leases WHERE until >= $1 AND until <= $2
+		ORDER BY until LIMIT $3`, since, now, limit)
+	for _, r := range rows {
+		leases, until = append(leases, Lease{r.Deliver}), r.Until
+	}
+	return leases, until, err
+}
+
+const byRef = `FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
+		WHERE l.organization_id = u.organization_id AND l.endpoint_id = u.endpoint_id AND l.id = u.id`
+
+// Release gives up leases, whose deliveries are then due again at once, and counts those that
+// were held.
+func Release(ctx context.Context, q pg.Querier, leases ...Lease) (int, error) {
+	orgs, endpoints, ids := refs(leases)
+	held, err := pg.Column[int](ctx, q, `
+		DELETE FROM webhook_leases l USING `+strings.TrimPrefix(byRef, "FROM ")+`
+		RETURNING cardinality(l.deliveries)`, orgs, endpoints, ids)
+	n := 0
+	for _, h := range held {
+		n += h
+	}
+	return n, err
+}
+
+// Renew extends leases until the given time, and counts those that were held.
+func Renew(ctx context.Context, q pg.Querier, until time.Time, leases ...Lease) (int64, error) {
+	orgs, endpoints, ids := refs(leases)
 	tag, err := q.Exec(ctx, `
-		UPDATE webhook_deliveries SET lease_until = greatest(lease_until, $2)
-		WHERE status = 'leased' AND lease = ANY ($1::uuid[])`, leases, until)
+		UPDATE webhook_leases l SET until = greatest(l.until, $4) `+byRef, orgs, endpoints, ids, until)
 	return tag.RowsAffected(), err
 }
 
@@ -169,11 +300,29 @@ func ReadTarget(ctx context.Context, q pg.Querier, endpoint id.Endpoint) (Target
 }
 
 type dueRow struct {
-	Delivery   id.Delivery
-	Number     int
-	Tries      int
-	LeaseUntil time.Time
+	Delivery id.Delivery
+	Number   int
+	Tries    int
+	Until    time.Time
 	webhook.Stored
+}
+
+// eventOf joins the event v of the row q of the queue. An event and its deliveries are recorded
+// within moments, which lets PostgreSQL leave out the partitions of other days: @first and @last
+// bound what is searched.
+const eventOf = ` JOIN webhook_events v ON v.id = q.event_id AND v.id >= @first AND v.id <= @last `
+
+// eventBounds are ids between which the events of the deliveries are.
+func eventBounds(deliveries []id.Delivery) (first, last id.Event) {
+	const minute = 60_000
+	least, greatest := uint64(1<<63), uint64(0)
+	for _, d := range deliveries {
+		ms := binary.BigEndian.Uint64(d[:8]) >> 16
+		least, greatest = min(least, ms), max(greatest, ms)
+	}
+	binary.BigEndian.PutUint64(first[:], (least-min(least, minute))<<16)
+	binary.BigEndian.PutUint64(last[:], (greatest+minute)<<16)
+	return first, last
 }
 
 // Load reads what a lease still holds, and its deadline, in one round trip. No deliveries mean
@@ -185,50 +334,74 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 		until  time.Time
 		batch  pgx.Batch
 	)
+	lease, err := uuid.Parse(d.Lease)
+	if err != nil {
+		return Target{}, nil, until, err
+	}
 	batch.Queue(selectTarget, d.Endpoint).Query(func(found pgx.Rows) (err error) {
 		target, err = readTarget(found, d.Endpoint)
 		return err
 	})
-	least, greatest := bounds(d.Deliveries)
+	first, last := eventBounds(d.Deliveries)
 	batch.Queue(`
 		SELECT
-			d.id AS delivery,
-			d.attempts + 1 AS number,
-			d.tries,
-			d.lease_until,
+			q.id AS delivery,
+			q.entries + 1 AS number,
+			q.tries,
+			l.until,
 			v.id,
 			v.type,
 			v.created_at,
 			v.data,
 			coalesce(v.traceparent, '') AS traceparent
-		FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
-		WHERE d.id = ANY ($1::uuid[]) AND d.id >= $2 AND d.id <= $3
-		  AND d.status = 'leased' AND d.lease = $4::uuid AND d.endpoint_id = $5
-		ORDER BY d.id`, d.Deliveries, least, greatest, d.Lease, d.Endpoint).Query(func(found pgx.Rows) (err error) {
+		FROM webhook_leases l
+		JOIN webhook_queue q ON q.organization_id = l.organization_id AND q.endpoint_id = l.endpoint_id
+			AND q.id = ANY (@deliveries::uuid[])`+eventOf+`
+		WHERE l.organization_id = @org AND l.endpoint_id = @endpoint AND l.id = @lease
+		ORDER BY q.id`,
+		pg.Args{
+			"deliveries": d.Deliveries,
+			"first":      first,
+			"last":       last,
+			"org":        d.Organization,
+			"endpoint":   d.Endpoint,
+			"lease":      d.Lease,
+		}).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, pgx.RowToStructByName[dueRow])
 		return err
 	})
-	err := q.SendBatch(ctx, &batch).Close()
+	err = q.SendBatch(ctx, &batch).Close()
 	if pg.None(err) {
 		return Target{}, nil, time.Time{}, nil // the URL was removed
 	}
 	dues := make([]Due, len(rows))
 	for i, r := range rows {
-		dues[i] = Due{Delivery: r.Delivery, Event: r.Stored, Number: r.Number, Tries: r.Tries}
-		until = r.LeaseUntil
+		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Number: r.Number, Tries: r.Tries}
+		until = r.Until
 	}
 	return target, dues, until, err
 }
 
 // Traces reads the traceparents of the leases' events, without events that were not traced.
 func Traces(ctx context.Context, q pg.Querier, leases []Lease) ([]string, error) {
-	var deliveries []id.Delivery
+	var found []string
 	for _, l := range leases {
-		deliveries = append(deliveries, l.Deliveries...)
+		first, last := eventBounds(l.Deliveries)
+		some, err := pg.Column[string](ctx, q, `
+			SELECT v.traceparent FROM webhook_queue q`+eventOf+`
+			WHERE q.organization_id = @org AND q.endpoint_id = @endpoint AND q.id = ANY (@deliveries::uuid[])
+			  AND v.traceparent IS NOT NULL`,
+			pg.Args{
+				"deliveries": l.Deliveries,
+				"first":      first,
+				"last":       last,
+				"org":        l.Organization,
+				"endpoint":   l.Endpoint,
+			})
+		if err != nil {
+			return found, err
+		}
+		found = append(found, some...)
 	}
-	least, greatest := bounds(deliveries)
-	return pg.Column[string](ctx, q, `
-		SELECT v.traceparent FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
-		WHERE d.id = ANY ($1::uuid[]) AND d.id >= $2 AND d.id <= $3 AND v.traceparent IS NOT NULL`,
-		deliveries, least, greatest)
+	return found, nil
 }

@@ -4,6 +4,7 @@ package journal
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -77,7 +78,7 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.En
 	if err != nil {
 		return nil, err
 	}
-	return list, attach(ctx, q, list)
+	return list, attach(ctx, q, org, endpoint, list)
 }
 
 // Find reads one delivery with its attempts. Faults: NotFound.
@@ -89,7 +90,7 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.En
 		return Delivery{}, err
 	}
 	one := []Delivery{d}
-	err = attach(ctx, q, one)
+	err = attach(ctx, q, org, endpoint, one)
 	return one[0], err
 }
 
@@ -97,8 +98,9 @@ func errNoDelivery(delivery id.Delivery) error {
 	return fault.New(fault.NotFound, "not_found", "the URL has no delivery with the id %s", delivery)
 }
 
-// attach reads the attempts of the deliveries.
-func attach(ctx context.Context, q pg.Querier, list []Delivery) error {
+// attach reads the attempts of the deliveries of a URL. They are numbered by themselves: the
+// journal's numbers count entries that are no attempts, too.
+func attach(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, list []Delivery) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -106,12 +108,21 @@ func attach(ctx context.Context, q pg.Querier, list []Delivery) error {
 	for i, d := range list {
 		index[d.ID] = i
 	}
-	attempts, err := selectAttempts(ctx, q, list)
+	attempts, err := selectAttempts(ctx, q, org, endpoint, list)
 	for _, a := range attempts {
 		d := &list[index[a.Delivery]]
+		a.Number = len(d.Attempts) + 1
+		a.RequestHeaders = withCommon(a.RequestHeaders, *d)
 		d.Attempts = append(d.Attempts, a)
 	}
 	return err
+}
+
+// withCommon completes the headers of an attempt, of which the journal keeps what differs.
+func withCommon(own map[string]string, d Delivery) map[string]string {
+	all := webhook.CommonHeaders(d.Type, d.Event)
+	maps.Copy(all, own)
+	return all
 }
 
 // Resend attempts the delivery again at once, with the same event id, ahead of the backlog
@@ -132,7 +143,7 @@ func Resend(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization,
 			return fault.New(fault.Conflict, "in_flight", "an attempt is under way; resend once it has ended")
 		}
 		webhook.Wake(tx, org)
-		if err := ask(ctx, tx, delivery, now); err != nil {
+		if err := ask(ctx, tx, org, endpoint, delivery, d, now); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "resent event",

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +84,7 @@ func (l *log) attempt(verdict webhook.Verdict) []dispatch.Lease {
 		_, dues, _, err := dispatch.Load(l.t.Context(), l.db, lease.Deliver)
 		must(l.t, err)
 		for _, d := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Number: d.Number, Tries: d.Tries,
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease, Number: d.Number, Tries: d.Tries,
 				StartedAt: l.now, Duration: 3 * time.Millisecond, Verdict: verdict, Cause: "http_410", Status: 410, Response: []byte("no " + fmt.Sprint(d.Number)),
 				RequestHeaders: map[string]string{"X-Service-Event": string(d.Event.Type)}, Peer: "203.0.113.7:443",
 				Timing: webhook.Timing{DNS: time.Millisecond, FirstByte: 2 * time.Millisecond}})
@@ -269,7 +270,7 @@ func TestErasingAPersonLeavesNothingOfThem(t *testing.T) {
 	var left int
 	must(t, l.db.QueryRow(t.Context(), `
 		SELECT (SELECT count(*) FROM webhook_events WHERE user_id = 7 OR data::text LIKE '%student-7@%')
-			+ (SELECT count(*) FROM webhook_attempts WHERE response_body IS NOT NULL)`).Scan(&left))
+			+ (SELECT count(*) FROM webhook_journal WHERE response_body IS NOT NULL)`).Scan(&left))
 	if left != 0 {
 		t.Errorf("%d rows still speak of the person", left)
 	}
@@ -295,8 +296,10 @@ func TestOldDaysAreDroppedUnlessSomethingWaits(t *testing.T) {
 		_, err := l.db.Exec(t.Context(), `
 			WITH v AS (INSERT INTO webhook_events (id, organization_id, type, created_at, data)
 				VALUES (uuid7_floor(make_timestamptz(2026, 1, $1, 12, 0, 0, 'UTC')), $2, 'student.joined', now(), '{}') RETURNING id)
-			INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, due_at)
-			SELECT id, id, $2, $3, $4, now() FROM v`, day, l.org, l.url.ID, status)
+			, queued AS (INSERT INTO webhook_queue (id, event_id, organization_id, endpoint_id, due_at, entries)
+				SELECT id, id, $2, $3, now(), 1 FROM v WHERE $4 = 'waiting')
+			INSERT INTO webhook_journal (delivery_id, number, event_id, organization_id, endpoint_id, status, started_at)
+			SELECT id, 1, id, $2, $3, nullif($4, 'waiting'), now() FROM v`, day, l.org, l.url.ID, status)
 		must(t, err)
 	}
 	insert(10, "delivered")
@@ -308,7 +311,7 @@ func TestOldDaysAreDroppedUnlessSomethingWaits(t *testing.T) {
 		_, err := journal.Drop(t.Context(), l.db, clock.Date{Year: 2026, Month: 3, Day: 1})
 		must(t, err)
 	}
-	rows, err := l.db.Query(t.Context(), `SELECT extract(day FROM uuid7_time(id) AT TIME ZONE 'UTC')::int FROM webhook_deliveries ORDER BY id`)
+	rows, err := l.db.Query(t.Context(), `SELECT extract(day FROM uuid7_time(id) AT TIME ZONE 'UTC')::int FROM webhook_states ORDER BY id`)
 	must(t, err)
 	var days []int
 	for rows.Next() {
@@ -320,13 +323,13 @@ func TestOldDaysAreDroppedUnlessSomethingWaits(t *testing.T) {
 		t.Errorf("deliveries are left of the days %v, want 11 and 21, which wait", days)
 	}
 	var events int
-	must(t, l.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_events v JOIN webhook_deliveries d ON d.event_id = v.id`).Scan(&events))
+	must(t, l.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_events v JOIN webhook_journal j ON j.event_id = v.id`).Scan(&events))
 	if events != 2 {
 		t.Errorf("%d events are left of the two that wait", events)
 	}
 	must(t, webhook.MakePartitions(t.Context(), l.db, clock.Date{Year: 2026, Month: 1, Day: 21}, 1)) // takes the row out of the default
 	var inDefault int
-	must(t, l.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_deliveries_default`).Scan(&inDefault))
+	must(t, l.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_journal_default`).Scan(&inDefault))
 	if inDefault != 0 {
 		t.Errorf("%d rows are left in the default partition", inDefault)
 	}
@@ -372,4 +375,62 @@ func TestTheMeasurementCountsWhatWaitsAndWhatNobodyMoves(t *testing.T) {
 	if m, err = journal.Measure(t.Context(), l.db, l.now.Add(time.Hour)); check.NoError(t, err, "an hour after leases ran out: %+v, %v", m, err) {
 		check.Equal(t, "m.Unaccounted", m.Unaccounted, 5, "an hour after leases ran out: %+v, %v", m, err)
 	}
+}
+
+// What a program of the version before has left, or still records, is in the queue and in the journal
+// afterwards, with its attempts. What its senders have in hand stays until they have settled it.
+func TestWhatTheVersionBeforeLeftIsAdopted(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		_, err := l.db.Exec(t.Context(), sql, args...)
+		must(t, err)
+	}
+	insert := func(status string, attempts int, lease string) {
+		t.Helper()
+		exec(`
+			WITH v AS (INSERT INTO webhook_events (id, organization_id, type, created_at, data)
+				VALUES (uuid7(), $1, 'student.joined', now(), '{}') RETURNING id
+			), d AS (
+				INSERT INTO webhook_deliveries (id, event_id, organization_id, endpoint_id, status, attempts, tries, due_at, finished_at, lease, lease_until)
+				SELECT id, id, $1, $2, $3, $4::int, $4::int, $5, CASE WHEN $3::text NOT IN ('waiting', 'leased') THEN now() END,
+					CASE WHEN $6::text <> '' THEN gen_random_uuid() END, now() + nullif($6, '')::interval
+				FROM v RETURNING id
+			)
+			INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, request_headers)
+			SELECT v.id, n, $2, now(), 1000, CASE WHEN n = $4::int AND $3 = 'delivered' THEN 'delivered' ELSE 'retry' END, 'timeout', '{"A": "b"}'
+			FROM v, generate_series(1, $4::int) AS n`, l.org, l.url.ID, status, attempts, l.now, lease)
+	}
+	exec(`ALTER TABLE webhook_deliveries DISABLE TRIGGER webhook_deliveries_to_queue`)
+	insert("waiting", 2, "")
+	insert("delivered", 3, "")
+	insert("skipped", 0, "")
+	insert("leased", 1, "1 hour")
+	insert("leased", 1, "-1 hour")
+	exec(`ALTER TABLE webhook_deliveries ENABLE TRIGGER webhook_deliveries_to_queue`)
+	insert("waiting", 0, "") // by a program that still runs
+	for range 2 {
+		must(t, journal.Adopt(t.Context(), l.db))
+	}
+	states := func() string {
+		t.Helper()
+		list, _ := l.list(9, id.Delivery{})
+		var states []string
+		for _, d := range list {
+			states = append(states, fmt.Sprintf("%s %d", d.Status, len(d.Attempts)))
+		}
+		slices.Sort(states)
+		return strings.Join(states, ", ")
+	}
+	check.Equal(t, "deliveries with their attempts", states(), "delivered 3, skipped 0, waiting 0, waiting 1, waiting 2", "after the first time")
+	exec(`UPDATE webhook_deliveries SET status = 'waiting', lease = NULL`) // its sender settles it
+	must(t, journal.Adopt(t.Context(), l.db))
+	if got := l.attempt(webhook.Delivered); len(got) == 0 {
+		t.Error("nothing of it is due")
+	}
+	check.Equal(t, "deliveries with their attempts", states(), "delivered 1, delivered 2, delivered 2, delivered 3, delivered 3, skipped 0", "in the end")
+	var left int
+	must(t, l.db.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM webhook_deliveries) + (SELECT count(*) FROM webhook_attempts)`).Scan(&left))
+	check.Equal(t, "rows left", left, 0, "in the old tables")
 }

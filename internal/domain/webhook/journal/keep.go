@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -21,15 +22,37 @@ func Drop(ctx context.Context, db *pg.DB, before clock.Date) (dropped int, err e
 	return dropped, err
 }
 
-// sweepBatch bounds one statement of a sweep.
-const sweepBatch = 1000
-
-// Tidy ends waiting deliveries that cannot be sent: it skips those to a URL that was switched
+// Tidy ends pending deliveries that cannot be sent: it skips those to a URL that was switched
 // off while they were in flight, and cancels those to a URL that was removed.
 func Tidy(ctx context.Context, q pg.Querier, now time.Time) error {
-	for _, sweep := range []func(context.Context, pg.Querier, time.Time, int) (int64, error){skipOff, cancelGone} {
+	off, gone, err := selectStopped(ctx, q)
+	if err != nil {
+		return err
+	}
+	for _, e := range off {
+		if err := webhook.Skip(ctx, q, e, now); err != nil {
+			return err
+		}
+	}
+	for _, e := range gone {
+		if err := webhook.Cancel(ctx, q, e, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Adopt moves what the version before left in webhook_deliveries and webhook_attempts to the queue and
+// to the journal: what waits first, and last what its senders have had in hand. It can be repeated, and
+// finds nothing once all is moved and no program of that version runs any more.
+func Adopt(ctx context.Context, q pg.Querier) error {
+	const batch = 500
+	for _, which := range []string{
+		`d.status = 'waiting'`,
+		`d.status <> 'leased' OR d.lease_until IS NULL OR d.lease_until < now() - interval '1 minute'`,
+	} {
 		for {
-			n, err := sweep(ctx, q, now, sweepBatch)
+			n, err := adopt(ctx, q, which, batch)
 			if err != nil {
 				return err
 			}
@@ -48,6 +71,9 @@ const erasing = 200
 // deliveries that are waiting. The rows stay, as a record that something was sent. It counts
 // the events, and writes its audit entry with the first of them.
 func Erase(ctx context.Context, db *pg.DB, by audit.Actor, user id.User, now time.Time) (events int, err error) {
+	if err := Adopt(ctx, db); err != nil {
+		return 0, err
+	}
 	for first := true; ; first = false {
 		var n int
 		err := db.InTx(ctx, func(tx *pg.Tx) error {

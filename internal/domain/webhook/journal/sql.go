@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,18 +14,41 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// selectLog reads Deliveries; conditions on d follow it.
-const selectLog = `
+// pendingLog and endedLog read Deliveries, which are in the queue or in the journal; conditions on
+// q and on j follow them.
+const (
+	pendingLog = `
+		SELECT
+			q.id,
+			q.event_id AS event,
+			CASE WHEN` + webhook.IsLeased + `THEN 'in_flight' ELSE 'waiting' END AS status,
+			q.due_at,
+			NULL::timestamptz AS finished_at
+		FROM webhook_queue q
+		WHERE q.organization_id = @org AND q.endpoint_id = @endpoint `
+	endedLog = `
+		SELECT
+			j.delivery_id,
+			j.event_id,
+			j.status,
+			NULL,
+			j.started_at + j.duration_us * interval '1 microsecond'
+		FROM webhook_journal j
+		WHERE j.organization_id = @org AND j.endpoint_id = @endpoint AND j.status IS NOT NULL `
+)
+
+// withEvents reads Deliveries of the table expression listed.
+const withEvents = `
 	SELECT
-		d.id,
-		d.event_id AS event,
+		listed.id,
+		listed.event,
 		v.type,
-		CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END AS status,
+		listed.status,
 		v.created_at,
-		CASE WHEN d.status = 'waiting' THEN d.due_at END AS due_at,
-		d.finished_at
-	FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
-	WHERE d.organization_id = $1 AND d.endpoint_id = $2 `
+		CASE WHEN listed.status = 'waiting' THEN listed.due_at END AS due_at,
+		listed.finished_at
+	FROM listed JOIN webhook_events v ON v.id = listed.event
+	ORDER BY listed.id DESC`
 
 // undelivered are the statuses of deliveries that ended without a success. These have an index
 // of their own, which PostgreSQL uses for statements that include isUndelivered.
@@ -35,36 +59,51 @@ var undelivered = []webhook.Status{
 	webhook.StatusCancelled,
 }
 
-const isUndelivered = ` AND d.status IN ('declined', 'exhausted', 'skipped', 'cancelled')`
+const isUndelivered = ` AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')`
 
 func selectDeliveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) ([]Delivery, error) {
 	statuses := make([]string, len(f.Statuses))
-	narrow := ""
+	pending, narrow := len(f.Statuses) == 0, ""
 	if len(f.Statuses) > 0 {
 		narrow = isUndelivered
 	}
 	for i, s := range f.Statuses {
 		statuses[i] = string(s)
-		if s == webhook.StatusInFlight {
-			statuses[i] = "leased"
-		}
+		pending = pending || s == webhook.StatusWaiting || s == webhook.StatusInFlight
 		if !slices.Contains(undelivered, s) {
 			narrow = ""
 		}
 	}
-	return pg.List[Delivery](ctx, q, selectLog+`
-		  AND (cardinality($3::text[]) = 0 OR d.status = ANY ($3))
-		  AND ($4::uuid = '00000000-0000-0000-0000-000000000000' OR d.id < $4)`+narrow+`
-		ORDER BY d.id DESC LIMIT $5`, org, endpoint, statuses, before, limit)
+	older := `(@before::uuid = '00000000-0000-0000-0000-000000000000' OR %s < @before)`
+	list := `(` + endedLog + narrow + ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))
+		AND ` + fmt.Sprintf(older, "j.delivery_id") + ` ORDER BY j.delivery_id DESC LIMIT @limit)`
+	if pending {
+		list = `(SELECT * FROM (` + pendingLog + ` AND ` + fmt.Sprintf(older, "q.id") + ` ORDER BY q.id DESC) AS q
+			WHERE cardinality(@statuses::text[]) = 0 OR q.status = ANY (@statuses) LIMIT @limit) UNION ALL ` + list
+	}
+	return pg.List[Delivery](ctx, q, `
+		WITH found(id, event, status, due_at, finished_at) AS (`+list+`
+		), listed AS MATERIALIZED (
+			SELECT * FROM found ORDER BY id DESC LIMIT @limit
+		)`+withEvents, pg.Args{
+		"org":      org,
+		"endpoint": endpoint,
+		"statuses": statuses,
+		"before":   before,
+		"limit":    limit,
+	})
 }
 
 func selectDelivery(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (Delivery, error) {
-	return pg.One[Delivery](ctx, q, selectLog+`AND d.id = $3`, org, endpoint, delivery)
+	return pg.One[Delivery](ctx, q, `
+		WITH listed(id, event, status, due_at, finished_at) AS MATERIALIZED (
+			`+pendingLog+`AND q.id = @delivery UNION ALL`+endedLog+`AND j.delivery_id = @delivery
+		)`+withEvents, pg.Args{"org": org, "endpoint": endpoint, "delivery": delivery})
 }
 
 // selectAttempts reads the attempts of the deliveries, which come newest first. The bounds on
 // their ids let PostgreSQL leave out the partitions of other days.
-func selectAttempts(ctx context.Context, q pg.Querier, list []Delivery) ([]Attempt, error) {
+func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, list []Delivery) ([]Attempt, error) {
 	ids := make([]id.Delivery, len(list))
 	for i, d := range list {
 		ids[i] = d.ID
@@ -90,8 +129,10 @@ func selectAttempts(ctx context.Context, q pg.Querier, list []Delivery) ([]Attem
 			coalesce(connect_us, 0) * interval '1 microsecond' AS connect,
 			coalesce(tls_us, 0) * interval '1 microsecond' AS tls,
 			coalesce(first_byte_us, 0) * interval '1 microsecond' AS first_byte
-		FROM webhook_attempts WHERE delivery_id = ANY ($1::uuid[]) AND delivery_id >= $2 AND delivery_id <= $3
-		ORDER BY delivery_id, number`, ids, ids[len(ids)-1], ids[0])
+		FROM webhook_journal
+		WHERE organization_id = $4 AND endpoint_id = $5 AND outcome IS NOT NULL
+		  AND delivery_id = ANY ($1::uuid[]) AND delivery_id >= $2 AND delivery_id <= $3
+		ORDER BY delivery_id, number`, ids, ids[len(ids)-1], ids[0], org, endpoint)
 	attempts := make([]Attempt, len(rows))
 	for i, r := range rows {
 		attempts[i] = r.Attempt
@@ -105,31 +146,63 @@ type lockedDelivery struct {
 	Type   webhook.Type
 	Status webhook.Status
 	Erased bool
+	Number int // of the entry that it ended with; 0 while it is pending
 }
 
+// lockDelivery reads and locks a delivery. One that ends meanwhile leaves the queue for the journal,
+// so they are read in this order.
 func lockDelivery(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (lockedDelivery, error) {
+	args := pg.Args{"org": org, "endpoint": endpoint, "delivery": delivery}
+	const known = ` AND EXISTS (SELECT FROM webhook_endpoints e WHERE e.organization_id = @org AND e.id = @endpoint) `
+	d, err := pg.One[lockedDelivery](ctx, tx, `
+		SELECT
+			q.event_id AS event,
+			v.type,
+			CASE WHEN`+webhook.IsLeased+`THEN 'in_flight' ELSE 'waiting' END AS status,
+			v.erased,
+			0 AS number
+		FROM webhook_queue q JOIN webhook_events v ON v.id = q.event_id
+		WHERE q.organization_id = @org AND q.endpoint_id = @endpoint AND q.id = @delivery`+known+`
+		FOR UPDATE OF q`, args)
+	if !pg.None(err) {
+		return d, err
+	}
 	return pg.One[lockedDelivery](ctx, tx, `
 		SELECT
-			d.event_id AS event,
+			j.event_id AS event,
 			v.type,
-			CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END AS status,
-			v.erased
-		FROM webhook_deliveries d JOIN webhook_events v ON v.id = d.event_id
-		WHERE d.organization_id = $1 AND d.endpoint_id = $2 AND d.id = $3
-		  AND EXISTS (SELECT FROM webhook_endpoints e WHERE e.organization_id = $1 AND e.id = $2)
-		FOR UPDATE OF d`, org, endpoint, delivery)
+			j.status,
+			v.erased,
+			j.number
+		FROM webhook_journal j JOIN webhook_events v ON v.id = j.event_id
+		WHERE j.organization_id = @org AND j.endpoint_id = @endpoint AND j.delivery_id = @delivery
+		  AND j.status IS NOT NULL`+known+`
+		FOR UPDATE OF j`, args)
 }
 
-func ask(ctx context.Context, tx *pg.Tx, delivery id.Delivery, now time.Time) error {
+// ask makes a delivery due at once, ahead of the backlog.
+func ask(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, d lockedDelivery, now time.Time) error {
+	if d.Number == 0 {
+		_, err := tx.Exec(ctx, `
+			UPDATE webhook_queue SET due_at = $4, asked = true, in_order = false
+			WHERE organization_id = $1 AND endpoint_id = $2 AND id = $3`, org, endpoint, delivery, now)
+		return err
+	}
 	_, err := tx.Exec(ctx, `
-		UPDATE webhook_deliveries SET
-			tries = CASE status WHEN 'waiting' THEN tries ELSE 0 END,
-			status = 'waiting',
-			due_at = $2,
-			asked = true,
-			in_order = false,
-			finished_at = NULL
-		WHERE id = $1`, delivery, now)
+		WITH continued AS (
+			UPDATE webhook_journal SET status = NULL
+			WHERE organization_id = @org AND endpoint_id = @endpoint AND delivery_id = @delivery AND number = @number
+		)
+		INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at, entries, asked)
+		VALUES (@org, @endpoint, @delivery, @event, @now, @number, true)`,
+		pg.Args{
+			"org":      org,
+			"endpoint": endpoint,
+			"delivery": delivery,
+			"number":   d.Number,
+			"event":    d.Event,
+			"now":      now,
+		})
 	return err
 }
 
@@ -141,15 +214,17 @@ func selectOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.E
 	return on, url, err
 }
 
-// isRecoverable is true for the deliveries d that a recovery of @endpoint from @since to @until
-// makes due again. Pings are not among them: they only mattered when they were sent.
-const isRecoverable = ` d.endpoint_id = @endpoint AND d.id >= uuid7_floor(@since) AND d.id < uuid7_floor(@until)` +
-	isUndelivered + ` AND d.status <> 'cancelled'
-	AND NOT EXISTS (SELECT FROM webhook_events v WHERE v.id = d.event_id AND v.type = 'ping') `
+// isRecoverable is true for the entries j with which deliveries ended that a recovery of @endpoint
+// from @since to @until makes due again. Pings are not among them: they only mattered when they
+// were sent.
+const isRecoverable = ` j.organization_id = @org AND j.endpoint_id = @endpoint
+	AND j.delivery_id >= uuid7_floor(@since) AND j.delivery_id < uuid7_floor(@until)
+	AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')
+	AND j.status IN ('declined', 'exhausted', 'skipped')
+	AND NOT EXISTS (SELECT FROM webhook_events v WHERE v.id = j.event_id AND v.type = 'ping') `
 
 // countInOrder counts what a recovery r has made due again and was not attempted yet.
-const countInOrder = `(SELECT count(*) FROM webhook_deliveries d
-	WHERE d.endpoint_id = r.endpoint_id AND d.status IN ('waiting', 'leased') AND d.in_order)`
+const countInOrder = `(SELECT count(*) FROM webhook_queue q WHERE q.endpoint_id = r.endpoint_id AND q.in_order)`
 
 const selectRecovery = `
 	SELECT
@@ -184,7 +259,7 @@ func insertRecovery(ctx context.Context, tx *pg.Tx, r Recovery) (Recovery, error
 			@since,
 			@until,
 			'running',
-			(SELECT count(*) FROM webhook_deliveries d WHERE`+isRecoverable+`),
+			(SELECT count(*) FROM webhook_journal j WHERE`+isRecoverable+`),
 			@now
 		RETURNING id`,
 		pg.Args{"org": r.Organization, "endpoint": r.Endpoint, "since": r.Since, "until": r.Until, "now": r.CreatedAt}).Scan(&made)
@@ -230,23 +305,23 @@ func lockRecovery(ctx context.Context, tx *pg.Tx, recovery id.Recovery) (recover
 func putBack(ctx context.Context, tx *pg.Tx, s recoveryState, now time.Time, limit int) (int, error) {
 	var n int
 	err := tx.QueryRow(ctx, `
-		WITH picked AS (
-			SELECT d.id FROM webhook_deliveries d
-			WHERE`+isRecoverable+`AND d.id > (
+		WITH picked AS MATERIALIZED (
+			SELECT j.organization_id, j.endpoint_id, j.delivery_id, j.number FROM webhook_journal j
+			WHERE`+isRecoverable+`AND j.delivery_id > (
 				SELECT coalesce(position, '00000000-0000-0000-0000-000000000000')
 				FROM webhook_recoveries
 				WHERE id = @recovery)
-			ORDER BY d.id LIMIT @limit FOR UPDATE OF d
+			ORDER BY j.delivery_id LIMIT @limit FOR UPDATE OF j
+		), continued AS (
+			UPDATE webhook_journal j SET status = NULL FROM picked
+			WHERE j.organization_id = picked.organization_id AND j.endpoint_id = picked.endpoint_id
+			  AND j.delivery_id = picked.delivery_id AND j.number = picked.number
+			  AND j.delivery_id >= uuid7_floor(@since) AND j.delivery_id < uuid7_floor(@until)
+			RETURNING j.organization_id, j.endpoint_id, j.delivery_id, j.event_id, j.number
 		), moved AS (
-			UPDATE webhook_deliveries d SET
-				status = 'waiting',
-				tries = 0,
-				due_at = @now,
-				finished_at = NULL,
-				in_order = true,
-				asked = false
-			FROM picked WHERE d.id = picked.id
-			RETURNING d.id
+			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at, entries, in_order)
+			SELECT organization_id, endpoint_id, delivery_id, event_id, @now, number, true FROM continued
+			RETURNING id
 		), counted AS (
 			SELECT count(*)::int AS n FROM moved
 		), noted AS (
@@ -257,6 +332,7 @@ func putBack(ctx context.Context, tx *pg.Tx, s recoveryState, now time.Time, lim
 		SELECT n FROM counted`,
 		pg.Args{
 			"recovery": s.ID,
+			"org":      s.Organization,
 			"endpoint": s.Endpoint,
 			"since":    s.Since,
 			"until":    s.Until,
@@ -287,82 +363,103 @@ func dropPartitions(ctx context.Context, tx *pg.Tx, before clock.Date) (int, err
 	}
 	var batch pgx.Batch
 	batch.Queue(`
-		DELETE FROM webhook_attempts_default a
+		DELETE FROM webhook_journal_default j
 		WHERE delivery_id < uuid7_floor($1::date::timestamp AT TIME ZONE 'UTC')
-		  AND NOT EXISTS (SELECT FROM webhook_deliveries_default d
-			WHERE d.id = a.delivery_id AND d.status IN ('waiting', 'leased'))`, before)
+		  AND NOT EXISTS (
+			SELECT FROM webhook_queue q
+			WHERE q.organization_id = j.organization_id AND q.endpoint_id = j.endpoint_id AND q.id = j.delivery_id)`, before)
 	batch.Queue(`
-		DELETE FROM webhook_deliveries_default
-		WHERE id < uuid7_floor($1::date::timestamp AT TIME ZONE 'UTC') AND status NOT IN ('waiting', 'leased')`, before)
-	batch.Queue(`
-		DELETE FROM webhook_events_default v
+		DELETE FROM webhook_events_default
 		WHERE id < uuid7_floor($1::date::timestamp AT TIME ZONE 'UTC')
-		  AND NOT EXISTS (SELECT FROM webhook_deliveries d
-			WHERE d.event_id = v.id AND d.status IN ('waiting', 'leased'))`, before)
+		  AND id NOT IN (
+			SELECT event_id FROM webhook_queue WHERE event_id < uuid7_floor($1::date::timestamp AT TIME ZONE 'UTC'))`, before)
 	return dropped, tx.SendBatch(ctx, &batch).Close()
 }
 
-func skipOff(ctx context.Context, q pg.Querier, now time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, `
-		UPDATE webhook_deliveries SET status = 'skipped', finished_at = $1, in_order = false
-		WHERE id IN (
-			SELECT d.id FROM webhook_endpoints e CROSS JOIN LATERAL (
-				SELECT id FROM webhook_deliveries WHERE endpoint_id = e.id AND status = 'waiting' AND NOT asked LIMIT $2
-			) AS d WHERE NOT e.switched_on LIMIT $2)
-		  AND status = 'waiting' AND NOT asked`, now, limit)
-	return tag.RowsAffected(), err
-}
-
-func cancelGone(ctx context.Context, q pg.Querier, now time.Time, limit int) (int64, error) {
-	tag, err := q.Exec(ctx, `WITH RECURSIVE`+waitingURLs+`
-		UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $1, in_order = false, asked = false
-		WHERE id IN (
-			SELECT d.id FROM urls CROSS JOIN LATERAL (
-				SELECT id FROM webhook_deliveries WHERE endpoint_id = urls.endpoint_id AND status = 'waiting' LIMIT $2
-			) AS d WHERE NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = urls.endpoint_id) LIMIT $2)
-		  AND status = 'waiting'`, now, limit)
-	return tag.RowsAffected(), err
-}
-
-// eraseSome erases up to limit events of the person, and counts them. A delivery's id is drawn
-// within moments of its event's, which bounds the search.
-func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, limit int) (int, error) {
-	var n int
-	err := tx.QueryRow(ctx, `
-		WITH erased AS (
-			UPDATE webhook_events SET data = '{"erased":true}', user_id = NULL, erased = true
-			WHERE user_id = $1 AND id IN (SELECT id FROM webhook_events WHERE user_id = $1 LIMIT $3)
-			RETURNING id, created_at
-		), deliveries AS (
-			SELECT d.id, d.status FROM erased CROSS JOIN LATERAL (
-				SELECT id, status FROM webhook_deliveries
-				WHERE event_id = erased.id AND id >= erased.id
-					AND id < uuid7_floor(uuid7_time(erased.id) + interval '10 seconds')
-			) AS d
-		), ended AS (
-			UPDATE webhook_deliveries SET status = 'cancelled', finished_at = $2, asked = false, in_order = false
-			WHERE id IN (SELECT id FROM deliveries WHERE status = 'waiting') AND status = 'waiting'
-		), answers AS (
-			UPDATE webhook_attempts SET response_body = NULL WHERE delivery_id IN (SELECT id FROM deliveries)
-		)
-		SELECT count(*) FROM erased`, user, now, limit).Scan(&n)
-	return n, err
-}
-
-// waitingURLs walks over the URLs that deliveries wait for, one index step each.
-const waitingURLs = ` urls AS (
-	(SELECT endpoint_id FROM webhook_deliveries WHERE status = 'waiting' ORDER BY endpoint_id LIMIT 1)
+// pendingURLs walks over the URLs that have pending deliveries, one index step each.
+const pendingURLs = ` urls AS (
+	(SELECT endpoint_id FROM webhook_queue ORDER BY endpoint_id LIMIT 1)
 	UNION ALL
 	SELECT (
-		SELECT d.endpoint_id FROM webhook_deliveries d
-		WHERE d.status = 'waiting' AND d.endpoint_id > urls.endpoint_id ORDER BY d.endpoint_id LIMIT 1)
+		SELECT q.endpoint_id FROM webhook_queue q
+		WHERE q.endpoint_id > urls.endpoint_id ORDER BY q.endpoint_id LIMIT 1)
 	FROM urls WHERE urls.endpoint_id IS NOT NULL
 ) `
 
+// selectStopped lists URLs with pending deliveries that cannot be sent: it is off, or gone.
+func selectStopped(ctx context.Context, q pg.Querier) (off, gone []id.Endpoint, err error) {
+	type row struct {
+		ID   id.Endpoint
+		Gone bool
+	}
+	rows, err := pg.List[row](ctx, q, `WITH RECURSIVE`+pendingURLs+`
+		SELECT urls.endpoint_id AS id, e.id IS NULL AS gone
+		FROM urls LEFT JOIN webhook_endpoints e ON e.id = urls.endpoint_id
+		WHERE urls.endpoint_id IS NOT NULL AND e.switched_on IS NOT TRUE`)
+	for _, r := range rows {
+		if r.Gone {
+			gone = append(gone, r.ID)
+		} else {
+			off = append(off, r.ID)
+		}
+	}
+	return off, gone, err
+}
+
+// eraseSome erases up to limit events of the person, and counts them. A delivery's id is drawn
+// within moments of its event's, which bounds the search. urls are those that the organizations
+// of the events have, or had as long as the journal goes back.
+func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, limit int) (int, error) {
+	var n int
+	err := tx.QueryRow(ctx, `
+		WITH RECURSIVE erased AS (
+			UPDATE webhook_events SET data = '{"erased":true}', user_id = NULL, erased = true
+			WHERE user_id = @user AND id IN (SELECT id FROM webhook_events WHERE user_id = @user LIMIT @limit)
+			RETURNING id, organization_id
+		), urls AS (
+			SELECT DISTINCT organization_id, 0::bigint AS endpoint_id FROM erased
+			UNION ALL
+			SELECT urls.organization_id, least((
+				SELECT endpoint_id FROM webhook_journal
+				WHERE organization_id = urls.organization_id AND endpoint_id > urls.endpoint_id
+				ORDER BY endpoint_id LIMIT 1
+			), (
+				SELECT endpoint_id FROM webhook_queue
+				WHERE organization_id = urls.organization_id AND endpoint_id > urls.endpoint_id
+				ORDER BY endpoint_id LIMIT 1
+			))
+			FROM urls WHERE urls.endpoint_id IS NOT NULL
+		), places AS MATERIALIZED (
+			SELECT
+				urls.organization_id,
+				urls.endpoint_id,
+				erased.id AS event_id,
+				uuid7_floor(uuid7_time(erased.id) - interval '10 seconds') AS first,
+				uuid7_floor(uuid7_time(erased.id) + interval '10 seconds') AS last
+			FROM erased JOIN urls ON urls.organization_id = erased.organization_id
+			WHERE urls.endpoint_id > 0
+		), picked AS MATERIALIZED (
+			SELECT q.at FROM places CROSS JOIN LATERAL (
+				SELECT ctid AS at FROM webhook_queue
+				WHERE organization_id = places.organization_id AND endpoint_id = places.endpoint_id
+				  AND id >= places.first AND id < places.last AND event_id = places.event_id
+			) AS q
+		), `+webhook.EndPicked+`, answers AS (
+			UPDATE webhook_journal j SET response_body = NULL
+			FROM places
+			WHERE j.organization_id = places.organization_id AND j.endpoint_id = places.endpoint_id
+			  AND j.delivery_id >= places.first AND j.delivery_id < places.last
+			  AND j.event_id = places.event_id AND j.response_body IS NOT NULL
+		)
+		SELECT count(*) FROM erased`,
+		pg.Args{"user": user, "now": now, "limit": limit, "status": webhook.StatusCancelled}).Scan(&n)
+	return n, err
+}
+
 func selectMeasurement(ctx context.Context, q pg.Querier, now time.Time) (Measurement, error) {
-	return pg.One[Measurement](ctx, q, `WITH RECURSIVE`+waitingURLs+`
+	return pg.One[Measurement](ctx, q, `WITH RECURSIVE`+pendingURLs+`
 		SELECT
-			(SELECT count(*) FROM webhook_deliveries WHERE status = 'leased') AS in_flight,
+			(SELECT coalesce(sum(cardinality(deliveries)), 0)::int FROM webhook_leases) AS in_flight,
 			(SELECT count(*) FROM webhook_endpoints WHERE switched_on) AS on,
 			(SELECT count(*) FROM webhook_endpoints WHERE NOT switched_on) AS off,
 			(SELECT count(*) FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
@@ -371,17 +468,17 @@ func selectMeasurement(ctx context.Context, q pg.Querier, now time.Time) (Measur
 				FROM webhook_endpoints e
 				JOIN webhook_health h ON h.endpoint_id = e.id
 				WHERE e.switched_on) AS allowance,
-			(SELECT count(*) FROM webhook_deliveries WHERE status = 'leased'
-				AND (lease IS NULL OR lease_until IS NULL OR lease_until < $1::timestamptz - interval '10 minutes'))
+			(SELECT coalesce(sum(cardinality(deliveries)), 0)::int FROM webhook_leases
+				WHERE until < $1::timestamptz - interval '10 minutes')
 			+ (SELECT count(*) FROM urls
-				JOIN webhook_deliveries d ON d.endpoint_id = urls.endpoint_id AND d.status = 'waiting'
+				JOIN webhook_queue q ON q.endpoint_id = urls.endpoint_id
 				WHERE NOT EXISTS (SELECT FROM webhook_endpoints e WHERE e.id = urls.endpoint_id)) AS unaccounted`, now)
 }
 
 // selectBacklogs reads the backlogs of all organizations, the largest first. Oldest is the age
 // of the oldest event among those that are counted.
 func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog, error) {
-	return pg.List[Backlog](ctx, q, `WITH RECURSIVE`+waitingURLs+`
+	return pg.List[Backlog](ctx, q, `WITH RECURSIVE`+pendingURLs+`
 		SELECT
 			o.slug AS organization,
 			sum(w.n)::int AS waiting,
@@ -389,9 +486,7 @@ func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog
 		FROM urls JOIN webhook_endpoints e ON e.id = urls.endpoint_id JOIN organizations o ON o.id = e.organization_id
 		CROSS JOIN LATERAL (
 			SELECT count(*) AS n, min(id::text) AS oldest FROM (
-				SELECT id
-				FROM webhook_deliveries
-				WHERE endpoint_id = e.id AND status = 'waiting' LIMIT 100000) AS counted
+				SELECT id FROM webhook_queue WHERE endpoint_id = e.id LIMIT 100000) AS counted
 		) AS w
 		GROUP BY o.slug HAVING sum(w.n) > 0 ORDER BY 2 DESC, 1`, now)
 }
@@ -408,17 +503,127 @@ func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id
 			coalesce(d.id, '00000000-0000-0000-0000-000000000000') AS delivery,
 			coalesce(e.id, 0) AS endpoint,
 			coalesce(e.url, '') AS url,
-			coalesce(CASE d.status WHEN 'leased' THEN 'in_flight' ELSE d.status END, '') AS status
+			coalesce(d.status, '') AS status
 		FROM (
 			SELECT id, type, created_at FROM webhook_events
 			WHERE user_id = $2 AND organization_id = $1 ORDER BY id DESC LIMIT $3
 		) AS v
 		LEFT JOIN webhook_endpoints e ON e.organization_id = $1
 		LEFT JOIN LATERAL (
-			SELECT id, status FROM webhook_deliveries
-			WHERE endpoint_id = e.id AND event_id = v.id
-			  AND id >= uuid7_floor(uuid7_time(v.id) - interval '100 milliseconds')
-			  AND id < uuid7_floor(uuid7_time(v.id) + interval '1 second') LIMIT 1
+			SELECT q.id, CASE WHEN`+webhook.IsLeased+`THEN 'in_flight' ELSE 'waiting' END AS status
+			FROM webhook_queue q
+			WHERE q.organization_id = $1 AND q.endpoint_id = e.id AND q.event_id = v.id
+			  AND q.id >= uuid7_floor(uuid7_time(v.id) - interval '100 milliseconds')
+			  AND q.id < uuid7_floor(uuid7_time(v.id) + interval '1 second')
+			UNION ALL
+			SELECT j.delivery_id, j.status FROM webhook_journal j
+			WHERE j.organization_id = $1 AND j.endpoint_id = e.id AND j.event_id = v.id AND j.status IS NOT NULL
+			  AND j.delivery_id >= uuid7_floor(uuid7_time(v.id) - interval '100 milliseconds')
+			  AND j.delivery_id < uuid7_floor(uuid7_time(v.id) + interval '1 second')
+			LIMIT 1
 		) AS d ON true
 		ORDER BY v.id DESC, e.id`, org, user, limit)
+}
+
+// adopt moves up to limit rows of webhook_deliveries, with their attempts, to the queue and to the
+// journal, and counts them: those that wait, or all that no sender of the version before can have
+// in hand.
+func adopt(ctx context.Context, q pg.Querier, which string, limit int) (n int, err error) {
+	err = q.QueryRow(ctx, `
+		WITH picked AS MATERIALIZED (
+			SELECT d.id FROM webhook_deliveries d WHERE `+which+` LIMIT $1 FOR UPDATE SKIP LOCKED
+		), gone AS (
+			DELETE FROM webhook_deliveries d USING picked WHERE d.id = picked.id RETURNING d.*
+		), attempts AS (
+			DELETE FROM webhook_attempts a USING picked WHERE a.delivery_id = picked.id RETURNING a.*
+		), queued AS (
+			INSERT INTO webhook_queue (
+				organization_id,
+				endpoint_id,
+				id,
+				event_id,
+				due_at,
+				entries,
+				tries,
+				asked,
+				in_order
+			)
+			SELECT
+				organization_id,
+				endpoint_id,
+				id,
+				event_id,
+				due_at,
+				attempts,
+				tries,
+				asked,
+				in_order
+			FROM gone WHERE status IN ('waiting', 'leased')
+		), entered AS (
+			INSERT INTO webhook_journal (
+				organization_id,
+				endpoint_id,
+				delivery_id,
+				number,
+				event_id,
+				status,
+				started_at,
+				duration_us,
+				outcome,
+				cause,
+				detail,
+				response_status,
+				response_body,
+				request_headers,
+				peer,
+				dns_us,
+				connect_us,
+				tls_us,
+				first_byte_us
+			)
+			SELECT
+				gone.organization_id,
+				gone.endpoint_id,
+				gone.id,
+				a.number,
+				gone.event_id,
+				CASE WHEN a.number = gone.attempts AND gone.status NOT IN ('waiting', 'leased') THEN gone.status END,
+				a.started_at,
+				a.duration_us,
+				a.outcome,
+				a.cause,
+				a.detail,
+				a.response_status,
+				a.response_body,
+				a.request_headers,
+				a.peer,
+				a.dns_us,
+				a.connect_us,
+				a.tls_us,
+				a.first_byte_us
+			FROM gone JOIN attempts a ON a.delivery_id = gone.id
+		), ended AS (
+			INSERT INTO webhook_journal (
+				organization_id,
+				endpoint_id,
+				delivery_id,
+				number,
+				event_id,
+				status,
+				started_at
+			)
+			SELECT
+				organization_id,
+				endpoint_id,
+				id,
+				attempts + 1,
+				event_id,
+				status,
+				coalesce(finished_at, due_at)
+			FROM gone
+			WHERE status NOT IN ('waiting', 'leased')
+			  AND NOT EXISTS (SELECT FROM attempts a WHERE a.delivery_id = gone.id AND a.number = gone.attempts)
+		)
+		SELECT count(*) FROM gone`, limit).Scan(&n)
+	return n, err
 }

@@ -121,6 +121,7 @@ require (
 	github.com/google/go-containerregistry v0.22.1
 	github.com/prometheus/procfs v0.22.0
 	github.com/registrar-dev/registrar v0.0.0
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	golang.org/x/image v0.30.0
 	gonum.org/v1/plot v0.17.0
 )

@@ -14,15 +14,26 @@ const axeVersion = "4.14.1"
 
 // EnsureAxe finds axe-core's script in the user's cache, or puts it there from npm.
 func EnsureAxe(ctx context.Context, out io.Writer) (string, error) {
+	modules, err := EnsureNPM(ctx, out, "axe-core", axeVersion)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(modules, "axe-core", "axe.min.js"), nil
+}
+
+// EnsureNPM finds a version of an npm package in the user's cache, or puts it there from npm. It
+// returns the folder node_modules that has the package.
+func EnsureNPM(ctx context.Context, out io.Writer, name, version string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
 	}
 	cache = filepath.Join(cache, "registrar")
-	dir := filepath.Join(cache, "axe-core-"+axeVersion)
-	file := filepath.Join(dir, "node_modules", "axe-core", "axe.min.js")
-	if _, err := os.Stat(file); err == nil {
-		return file, nil
+	dir := filepath.Join(cache, name+"-"+version)
+	modules := filepath.Join(dir, "node_modules")
+	made := filepath.Join(modules, name, "package.json")
+	if _, err := os.Stat(made); err == nil {
+		return modules, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
@@ -33,14 +44,14 @@ func EnsureAxe(ctx context.Context, out io.Writer) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(scratch)
-	fmt.Fprintln(out, "Fetching axe-core from npm into", dir)
-	cmd := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", scratch, "axe-core@"+axeVersion)
+	fmt.Fprintln(out, "Fetching", name, "from npm into", dir)
+	cmd := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", scratch, name+"@"+version)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("npm install: %w\n%s", err, lastLines(string(text), 10))
 	}
 	renameErr := os.Rename(scratch, dir)
-	if _, err := os.Stat(file); err != nil {
-		return "", fmt.Errorf("npm has left no %s: %w", file, renameErr)
+	if _, err := os.Stat(made); err != nil {
+		return "", fmt.Errorf("npm has left no %s: %w", made, renameErr)
 	}
-	return file, nil
+	return modules, nil
 }

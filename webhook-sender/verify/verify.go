@@ -5,6 +5,7 @@ package verify
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,11 @@ const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery" // the event's id
 	HeaderSignature = "X-Service-Signature"
+
+	// Those of Standard Webhooks (https://www.standardwebhooks.com), which every delivery has besides.
+	HeaderStandardID        = "Webhook-Id" // the event's id as well
+	HeaderStandardTimestamp = "Webhook-Timestamp"
+	HeaderStandardSignature = "Webhook-Signature"
 )
 
 // Tolerance is how far a signature's time may be from now.
@@ -45,22 +51,67 @@ func Signature(header string, body []byte, now time.Time, secrets ...string) err
 	if err != nil {
 		return err
 	}
-	seconds, err := strconv.ParseInt(t, 10, 64)
+	if err := fresh(t, now); err != nil {
+		return err
+	}
+	fits := false
+	for _, secret := range secrets {
+		fits = hmac.Equal(digestOf([]byte(secret), t+".", body), digest) || fits
+	}
+	if !fits {
+		return ErrWrong
+	}
+	return nil
+}
+
+// Standard checks the headers of Standard Webhooks for the raw body, as the published libraries
+// do: id, timestamp and signatures are the values of the three headers. A secret that is not
+// whsec_ and standard base64, which only old and chosen ones are, is the key as it stands; to a
+// published library it is given as a raw one. It returns nil, ErrMissing, ErrStale or ErrWrong.
+func Standard(id, timestamp, signatures string, body []byte, now time.Time, secrets ...string) error {
+	if id == "" || signatures == "" {
+		return ErrMissing
+	}
+	if err := fresh(timestamp, now); err != nil {
+		return err
+	}
+	fits := false
+	for _, secret := range secrets {
+		want := digestOf(standardKey(secret), id+"."+timestamp+".", body)
+		for signature := range strings.SplitSeq(signatures, " ") {
+			text, v1 := strings.CutPrefix(signature, "v1,")
+			digest, err := base64.StdEncoding.DecodeString(text)
+			fits = v1 && err == nil && hmac.Equal(want, digest) || fits
+		}
+	}
+	if !fits {
+		return ErrWrong
+	}
+	return nil
+}
+
+func standardKey(secret string) []byte {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) == 0 {
+		return []byte(secret)
+	}
+	return key
+}
+
+func digestOf(key []byte, before string, body []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(before))
+	mac.Write(body)
+	return mac.Sum(nil)
+}
+
+func fresh(timestamp string, now time.Time) error {
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
 		return ErrMissing
 	}
 	if age := now.Sub(time.Unix(seconds, 0)); age > Tolerance || age < -Tolerance {
 		return ErrStale
-	}
-	fits := false
-	for _, secret := range secrets {
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write([]byte(t + "."))
-		mac.Write(body)
-		fits = hmac.Equal(mac.Sum(nil), digest) || fits
-	}
-	if !fits {
-		return ErrWrong
 	}
 	return nil
 }
@@ -96,8 +147,9 @@ type Event struct {
 	Data json.RawMessage `json:"data"` // depends on Type
 }
 
-// Request reads, checks and decodes a delivery. The errors are Signature's, or say why the
-// body could not be read or decoded.
+// Request reads, checks and decodes a delivery. Without HeaderSignature, which a proxy may have
+// taken off, the headers of Standard Webhooks are checked. The errors are Signature's, or say why
+// the body could not be read or decoded.
 func Request(r *http.Request, secrets ...string) (Event, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	if err != nil {
@@ -106,7 +158,7 @@ func Request(r *http.Request, secrets ...string) (Event, error) {
 	if len(body) > MaxBody {
 		return Event{}, errors.New("the body is too large")
 	}
-	if err := Signature(r.Header.Get(HeaderSignature), body, time.Now(), secrets...); err != nil {
+	if err := signed(r.Header, body, time.Now(), secrets); err != nil {
 		return Event{}, err
 	}
 	var e Event
@@ -114,4 +166,11 @@ func Request(r *http.Request, secrets ...string) (Event, error) {
 		return Event{}, fmt.Errorf("decoding the body: %w", err)
 	}
 	return e, nil
+}
+
+func signed(h http.Header, body []byte, now time.Time, secrets []string) error {
+	if header := h.Get(HeaderSignature); header != "" || h.Get(HeaderStandardSignature) == "" {
+		return Signature(header, body, now, secrets...)
+	}
+	return Standard(h.Get(HeaderStandardID), h.Get(HeaderStandardTimestamp), h.Get(HeaderStandardSignature), body, now, secrets...)
 }

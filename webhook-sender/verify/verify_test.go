@@ -3,9 +3,11 @@ package verify_test
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -57,6 +59,69 @@ func TestSignature(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 		})
+	}
+}
+
+// Reference: webhooks#standard-webhooks. The digests are those of the published libraries, which
+// hack/e2e compares with whole deliveries.
+func TestStandard(t *testing.T) {
+	t.Parallel()
+	now, body := time.Unix(1_800_000_000, 0), `{"id":"evt_1"}`
+	with := func(key []byte, text string) string {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(text))
+		return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	const at, chosen = "1800000000", "whsec_chosen-by-somebody-else"
+	decoded, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	good := with(decoded, "evt_1."+at+"."+body)
+	for name, c := range map[string]struct {
+		id, at, signatures, body string
+		secrets                  []string
+		want                     error
+	}{
+		"right":                           {"evt_1", at, good, body, []string{secret}, nil},
+		"the second signature":            {"evt_1", at, "v1a,abc v1,eHg= " + good, body, []string{secret}, nil},
+		"the second secret":               {"evt_1", at, good, body, []string{"whsec_bmV3", secret}, nil},
+		"a secret that is no base64":      {"evt_1", at, with([]byte(chosen), "evt_1."+at+"."+body), body, []string{chosen}, nil},
+		"the key of the other header":     {"evt_1", at, with([]byte(secret), "evt_1."+at+"."+body), body, []string{secret}, verify.ErrWrong},
+		"another event":                   {"evt_2", at, good, body, []string{secret}, verify.ErrWrong},
+		"another body":                    {"evt_1", at, good, body + " ", []string{secret}, verify.ErrWrong},
+		"another time":                    {"evt_1", "1800000001", good, body, []string{secret}, verify.ErrWrong},
+		"another secret":                  {"evt_1", at, good, body, []string{"whsec_bmV3"}, verify.ErrWrong},
+		"another version":                 {"evt_1", at, "v2" + good[2:], body, []string{secret}, verify.ErrWrong},
+		"six minutes old":                 {"evt_1", "1799999640", with(decoded, "evt_1.1799999640."+body), body, []string{secret}, verify.ErrStale},
+		"no id":                           {"", at, good, body, []string{secret}, verify.ErrMissing},
+		"no time":                         {"evt_1", "", good, body, []string{secret}, verify.ErrMissing},
+		"no signature":                    {"evt_1", at, "", body, []string{secret}, verify.ErrMissing},
+		"an empty secret is no empty key": {"evt_1", at, with(nil, "evt_1."+at+"."+body), body, []string{"whsec_"}, verify.ErrWrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := verify.Standard(c.id, c.at, c.signatures, []byte(c.body), now, c.secrets...); !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestARequestWithTheStandardHeadersAloneIsTaken(t *testing.T) {
+	t.Parallel()
+	body, at := `{"id":"evt_1","created":"2026-11-21T10:00:00+00:00"}`, fmt.Sprint(time.Now().Unix())
+	key, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("evt_1." + at + "." + body))
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r.Header.Set("webhook-id", "evt_1")
+	r.Header.Set("webhook-timestamp", at)
+	r.Header.Set("webhook-signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	if e, err := verify.Request(r, secret); err != nil || e.ID != "evt_1" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	r.Header.Set(verify.HeaderSignature, sign("whsec_other", time.Now(), body))
+	r.Body = io.NopCloser(strings.NewReader(body))
+	if _, err := verify.Request(r, secret); !errors.Is(err, verify.ErrWrong) {
+		t.Errorf("a wrong signature beside a right one: %v", err)
 	}
 }
 

@@ -73,7 +73,7 @@ func (a *Answer) Object(t testing.TB) map[string]any {
 
 // random is what differs from run to run: API keys and their prefixes, signing secrets,
 // 43-character tokens, cursors, events and deliveries.
-var random = regexp.MustCompile(`reg_[A-Za-z0-9_-]{8,43}|\bAQ[A-Za-z0-9_-]{40,}|whsec_[A-Za-z0-9_-]+|\b[A-Za-z0-9_-]{43}\b|(evt|dlv)_[0-9a-f]{32}`)
+var random = regexp.MustCompile(`reg_[A-Za-z0-9_-]{8,43}|\bAQ[A-Za-z0-9_-]{40,}|whsec_[A-Za-z0-9_+/=-]+|\b[A-Za-z0-9_-]{43}\b|(evt|dlv)_[0-9a-f]{32}`)
 
 // link is random too, and may begin or end with a dash, where no word does.
 var link = regexp.MustCompile(`(/set-password/)[A-Za-z0-9_-]{43}`)

@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -43,10 +45,18 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// newSecret checks the given secret, or generates one for "".
-func newSecret(given string) (string, error) {
+// NewSecret generates a signing secret: SecretPrefix and 32 random bytes in standard base64, as
+// Standard Webhooks has them.
+func NewSecret() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return SecretPrefix + base64.StdEncoding.EncodeToString(b[:])
+}
+
+// chosenSecret checks the given secret, or generates one for "".
+func chosenSecret(given string) (string, error) {
 	if given == "" {
-		return SecretPrefix + seal.Token(), nil
+		return NewSecret(), nil
 	}
 	return given, checkSecret(given)
 }
@@ -55,7 +65,7 @@ func newSecret(given string) (string, error) {
 // returns it. The next attempt already uses it. Giving the current secret changes nothing,
 // so the call can be repeated. Faults: NotFound; Invalid on signing_secret.
 func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
-	secret, err := newSecret(secret)
+	secret, err := chosenSecret(secret)
 	if err != nil {
 		return Endpoint{}, "", err
 	}

@@ -93,7 +93,7 @@ func typeList() string {
 	return strings.Join(names, ", ")
 }
 
-// SecretPrefix begins every generated signing secret; it is part of the HMAC key.
+// SecretPrefix begins every generated signing secret; it is part of the key of the contract's signature.
 const SecretPrefix = "whsec_"
 
 // SecretContext is what a sealed signing secret is bound to (see seal.Box).
@@ -120,7 +120,7 @@ func (s Service) Add(ctx context.Context, by audit.Actor, org id.Organization, s
 	if err != nil {
 		return Endpoint{}, "", err
 	}
-	secret, err := newSecret(settings.Secret)
+	secret, err := chosenSecret(settings.Secret)
 	if err != nil {
 		return Endpoint{}, "", err
 	}

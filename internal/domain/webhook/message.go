@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -19,6 +21,11 @@ const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery"
 	HeaderSignature = "X-Service-Signature"
+
+	// Those of Standard Webhooks, which say the same.
+	HeaderStandardID        = "Webhook-Id"
+	HeaderStandardTimestamp = "Webhook-Timestamp"
+	HeaderStandardSignature = "Webhook-Signature"
 )
 
 // Sign computes the value of HeaderSignature: HMAC-SHA256 over "<t>.<body>". The key is the
@@ -29,6 +36,26 @@ func Sign(secret string, at time.Time, body []byte) string {
 	mac.Write([]byte(t + "."))
 	mac.Write(body)
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// SignStandard computes the value of HeaderStandardSignature: HMAC-SHA256 over
+// "<id>.<t>.<body>", keyed by StandardKey.
+func SignStandard(secret string, event id.Event, at time.Time, body []byte) string {
+	mac := hmac.New(sha256.New, StandardKey(secret))
+	mac.Write([]byte(event.String() + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+	mac.Write(body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// StandardKey is the key of Standard Webhooks: what the secret's base64 stands for, as the
+// published libraries read it, and the whole text of a secret that is not standard base64,
+// which they take as a raw one.
+func StandardKey(secret string) []byte {
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, SecretPrefix))
+	if err != nil || len(key) == 0 {
+		return []byte(secret)
+	}
+	return key
 }
 
 // Stored is an event as Record wrote it, with its timestamps in UTC.

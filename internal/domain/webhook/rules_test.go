@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"strings"
@@ -71,6 +72,22 @@ func TestSign(t *testing.T) {
 	want := "t=1700000000,v1=c89214b5b5da833daed6f0b8c5bb6bd58cea9022bd80ccc78230f3942d632925"
 	if got != want {
 		t.Fatalf("signature = %s, want %s", got, want)
+	}
+}
+
+// Reference: webhooks#standard-webhooks.
+func TestSecretsAreThoseOfStandardWebhooks(t *testing.T) {
+	for range 100 {
+		secret := webhook.NewSecret()
+		text, prefixed := strings.CutPrefix(secret, "whsec_")
+		key, err := base64.StdEncoding.Strict().DecodeString(text)
+		check.True(t, "it has the prefix", prefixed, "%s", secret)
+		check.NoError(t, err, "%s", secret)
+		check.Equal(t, "number of bytes", len(key), 32, "%s", secret)
+		check.Equal(t, "the key", string(webhook.StandardKey(secret)), string(key), "%s", secret)
+	}
+	for _, secret := range []string{"whsec_chosen-by-somebody-else", "whsec_", "whsec_" + strings.Repeat("A", 43)} {
+		check.Equal(t, "the key", string(webhook.StandardKey(secret)), secret, "of a secret that is no standard base64")
 	}
 }
 

@@ -43,7 +43,7 @@ func add(t *testing.T, k webhook.Service, org id.Organization, url string, event
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(secret) != len(webhook.SecretPrefix)+43 {
+	if len(secret) != len(webhook.SecretPrefix)+44 {
 		t.Fatalf("secret of %d characters", len(secret))
 	}
 	return e

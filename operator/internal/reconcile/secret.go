@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -60,8 +59,6 @@ func ownerOf(object *v1alpha1.WebhookEndpoint) metav1.OwnerReference {
 	return *owner
 }
 
-func newSecret() string { return webhook.SecretPrefix + seal.Token() }
-
 // ensureSecret reads the signing secret, from the Secret that the spec names or from the
 // generated one, which it creates if it is missing and changes on request.
 func (v *visit) ensureSecret(ctx context.Context) error {
@@ -100,7 +97,7 @@ func (v *visit) referenced(secret *corev1.Secret, exists, rotate bool) error {
 
 func (v *visit) generated(ctx context.Context, secret *corev1.Secret, exists, rotate bool) error {
 	if !exists {
-		v.secret = newSecret()
+		v.secret = webhook.NewSecret()
 		err := v.Client.Create(ctx, generatedSecret(v.object, v.secret), fieldManager)
 		if err == nil && v.endpoint != nil {
 			v.note(warning, "SecretRegenerated", "The Secret "+v.secretRef.Name+" was gone; there is a new one with a new signing secret.")
@@ -114,7 +111,7 @@ func (v *visit) generated(ctx context.Context, secret *corev1.Secret, exists, ro
 	if v.secret != "" && !rotate {
 		return nil
 	}
-	v.secret = newSecret()
+	v.secret = webhook.NewSecret()
 	before := secret.DeepCopy()
 	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
 	err := v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)

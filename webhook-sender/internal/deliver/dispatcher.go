@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -140,6 +141,10 @@ func (c *Dispatcher) post(ctx context.Context, m message, o *webhook.Outcome) er
 	for name, value := range o.RequestHeaders {
 		req.Header.Set(name, value)
 	}
+	// Not recorded: they say what the headers that are recorded say.
+	req.Header.Set(webhook.HeaderStandardID, m.due.Event.ID.String())
+	req.Header.Set(webhook.HeaderStandardTimestamp, strconv.FormatInt(o.StartedAt.Unix(), 10))
+	req.Header.Set(webhook.HeaderStandardSignature, webhook.SignStandard(m.secret, m.due.Event.ID, o.StartedAt, m.body))
 	// An empty value is not sent, but lets net/http repeat this POST: when a receiver closes an
 	// idle connection just as it is used again, the event is sent at once over another one, and
 	// not a minute later. A receiver that has taken the event already knows its id.

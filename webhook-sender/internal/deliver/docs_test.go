@@ -2,17 +2,21 @@ package deliver_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
@@ -40,7 +44,14 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 	_, secret := h.addURL(t, server.URL+"/hook")
 	h.record(t, 1)
 	h.handle(t, h.lease(t, time.Second))
-	signature, body := in.requests[0].Header.Get("X-Service-Signature"), in.bodies[0]
+	header, body := in.requests[0].Header, in.bodies[0]
+	signature := "SIGNATURE=" + header.Get("X-Service-Signature")
+	standard := []string{"WEBHOOK_ID=" + header.Get("webhook-id"), "WEBHOOK_TIMESTAMP=" + header.Get("webhook-timestamp"),
+		"WEBHOOK_SIGNATURE=" + header.Get("webhook-signature")}
+	const chosen = "whsec_chosen-by-somebody-else"
+	at, event := time.Now(), id.NewEvent()
+	raw := []string{"WEBHOOK_ID=" + event.String(), fmt.Sprint("WEBHOOK_TIMESTAMP=", at.Unix()),
+		"WEBHOOK_SIGNATURE=" + webhook.SignStandard(chosen, event, at, body)}
 
 	text, err := os.ReadFile("../../../docs/webhooks.md")
 	if err != nil {
@@ -63,9 +74,9 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 			if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			verify := func(signature, secret string, body []byte) bool {
+			verify := func(secret string, body []byte, headers ...string) bool {
 				cmd := exec.CommandContext(t.Context(), how.command[0], append(how.command[1:], file)...)
-				cmd.Env = append(os.Environ(), "SIGNATURE="+signature, "SIGNING_SECRET="+secret)
+				cmd.Env = slices.Concat(os.Environ(), headers, []string{"SIGNING_SECRET=" + secret})
 				cmd.Stdin = bytes.NewReader(body)
 				out, err := cmd.CombinedOutput()
 				if len(out) > 0 {
@@ -73,14 +84,26 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 				}
 				return err == nil
 			}
-			if !verify(signature, secret, body) {
-				t.Error("the signature of a real delivery does not verify")
+			for what, right := range map[string]bool{
+				"a real delivery":                            verify(secret, body, signature),
+				"a real delivery's standard headers":         verify(secret, body, standard...),
+				"the standard headers under a chosen secret": verify(chosen, body, raw...),
+			} {
+				if !right {
+					t.Errorf("%s does not verify", what)
+				}
 			}
+			other, changed := webhook.NewSecret(), append(bytes.Clone(body), ' ')
 			for what, wrong := range map[string]bool{
-				"another body":   verify(signature, secret, append(bytes.Clone(body), ' ')),
-				"another secret": verify(signature, secret+"x", body),
-				"an old time":    verify(regexp.MustCompile(`t=\d+`).ReplaceAllString(signature, "t=1700000000"), secret, body),
-				"no digest":      verify(strings.Split(signature, ",")[0], secret, body),
+				"another body":                              verify(secret, changed, signature),
+				"another secret":                            verify(other, body, signature),
+				"an old time":                               verify(secret, body, regexp.MustCompile(`t=\d+`).ReplaceAllString(signature, "t=1700000000")),
+				"no digest":                                 verify(secret, body, strings.Split(signature, ",")[0]),
+				"another body, by the standard headers":     verify(secret, changed, standard...),
+				"another secret, by the standard headers":   verify(other, body, standard...),
+				"an old time, by the standard headers":      verify(secret, body, standard[0], "WEBHOOK_TIMESTAMP=1700000000", standard[2]),
+				"another id, by the standard headers":       verify(secret, body, "WEBHOOK_ID=evt_other", standard[1], standard[2]),
+				"an empty signature in the standard header": verify(secret, body, standard[0], standard[1], "WEBHOOK_SIGNATURE="),
 			} {
 				if wrong {
 					t.Errorf("%s verifies", what)

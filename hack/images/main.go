@@ -1,7 +1,7 @@
 // Command images builds the programs' container images without a Docker daemon: one static binary
-// FROM scratch, for each architecture, in an archive that `docker load`, `ctr images import`,
+// and the notices of what is in it FROM scratch, for each architecture, in an archive that `docker load`, `ctr images import`,
 // `skopeo copy oci-archive:` and `crane push` understand. The same sources give the same bytes. An
-// SPDX list of what is inside lies beside each.
+// SPDX list of what is inside, with its licences, lies beside each.
 //
 //	make images                                             all programs for amd64 and arm64, into bin/images
 //	make images ARGS='-arch amd64 -tag dev worker'          one of them
@@ -21,6 +21,7 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
+	"github.com/registrar-dev/registrar/hack/internal/licences"
 	"github.com/registrar-dev/registrar/hack/internal/oci"
 	"github.com/registrar-dev/registrar/hack/stack"
 )
@@ -87,7 +88,11 @@ func makeImage(ctx context.Context, root string, o options, name string) error {
 		if err := compile(ctx, root, "./"+name, arch, binary); err != nil {
 			return err
 		}
-		im, bom, err := newImage(name, arch, binary)
+		all, err := licences.Of(ctx, root, arch, false, "./"+name)
+		if err != nil {
+			return err
+		}
+		im, bom, err := newImage(name, arch, binary, all)
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,7 @@ func unzip(t *testing.T, layer []byte) map[string][]byte {
 
 func checkBinary(t *testing.T, inside map[string][]byte, name string, machine elf.Machine) {
 	t.Helper()
-	if len(inside) != 1 {
+	if len(inside) != 2 {
 		t.Fatalf("the layer holds %d files", len(inside))
 	}
 	program, err := elf.NewFile(bytes.NewReader(inside[name]))
@@ -106,14 +106,20 @@ func checkList(t *testing.T, inside map[string][]byte, name, file, module string
 	}
 	listed := map[string]string{}
 	for _, p := range into[struct {
-		Packages []struct{ Name, VersionInfo string }
+		Packages []struct{ Name, VersionInfo, LicenseConcluded string }
 	}](t, content).Packages {
 		listed[p.Name] = p.VersionInfo
+		check.True(t, "a licence is known", p.LicenseConcluded != "" && p.LicenseConcluded != "NOASSERTION", "%s: %s", filepath.Base(file), p.Name)
 	}
+	said := string(inside[notices])
 	for _, m := range info.Deps {
 		if listed[m.Path] != m.Version {
 			t.Errorf("%s: %s %s is listed as %q", filepath.Base(file), m.Path, m.Version, listed[m.Path])
 		}
+		check.Contains(t, "the notices", said, "\n"+m.Path+" "+m.Version+": ", "%s", name)
+	}
+	for _, text := range []string{"Permission is hereby granted, free of charge", "The Go Authors"} {
+		check.True(t, "the text is there", strings.Contains(said, text), "%s: %s", name, text)
 	}
 	if check.True(t, "the module is listed", listed[module] != "", "%s lacks %s or Go %s", filepath.Base(file), module, info.GoVersion) {
 		check.Equal(t, "\"go\"+listed[\"stdlib\"]", "go"+listed["stdlib"], info.GoVersion, "%s lacks %s or Go %s", filepath.Base(file), module, info.GoVersion)

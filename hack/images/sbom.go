@@ -1,12 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"debug/buildinfo"
-	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	spdxjson "github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	spdx "github.com/spdx/tools-golang/spdx/v2/v2_3"
+
+	"github.com/registrar-dev/registrar/hack/internal/licences"
 )
 
 // build is what Go has written into a binary about its making.
@@ -35,56 +44,70 @@ func readBuild(binary string) (build, error) {
 	return b, nil
 }
 
-// spdx lists the modules in the binary as an SPDX 2.3 document.
-func (b build) spdx(name, arch string) ([]byte, error) {
-	type reference struct {
-		Category string `json:"referenceCategory"`
-		Type     string `json:"referenceType"`
-		Locator  string `json:"referenceLocator"`
+// spdx lists what is in the binary, with its licences, as an SPDX 2.3 document.
+func (b build) spdx(name, arch string, all []licences.Dependency) ([]byte, error) {
+	const document = "DOCUMENT"
+	title := name + "-linux-" + arch
+	doc := &spdx.Document{
+		SPDXVersion: spdx.Version, DataLicense: spdx.DataLicense, SPDXIdentifier: document, DocumentName: title,
+		DocumentNamespace: "https://github.com/registrar-dev/registrar/sbom/" + title + "/" + b.revision,
+		CreationInfo: &spdx.CreationInfo{
+			Created:  b.at.Format(time.RFC3339),
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "hack/images"}},
+		},
 	}
-	type pkg struct {
-		ID        string      `json:"SPDXID"`
-		Name      string      `json:"name"`
-		Version   string      `json:"versionInfo"`
-		Download  string      `json:"downloadLocation"`
-		Analyzed  bool        `json:"filesAnalyzed"`
-		License   string      `json:"licenseConcluded"`
-		Copyright string      `json:"copyrightText"`
-		External  []reference `json:"externalRefs"`
+	relate := func(from, kind string, to string) {
+		doc.Relationships = append(doc.Relationships, &spdx.Relationship{
+			RefA: common.MakeDocElementID("", from), Relationship: kind, RefB: common.MakeDocElementID("", to),
+		})
 	}
-	type relation struct {
-		Element string `json:"spdxElementId"`
-		Type    string `json:"relationshipType"`
-		Related string `json:"relatedSpdxElement"`
-	}
-	packages := []pkg{}
-	relations := []relation{{"SPDXRef-DOCUMENT", "DESCRIBES", "SPDXRef-0"}}
-	for i, m := range b.modules() {
-		id := fmt.Sprintf("SPDXRef-%d", i)
-		packages = append(packages, pkg{ID: id, Name: m.Path, Version: m.Version, Download: "NOASSERTION", License: "NOASSERTION", Copyright: "NOASSERTION",
-			External: []reference{{"PACKAGE-MANAGER", "purl", "pkg:golang/" + strings.ToLower(m.Path) + "@" + m.Version}}})
-		if i > 0 {
-			relations = append(relations, relation{"SPDXRef-0", "DEPENDS_ON", id})
+	own := licences.Dependency{Name: b.info.Main.Path, Version: b.info.Main.Version, Licences: []string{"Apache-2.0"}}
+	for i, d := range append([]licences.Dependency{own}, all...) {
+		id := strconv.Itoa(i)
+		doc.Packages = append(doc.Packages, &spdx.Package{
+			PackageName:             d.Name,
+			PackageSPDXIdentifier:   common.ElementID(id),
+			PackageVersion:          d.Version,
+			PackageDownloadLocation: "NOASSERTION",
+			PackageLicenseConcluded: d.Expression(),
+			PackageLicenseDeclared:  d.Expression(),
+			PackageCopyrightText:    "NOASSERTION",
+			PackageExternalReferences: []*spdx.PackageExternalReference{{
+				Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL, Locator: d.PURL(),
+			}},
+		})
+		if i == 0 {
+			relate(document, common.TypeRelationshipDescribe, id)
+		} else {
+			relate("0", common.TypeRelationshipDependsOn, id)
 		}
 	}
-	title := name + "-linux-" + arch
-	text, err := json.MarshalIndent(map[string]any{
-		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": title,
-		"documentNamespace": "https://github.com/registrar-dev/registrar/sbom/" + title + "/" + b.revision,
-		"creationInfo":      map[string]any{"created": b.at.Format(time.RFC3339), "creators": []string{"Tool: hack/images"}},
-		"packages":          packages, "relationships": relations,
-	}, "", "  ")
-	return append(text, '\n'), err
+	var text bytes.Buffer
+	err := spdxjson.Write(doc, &text, spdxjson.Indent("  "))
+	return text.Bytes(), err
 }
 
-// modules are the program's own, those it uses as they are in the binary, and Go's library.
-func (b build) modules() []debug.Module {
-	all := []debug.Module{b.info.Main}
+// contents are the dependencies that are in the binary: its modules, each of which needs a known licence,
+// Go's library, and what comes from no module.
+func (b build) contents(all []licences.Dependency) ([]licences.Dependency, error) {
+	within := map[string]bool{}
 	for _, m := range b.info.Deps {
-		if m.Replace != nil {
+		if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") {
 			m = m.Replace
 		}
-		all = append(all, *m)
+		within[m.Path+" "+m.Version] = true
 	}
-	return append(all, debug.Module{Path: "stdlib", Version: strings.TrimPrefix(b.info.GoVersion, "go")})
+	var in []licences.Dependency
+	for _, d := range all {
+		key := d.Name + " " + d.Version
+		if d.Module && !within[key] {
+			continue
+		}
+		delete(within, key)
+		in = append(in, d)
+	}
+	if len(within) > 0 {
+		return nil, fmt.Errorf("no licence is known of %v", slices.Sorted(maps.Keys(within)))
+	}
+	return in, nil
 }

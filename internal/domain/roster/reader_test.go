@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"strings"
 	"testing"
@@ -239,6 +240,42 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if got := outcome(file); strings.HasPrefix(got, "error: ") {
 			t.Errorf("%q: %s", file, got)
+		}
+	})
+}
+
+// An archive may say anything of what it holds: names, lengths, sums and methods are the sender's.
+func FuzzArchive(f *testing.F) {
+	people := header + "s1,ana@institute.org,Ana,Lopez,student\n"
+	f.Add("people.csv", "enrollments.csv", people, "class_external_id,person_external_id,role\n", uint16(zip.Store), uint64(0), uint32(0))
+	f.Add("people.csv", "PEOPLE.CSV", people, people, uint16(zip.Deflate), uint64(1<<40), uint32(1))
+	f.Add("../people.csv", `a\people.csv`, people, "", uint16(99), uint64(1), uint32(0))
+	f.Add("people.csv/", "people.csv", "", people, uint16(zip.Store), ^uint64(0), ^uint32(0))
+	f.Add("people.csv\x00.txt", "\xff/people.csv", "PK\x03\x04", people, uint16(zip.Store), uint64(1<<31), uint32(7))
+	f.Add("[Content_Types].xml", "xl/workbook.xml", people, people, uint16(zip.Deflate), uint64(0), uint32(0))
+	f.Fuzz(func(t *testing.T, first, second, one, two string, method uint16, size uint64, sum uint32) {
+		var b bytes.Buffer
+		w := zip.NewWriter(&b)
+		for _, e := range []struct{ name, content string }{{first, one}, {second, two}} {
+			h := &zip.FileHeader{Name: e.name, Method: method, CRC32: crc32.ChecksumIEEE([]byte(e.content)) ^ sum,
+				CompressedSize64: uint64(len(e.content)), UncompressedSize64: uint64(len(e.content)) ^ size}
+			entry, err := w.CreateRaw(h)
+			if err != nil {
+				t.Skip("the writer refuses the name:", err)
+			}
+			if _, err := io.WriteString(entry, e.content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := outcome(b.Bytes())
+		if strings.HasPrefix(got, "error: ") {
+			t.Errorf("%q, %q: %s", first, second, got)
+		}
+		if (size != 0 || sum != 0) && method == zip.Store && first == "people.csv" && second == "enrollments.csv" && strings.HasPrefix(got, "1") {
+			t.Errorf("an archive that lies about %d and %d is read: %s", size, sum, got)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package egress_test
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,6 +41,55 @@ func FuzzCheckURL(f *testing.F) {
 		}
 		if again, err := p.CheckURL("url", got); check.NoError(t, err, "%q becomes %q and then %q, %v", raw, got, again, err) {
 			check.Equal(t, "again", again, got, "%q becomes %q and then %q, %v", raw, got, again, err)
+		}
+	})
+}
+
+// However a host is written, what is accepted is a public name in ASCII, and the same written in wide
+// characters, which resolvers and proxies are asked for in ASCII, is that name too or is refused.
+func FuzzHost(f *testing.F) {
+	for _, host := range hostile {
+		f.Add(host)
+	}
+	for _, host := range []string{"hooks.example.com", "schüler.example.org", "xn--schler-5ya.example.org", "hooks.example.com.", "a..b", ".", "1.1.1.1", "[2606:4700::1]", "x.0x", "a.127"} {
+		f.Add(host)
+	}
+	p := egress.New(egress.Config{})
+	accepted := func(host string) (string, bool) {
+		text, err := p.CheckURL("url", "https://"+host+"/")
+		if err != nil {
+			return "", false
+		}
+		u, err := url.Parse(text)
+		return u.Hostname(), err == nil && u.Path == "/" && u.RawQuery == ""
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		name, ok := accepted(host)
+		if !ok {
+			return
+		}
+		if slices.Contains(hostile, host) {
+			t.Errorf("%q is accepted", host)
+		}
+		if strings.IndexFunc(name, func(r rune) bool { return r >= 0x80 }) >= 0 {
+			t.Errorf("%q is asked for as %q", host, name)
+		}
+		if _, err := netip.ParseAddr(name); err == nil {
+			return // judged by FuzzCheckURL
+		}
+		labels := strings.Split(strings.TrimSuffix(name, "."), ".")
+		last := labels[len(labels)-1]
+		if len(labels) < 2 || slices.Contains([]string{"localhost", "internal", "local"}, last) || strings.Trim(last, "0123456789") == "" {
+			t.Errorf("%q is accepted as %q, which only this network knows", host, name)
+		}
+		wide := strings.Map(func(r rune) rune {
+			if r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' {
+				return r - ' ' + '\uff00'
+			}
+			return r
+		}, name)
+		if again, ok := accepted(wide); ok && again != name {
+			t.Errorf("%q is %q, and written wide %q", host, name, again)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
@@ -107,32 +108,83 @@ func TestParseRetryAfter(t *testing.T) {
 func TestHealthSwitchesOffAtExactlyFifty(t *testing.T) {
 	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	h := webhook.Health{Allowance: 40}
-	for n := 1; n <= 60; n++ {
-		var off bool
-		h, off = h.After(false, at.Add(time.Duration(n)*time.Second))
-		if off != (n == webhook.SwitchOffAfter) {
-			t.Fatalf("failure %d: off = %v", n, off)
+	for round := range 2 { // the second after a success
+		for n := 1; n <= 60; n++ {
+			var off bool
+			h, off = h.After(false, at.Add(time.Duration(n)*time.Second), h.Run())
+			if off != (n == webhook.SwitchOffAfter) {
+				t.Fatalf("round %d, failure %d: off = %v", round, n, off)
+			}
+			if h.Probing() != (n >= 5) {
+				t.Fatalf("round %d, failure %d: probing = %v", round, n, h.Probing())
+			}
 		}
-		if h.Probing() != (n >= 5) {
-			t.Fatalf("failure %d: probing = %v", n, h.Probing())
+		h, _ = h.After(true, at, h.Run())
+		check.Equal(check.Now(t), "h.Failures", h.Failures, 0, "a success leaves %+v", h)
+		check.False(check.Now(t), "the endpoint is probing", h.Probing(), "a success leaves %+v", h)
+		check.True(check.Now(t), "no probe is due", h.NextProbeAt.IsZero(), "a success leaves %+v", h)
+	}
+}
+
+// Whatever is in flight when a receiver stumbles, in whatever order it fails, and whatever is handed out
+// meanwhile: before a probe has failed, the URL stays on. From then on each failed probe counts.
+// Reference: webhooks#switching-off.
+func TestNoBurstSwitchesAURLOff(t *testing.T) {
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	random := rand.New(rand.NewPCG(21, 4))
+	at := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	for round := range rounds {
+		h := webhook.Health{Allowance: float64(1 + random.IntN(webhook.MaxAllowance)), Runs: random.IntN(3)}
+		var flying []int // what Run was when they were handed out
+		handOut := func() {
+			for len(flying) < h.Limit() && !h.Probing() {
+				flying = append(flying, h.Run())
+			}
+		}
+		handOut()
+		counted := 0
+		for len(flying) > 0 {
+			i := random.IntN(len(flying))
+			run := flying[i]
+			flying = append(flying[:i], flying[i+1:]...)
+			var off bool
+			before := h.Failures
+			if h, off = h.After(false, at, run); off {
+				t.Fatalf("round %d: one burst switches the URL off: %+v", round, h)
+			}
+			counted += h.Failures - before
+			if run != 0 && h.Failures == before {
+				t.Fatalf("round %d: a failure of what was handed out in trouble does not count: %+v", round, h)
+			}
+			if random.IntN(2) == 0 {
+				handOut()
+			}
+		}
+		if h.Failures != counted || h.Early > webhook.MaxEarly {
+			t.Fatalf("round %d: %+v after %d counted", round, h, counted)
+		}
+		for n := h.Failures + 1; n <= webhook.SwitchOffAfter; n++ {
+			var off bool
+			if h, off = h.After(false, at, h.Run()); off != (n == webhook.SwitchOffAfter) || h.Failures != n {
+				t.Fatalf("round %d, probe with failure %d: off = %v, %+v", round, n, off, h)
+			}
 		}
 	}
-	h, _ = h.After(true, at)
-	check.Equal(check.Now(t), "h.Failures", h.Failures, 0, "a success leaves %+v", h)
-	check.False(check.Now(t), "the endpoint is probing", h.Probing(), "a success leaves %+v", h)
-	check.True(check.Now(t), "no probe is due", h.NextProbeAt.IsZero(), "a success leaves %+v", h)
 }
 
 func TestTheAllowanceStaysWithinItsBounds(t *testing.T) {
 	h := webhook.Health{Allowance: 8}
-	for range 100 {
-		h, _ = h.After(true, time.Unix(0, 0))
+	for range 300 {
+		h, _ = h.After(true, time.Unix(0, 0), h.Run())
 	}
 	if h.Allowance != webhook.MaxAllowance {
 		t.Fatalf("allowance = %v", h.Allowance)
 	}
 	for range 100 {
-		h, _ = h.After(false, time.Unix(0, 0))
+		h, _ = h.After(false, time.Unix(0, 0), h.Run())
 	}
 	if h.Allowance != 1 {
 		t.Fatalf("allowance = %v, want 1", h.Allowance)

@@ -98,7 +98,7 @@ func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 		if h == nil || (o.Ping && o.Verdict != Delivered) || o.Cause == ProxyAway {
 			continue
 		}
-		next, isOff := h.After(o.Verdict == Delivered, o.at())
+		next, isOff := h.After(o.Verdict == Delivered, o.at(), o.Run)
 		*h = next
 		if isOff {
 			offs = append(offs, off{o.Endpoint, o.Organization, o.at(), offReason(o.Cause, o.at())})

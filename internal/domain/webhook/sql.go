@@ -307,6 +307,8 @@ func queueLockHealth(batch *pgx.Batch, endpoints []id.Endpoint, healths map[id.E
 		SELECT
 			endpoint_id AS endpoint,
 			consecutive_failures AS failures,
+			runs,
+			early,
 			allowance,
 			coalesce(next_probe_at, '0001-01-01Z') AS next_probe_at,
 			coalesce(last_success_at, '0001-01-01Z') AS last_success,
@@ -523,6 +525,8 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 	batch.Queue(`
 		UPDATE webhook_health AS h SET
 			consecutive_failures = u.failures,
+			runs = u.runs,
+			early = u.early,
 			allowance = u.allowance,
 			next_probe_at = u.probe,
 			last_success_at = u.success,
@@ -530,15 +534,19 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 		FROM unnest(
 			@endpoints::bigint[],
 			@failures::int[],
+			@runs::int[],
+			@early::int[],
 			@allowances::real[],
 			@probes::timestamptz[],
 			@successes::timestamptz[],
 			@last_failures::timestamptz[]
-		) AS u(id, failures, allowance, probe, success, failure)
+		) AS u(id, failures, runs, early, allowance, probe, success, failure)
 		WHERE h.endpoint_id = u.id`,
 		pg.Args{
 			"endpoints":     endpoints,
 			"failures":      each(endpoints, func(e id.Endpoint) int { return healths[e].Failures }),
+			"runs":          each(endpoints, func(e id.Endpoint) int { return healths[e].Runs }),
+			"early":         each(endpoints, func(e id.Endpoint) int { return healths[e].Early }),
 			"allowances":    each(endpoints, func(e id.Endpoint) float64 { return healths[e].Allowance }),
 			"probes":        each(endpoints, func(e id.Endpoint) *time.Time { return orNull(healths[e].NextProbeAt) }),
 			"successes":     each(endpoints, func(e id.Endpoint) *time.Time { return orNull(healths[e].LastSuccess) }),
@@ -619,7 +627,7 @@ func updateOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.E
 			SET switched_on = true, switched_off_at = NULL, switched_off_reason = '', updated_at = $3
 			WHERE organization_id = $1 AND id = $2 AND NOT switched_on RETURNING id
 		)
-		UPDATE webhook_health SET consecutive_failures = 0, allowance = DEFAULT, next_probe_at = NULL
+		UPDATE webhook_health SET consecutive_failures = 0, early = 0, allowance = DEFAULT, next_probe_at = NULL
 		WHERE endpoint_id IN (SELECT id FROM turned)`, org, endpoint, now)
 	return tag.RowsAffected() == 1, err
 }

@@ -109,7 +109,7 @@ func outcomes(t *testing.T, db *pg.DB, leases []dispatch.Lease, verdict webhook.
 			t.Fatal(err)
 		}
 		for _, d := range dues {
-			out = append(out, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Number: d.Number,
+			out = append(out, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Run: d.Run, Number: d.Number,
 				Tries: d.Tries, StartedAt: at, Duration: time.Millisecond, Verdict: verdict, Cause: "http_500", Status: 500})
 		}
 	}
@@ -397,4 +397,45 @@ func TestTurnsAreTakenBetweenURLs(t *testing.T) {
 		}
 	}
 	t.Fatal("the first call serves the big backlog alone")
+}
+
+// A receiver that takes many requests at a time and then fails all of them, in groups as a sender records
+// them, stays on; its fiftieth counted failure is a probe.
+// Reference: webhooks#switching-off.
+func TestABurstDoesNotSwitchAURLOff(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	if _, err := k.DB.Exec(t.Context(), `UPDATE webhook_health SET allowance = $1`, webhook.MaxAllowance); err != nil {
+		t.Fatal(err)
+	}
+	types := make([]webhook.Type, 300)
+	for i := range types {
+		types[i] = webhook.StudentJoined
+	}
+	record(t, k.DB, org, types...)
+	burst := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Retry, now)
+	check.Equal(check.Now(t), "in flight", len(burst), webhook.MaxAllowance, "a receiver that was well")
+	state := func() webhook.Endpoint {
+		t.Helper()
+		found, err := k.Find(t.Context(), org, e.ID)
+		check.NoError(check.Now(t), err, "%+v", found)
+		return found
+	}
+	settle(t, k.DB, burst[:1]...)
+	extra := outcomes(t, k.DB, lease(t, k.DB, now), webhook.Retry, now) // its allowance is halved, and more than used
+	check.Equal(t, "handed out beside what is in flight", len(extra), 0, "after the first failure")
+	settle(t, k.DB, burst[1:100]...)
+	settle(t, k.DB, burst[100:]...)
+	check.Equal(t, "failures", state().ConsecutiveFailures, webhook.MaxEarly, "after the burst: %+v", state())
+	at := now
+	for state().SwitchedOn {
+		at = at.Add(2 * time.Second)
+		probe := outcomes(t, k.DB, lease(t, k.DB, at), webhook.Declined, at)
+		check.Equal(check.Now(t), "probes", len(probe), 1, "at %v", at)
+		settle(t, k.DB, probe...)
+	}
+	check.Equal(t, "failures", state().ConsecutiveFailures, webhook.SwitchOffAfter, "in the end: %+v", state())
+	check.Equal(t, "seconds", at.Sub(now), 2*(webhook.SwitchOffAfter-webhook.MaxEarly)*time.Second, "until it is off")
 }

@@ -36,6 +36,8 @@ type Deliver struct {
 	Endpoint     id.Endpoint     `json:"endpoint"`
 	Lease        string          `json:"lease"` // uuid; fences as Outbox.Claim does
 	Deliveries   []id.Delivery   `json:"deliveries"`
+	// Run is the run of failures that was known when the lease was made; 0 for none.
+	Run int `json:"run,omitempty"`
 	// InOrder attempts one after the other, and gives back what follows a failure.
 	InOrder bool `json:"in_order,omitempty"`
 }

@@ -232,25 +232,17 @@ type state struct {
 	Endpoint     id.Endpoint
 	Organization id.Organization
 	SwitchedOn   bool
-	Failures     int
-	Allowance    int
-	NextProbe    time.Time // long ago: at once
 	Leased       []id.Delivery
 	Floor        [16]byte // the least id of its leases; zero when it has none
+	webhook.Health
 }
-
-// probed says whether the URL gets only one attempt at a time.
-func (s state) probed() bool { return s.Failures >= webhook.ProbeAfter }
 
 // room is how many deliveries may be leased beside those that are.
 func (s state) room(now time.Time) int {
-	switch {
-	case !s.SwitchedOn || s.NextProbe.After(now):
+	if !s.SwitchedOn || s.NextProbeAt.After(now) {
 		return 0
-	case s.probed():
-		return max(0, 1-len(s.Leased))
 	}
-	return max(0, s.Allowance-len(s.Leased))
+	return max(0, s.Limit()-len(s.Leased))
 }
 
 // due leases what is due at the URLs, each within its room and its share of the pass.
@@ -265,8 +257,8 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		if u.floor = s.Floor; u.floor == ([16]byte{}) {
 			u.floor = uuid.Must(uuid.NewV7())
 		}
-		if s.NextProbe.After(now) {
-			p.lookAt(s.Endpoint, s.NextProbe)
+		if s.NextProbeAt.After(now) {
+			p.lookAt(s.Endpoint, s.NextProbeAt)
 		}
 		if room := s.room(now); room > 0 {
 			want = append(want, request{state: s, room: room, since: u.since})
@@ -336,7 +328,7 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 		}
 	}
 	for _, r := range asked {
-		l := newLease(state{Endpoint: r.Endpoint, Organization: r.Organization}, []picked{{Delivery: r.Delivery}}, false)
+		l := newLease(r.state(), []picked{{Delivery: r.Delivery}}, false)
 		leases = append(leases, l)
 		note(r.Endpoint, l.Deliveries)
 	}
@@ -349,7 +341,7 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 		for n < len(ordered) && ordered[n].Endpoint == ordered[0].Endpoint {
 			n++
 		}
-		l := newLease(state{Endpoint: ordered[0].Endpoint, Organization: ordered[0].Organization}, nil, true)
+		l := newLease(ordered[0].state(), nil, true)
 		for _, r := range ordered[:n] {
 			l.Deliveries = append(l.Deliveries, r.Delivery)
 		}
@@ -362,7 +354,7 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 }
 
 func newLease(s state, rows []picked, inOrder bool) Lease {
-	l := Lease{task.Deliver{Organization: s.Organization, Endpoint: s.Endpoint, Lease: uuid.Must(uuid.NewV7()).String(), InOrder: inOrder}}
+	l := Lease{task.Deliver{Organization: s.Organization, Endpoint: s.Endpoint, Lease: uuid.Must(uuid.NewV7()).String(), Run: s.Run(), InOrder: inOrder}}
 	for _, r := range rows {
 		l.Deliveries = append(l.Deliveries, r.Delivery)
 	}
@@ -385,5 +377,6 @@ type Due struct {
 	Lease    [16]byte
 	Event    webhook.Stored
 	Number   int // of the entry in the journal that the attempt will be
+	Run      int // what webhook.Health's was when it was leased
 	Tries    int // earlier attempts in this round of the schedule
 }

@@ -68,8 +68,12 @@ func selectStates(ctx context.Context, q pg.Querier, endpoints []id.Endpoint, fl
 			e.organization_id AS organization,
 			e.switched_on,
 			h.consecutive_failures AS failures,
-			floor(h.allowance)::int AS allowance,
-			coalesce(h.next_probe_at, '0001-01-01Z') AS next_probe,
+			h.runs,
+			h.early,
+			h.allowance,
+			coalesce(h.next_probe_at, '0001-01-01Z') AS next_probe_at,
+			coalesce(h.last_success_at, '0001-01-01Z') AS last_success,
+			coalesce(h.last_failure_at, '0001-01-01Z') AS last_failure,
 			coalesce(l.leased, '{}') AS leased,
 			coalesce(l.floor, '00000000-0000-0000-0000-000000000000') AS floor,
 			`+hasSpecial+` AS special
@@ -134,13 +138,25 @@ type special struct {
 	Endpoint     id.Endpoint
 	Organization id.Organization
 	Delivery     id.Delivery
+	Failures     int // its URL's, in a row
+	Runs         int
+}
+
+func (s special) state() state {
+	return state{Endpoint: s.Endpoint, Organization: s.Organization, Health: webhook.Health{Failures: s.Failures, Runs: s.Runs}}
 }
 
 // pickAsked reads what a person asked for.
 func pickAsked(ctx context.Context, q pg.Querier, limit int) ([]special, error) {
 	return pg.List[special](ctx, q, `
-		SELECT q.endpoint_id AS endpoint, q.organization_id AS organization, q.id AS delivery
-		FROM webhook_queue q WHERE q.asked AND NOT`+webhook.IsLeased+`LIMIT $1`, limit)
+		SELECT
+			q.endpoint_id AS endpoint,
+			q.organization_id AS organization,
+			q.id AS delivery,
+			h.consecutive_failures AS failures,
+			h.runs
+		FROM webhook_queue q JOIN webhook_health h ON h.endpoint_id = q.endpoint_id
+		WHERE q.asked AND NOT`+webhook.IsLeased+`LIMIT $1`, limit)
 }
 
 // pickInOrder reads the oldest deliveries of URLs that have some to be sent in order, unless some
@@ -150,7 +166,7 @@ func pickInOrder(ctx context.Context, q pg.Querier, now time.Time) ([]special, e
 		WITH urls AS MATERIALIZED (
 			SELECT DISTINCT endpoint_id AS id FROM webhook_queue WHERE in_order
 		), free AS MATERIALIZED (
-			SELECT e.id, e.organization_id, h.consecutive_failures >= $2 AS probed
+			SELECT e.id, e.organization_id, h.consecutive_failures, h.runs, h.consecutive_failures >= $2 AS probed
 			FROM urls JOIN webhook_endpoints e ON e.id = urls.id JOIN webhook_health h ON h.endpoint_id = e.id
 			WHERE e.switched_on AND (h.next_probe_at IS NULL OR h.next_probe_at <= $1)
 			  AND NOT EXISTS (
@@ -159,7 +175,12 @@ func pickInOrder(ctx context.Context, q pg.Querier, now time.Time) ([]special, e
 				  AND (l.in_order OR h.consecutive_failures >= $2))
 			LIMIT 32
 		)
-		SELECT free.id AS endpoint, free.organization_id AS organization, q.id AS delivery
+		SELECT
+			free.id AS endpoint,
+			free.organization_id AS organization,
+			q.id AS delivery,
+			free.consecutive_failures AS failures,
+			free.runs
 		FROM free CROSS JOIN LATERAL (
 			SELECT id FROM webhook_queue WHERE endpoint_id = free.id AND in_order AND NOT asked
 			ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $3::int END
@@ -376,7 +397,7 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	}
 	dues := make([]Due, len(rows))
 	for i, r := range rows {
-		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Number: r.Number, Tries: r.Tries}
+		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Number: r.Number, Tries: r.Tries, Run: d.Run}
 		until = r.Until
 	}
 	return target, dues, until, err

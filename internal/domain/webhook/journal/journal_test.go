@@ -84,7 +84,7 @@ func (l *log) attempt(verdict webhook.Verdict) []dispatch.Lease {
 		_, dues, _, err := dispatch.Load(l.t.Context(), l.db, lease.Deliver)
 		must(l.t, err)
 		for _, d := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease, Number: d.Number, Tries: d.Tries,
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease, Run: d.Run, Number: d.Number, Tries: d.Tries,
 				StartedAt: l.now, Duration: 3 * time.Millisecond, Verdict: verdict, Cause: "http_410", Status: 410, Response: []byte("no " + fmt.Sprint(d.Number)),
 				RequestHeaders: map[string]string{"X-Service-Event": string(d.Event.Type)}, Peer: "203.0.113.7:443",
 				Timing: webhook.Timing{DNS: time.Millisecond, FirstByte: 2 * time.Millisecond}})

@@ -121,7 +121,10 @@ func (w *worker) run(ctx context.Context) error {
 func (w *worker) pieces() []func(context.Context) error {
 	return []func(context.Context) error{
 		w.lead("relay-outbox", w.outbox.Run),
-		w.lead("relay-webhooks", w.webhooks.Run),
+		func(ctx context.Context) error { w.webhooks.Run(ctx); return nil },
+		func(ctx context.Context) error {
+			return lead.Share(ctx, w.db, "relay-webhooks", relay.ShardNames(), w.webhooks.Lead)
+		},
 		w.lead("duties", func(ctx context.Context) {
 			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans)))
 		}),

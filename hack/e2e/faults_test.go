@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -109,5 +111,58 @@ func TestAWorkerKilledInTheMiddleLosesNothing(t *testing.T) {
 	h.start(h.worker, h.settings.Ports.WorkerPrivate)
 	for i := range students {
 		h.awaitEvents(email(i), 2)
+	}
+}
+
+// Three workers share the work. One is killed and one is frozen: what these led is led by the third
+// within five seconds, and nothing is delivered twice, also when the frozen one goes on.
+func TestWorkersThatEndHandOver(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	for i := range 6 {
+		h.addURL(fmt.Sprintf("/shared/%d", i))
+	}
+	others := make([]*stack.Program, 2)
+	for i := range others {
+		settings := h.settings
+		settings.Ports.WorkerPrivate = port(t)
+		others[i] = settings.Worker()
+		h.start(others[i], settings.Ports.WorkerPrivate)
+		t.Cleanup(func() { _ = others[i].Stop() })
+	}
+	db := connect(t, h)
+	eventually(t, db, "all three lead", `SELECT count(DISTINCT holder) = 3 FROM leaders WHERE name LIKE 'relay-webhooks-%' AND expires > now()`)
+	const students = 60
+	email := func(i int) string { return fmt.Sprintf("student-%d@north-institute.org", i) }
+	for i := range students {
+		switch i {
+		case students / 3:
+			must(t, others[0].Kill())
+		case students / 2:
+			must(t, others[1].Signal(syscall.SIGSTOP))
+		}
+		h.provision(email(i), http.StatusCreated)
+	}
+	began := time.Now()
+	eventually(t, db, "one leads everything", `SELECT count(DISTINCT holder) = 1 AND count(*) = 16 FROM leaders WHERE name LIKE 'relay-webhooks-%' AND expires > now()`)
+	// What a receiver waits for is the hand-over and one look at what is due.
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("the shards were led again after %v", took)
+	}
+	const urls = 7
+	for i := range students {
+		h.awaitEvents(email(i), 2*urls)
+	}
+	must(t, others[1].Signal(syscall.SIGCONT))
+	eventually(t, db, "two lead", `SELECT count(DISTINCT holder) = 2 FROM leaders WHERE name LIKE 'relay-webhooks-%' AND expires > now()`)
+	h.provision("last@north-institute.org", http.StatusCreated)
+	h.awaitEvents("last@north-institute.org", 2*urls)
+	twice := map[string]int{}
+	for _, r := range h.receiver.All() {
+		if key := r.Path + " " + r.Headers["X-Service-Delivery"]; twice[key] > 0 {
+			t.Errorf("%s arrived twice", key)
+		} else {
+			twice[key]++
+		}
 	}
 }

@@ -105,6 +105,7 @@ type Outcome struct {
 	Organization   id.Organization
 	Lease          [16]byte // what the attempt was made under; zero for none
 	Run            int      // Health.Run when it was handed out
+	More           bool     // its URL may have had more due than it could be given
 	Number         int      // of the entry in the delivery's journal, from 1 on
 	Tries          int      // earlier attempts in this round of the schedule
 	Ping           bool

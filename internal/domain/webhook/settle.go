@@ -55,8 +55,12 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 			return fmt.Errorf("switching off: %w", err)
 		}
 	}
+	woken := map[id.Organization]bool{}
 	for _, o := range outcomes {
-		Wake(tx, o.Organization)
+		if (o.More || o.Verdict != Delivered) && !woken[o.Organization] {
+			woken[o.Organization] = true
+			Wake(tx, o.Organization)
+		}
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ type Deliver struct {
 	Deliveries   []id.Delivery   `json:"deliveries"`
 	// Run is the run of failures that was known when the lease was made; 0 for none.
 	Run int `json:"run,omitempty"`
+	// More says that the URL may have had more due than it could be given.
+	More bool `json:"more,omitempty"`
 	// InOrder attempts one after the other, and gives back what follows a failure.
 	InOrder bool `json:"in_order,omitempty"`
 }

@@ -51,7 +51,8 @@ func (w *Webhooks) Collect(out chan<- prometheus.Metric) { out <- w.passes.since
 
 func passDesc(relay string) *prometheus.Desc {
 	return prometheus.NewDesc("registrar_relay_last_pass_seconds",
-		"How long ago this worker's relay last relayed all that was due. One worker relays at a time, so the least of all counts.",
+		"How long ago this worker's relay last relayed all that was due to it. One worker relays the outbox, so the least of all "+
+			"counts; each relays its share of the webhooks, so the most counts.",
 		nil, prometheus.Labels{"relay": relay})
 }
 

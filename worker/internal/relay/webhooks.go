@@ -6,7 +6,9 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,13 +16,15 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lead"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
-// Webhooks leases due deliveries and puts one task a lease on the run queue.
+// Webhooks leases due deliveries and puts one task a lease on the run queue, for the shards of URLs
+// that this worker leads: Run works all the time, and Lead adds a shard for as long as it runs.
 type Webhooks struct {
 	DB    *pg.DB
 	Queue *queue.Client
@@ -29,8 +33,14 @@ type Webhooks struct {
 	Term  time.Duration // of a lease; 0 is 20 s
 	Poll  time.Duration // the longest pause between two passes; 0 is 1 s
 
+	mu     sync.Mutex
+	shards map[int]lead.Lease // that are led
+	change chan struct{}      // they are others now
+	once   sync.Once
+
 	passes   passes
 	picker   *dispatch.Picker
+	scan     time.Time        // when the next look at all URLs with pending deliveries may be
 	swept    time.Time        // leases that ran out until then were examined
 	doubtful []dispatch.Lease // whose tasks Redis may or may not have taken
 }
@@ -38,8 +48,54 @@ type Webhooks struct {
 // defaultTerm leaves room for one attempt of 10 s, its recording and a wait on the queue.
 const defaultTerm = 20 * time.Second
 
+// ShardNames are the names of the shards, of which workers lead some each.
+func ShardNames() []string {
+	names := make([]string, dispatch.Shards)
+	for i := range names {
+		names[i] = shardPrefix + strconv.Itoa(i)
+	}
+	return names
+}
+
+const shardPrefix = "relay-webhooks-"
+
+// Lead has Run relay one shard until ctx ends.
+func (w *Webhooks) Lead(ctx context.Context, l lead.Lease) {
+	shard, err := strconv.Atoi(strings.TrimPrefix(l.Name, shardPrefix))
+	if err != nil {
+		w.Log.ErrorContext(ctx, "there is no such shard", "name", l.Name)
+		return
+	}
+	w.set(func(shards map[int]lead.Lease) { shards[shard] = l })
+	<-ctx.Done()
+	w.set(func(shards map[int]lead.Lease) { delete(shards, shard) })
+}
+
+func (w *Webhooks) set(change func(map[int]lead.Lease)) {
+	w.init()
+	w.mu.Lock()
+	change(w.shards)
+	w.mu.Unlock()
+	select {
+	case w.change <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Webhooks) init() {
+	w.once.Do(func() { w.shards, w.change = map[int]lead.Lease{}, make(chan struct{}, 1) })
+}
+
+// led are the shards that are led now.
+func (w *Webhooks) led() map[int]lead.Lease {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.shards)
+}
+
 // Run relays until ctx ends.
 func (w *Webhooks) Run(ctx context.Context) {
+	w.init()
 	due := newDueSet()
 	w.picker, w.swept, w.doubtful = dispatch.NewPicker(w.DB, w.term()), time.Time{}, nil
 	var listening sync.WaitGroup
@@ -52,8 +108,15 @@ func (w *Webhooks) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-due.signal:
+		case <-w.change:
 		case <-poll.C:
 			w.try(ctx, "sweeping leases", w.sweep)
+			if time.Now().After(w.scan) {
+				due.addAll()
+			}
+		}
+		if w.picker.Lead(w.led()) {
+			w.swept = time.Time{}
 			due.addAll()
 		}
 		w.try(ctx, "leasing deliveries", func(ctx context.Context) error { return w.drain(ctx, due) })
@@ -74,9 +137,13 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	}
 	orgs, all := due.take()
 	if all {
+		began := time.Now()
 		if err := w.picker.Scan(ctx, w.Clock()); err != nil {
+			due.addAll()
 			return err
 		}
+		// However many URLs have pending deliveries, looking for them all is a small part of the time.
+		w.scan = time.Now().Add(min(50*time.Since(began), time.Minute))
 	}
 	for {
 		began := time.Now()
@@ -168,7 +235,7 @@ const sweepBatch = 500
 // died), the deliveries are due again.
 func (w *Webhooks) sweep(ctx context.Context) error {
 	now := w.Clock()
-	leases, until, err := dispatch.Expired(ctx, w.DB, w.swept, now, sweepBatch)
+	leases, until, err := w.picker.Expired(ctx, w.swept, now, sweepBatch)
 	if err != nil {
 		return err
 	}

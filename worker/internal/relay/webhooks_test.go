@@ -3,7 +3,9 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lead"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
@@ -50,16 +53,30 @@ func newFixture(t *testing.T, change func(*fixture, *relay.Webhooks)) *fixture {
 	if change != nil {
 		change(d, r)
 	}
-	d.inBackground(t, r.Run)
+	d.relay(t, r)
 	return d
 }
 
-func (d *fixture) inBackground(t *testing.T, run func(context.Context)) {
+// relay runs r as a worker does, until the test ends or stop is called.
+func (d *fixture) relay(t *testing.T, r *relay.Webhooks) (stop func()) {
+	t.Helper()
+	stopRun := d.inBackground(t, r.Run)
+	stopLead := d.inBackground(t, func(ctx context.Context) {
+		if err := lead.Share(ctx, d.db, "relay-webhooks", relay.ShardNames(), r.Lead); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() { stopLead(); stopRun() }
+}
+
+func (d *fixture) inBackground(t *testing.T, run func(context.Context)) (end func()) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { run(ctx) })
-	t.Cleanup(func() { stop(); wg.Wait() })
+	end = func() { stop(); wg.Wait() }
+	t.Cleanup(end)
+	return end
 }
 
 // serve runs tasks with deliver until the test ends.
@@ -89,7 +106,7 @@ func (d *fixture) accept(got chan<- int) func(context.Context, task.Deliver) err
 		}
 		var outcomes []webhook.Outcome
 		for _, due := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: due.Delivery, Endpoint: lease.Endpoint, Organization: d.org, Lease: due.Lease, Number: due.Number,
+			outcomes = append(outcomes, webhook.Outcome{Delivery: due.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: due.Lease, More: due.More, Number: due.Number,
 				Tries: due.Tries, StartedAt: time.Now(), Duration: time.Millisecond, Verdict: webhook.Delivered, Cause: "ok", Status: 200})
 		}
 		if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Settle(ctx, tx, outcomes) }); err != nil {
@@ -102,10 +119,15 @@ func (d *fixture) accept(got chan<- int) func(context.Context, task.Deliver) err
 
 func (d *fixture) record(t *testing.T, n int) {
 	t.Helper()
+	d.recordFor(t, d.org, n)
+}
+
+func (d *fixture) recordFor(t *testing.T, org id.Organization, n int) {
+	t.Helper()
 	err := d.db.InTx(t.Context(), func(tx *pg.Tx) error {
 		for range n {
 			e := webhook.Event{Type: webhook.StudentJoined, User: 1, Data: struct{}{}}
-			if err := webhook.Record(t.Context(), tx, d.org, time.Now(), e); err != nil {
+			if err := webhook.Record(t.Context(), tx, org, time.Now(), e); err != nil {
 				return err
 			}
 		}
@@ -261,6 +283,110 @@ func waitLeased(t *testing.T, d *fixture) leased {
 	}
 	t.Fatal("nothing is leased")
 	return leased{}
+}
+
+// Workers share the URLs. While they come and go, everything is delivered once.
+func TestShardsMoveWithoutADeliveryMadeTwice(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t, nil)
+	const orgs, events = 6, 40
+	for i := range orgs {
+		org := flowtest.On(t, d.db).Organization(fmt.Sprintf("org-%d", i)).ID
+		d.addURLs(t, org, 3)
+	}
+	var mu sync.Mutex
+	made := map[id.Delivery]int{}
+	got := make(chan int, 10_000)
+	accept := d.accept(got)
+	d.serve(t, func(ctx context.Context, lease task.Deliver) error {
+		mu.Lock()
+		for _, delivery := range lease.Deliveries {
+			made[delivery]++
+		}
+		mu.Unlock()
+		return accept(ctx, lease)
+	})
+	worker := func() (stop func()) {
+		return d.relay(t, &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+			Poll: 50 * time.Millisecond})
+	}
+	total := 0
+	for round := range 3 {
+		stop := worker()
+		for i := range orgs {
+			d.recordFor(t, id.Organization(i+2), events)
+		}
+		total += orgs * events * 3
+		if round == 1 {
+			await(t, got, orgs*events*3) // with both, and then it ends while nothing is due
+			stop()
+			continue
+		}
+		stop() // in the middle
+		await(t, got, orgs*events*3)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	check.Equal(t, "deliveries", len(made), total, "different ones")
+	for delivery, n := range made {
+		if n > 1 {
+			t.Errorf("delivery %s was handed out %d times", delivery, n)
+		}
+	}
+}
+
+// A worker that was frozen leases nothing more once another one leads, whatever it has read before.
+func TestAWorkerThatWasFrozenLeasesNothing(t *testing.T) {
+	t.Parallel()
+	d := &fixture{db: pgtest.New(t)}
+	d.org = flowtest.On(t, d.db).Organization("demo").ID
+	d.addURLs(t, d.org, 4)
+	leads := make(chan map[int]lead.Lease, 1)
+	stop := d.inBackground(t, func(ctx context.Context) {
+		held := map[int]lead.Lease{}
+		var mu sync.Mutex
+		err := lead.Share(ctx, d.db, "relay-webhooks", relay.ShardNames(), func(ctx context.Context, l lead.Lease) {
+			mu.Lock()
+			var shard int
+			_, _ = fmt.Sscanf(l.Name, "relay-webhooks-%d", &shard)
+			if held[shard] = l; len(held) == dispatch.Shards {
+				leads <- maps.Clone(held)
+			}
+			mu.Unlock()
+			<-ctx.Done()
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	frozen := dispatch.NewPicker(d.db, time.Minute)
+	frozen.Lead(<-leads)
+	d.record(t, 8)
+	if err := frozen.Scan(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	stop() // its leases are another's to take
+	if _, err := d.db.Exec(t.Context(), `UPDATE leaders SET holder = 'another', token = token + 1, expires = now() + interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	leases, _, err := frozen.Pass(t.Context(), time.Now(), nil)
+	check.True(t, "the lead is lost", lead.Lost(err), "%v, %+v", err, leases)
+	var n int
+	if err := d.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_leases`).Scan(&n); check.NoError(t, err, "%v", err) {
+		check.Equal(t, "leases", n, 0, "of a worker that leads no more")
+	}
+}
+
+// addURLs gives the organization n URLs.
+func (d *fixture) addURLs(t *testing.T, org id.Organization, n int) {
+	t.Helper()
+	service := webhook.Service{DB: d.db, Box: sealtest.New(t), Policy: egress.New(egress.Config{})}
+	for i := range n {
+		url := fmt.Sprintf("https://hooks.north-institute.org/%d/%d", org, i)
+		if _, _, err := service.Add(t.Context(), audit.Platform, org, webhook.Settings{URL: &url}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A relay that cannot look at what is due says for how long, and that it is well again.

@@ -6,12 +6,14 @@ import (
 	"container/heap"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lead"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -35,9 +37,12 @@ type Lease struct{ task.Deliver }
 // URLs; each gets what its allowance leaves and a fair share of the call. orgs narrows the
 // search; none means all. more is true when further deliveries might be leased now.
 //
-// A caller that leases again and again uses a Picker.
-func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Duration, orgs []id.Organization) (leases []Lease, more bool, err error) {
-	p := NewPicker(q, term)
+// A caller that leases again and again uses a Picker, and only one may lease at a time.
+func LeaseDue(ctx context.Context, db *pg.DB, now time.Time, term time.Duration, orgs []id.Organization) (leases []Lease, more bool, err error) {
+	p := NewPicker(db, term)
+	for shard := range Shards {
+		p.shards[shard] = nil
+	}
 	if len(orgs) == 0 {
 		err = p.Scan(ctx, now)
 	}
@@ -47,18 +52,26 @@ func LeaseDue(ctx context.Context, q pg.Querier, now time.Time, term time.Durati
 	return p.Pass(ctx, now, orgs)
 }
 
-// Picker leases due deliveries. It remembers which URLs have some, so that a pass costs nothing
-// for all the others, and where in the queue each URL's next ones begin, so that rows that are
-// gone are not read again. What it remembers may be wrong at any time without harm but for a
-// delay until the next Scan. Only one Picker may lease the deliveries of a URL.
+// Shards is how many parts the URLs are divided into. One process at a time leads a part.
+const Shards = 16
+
+// shardOf is the part that a URL belongs to. Endpoints are numbered one after the other, which
+// spreads them evenly.
+func shardOf(e id.Endpoint) int { return int(e % Shards) }
+
+// Picker leases due deliveries of the shards that its process leads. It remembers which URLs have
+// some, so that a pass costs nothing for all the others, and where in the queue each URL's next
+// ones begin, so that rows that are gone are not read again. What it remembers may be wrong at any
+// time without harm but for a delay until the next Scan. It is for one goroutine.
 type Picker struct {
-	db    pg.Querier
-	term  time.Duration
-	urls  map[id.Endpoint]*place
-	orgs  map[id.Organization][]id.Endpoint // those of urls whose organization is known
-	turn  []id.Endpoint                     // URLs to look at, each once, the first one next
-	later alarms                            // when to look at others
-	asks  bool                              // something that a person asked for, or that is sent in order, may wait
+	db     *pg.DB
+	term   time.Duration
+	shards map[int]*lead.Lease // those that it leads
+	urls   map[id.Endpoint]*place
+	orgs   map[id.Organization][]id.Endpoint // those of urls whose organization is known
+	turn   []id.Endpoint                     // URLs to look at, each once, the first one next
+	later  alarms                            // when to look at others
+	asks   bool                              // something that a person asked for, or that is sent in order, may wait
 }
 
 // place is what a Picker remembers of a URL that has pending deliveries.
@@ -95,14 +108,45 @@ func (a *alarms) Pop() any {
 const slack = 2 * time.Second
 
 // NewPicker makes a Picker of leases of the given length.
-func NewPicker(q pg.Querier, term time.Duration) *Picker {
-	return &Picker{db: q, term: term, urls: map[id.Endpoint]*place{}, orgs: map[id.Organization][]id.Endpoint{}}
+func NewPicker(db *pg.DB, term time.Duration) *Picker {
+	return &Picker{db: db, term: term, shards: map[int]*lead.Lease{}, urls: map[id.Endpoint]*place{}, orgs: map[id.Organization][]id.Endpoint{}}
+}
+
+// Lead sets the shards that the process leads now, and the leases by which it does. It says whether
+// there are new ones, which need a Scan.
+func (p *Picker) Lead(shards map[int]lead.Lease) (more bool) {
+	for shard, old := range p.shards {
+		if l, still := shards[shard]; !still || old.Token != l.Token {
+			delete(p.shards, shard)
+		}
+	}
+	for e := range p.urls {
+		if _, led := p.shards[shardOf(e)]; !led {
+			p.forget(e)
+		}
+	}
+	p.turn = slices.DeleteFunc(p.turn, func(e id.Endpoint) bool { return p.urls[e] == nil })
+	for shard, l := range shards {
+		if p.shards[shard] == nil {
+			p.shards[shard], more = &l, true
+		}
+	}
+	return more
+}
+
+// led are the shards as an argument.
+func (p *Picker) led() []int32 {
+	led := make([]int32, 0, len(p.shards))
+	for shard := range p.shards {
+		led = append(led, int32(shard))
+	}
+	return led
 }
 
 // Scan finds the URLs that have pending deliveries, and when the first of each is due. It costs one
 // step in an index for each, and finds what no other signal has told.
 func (p *Picker) Scan(ctx context.Context, now time.Time) error {
-	heads, asks, err := selectHeads(ctx, p.db)
+	heads, asks, err := selectHeads(ctx, p.db, p.led())
 	if err != nil {
 		return err
 	}
@@ -168,9 +212,31 @@ func (p *Picker) Wake(endpoints ...id.Endpoint) {
 	}
 }
 
+// Expired lists leases of the Picker's shards that ran out between since and now, oldest first, so
+// that the relay can ask whether their tasks still wait on the run queue. until is when the last
+// of them did.
+func (p *Picker) Expired(ctx context.Context, since, now time.Time, limit int) (leases []Lease, until time.Time, err error) {
+	return selectExpired(ctx, p.db, p.led(), since, now, limit)
+}
+
+// fences are the leases of the shards that the given ones are of.
+func (p *Picker) fences(leases []Lease) []*lead.Lease {
+	var fences []*lead.Lease
+	for _, l := range leases {
+		if f := p.shards[shardOf(l.Endpoint)]; f != nil && !slices.Contains(fences, f) {
+			fences = append(fences, f)
+		}
+	}
+	slices.SortFunc(fences, func(a, b *lead.Lease) int { return strings.Compare(a.Name, b.Name) })
+	return fences
+}
+
 // Returned gives URLs a turn whose leases were given up: what these held is due again.
 func (p *Picker) Returned(leases []Lease) {
 	for _, l := range leases {
+		if _, led := p.shards[shardOf(l.Endpoint)]; !led {
+			continue
+		}
 		p.place(l.Endpoint).since = time.Time{}
 		p.queue(l.Endpoint)
 	}
@@ -192,7 +258,7 @@ func (p *Picker) Pass(ctx context.Context, now time.Time, orgs []id.Organization
 		p.Wake(p.orgs[org]...)
 	}
 	taken := p.turn[:min(len(p.turn), passURLs)]
-	states, asks, err := selectStates(ctx, p.db, taken, p.floors(taken), orgs, append(known, taken...))
+	states, asks, err := selectStates(ctx, p.db, p.led(), taken, p.floors(taken), orgs, append(known, taken...))
 	if err != nil {
 		return nil, false, err
 	}
@@ -212,7 +278,7 @@ func (p *Picker) Pass(ctx context.Context, now time.Time, orgs []id.Organization
 		return nil, false, err
 	}
 	leases = append(leases, due...)
-	if err := insertLeases(ctx, p.db, now.Add(p.term), leases); err != nil {
+	if err := insertLeases(ctx, p.db, p.fences(leases), now.Add(p.term), leases); err != nil {
 		p.Wake(taken...)
 		return nil, false, err
 	}
@@ -295,7 +361,9 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		}
 		// Leases hold fewer deliveries while few are due, so that these are attempted at the same time.
 		for part := range slices.Chunk(found, max(1, min(Batch, n/2))) {
-			leases = append(leases, newLease(r.state, part, false))
+			l := newLease(r.state, part, false)
+			l.More = n == r.most
+			leases = append(leases, l)
 		}
 	}
 	return leases, nil
@@ -318,7 +386,7 @@ type request struct {
 // special leases what does not go by the allowance: what a person asked for, and what a recovery
 // sends in order. It adds to the states what it leases.
 func (p *Picker) special(ctx context.Context, now time.Time, states []state) (leases []Lease, err error) {
-	asked, err := pickAsked(ctx, p.db, askedSize)
+	asked, err := pickAsked(ctx, p.db, p.led(), askedSize)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +400,7 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 		leases = append(leases, l)
 		note(r.Endpoint, l.Deliveries)
 	}
-	ordered, err := pickInOrder(ctx, p.db, now)
+	ordered, err := pickInOrder(ctx, p.db, p.led(), now)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +422,7 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 }
 
 func newLease(s state, rows []picked, inOrder bool) Lease {
-	l := Lease{task.Deliver{Organization: s.Organization, Endpoint: s.Endpoint, Lease: uuid.Must(uuid.NewV7()).String(), Run: s.Run(), InOrder: inOrder}}
+	l := Lease{task.Deliver{More: inOrder, Organization: s.Organization, Endpoint: s.Endpoint, Lease: uuid.Must(uuid.NewV7()).String(), Run: s.Run(), InOrder: inOrder}}
 	for _, r := range rows {
 		l.Deliveries = append(l.Deliveries, r.Delivery)
 	}
@@ -378,5 +446,6 @@ type Due struct {
 	Event    webhook.Stored
 	Number   int // of the entry in the journal that the attempt will be
 	Run      int // what webhook.Health's was when it was leased
+	More     bool
 	Tries    int // earlier attempts in this round of the schedule
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lead"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -24,8 +25,11 @@ type head struct {
 // hasSpecial says whether anything is pending that does not go by the allowance.
 const hasSpecial = `(EXISTS (SELECT FROM webhook_queue WHERE asked) OR EXISTS (SELECT FROM webhook_queue WHERE in_order))`
 
+// inShards is true for endpoints of the shards in an argument; see shardOf.
+func inShards(column, arg string) string { return column + ` % 16 = ANY (` + arg + `::int[]) ` }
+
 // selectHeads walks over the URLs that have pending deliveries, one index step each.
-func selectHeads(ctx context.Context, q pg.Querier) (heads []head, special bool, err error) {
+func selectHeads(ctx context.Context, q pg.Querier, shards []int32) (heads []head, special bool, err error) {
 	var batch pgx.Batch
 	batch.Queue(`
 		WITH RECURSIVE heads AS (
@@ -37,7 +41,7 @@ func selectHeads(ctx context.Context, q pg.Querier) (heads []head, special bool,
 				WHERE endpoint_id > heads.endpoint_id ORDER BY endpoint_id, due_at LIMIT 1
 			) AS n
 		)
-		SELECT endpoint_id AS endpoint, due_at AS due FROM heads`).Query(func(rows pgx.Rows) (err error) {
+		SELECT endpoint_id AS endpoint, due_at AS due FROM heads WHERE `+inShards("endpoint_id", "$1"), shards).Query(func(rows pgx.Rows) (err error) {
 		heads, err = pgx.CollectRows(rows, pgx.RowToStructByName[head])
 		return err
 	})
@@ -48,7 +52,7 @@ func selectHeads(ctx context.Context, q pg.Querier) (heads []head, special bool,
 
 // selectStates reads the states of endpoints, whose leases have at least the ids in floors, and of
 // all other endpoints of orgs that are not known.
-func selectStates(ctx context.Context, q pg.Querier, endpoints []id.Endpoint, floors [][16]byte, orgs []id.Organization, known []id.Endpoint) (states []state, special bool, err error) {
+func selectStates(ctx context.Context, q pg.Querier, shards []int32, endpoints []id.Endpoint, floors [][16]byte, orgs []id.Organization, known []id.Endpoint) (states []state, special bool, err error) {
 	if len(endpoints)+len(orgs) == 0 {
 		return nil, false, nil
 	}
@@ -61,7 +65,7 @@ func selectStates(ctx context.Context, q pg.Querier, endpoints []id.Endpoint, fl
 			SELECT id, floor FROM unnest(@endpoints::bigint[], @floors::uuid[]) AS u(id, floor)
 			UNION ALL
 			SELECT id, '00000000-0000-0000-0000-000000000000' FROM webhook_endpoints
-			WHERE organization_id = ANY (@orgs) AND id <> ALL (@known::bigint[])
+			WHERE organization_id = ANY (@orgs) AND id <> ALL (@known::bigint[]) AND `+inShards("id", "@shards")+`
 		)
 		SELECT
 			e.id AS endpoint,
@@ -86,6 +90,7 @@ func selectStates(ctx context.Context, q pg.Querier, endpoints []id.Endpoint, fl
 			WHERE l.organization_id = e.organization_id AND l.endpoint_id = e.id AND l.id >= u.floor
 		) AS l ON true`,
 		pg.Args{
+			"shards":    shards,
 			"endpoints": endpoints,
 			"floors":    floors,
 			"orgs":      orgs,
@@ -147,7 +152,7 @@ func (s special) state() state {
 }
 
 // pickAsked reads what a person asked for.
-func pickAsked(ctx context.Context, q pg.Querier, limit int) ([]special, error) {
+func pickAsked(ctx context.Context, q pg.Querier, shards []int32, limit int) ([]special, error) {
 	return pg.List[special](ctx, q, `
 		SELECT
 			q.endpoint_id AS endpoint,
@@ -156,15 +161,15 @@ func pickAsked(ctx context.Context, q pg.Querier, limit int) ([]special, error) 
 			h.consecutive_failures AS failures,
 			h.runs
 		FROM webhook_queue q JOIN webhook_health h ON h.endpoint_id = q.endpoint_id
-		WHERE q.asked AND NOT`+webhook.IsLeased+`LIMIT $1`, limit)
+		WHERE q.asked AND NOT`+webhook.IsLeased+`AND `+inShards("q.endpoint_id", "$2")+`LIMIT $1`, limit, shards)
 }
 
 // pickInOrder reads the oldest deliveries of URLs that have some to be sent in order, unless some
 // of these are at a sender already. A probed URL gets one, alone.
-func pickInOrder(ctx context.Context, q pg.Querier, now time.Time) ([]special, error) {
+func pickInOrder(ctx context.Context, q pg.Querier, shards []int32, now time.Time) ([]special, error) {
 	return pg.List[special](ctx, q, `
 		WITH urls AS MATERIALIZED (
-			SELECT DISTINCT endpoint_id AS id FROM webhook_queue WHERE in_order
+			SELECT DISTINCT endpoint_id AS id FROM webhook_queue WHERE in_order AND `+inShards("endpoint_id", "$4")+`
 		), free AS MATERIALIZED (
 			SELECT e.id, e.organization_id, h.consecutive_failures, h.runs, h.consecutive_failures >= $2 AS probed
 			FROM urls JOIN webhook_endpoints e ON e.id = urls.id JOIN webhook_health h ON h.endpoint_id = e.id
@@ -185,11 +190,13 @@ func pickInOrder(ctx context.Context, q pg.Querier, now time.Time) ([]special, e
 			SELECT id FROM webhook_queue WHERE endpoint_id = free.id AND in_order AND NOT asked
 			ORDER BY id LIMIT CASE WHEN free.probed THEN 1 ELSE $3::int END
 		) AS q
-		ORDER BY free.id, q.id`, now, webhook.ProbeAfter, Batch)
+		ORDER BY free.id, q.id`, now, webhook.ProbeAfter, Batch, shards)
 }
 
-// insertLeases stores the leases.
-func insertLeases(ctx context.Context, q pg.Querier, until time.Time, leases []Lease) error {
+// insertLeases stores the leases, unless another process leads one of their shards by now. What
+// this one has read until here, it read while it led: nobody else takes over before the
+// transaction has ended, and whoever does sees these leases.
+func insertLeases(ctx context.Context, db *pg.DB, fences []*lead.Lease, until time.Time, leases []Lease) error {
 	if len(leases) == 0 {
 		return nil
 	}
@@ -205,7 +212,13 @@ func insertLeases(ctx context.Context, q pg.Querier, until time.Time, leases []L
 		list.WriteByte('}')
 		deliveries[i] = list.String()
 	}
-	_, err := q.Exec(ctx, `
+	var batch pg.Batch
+	for _, f := range fences {
+		f.Fence(&batch)
+	}
+	// Leases vanish with a crash anyway: their commit need not wait for the disk.
+	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
+	batch.Queue(`
 		INSERT INTO webhook_leases (organization_id, endpoint_id, id, until, in_order, deliveries)
 		SELECT organization_id, endpoint_id, id, @until, in_order, deliveries::uuid[]
 		FROM unnest(@orgs::bigint[], @endpoints::bigint[], @ids::uuid[], @in_order::bool[], @deliveries::text[])
@@ -218,7 +231,7 @@ func insertLeases(ctx context.Context, q pg.Querier, until time.Time, leases []L
 			"in_order":   inOrder,
 			"deliveries": deliveries,
 		})
-	return err
+	return db.InTx(ctx, func(tx *pg.Tx) error { return batch.Commit(ctx, tx) })
 }
 
 // refs are the columns of the leases' keys.
@@ -229,19 +242,20 @@ func refs(leases []Lease) (orgs []id.Organization, endpoints []id.Endpoint, ids 
 	return orgs, endpoints, ids
 }
 
-// Expired lists leases that ran out between since and now, oldest first, so that the relay can
-// ask whether their tasks still wait on the run queue. until is when the last of them did.
-func Expired(ctx context.Context, q pg.Querier, since, now time.Time, limit int) (leases []Lease, until time.Time, err error) {
+func selectExpired(ctx context.Context, q pg.Querier, shards []int32, since, now time.Time, limit int) (leases []Lease, until time.Time, err error) {
 	type row struct {
-		task.Deliver
-		Until time.Time
+		Organization id.Organization
+		Endpoint     id.Endpoint
+		Lease        string
+		Until        time.Time
 	}
 	rows, err := pg.List[row](ctx, q, `
-		SELECT organization_id AS organization, endpoint_id AS endpoint, id::text AS lease, in_order, deliveries, until
-		FROM webhook_leases WHERE until >= $1 AND until <= $2
-		ORDER BY until LIMIT $3`, since, now, limit)
+		SELECT organization_id AS organization, endpoint_id AS endpoint, id::text AS lease, until
+		FROM webhook_leases WHERE until >= $1 AND until <= $2 AND `+inShards("endpoint_id", "$4")+`
+		ORDER BY until LIMIT $3`, since, now, limit, shards)
 	for _, r := range rows {
-		leases, until = append(leases, Lease{r.Deliver}), r.Until
+		leases = append(leases, Lease{task.Deliver{Organization: r.Organization, Endpoint: r.Endpoint, Lease: r.Lease}})
+		until = r.Until
 	}
 	return leases, until, err
 }
@@ -397,7 +411,7 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	}
 	dues := make([]Due, len(rows))
 	for i, r := range rows {
-		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Number: r.Number, Tries: r.Tries, Run: d.Run}
+		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Number: r.Number, Tries: r.Tries, Run: d.Run, More: d.More}
 		until = r.Until
 	}
 	return target, dues, until, err

@@ -37,6 +37,10 @@ func startSink(ctx context.Context, certs stack.Certs) (*sink, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/in/", s.take)
 	mux.HandleFunc("/hang/", s.hang)
+	mux.HandleFunc("/slow/", func(w http.ResponseWriter, r *http.Request) {
+		s.take(w, r)
+		time.Sleep(pauseOf(r.URL.Path))
+	})
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certs.Leaf}, MinVersion: tls.VersionTLS12}}
 	go func() { _ = s.server.ServeTLS(l, "", "") }() // ends with stop

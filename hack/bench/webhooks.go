@@ -56,8 +56,10 @@ func newScene(ctx context.Context, r *run, urls int) (*scene, error) {
 	if s.sink, err = startSink(ctx, h.certs); err != nil {
 		return nil, err
 	}
-	s.org, err = s.addOrganization(ctx, "quiet", "/in/", urls)
-	return s, err
+	if s.org, err = s.addOrganization(ctx, "quiet", "/in/", urls); err != nil {
+		return nil, err
+	}
+	return s, s.fillDays(ctx)
 }
 
 func (s *scene) end() error {
@@ -144,7 +146,7 @@ func onScene(urls int, do func(context.Context, *run, *scene) error) func(contex
 }
 
 // mustDeliver is how many deliveries a second are asked.
-const mustDeliver = 3000
+const mustDeliver = 8000
 
 func throughput(ctx context.Context, r *run) error {
 	bare, err := bareAsynq(ctx, r)
@@ -157,6 +159,10 @@ func throughput(ctx context.Context, r *run) error {
 func (s *scene) throughput(ctx context.Context, r *run, bare float64) error {
 	n := r.size(100_000)
 	wait := s.profiles(ctx, r, r.lasting(8*time.Second))
+	before, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
 	cpu, began := s.cpu(), time.Now()
 	if err := s.record(ctx, s.org, n); err != nil {
 		return err
@@ -172,8 +178,13 @@ func (s *scene) throughput(ctx context.Context, r *run, bare float64) error {
 	}
 	settled := time.Since(began)
 	r.printf("  CPU a delivery: %s", s.cpu().since(cpu, n*s.urls))
+	after, err := s.written(ctx)
+	if err != nil {
+		return err
+	}
+	r.printf("  written a delivery, its quarter of an event included: %s", after.since(before, n*s.urls))
 	var written int
-	err := s.db.QueryRow(ctx, `SELECT count(*) FROM webhook_journal WHERE status = 'delivered'`).Scan(&written)
+	err = s.db.QueryRow(ctx, `SELECT count(*) FROM webhook_journal WHERE status = 'delivered' AND organization_id = $1 AND delivery_id >= uuid7_floor(now() - interval '1 hour')`, s.org).Scan(&written)
 	if err != nil {
 		return err
 	}
@@ -182,13 +193,13 @@ func (s *scene) throughput(ctx context.Context, r *run, bare float64) error {
 	r.printf("  events committed in %s; last receipt %s, last outcome recorded %s after the first commit; %d arrived twice", round(recorded), round(took), round(settled), twice)
 	r.draw(chart.Rows{Title: "Deliveries a second, commit to last receipt", Unit: "/s", Rows: []chart.Row{
 		bar("Registrar", rate, mustDeliver, chart.Blue), bar("bare Asynq, one POST a task", bare, 0, chart.Grey)}})
-	r.verdict("deliveries/s", rate >= mustDeliver, "at least 3,000; the aim is 5,000", "%.0f; bare Asynq, one POST a task: %.0f; ratio %.2f", rate, bare, rate/bare)
+	r.verdict("deliveries/s", rate >= mustDeliver, "at least 8,000; the aim is bare Asynq", "%.0f; bare Asynq, one POST a task: %.0f; ratio %.2f", rate, bare, rate/bare)
 	if err := s.printStatements(ctx, r); err != nil {
 		return err
 	}
 	written -= warmEvents * s.urls
 	r.verdict("recorded", written >= n*s.urls, "every one", "%d of %d", written, n*s.urls)
-	return nil
+	return s.logOfDeliveries(ctx, r, r.size(20_000))
 }
 
 func joinEnd(err, end error) error {

@@ -22,6 +22,7 @@ var crowdCases = []benchCase{
 	{"webhook-many", "2,000 URLs with 40 deliveries due each, beside as many deliveries to 4 URLs", onScene(4, many)},
 	{"webhook-organizations", "1,000 organizations with one URL and 20 events each", onScene(1, manyOrganizations)},
 	{"webhook-one", "one URL alone, whose receiver answers at once, and after 30, 100 and 300 ms", onScene(1, oneURL)},
+	{"webhook-snapshot", "deliveries to 4 URLs, alone and while a transaction keeps every row that is deleted", onScene(4, snapshot)},
 	{"webhook-workers", "2,000 URLs with 40 deliveries due each, one worker beside three", onScene(1, threeWorkers)},
 }
 
@@ -295,6 +296,35 @@ func oneURL(ctx context.Context, r *run, s *scene) error {
 		r.verdict("deliveries/s to one URL, "+name, rate >= asked[pause], fmt.Sprintf("at least %.0f", asked[pause]), "%.0f; CPU a delivery: %s", rate, cpu)
 	}
 	r.draw(rows)
+	return s.printStatements(ctx, r)
+}
+
+// snapshot compares the plain rate with the one beside a transaction that is open for so long that
+// nothing of what is deleted can be cleaned away.
+func snapshot(ctx context.Context, r *run, s *scene) error {
+	n := r.size(50_000)
+	alone, cpuAlone, err := s.drain(ctx, []id.Organization{s.org}, n, s.urls)
+	if err != nil {
+		return err
+	}
+	tx, err := s.db.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := tx.Exec(ctx, `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ`); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `SELECT count(*) FROM webhook_queue`); err != nil {
+		return err
+	}
+	beside, cpuBeside, err := s.drain(ctx, []id.Organization{s.org}, n, s.urls)
+	if err != nil {
+		return err
+	}
+	r.printf("  CPU a delivery alone: %s", cpuAlone)
+	r.printf("  CPU a delivery beside an old snapshot: %s", cpuBeside)
+	r.verdict("beside an old snapshot", beside >= .7*alone, "at least 0.7 of the rate alone", "%.0f/s of %.0f/s: %.2f", beside, alone, beside/alone)
 	return s.printStatements(ctx, r)
 }
 

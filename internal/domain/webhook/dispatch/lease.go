@@ -19,12 +19,15 @@ import (
 )
 
 // Batch bounds how many deliveries one lease holds.
-const Batch = 16
+const Batch = 32
 
 const (
 	// passURLs bounds the URLs that one pass looks at, and passSize the deliveries that it leases.
 	passURLs = 256
-	passSize = 1024
+	passSize = 2048
+	// crowd is how many URLs with something due are so many that senders have enough to do at the
+	// same time, however much of it is in one lease.
+	crowd = 16
 	// askedSize bounds what one pass leases of what people asked for.
 	askedSize = 64
 )
@@ -351,16 +354,22 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		found := rows[:n]
 		rows = rows[n:]
 		u := p.place(r.Endpoint)
+		since := now.Add(-slack)
 		if n == r.most {
-			u.since = later(u.since, found[n-1].Due.Add(-slack))
+			if last := found[n-1].Due; last.Before(since) {
+				since = last
+			}
 			if r.most < r.room {
 				p.queue(r.Endpoint)
 			}
-		} else {
-			u.since = later(u.since, now.Add(-slack))
 		}
-		// Leases hold fewer deliveries while few are due, so that these are attempted at the same time.
-		for part := range slices.Chunk(found, max(1, min(Batch, n/2))) {
+		u.since = later(u.since, since)
+		// Leases hold fewer deliveries while few are due, so that several senders attempt them.
+		size := min(Batch, n)
+		if len(want) < crowd {
+			size = max(1, min(Batch, n/2))
+		}
+		for part := range slices.Chunk(found, size) {
 			l := newLease(r.state, part, false)
 			l.More = n == r.most
 			leases = append(leases, l)

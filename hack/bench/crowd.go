@@ -121,9 +121,12 @@ func singly(ctx context.Context, r *run, s *scene) error {
 	r.printf("  CPU an event with 4 deliveries: %s", used.since(cpu, len(committed)))
 	delays := s.delays(committed)
 	r.step("commit to receipt", delays, 0)
-	for part, most := range map[string]time.Duration{"postgres": time.Millisecond, "sender": 500 * time.Microsecond, "worker": 200 * time.Microsecond, "redis": 100 * time.Microsecond} {
-		each := (used[part] - cpu[part]) / time.Duration(len(committed))
-		r.verdict("CPU an event of "+part, each <= most, "at most "+most.String(), "%s", round(each))
+	for _, part := range []struct {
+		name string
+		most time.Duration
+	}{{"postgres", time.Millisecond}, {"sender", 500 * time.Microsecond}, {"worker", 200 * time.Microsecond}, {"redis", 100 * time.Microsecond}} {
+		each := (used[part.name] - cpu[part.name]) / time.Duration(len(committed))
+		r.verdict("CPU an event of "+part.name, each <= part.most, "at most "+part.most.String(), "%s", round(each))
 	}
 	return s.printStatements(ctx, r)
 }

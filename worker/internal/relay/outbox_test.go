@@ -91,7 +91,7 @@ func receive(t *testing.T, c <-chan int64) int64 {
 	}
 }
 
-func owedRows(t *testing.T, db *pg.DB) (rows int) {
+func pendingRows(t *testing.T, db *pg.DB) (rows int) {
 	t.Helper()
 	if err := db.QueryRow(t.Context(), `SELECT count(*) FROM outbox_tasks`).Scan(&rows); err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func owedRows(t *testing.T, db *pg.DB) (rows int) {
 	return rows
 }
 
-func TestOwedWorkIsRunOnce(t *testing.T) {
+func TestPendingWorkIsRunOnce(t *testing.T) {
 	t.Parallel()
 	db, rdb := pgtest.New(t), queuetest.New(t)
 	o := newOutbox(db, rdb)
@@ -116,7 +116,7 @@ func TestOwedWorkIsRunOnce(t *testing.T) {
 		seen[receive(t, done)]++
 	}
 	stop()
-	if rows := owedRows(t, db); check.Equal(check.Now(t), "number of tasks that ran", len(seen), 20, "ran %v and %d more; %d rows left", seen, len(done), rows) &&
+	if rows := pendingRows(t, db); check.Equal(check.Now(t), "number of tasks that ran", len(seen), 20, "ran %v and %d more; %d rows left", seen, len(done), rows) &&
 		check.Equal(check.Now(t), "number of runs beside those", len(done), 0, "ran %v and %d more; %d rows left", seen, len(done), rows) {
 		check.Equal(check.Now(t), "rows", rows, 0, "ran %v and %d more; %d rows left", seen, len(done), rows)
 	}
@@ -167,8 +167,8 @@ func TestWorkThatRedisLostIsRunOnceAfterTheLease(t *testing.T) {
 		t.Fatalf("ran %d", got)
 	}
 	stop()
-	check.Equal(check.Now(t), "number of runs beside those", len(done), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
-	check.Equal(check.Now(t), "number of rows left", owedRows(t, db), 0, "%d more runs, %d rows left", len(done), owedRows(t, db))
+	check.Equal(check.Now(t), "number of runs beside those", len(done), 0, "%d more runs, %d rows left", len(done), pendingRows(t, db))
+	check.Equal(check.Now(t), "number of rows left", pendingRows(t, db), 0, "%d more runs, %d rows left", len(done), pendingRows(t, db))
 }
 
 // Work whose turn on the queue is long in coming was not begun, and so is not begun again:

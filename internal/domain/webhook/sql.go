@@ -379,7 +379,7 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 				@connect::int[],
 				@tls::int[],
 				@first_byte::int[]
-			) WITH ORDINALITY AS u(
+			) AS u(
 				organization_id,
 				endpoint_id,
 				delivery_id,
@@ -399,11 +399,10 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 				dns_us,
 				connect_us,
 				tls_us,
-				first_byte_us,
-				n
+				first_byte_us
 			)
 		), found AS MATERIALIZED (
-			SELECT o.n, q.at, o.status, o.number, o.tries, o.due_at
+			SELECT o.*, q.at
 			FROM o CROSS JOIN LATERAL (
 				SELECT ctid AS at FROM webhook_queue
 				WHERE organization_id = o.organization_id AND endpoint_id = o.endpoint_id AND id = o.delivery_id
@@ -412,7 +411,7 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 			) AS q
 		), gone AS (
 			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at AND found.status <> ''
-			RETURNING found.n, q.event_id
+			RETURNING found.*, q.event_id
 		), kept AS (
 			UPDATE webhook_queue q
 			SET
@@ -422,7 +421,7 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 				asked = false,
 				in_order = false
 			FROM found WHERE q.ctid = found.at AND found.status = ''
-			RETURNING found.n, q.event_id
+			RETURNING found.*, q.event_id
 		)
 		INSERT INTO webhook_journal (
 			organization_id,
@@ -446,26 +445,26 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 			first_byte_us
 		)
 		SELECT
-			o.organization_id,
-			o.endpoint_id,
-			o.delivery_id,
-			o.number,
+			s.organization_id,
+			s.endpoint_id,
+			s.delivery_id,
+			s.number,
 			s.event_id,
-			nullif(o.status, ''),
-			o.started_at,
-			o.duration_us,
-			o.outcome,
-			o.cause,
-			o.detail,
-			nullif(o.response_status, 0),
-			o.response_body,
-			o.request_headers::json,
-			o.peer,
-			nullif(o.dns_us, 0),
-			nullif(o.connect_us, 0),
-			nullif(o.tls_us, 0),
-			nullif(o.first_byte_us, 0)
-		FROM (SELECT * FROM gone UNION ALL SELECT * FROM kept) AS s JOIN o ON o.n = s.n
+			nullif(s.status, ''),
+			s.started_at,
+			s.duration_us,
+			s.outcome,
+			s.cause,
+			s.detail,
+			nullif(s.response_status, 0),
+			s.response_body,
+			s.request_headers::json,
+			s.peer,
+			nullif(s.dns_us, 0),
+			nullif(s.connect_us, 0),
+			nullif(s.tls_us, 0),
+			nullif(s.first_byte_us, 0)
+		FROM (SELECT * FROM gone UNION ALL SELECT * FROM kept) AS s
 		RETURNING delivery_id AS delivery, number`,
 		pg.Args{
 			"organizations": each(outcomes, func(o Outcome) int64 { return int64(o.Organization) }),

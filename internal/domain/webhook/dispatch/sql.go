@@ -344,8 +344,11 @@ type dueRow struct {
 
 // eventOf joins the event v of the row q of the queue. An event and its deliveries are recorded
 // within moments, which lets PostgreSQL leave out the partitions of other days: @first and @last
-// bound what is searched.
-const eventOf = ` JOIN webhook_events v ON v.id = q.event_id AND v.id >= @first AND v.id <= @last `
+// bound what is searched. The OFFSET keeps it from reading everything between these two instead of
+// looking up each event.
+const eventOf = ` CROSS JOIN LATERAL (
+		SELECT * FROM webhook_events WHERE id = q.event_id AND id >= @first AND id <= @last OFFSET 0
+	) AS v `
 
 // eventBounds are ids between which the events of the deliveries are.
 func eventBounds(deliveries []id.Delivery) (first, last id.Event) {

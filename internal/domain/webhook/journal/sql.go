@@ -47,7 +47,7 @@ const withEvents = `
 		v.created_at,
 		CASE WHEN listed.status = 'waiting' THEN listed.due_at END AS due_at,
 		listed.finished_at
-	FROM listed JOIN webhook_events v ON v.id = listed.event
+	FROM listed CROSS JOIN LATERAL (SELECT * FROM webhook_events WHERE id = listed.event OFFSET 0) AS v
 	ORDER BY listed.id DESC`
 
 // undelivered are the statuses of deliveries that ended without a success. These have an index

@@ -55,9 +55,9 @@ func TestTheJobs(t *testing.T) {
 	var links, partitions int
 	err := db.QueryRow(t.Context(), `
 		SELECT (SELECT count(*) FROM set_password_tokens WHERE hash = 'good'::bytea) * 10 + (SELECT count(*) FROM set_password_tokens),
-			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|deliveries|attempts)_2031(0330|0331|040[1-5])$'
+			(SELECT count(*) FROM pg_class WHERE relname ~ '^webhook_(events|journal)_2031(0330|0331|040[1-5])$'
 				OR relname ~ '^activity_events_2031(0331|040[1-6])$')`).Scan(&links, &partitions)
-	check.NoError(check.Now(t), err, "links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
-	check.Equal(check.Now(t), "links", links, 11, "links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
-	check.Equal(check.Now(t), "partitions", partitions, 28, "links %d, want the good one alone; %d partitions, want 4 for each of 7 days (%v)", links, partitions, err)
+	check.NoError(check.Now(t), err, "links %d, want the good one alone; %d partitions, want 3 for each of 7 days (%v)", links, partitions, err)
+	check.Equal(check.Now(t), "links", links, 11, "links %d, want the good one alone; %d partitions, want 3 for each of 7 days (%v)", links, partitions, err)
+	check.Equal(check.Now(t), "partitions", partitions, 21, "links %d, want the good one alone; %d partitions, want 3 for each of 7 days (%v)", links, partitions, err)
 }

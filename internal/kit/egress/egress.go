@@ -287,6 +287,9 @@ func (p *Policy) checkHost(host string) error {
 		return p.checkAddr(a)
 	}
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	if strings.Contains("."+name+".", "..") {
+		return fmt.Errorf("%w: %s", ErrRefused, name) // resolvers differ on what 127.0.0.1.. is
+	}
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return p.checkAddr(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	}

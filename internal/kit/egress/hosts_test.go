@@ -33,7 +33,7 @@ var hostile = []string{
 	"metadata", "instance-data.ec2.internal", "api.metadata.cloud.internal",
 	// Numbers in other clothes.
 	"2130706433", "017700000001", "0x7f000001", "0x7f.1", "127.1", "127.0.1", "0177.0.0.1", "0x7f.0x0.0x0.0x1", "127.0.0.1.",
-	"3232235521", "0",
+	"3232235521", "0", "127.0.0.1..", "0..", "localhost..", ".localhost", "metadata.google.internal..", "127..1",
 	// Names that only a resolver near the caller knows.
 	"localhost", "localhost.", "LOCALHOST", "api.localhost", "redis", "redis.", "kubernetes", "printer.local", "vault.internal",
 	"db.svc.cluster.local",

@@ -100,7 +100,9 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			f.Few = n.few != nil
-			found, err := student.Roster(ctx, s.DB, n.org, f, after.At(1), limit)
+			found, err := page.Settled(ctx, s.DB, n.org, limit, func(until int64) ([]student.Listed, error) {
+				return student.Roster(ctx, s.DB, n.org, f, student.Stretch{After: after.At(1), Until: until}, limit)
+			})
 			if err != nil {
 				return err
 			}

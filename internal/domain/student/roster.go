@@ -81,25 +81,22 @@ type Listed struct {
 // person: they may have come long after each other.
 const walk = 16 << 10
 
-// Roster lists up to limit students of the organization whose position is above after, in the order in
-// which they came into it (reference: students#student-list). Positions become visible in their order,
-// so a reader who goes on from the last one misses nobody.
-func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, after int64, limit int) ([]Listed, error) {
+// Stretch is a part of the list: the positions above After, up to Until.
+type Stretch struct{ After, Until int64 }
+
+// Roster lists the first students of a stretch of the organization's list, up to limit, in the order in
+// which they came into it (reference: students#student-list).
+func Roster(ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, s Stretch, limit int) ([]Listed, error) {
 	if f.Course == 0 || f.Few {
-		query, args := rosterPage(org, f, after, limit, 0, f.Few)
-		return selectRoster(ctx, q, org, query, args)
+		return selectRoster(ctx, q, org, f, s, limit, f.Few)
 	}
-	until := after + walk
-	query, args := rosterPage(org, f, after, limit, until, false)
-	found, err := selectRoster(ctx, q, org, query, args)
-	if err != nil || len(found) == limit {
+	near, far := s, s
+	near.Until = min(s.After+walk, s.Until)
+	found, err := selectRoster(ctx, q, org, f, near, limit, false)
+	if err != nil || len(found) == limit || near.Until == s.Until {
 		return found, err
 	}
-	// It goes on after the last one that was found, and not after the walk, where people may have come since.
-	if len(found) > 0 {
-		after = found[len(found)-1].Position
-	}
-	query, args = rosterPage(org, f, after, limit-len(found), until, true)
-	more, err := selectRoster(ctx, q, org, query, args)
+	far.After = near.Until
+	more, err := selectRoster(ctx, q, org, f, far, limit-len(found), true)
 	return append(found, more...), err
 }

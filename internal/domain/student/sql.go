@@ -556,14 +556,14 @@ var (
 	role = scope.Role("$1", "p.user_id")
 )
 
-// rosterPage is the statement of a page of students after a position, with its arguments. It reads along the
-// positions to until, or, byPerson, those of a course's people if the list goes on behind until; 0 is no bound.
-// The limit of NULL is none. As PostgreSQL does not know it when it plans once for all courses, it reads a course's
-// people along their index.
-func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, until int64, byPerson bool) (query string, args []any) {
-	args = []any{org, after, limit, f.Course, f.Today}
+// rosterPage is the statement of a page of students, with its arguments. It reads along the positions or,
+// byPerson, those of a course's people. The limit of NULL is none. As PostgreSQL does not know it when it plans once
+// for all courses, it reads a course's people along their index.
+func rosterPage(org id.Organization, f RosterFilter, s Stretch, limit int, byPerson bool) (query string, args []any) {
+	args = []any{org, s.After, limit, f.Course, f.Today, s.Until}
 	// Every parameter has to be in the statement, used or not.
-	chosen := `p.organization_id = $1 AND p.position > $2 AND $4::bigint IS NOT NULL AND $5::date IS NOT NULL
+	chosen := `p.organization_id = $1 AND p.position > $2 AND p.position <= $6
+		AND $4::bigint IS NOT NULL AND $5::date IS NOT NULL
 		AND ` + scope.IsStudent(role, "$1", "p.user_id")
 	switch f.Status {
 	case RosterActive:
@@ -587,14 +587,6 @@ func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, unt
 		people += ` AND (SELECT true FROM enrollments x
 			WHERE x.user_id = p.user_id AND x.course_id = $4 AND x.organization_id = $1 LIMIT 1)`
 	}
-	if until > 0 {
-		args = append(args, until)
-		reaches := `p.position <= $6`
-		if byPerson {
-			reaches = `(SELECT last FROM arrival_positions WHERE organization_id = $1) > $6`
-		}
-		people += ` AND ` + reaches
-	}
 	return `
 		SELECT ` + calledColumns + `, p.position
 		FROM (` + people + ` ORDER BY p.position LIMIT $3) AS p
@@ -602,7 +594,10 @@ func rosterPage(org id.Organization, f RosterFilter, after int64, limit int, unt
 		ORDER BY p.position`, args
 }
 
-func selectRoster(ctx context.Context, q pg.Querier, org id.Organization, query string, args []any) ([]Listed, error) {
+func selectRoster(
+	ctx context.Context, q pg.Querier, org id.Organization, f RosterFilter, s Stretch, limit int, byPerson bool,
+) ([]Listed, error) {
+	query, args := rosterPage(org, f, s, limit, byPerson)
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err

@@ -278,8 +278,7 @@ func (b *batch) changeProfiles(ctx context.Context, changes []roster.Change) err
 	return student.ChangeProfiles(ctx, b.tx, b.run.Organization, profiles, b.run.Stamp)
 }
 
-// changeMembers makes, ends and revives memberships, also those of createNew, and returns whose it ended. New
-// members take the organization's next positions: others who come there wait for the commit.
+// changeMembers makes, ends and revives memberships, also those of createNew, and returns whose it ended.
 func (b *batch) changeMembers(ctx context.Context, changes []roster.Change) (map[id.User]bool, error) {
 	var make, revive, end []id.User
 	var names []student.Name

@@ -84,7 +84,7 @@ func TestSeatsOfANewOrganizationAreFoundByTheirKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.exec(t, `INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
-		SELECT -o, -n, 'member', 'active', 'api', now(), now() FROM generate_series(1, 100) AS o, generate_series(1, 300) AS n`)
+		SELECT -o, -n, 'owner', 'active', 'api', now(), now() FROM generate_series(1, 100) AS o, generate_series(1, 300) AS n`)
 	h.exec(t, `INSERT INTO roster_identities (source_id, organization_id, external_id, user_id, present)
 		SELECT -o, -o, 's' || n, -n, true FROM generate_series(1, 100) AS o, generate_series(1, 300) AS n`)
 	h.exec(t, `INSERT INTO roster_classes (organization_id, source_id, external_id, name, updated_at)

@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -17,4 +18,9 @@ func insertKey(ctx context.Context, q pg.Querier, sealed []byte) error {
 		VALUES ($1, $2)
 		ON CONFLICT DO NOTHING`, version, sealed)
 	return err
+}
+
+func selectSettled(ctx context.Context, q pg.Querier, org id.Organization) (until, drawn int64, err error) {
+	err = q.QueryRow(ctx, `SELECT settled, drawn FROM settled_position($1)`, org).Scan(&until, &drawn)
+	return until, drawn, err
 }

@@ -61,9 +61,9 @@ func checkArrivals(t *testing.T, db *pg.DB) {
 	var students, placed, inOrder, high int
 	err := db.QueryRow(t.Context(), `
 		SELECT count(*), count(a.position),
-			count(*) FILTER (WHERE a.position = a.expected), count(*) FILTER (WHERE a.position > p.last)
+			count(*) FILTER (WHERE a.position = a.expected), count(*) FILTER (WHERE a.position > p.drawn)
 		FROM members m
-		JOIN arrival_positions p USING (organization_id)
+		CROSS JOIN LATERAL settled_position(m.organization_id) AS p
 		LEFT JOIN (SELECT x.user_id, x.organization_id, x.position,
 				row_number() OVER (PARTITION BY x.organization_id ORDER BY j.joined_at, j.user_id) AS expected
 			FROM arrivals x JOIN members j USING (organization_id, user_id)) AS a USING (organization_id, user_id)

@@ -77,6 +77,7 @@ func (c *config) Validate() error {
 
 // migrateConfig is what a migration needs of it.
 type migrateConfig struct {
-	DatabaseURL string `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	DatabaseURL string `env:"DATABASE_URL,required" help:"postgres:// address of the store of record, for the schema's owner"`
+	RolePrefix  string `env:"DATABASE_ROLES" help:"what the names of the programs' database roles begin with, such as registrar; empty: there are none"`
 	LogLevel    string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 }

@@ -22,7 +22,7 @@ func main() { os.Exit(obs.Main("api-server", run)) }
 // commandLine is what the program can be asked to do.
 type commandLine struct {
 	Serve        serveCommand        `cmd:"" default:"1" help:"Serve both APIs until SIGTERM or SIGINT (this is the default)."`
-	Migrate      migrateCommand      `cmd:"" help:"Bring the database's schema to this version and end."`
+	Migrate      migrateCommand      `cmd:"" help:"Bring the database's schema, and the rights of the programs' roles, to this version and end."`
 	Probe        probeCommand        `cmd:"" help:"Ask URLs, and end with status 0 if each answers 2xx."`
 	NewKeyset    newKeysetCommand    `cmd:"" help:"Print a new SECRET_KEYSET."`
 	RotateKeyset rotateKeysetCommand `cmd:"" help:"Print the SECRET_KEYSET of the environment with a key added, or with its newest key promoted to be the one that is written with. Roll each of the two out to all programs before the next."`
@@ -57,7 +57,10 @@ func (migrateCommand) Run(p *process) error {
 	}
 	log := obs.Logger(p.stdout, c.LogLevel, "api-server")
 	slog.SetDefault(log)
-	return pg.Migrate(p.ctx, c.DatabaseURL, log)
+	if err := pg.Migrate(p.ctx, c.DatabaseURL, log); err != nil || c.RolePrefix == "" {
+		return err
+	}
+	return pg.Secure(p.ctx, c.DatabaseURL, c.RolePrefix, log)
 }
 
 type newKeysetCommand struct{}

@@ -77,11 +77,15 @@ capabilities: {drop: [ALL]}
 {{- define "registrar.env" -}}
 - name: DATABASE_URL
   valueFrom:
-    secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "database" "own" "connections" "key" "DATABASE_URL") }}
+    {{- if .root.Values.database.rolesSecret }}
+    secretKeyRef: {name: {{ .root.Values.database.rolesSecret | quote }}, key: {{ .component }}}
+    {{- else }}
+    secretKeyRef: {{ include "registrar.secretRef" (dict "root" .root "value" "database" "own" "connections" "key" "DATABASE_URL") }}
+    {{- end }}
 - {name: SECRET_KEYSET_FILE, value: /etc/registrar/keyset/keyset.json}
 - {name: PRIVATE_ADDR, value: ":9090"}
-- {name: LOG_LEVEL, value: {{ .Values.logLevel | quote }}}
-- {name: SCHEMA_WAIT, value: {{ .Values.schemaWait | quote }}}
+- {name: LOG_LEVEL, value: {{ .root.Values.logLevel | quote }}}
+- {name: SCHEMA_WAIT, value: {{ .root.Values.schemaWait | quote }}}
 # Go plans its garbage collection by the container's memory and CPU.
 - name: GOMEMLIMIT
   valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}

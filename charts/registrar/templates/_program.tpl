@@ -89,7 +89,7 @@ spec:
           securityContext:
             {{- include "registrar.securityContext" $ | nindent 12 }}
           env:
-            {{- include "registrar.env" $ | nindent 12 }}
+            {{- include "registrar.env" (dict "root" $ "component" .component) | nindent 12 }}
             {{- with .env }}
             {{- . | nindent 12 }}
             {{- end }}

@@ -5,3 +5,13 @@ var MigrateWith = migrate
 
 // Migrations are the embedded files.
 var Migrations = migrations
+
+// What Secure works with.
+var (
+	ParseRights   = parseRights
+	RightsText    = rightsText
+	GrantedRights = grantedRights
+)
+
+// Right is one right of a program.
+type Right = right

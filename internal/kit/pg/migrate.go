@@ -218,8 +218,8 @@ func RequiredVersion() int64 {
 	return version
 }
 
-// MigrationText is every embedded migration, one after the other: what a cached schema
-// is valid for.
+// MigrationText is every embedded migration, one after the other, and the rights of the programs'
+// roles: what a cached schema is valid for.
 func MigrationText() []byte {
 	var text []byte
 	entries, err := fs.ReadDir(migrations, ".")
@@ -233,5 +233,5 @@ func MigrationText() []byte {
 		}
 		text = append(append(text, e.Name()...), b...)
 	}
-	return text
+	return append(text, rightsText...)
 }

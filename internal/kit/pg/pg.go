@@ -229,4 +229,6 @@ const (
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code
 	LockLTI      LockSpace = 1026 // one new secret an organization's LMS
+
+	LockRights LockSpace = 1060 // one process that changes what the programs' roles may do
 )

@@ -28,7 +28,13 @@ import (
 // New returns a migrated, empty database that goes with the test.
 func New(t testing.TB) *pg.DB {
 	t.Helper()
-	db, err := pg.Open(t.Context(), URL(t))
+	return Open(t, URL(t))
+}
+
+// Open opens a database of URL until the test ends.
+func Open(t testing.TB, address string) *pg.DB {
+	t.Helper()
+	db, err := pg.Open(t.Context(), address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +59,21 @@ func URL(t testing.TB) string {
 		}
 	})
 	return withDatabase(name)
+}
+
+// RolePrefix is that of the programs' roles in the databases of tests.
+const RolePrefix = "registrar"
+
+// As is the address of a database of URL for the role of a program, such as "worker", which may do
+// in it what the program may.
+func As(t testing.TB, address, program string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(pg.RoleOf(RolePrefix, program)) // a throw-away server asks for no password
+	return u.String()
 }
 
 func base() string { return os.Getenv("TEST_DATABASE_URL") }
@@ -113,6 +134,14 @@ var makeTemplate = sync.OnceValues(func() (string, error) {
 	}
 	if err := pg.Migrate(ctx, withDatabase(name), quiet); err != nil {
 		return "", err
+	}
+	if err := pg.Secure(ctx, withDatabase(name), RolePrefix, quiet); err != nil {
+		return "", err
+	}
+	for _, program := range pg.Programs {
+		if err := admin(ctx, "ALTER ROLE "+pg.RoleOf(RolePrefix, program)+" LOGIN"); err != nil {
+			return "", err
+		}
 	}
 	if err := freeze(ctx, withDatabase(name)); err != nil {
 		return "", err

@@ -248,7 +248,10 @@ func (s *scene) recordOne(ctx context.Context) (event string, err error) {
 		}
 		var made id.Event
 		// The newest of this transaction: its rows carry the transaction's own id.
-		err := tx.QueryRow(ctx, `SELECT id FROM webhook_events WHERE xmin::text = pg_current_xact_id()::text AND organization_id = $1 ORDER BY id DESC LIMIT 1`, s.org).Scan(&made)
+		err := tx.QueryRow(ctx, `
+			SELECT id FROM webhook_events
+			WHERE xmin::text = pg_current_xact_id()::text AND organization_id = $1 AND id >= uuid7_floor(now() - interval '10 seconds')
+			ORDER BY id DESC LIMIT 1`, s.org).Scan(&made)
 		event = made.String()
 		return err
 	})

@@ -341,8 +341,60 @@ func TestAWorkerThatWasFrozenLeasesNothing(t *testing.T) {
 	d := &fixture{db: pgtest.New(t)}
 	d.org = flowtest.On(t, d.db).Organization("demo").ID
 	d.addURLs(t, d.org, 4)
+	shards, stop := d.leadAll(t)
+	frozen := dispatch.NewPicker(d.db, time.Minute)
+	frozen.Lead(shards)
+	d.record(t, 8)
+	if err := frozen.Scan(t.Context(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	stop() // its leases are another's to take
+	if _, err := d.db.Exec(t.Context(), `UPDATE leaders SET holder = 'another', token = token + 1, expires = now() + interval '1 hour'`); err != nil {
+		t.Fatal(err)
+	}
+	leases, _, err := frozen.Pass(t.Context(), time.Now(), nil)
+	check.True(t, "the lead is lost", lead.Lost(err), "%v, %+v", err, leases)
+	var n int
+	if err := d.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_leases`).Scan(&n); check.NoError(t, err, "%v", err) {
+		check.Equal(t, "leases", n, 0, "of a worker that leads no more")
+	}
+}
+
+// What a person asked for goes to a failing URL at once, and while it is under way no probe does.
+func TestWhatAPersonAskedForCountsBesideAProbe(t *testing.T) {
+	t.Parallel()
+	d := &fixture{db: pgtest.New(t)}
+	d.org = flowtest.On(t, d.db).Organization("demo").ID
+	d.addURLs(t, d.org, 1)
+	shards, _ := d.leadAll(t)
+	p := dispatch.NewPicker(d.db, time.Minute)
+	p.Lead(shards)
+	d.record(t, 3)
+	if _, err := d.db.Exec(t.Context(), `UPDATE webhook_health SET consecutive_failures = $1, runs = 1`, webhook.ProbeAfter); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.db.Exec(t.Context(), `UPDATE webhook_queue SET asked = true WHERE id = (SELECT id FROM webhook_queue ORDER BY id DESC LIMIT 1)`); err != nil {
+		t.Fatal(err)
+	}
+	var got []int
+	for range 3 {
+		if err := p.Scan(t.Context(), time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		leases, _, err := p.Pass(t.Context(), time.Now(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, len(leases))
+	}
+	check.Equal(t, "leases of three passes", fmt.Sprint(got), "[1 0 0]", "one delivery is asked for, and two wait for a probe")
+}
+
+// leadAll leads every shard until stop is called or the test ends.
+func (d *fixture) leadAll(t *testing.T) (shards map[int]lead.Lease, stop func()) {
+	t.Helper()
 	leads := make(chan map[int]lead.Lease, 1)
-	stop := d.inBackground(t, func(ctx context.Context) {
+	stop = d.inBackground(t, func(ctx context.Context) {
 		held := map[int]lead.Lease{}
 		var mu sync.Mutex
 		err := lead.Share(ctx, d.db, "relay-webhooks", relay.ShardNames(), func(ctx context.Context, l lead.Lease) {
@@ -359,22 +411,7 @@ func TestAWorkerThatWasFrozenLeasesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	frozen := dispatch.NewPicker(d.db, time.Minute)
-	frozen.Lead(<-leads)
-	d.record(t, 8)
-	if err := frozen.Scan(t.Context(), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	stop() // its leases are another's to take
-	if _, err := d.db.Exec(t.Context(), `UPDATE leaders SET holder = 'another', token = token + 1, expires = now() + interval '1 hour'`); err != nil {
-		t.Fatal(err)
-	}
-	leases, _, err := frozen.Pass(t.Context(), time.Now(), nil)
-	check.True(t, "the lead is lost", lead.Lost(err), "%v, %+v", err, leases)
-	var n int
-	if err := d.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_leases`).Scan(&n); check.NoError(t, err, "%v", err) {
-		check.Equal(t, "leases", n, 0, "of a worker that leads no more")
-	}
+	return <-leads, stop
 }
 
 // addURLs gives the organization n URLs.

@@ -269,6 +269,7 @@ func (p *Picker) Pass(ctx context.Context, now time.Time, orgs []id.Organization
 	for _, e := range taken {
 		p.urls[e].inTurn = false
 	}
+	p.remember(states)
 	if p.asks || asks {
 		if leases, err = p.special(ctx, now, states); err != nil {
 			p.Wake(taken...)
@@ -314,9 +315,8 @@ func (s state) room(now time.Time) int {
 	return max(0, s.Limit()-len(s.Leased))
 }
 
-// due leases what is due at the URLs, each within its room and its share of the pass.
-func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Lease, error) {
-	var want []request
+// remember notes what states say of their URLs, before anything new is leased.
+func (p *Picker) remember(states []state) {
 	for _, s := range states {
 		u := p.place(s.Endpoint)
 		if u.organization == 0 {
@@ -326,6 +326,14 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		if u.floor = s.Floor; u.floor == ([16]byte{}) {
 			u.floor = uuid.Must(uuid.NewV7())
 		}
+	}
+}
+
+// due leases what is due at the URLs, each within its room and its share of the pass.
+func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Lease, error) {
+	var want []request
+	for _, s := range states {
+		u := p.place(s.Endpoint)
 		if s.NextProbeAt.After(now) {
 			p.lookAt(s.Endpoint, s.NextProbeAt)
 		}

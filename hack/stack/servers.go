@@ -50,7 +50,7 @@ func StartServers(ctx context.Context, tools Tools, o PostgresOptions, logs stri
 func throwAwayDir(ctx context.Context, o PostgresOptions) (string, error) {
 	const memory, enough = "/dev/shm", 4 << 30 // containers often have 64 MB there
 	var fs syscall.Statfs_t
-	if !o.Durable && o.Dir == "" && syscall.Statfs(memory, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= enough { //nolint:gosec // a block's size is positive
+	if !o.Durable && o.Dir == "" && syscall.Statfs(memory, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= enough {
 		if dir, err := tempDirIn(memory); err == nil {
 			return dir, nil
 		}

@@ -139,6 +139,6 @@ func unzip(file, to string) error {
 	if err != nil {
 		return err
 	}
-	defer archive.Close()
+	defer func() { _ = archive.Close() }()
 	return os.CopyFS(to, archive)
 }

@@ -26,7 +26,8 @@ type config struct {
 	PublicURL       string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in an answer, such as https://registrar.example"`
 	PlatformZone    string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`
 	LogLevel        string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	MaxInFlight     int           `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each API; more are answered 503"`
+	MaxInFlight     int           `env:"MAX_IN_FLIGHT" envDefault:"256" help:"requests at once of each of partner API, pages, console and platform API; more are answered 503"`
+	MaxConnections  int           `env:"MAX_CONNECTIONS" envDefault:"4096" help:"connections at once to each port, of which one client address gets an eighth"`
 	RatePerSecond   int           `env:"RATE_LIMIT_PER_SECOND" envDefault:"50" help:"requests a second of one API key, on the average; 0 for no limit"`
 	RateBurst       int           `env:"RATE_LIMIT_BURST" envDefault:"200" help:"requests at once of one API key"`
 	SafeExamBrowser bool          `env:"SAFE_EXAM_BROWSER_AVAILABLE" envDefault:"false" help:"whether tests may require the secure exam browser"`
@@ -50,6 +51,9 @@ func (c *config) Validate() error {
 	}
 	if c.MaxInFlight < 1 {
 		errs = append(errs, errors.New("MAX_IN_FLIGHT: use 1 at least"))
+	}
+	if c.MaxConnections < 8 {
+		errs = append(errs, errors.New("MAX_CONNECTIONS: use 8 at least"))
 	}
 	if c.RatePerSecond < 0 || c.RatePerSecond > 0 && c.RateBurst < 1 {
 		errs = append(errs, errors.New("RATE_LIMIT_PER_SECOND, RATE_LIMIT_BURST: use 1 at least, or 0 a second for no limit"))

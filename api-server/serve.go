@@ -3,7 +3,11 @@ package main
 import (
 	"context"
 	"log/slog"
+	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/email"
@@ -66,10 +70,19 @@ func (serveCommand) Run(p *process) error {
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	private.Profiles(c.Profiles)
-	serve, err := obs.Listen(p.ctx, obs.NewServer(c.HTTPAddr, apis.Public), obs.NewServer(c.PlatformAddr, apis.Platform))
+	serve, err := obs.Listen(p.ctx, c.bounded(reg, "public", obs.NewServer(c.HTTPAddr, apis.Public)),
+		c.bounded(reg, "platform", obs.NewServer(c.PlatformAddr, apis.Platform)))
 	if err != nil {
 		return err
 	}
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
 	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, mails.Run, rosters.Run, serve)
+}
+
+// bounded bounds the server's connections.
+func (c config) bounded(reg prometheus.Registerer, port string, s *http.Server) *http.Server {
+	connections := &limit.Connections{All: c.MaxConnections, Each: max(c.MaxConnections/8, 1), Proxies: c.proxies}
+	connections.Metrics(reg, port)
+	connections.Watch(s)
+	return s
 }

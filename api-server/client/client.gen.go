@@ -53,6 +53,11 @@ const (
 	CourseStatusCompleted CourseStatus = "completed"
 )
 
+// Defines values for ErrorStatus.
+const (
+	ErrorStatusError ErrorStatus = "error"
+)
+
 // Defines values for Kind.
 const (
 	KindAssessment Kind = "assessment"
@@ -537,6 +542,32 @@ type EndAccess struct {
 	// EndDate YYYY-MM-DD, today or later, and before the end date that holds; left out, access ends now
 	EndDate *string `json:"end_date,omitempty"`
 }
+
+// Error defines model for Error.
+type Error struct {
+	// Code A stable name of the fault
+	Code string `json:"code"`
+
+	// Error What is wrong and how to put it right
+	Error string `json:"error"`
+
+	// Errors With 400, every fault of the request, the one above included
+	Errors *[]Error_Errors `json:"errors,omitempty"`
+
+	// Field The field at fault, where it is one
+	Field  *string     `json:"field,omitempty"`
+	Status ErrorStatus `json:"status"`
+}
+
+// Error_Errors defines model for Error.Errors.
+type Error_Errors struct {
+	Code  string  `json:"code"`
+	Error string  `json:"error"`
+	Field *string `json:"field,omitempty"`
+}
+
+// ErrorStatus defines model for Error.Status.
+type ErrorStatus string
 
 // Kind defines model for Kind.
 type Kind string
@@ -1277,6 +1308,9 @@ type TimeZone = string
 
 // UserFilter defines model for UserFilter.
 type UserFilter = int
+
+// TooSlow defines model for TooSlow.
+type TooSlow = Error
 
 // ListActivityParams defines parameters for ListActivity.
 type ListActivityParams struct {
@@ -3941,6 +3975,11 @@ func (r ListAssignmentsResponse) StatusCode() int {
 	return 0
 }
 
+// AssignWorkResponse408Headers the declared response headers of an HTTP 408 response for AssignWork
+type AssignWorkResponse408Headers struct {
+	XRequestID string
+}
+
 type AssignWorkResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -3948,6 +3987,10 @@ type AssignWorkResponse struct {
 	JSON200 *Assigned
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Assigned
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *AssignWorkResponse408Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4040,13 +4083,22 @@ type EndAccessResponse200Headers struct {
 	XRequestID string
 }
 
+// EndAccessResponse408Headers the declared response headers of an HTTP 408 response for EndAccess
+type EndAccessResponse408Headers struct {
+	XRequestID string
+}
+
 type EndAccessResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AccessChanged
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *EndAccessResponse200Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *EndAccessResponse408Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4194,6 +4246,11 @@ func (r ListProgressResponse) StatusCode() int {
 	return 0
 }
 
+// ProvisionStudentResponse408Headers the declared response headers of an HTTP 408 response for ProvisionStudent
+type ProvisionStudentResponse408Headers struct {
+	XRequestID string
+}
+
 type ProvisionStudentResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4201,6 +4258,10 @@ type ProvisionStudentResponse struct {
 	JSON200 *Provisioned
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Provisioned
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *ProvisionStudentResponse408Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4242,6 +4303,11 @@ func (r ListResultsResponse) StatusCode() int {
 	return 0
 }
 
+// ImportRosterResponse408Headers the declared response headers of an HTTP 408 response for ImportRoster
+type ImportRosterResponse408Headers struct {
+	XRequestID string
+}
+
 type ImportRosterResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -4249,6 +4315,10 @@ type ImportRosterResponse struct {
 	JSON200 *RosterRun
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *RosterRun
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *ImportRosterResponse408Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4687,6 +4757,26 @@ func ParseAssignWorkResponse(rsp *http.Response) (*AssignWorkResponse, error) {
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 408:
+		var headers AssignWorkResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
 	}
 
 	return response, nil
@@ -4791,6 +4881,13 @@ func ParseEndAccessResponse(rsp *http.Response) (*EndAccessResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
 	}
 
 	switch {
@@ -4804,6 +4901,16 @@ func ParseEndAccessResponse(rsp *http.Response) (*EndAccessResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 408:
+		var headers EndAccessResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
 	}
 
 	return response, nil
@@ -4993,6 +5100,26 @@ func ParseProvisionStudentResponse(rsp *http.Response) (*ProvisionStudentRespons
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 408:
+		var headers ProvisionStudentResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
 	}
 
 	return response, nil
@@ -5052,6 +5179,26 @@ func ParseImportRosterResponse(rsp *http.Response) (*ImportRosterResponse, error
 		}
 		response.JSON202 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 408:
+		var headers ImportRosterResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
 	}
 
 	return response, nil

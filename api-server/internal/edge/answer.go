@@ -75,6 +75,27 @@ func statusOf(k fault.Kind) int {
 	return http.StatusInternalServerError
 }
 
+// refusal is a fault whose status no kind has.
+type refusal struct {
+	status int
+	fault  *fault.Error
+}
+
+// Error implements error.
+func (r *refusal) Error() string { return r.fault.Error() }
+
+// Unwrap gives errors.As the fault.
+func (r *refusal) Unwrap() error { return r.fault }
+
+// answeredWith is the status of an error's answer.
+func answeredWith(err error) int {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r.status
+	}
+	return statusOf(shown(err).Kind)
+}
+
 // StatusGone is what logs and metrics show for a request that was given up because its
 // client went away.
 const StatusGone = 499
@@ -87,23 +108,45 @@ var (
 // Fail writes err as the body of an error. What is no fault, or an internal one,
 // shows nothing of itself; its text goes to the access log.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
-	err = overdue(r, err)
-	note(r, err)
-	if errors.Is(err, context.Canceled) && r.Context().Err() != nil && !late(r) {
-		w.WriteHeader(StatusGone)
+	status, f := decide(w, r, err)
+	if status == StatusGone {
+		w.WriteHeader(status)
 		return
 	}
-	f := prepare(w, err)
-	_ = JSON(w, statusOf(f.Kind), bodyOf(f)) // strings always encode
+	_ = JSON(w, status, bodyOf(f)) // strings always encode
 }
 
 // Explain is Fail for a caller that writes the body itself: the answer's status and the
 // text that may be shown.
 func Explain(w http.ResponseWriter, r *http.Request, err error) (status int, text string) {
+	status, f := decide(w, r, err)
+	return status, f.Message
+}
+
+// decide is what err is answered with. A body that did not arrive is the cause of whatever failed.
+func decide(w http.ResponseWriter, r *http.Request, err error) (status int, f *fault.Error) {
+	if why := failedArrival(r); why != nil {
+		err = why
+	}
 	err = overdue(r, err)
 	note(r, err)
-	f := prepare(w, err)
-	return statusOf(f.Kind), f.Message
+	f = prepare(w, err)
+	if status = answeredWith(err); gone(r, err, status) {
+		status = StatusGone
+	}
+	return status, f
+}
+
+// gone says whether an answer is nobody's failure, because its client has hung up: what was under way
+// for it ends with errors of all kinds.
+func gone(r *http.Request, err error, status int) bool {
+	if errors.Is(err, errHungUp) {
+		return true
+	}
+	if rec, ok := r.Context().Value(recordKey{}).(*record); ok && rec.panicked {
+		return false
+	}
+	return r.Context().Err() != nil && !late(r) && (status >= http.StatusInternalServerError || errors.Is(err, context.Canceled))
 }
 
 // Refuse answers with a status that no kind of fault has.

@@ -15,6 +15,7 @@ package edge
 
 import (
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -24,6 +25,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -32,7 +34,15 @@ type Options struct {
 	API      string // names the API in metrics and logs: "partner"
 	Metrics  *Metrics
 	Log      *slog.Logger
-	InFlight int // requests at once, above which callers are asked to come back; at least 1
+	InFlight int // requests at once of each area, above which callers are asked to come back; at least 1
+	Areas    []Area
+
+	Bodies  *limit.Budget // memory of bodies; nil: there is enough
+	MaxBody int           // the largest body in MiB that a route takes, where that is more than 1
+	Proxies limit.Proxies // our own, in front of the router
+	// Streams says of which requests the body is read by the handler as it comes (ArriveWithin). They take none of
+	// the places: they have a limit of their own.
+	Streams func(*http.Request) bool
 
 	// Secret are beginnings of paths, in small letters and with a slash at their end, behind which
 	// stands what nobody may read in a log.
@@ -43,6 +53,13 @@ type Options struct {
 	Page func(http.ResponseWriter, *http.Request, error) bool
 
 	HTTPS bool // callers come over https, and browsers shall come no other way for a year
+}
+
+// Area is a part of a router's paths that has places of its own, so that nobody who crowds another
+// part takes them.
+type Area struct {
+	Name   string // in metrics
+	Prefix string // of its paths; the first one that fits counts
 }
 
 // fail is Fail, but for browsers.
@@ -60,14 +77,17 @@ func strictTransport(next http.Handler) http.Handler {
 }
 
 // NewRouter makes a router on which every request has an id, an access log line,
-// metrics and a place among those in flight; whatever has no route gets a JSON error, and a
+// metrics and, once its body has arrived, a place among those in flight; whatever has no route gets a JSON error, and a
 // browser a page.
 func NewRouter(o Options) *chi.Mux {
+	if o.Bodies == nil {
+		o.Bodies = &limit.Budget{All: math.MaxInt64, Each: math.MaxInt64}
+	}
 	r := chi.NewRouter()
 	if o.HTTPS {
 		r.Use(strictTransport)
 	}
-	r.Use(withRequestID, observe(o), recoverPanic(o), withDeadline, limitInFlight(o), cleanPath(o), trimSlash, middleware.GetHead)
+	r.Use(withRequestID, observe(o), recoverPanic(o), receive(o), withDeadline, limitInFlight(o), cleanPath(o), trimSlash, middleware.GetHead)
 	r.NotFound(func(w http.ResponseWriter, req *http.Request) { o.fail(w, req, o.errNoRoute(req)) })
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) {
 		if o.Page == nil || !o.Page(w, req, o.errNoRoute(req)) { // to a browser, what is only posted to is no page

@@ -3,6 +3,8 @@ package edge
 import (
 	"context"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -18,19 +20,31 @@ var (
 // slot is a request's among all that are in flight.
 type slot struct {
 	options Options
-	places  chan struct{}
+	area    string
+	places  chan struct{} // nil: it needs none
 	taken   bool
 }
 
 type slotKey struct{}
 
+// wholeRouter is the area of all paths that are in no other.
+const wholeRouter = "replica"
+
 // limitInFlight refuses what would only wait: a caller that is asked to come back is
 // served sooner than one in a queue that grows.
 func limitInFlight(o Options) func(http.Handler) http.Handler {
-	slots := make(chan struct{}, max(o.InFlight, 1))
+	areas := append(slices.Clone(o.Areas), Area{wholeRouter, ""})
+	places := map[string]chan struct{}{}
+	for _, a := range areas {
+		places[a.Name] = make(chan struct{}, max(o.InFlight, 1))
+	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			p := &slot{options: o, places: slots}
+			area := areas[slices.IndexFunc(areas, func(a Area) bool { return strings.HasPrefix(r.URL.Path, a.Prefix) })].Name
+			p := &slot{options: o, area: area, places: places[area]}
+			if o.streams(r) {
+				p.places = nil
+			}
 			if !p.take() {
 				o.fail(w, r, errBusy)
 				return
@@ -43,11 +57,14 @@ func limitInFlight(o Options) func(http.Handler) http.Handler {
 
 // take takes the place, or counts that there is none.
 func (p *slot) take() bool {
+	if p.places == nil {
+		return true
+	}
 	select {
 	case p.places <- struct{}{}:
 		p.taken = true
 	default:
-		p.refused("replica")
+		p.refused(p.area)
 	}
 	return p.taken
 }

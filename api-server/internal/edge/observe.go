@@ -35,7 +35,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_http_requests_total",
 			Help: "HTTP requests answered, by the route's pattern."}, []string{"api", "method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "registrar_http_request_duration_seconds",
-			Help:    "Time from the request's header to the end of the answer.",
+			Help:    "Time from the arrival of the request, with its body unless that is read as a stream, to the end of the answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}}, []string{"api", "method", "route"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "registrar_http_requests_in_flight",
 			Help: "HTTP requests that are being answered."}, []string{"api"}),
@@ -48,8 +48,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 // record is what a request's handlers leave for its access log line.
 type record struct {
-	err   error
-	attrs []any
+	err      error
+	attrs    []any
+	arrived  time.Time // when all of it was there; zero: it never was
+	panicked bool
 }
 
 type recordKey struct{}
@@ -96,7 +98,7 @@ func observe(o Options) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
-			rec := &record{}
+			rec := &record{arrived: began}
 			wrapped := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
 			r = r.WithContext(context.WithValue(r.Context(), recordKey{}, rec))
 			r, endTrace := obs.StartRequest(r)
@@ -116,8 +118,13 @@ func finish(o Options, w middleware.WrapResponseWriter, r *http.Request, rec *re
 	if status == 0 {
 		status = http.StatusOK
 	}
+	if status >= http.StatusInternalServerError && r.Context().Err() != nil && !rec.panicked {
+		status = StatusGone // however it was answered
+	}
 	o.Metrics.requests.WithLabelValues(o.API, method, route, strconv.Itoa(status)).Inc()
-	o.Metrics.duration.WithLabelValues(o.API, method, route).Observe(took.Seconds())
+	if !rec.arrived.IsZero() {
+		o.Metrics.duration.WithLabelValues(o.API, method, route).Observe(time.Since(rec.arrived).Seconds())
+	}
 	attrs := append([]any{
 		"api", o.API, "method", r.Method, "route", route, "path", o.pathOf(r), "status", status,
 		"bytes", w.BytesWritten(), "duration_ms", float64(took.Microseconds()) / 1000,
@@ -190,5 +197,8 @@ func failPanic(o Options, w http.ResponseWriter, r *http.Request, p any) {
 		panic(p)
 	}
 	Annotate(r.Context(), "stack", string(debug.Stack()))
+	if rec, ok := r.Context().Value(recordKey{}).(*record); ok {
+		rec.panicked = true
+	}
 	o.fail(w, r, fmt.Errorf("panic: %v", p))
 }

@@ -13,6 +13,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -99,6 +100,10 @@ func place(a replay.Attempt) string {
 // fingerprint reads the body and puts it back. whole is false when it is too large.
 func fingerprint(r *http.Request) (request []byte, whole bool, err error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return nil, false, nil // for the handler to say
+	}
 	if err != nil {
 		return nil, false, fault.New(fault.Invalid, "body_unreadable", "the body broke off; send the whole request again").Because(err)
 	}

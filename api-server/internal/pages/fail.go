@@ -26,6 +26,10 @@ func Stray(w http.ResponseWriter, r *http.Request, err error) bool {
 // Fail shows a page for an error; of what is internal it shows nothing.
 func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	status, text := edge.Explain(w, r, err)
+	if status == edge.StatusGone {
+		w.WriteHeader(status)
+		return
+	}
 	page := failPage{"Something went wrong", "Please try again in a moment.", "/", "Back to the start"}
 	switch {
 	case fault.Has(err, signin.NeedsMailbox):

@@ -39,7 +39,7 @@ func (b *browser) hold(t *testing.T, path string, form url.Values) (release func
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
-	r.Header.Set("Expect", "100-continue") // the body is read when the handler asks for it
+	r.Header.Set("Expect", "100-continue") // the body is read when the handler asks for it, which openWith sees to
 	transport := &http.Transport{ExpectContinueTimeout: time.Hour}
 	t.Cleanup(transport.CloseIdleConnections)
 	slow := &browser{&http.Client{Jar: b.Jar, CheckRedirect: b.CheckRedirect, Transport: transport}, b.site}

@@ -14,7 +14,7 @@ import (
 
 const (
 	maxEvents    = 10_000
-	maxEventsMiB = 4
+	maxEventsMiB = MaxBody
 )
 
 // ActivityCounter counts reported events by outcome; Server.Activity.

@@ -45,6 +45,9 @@ type Server struct {
 	PublicURL string    // base of links, without a slash at its end
 }
 
+// MaxBody is the largest body that a route takes, in MiB.
+const MaxBody = 4
+
 // Limits of the paged lists where a route has none of its own.
 const (
 	maxLimit   = 500

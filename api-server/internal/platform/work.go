@@ -20,7 +20,7 @@ import (
 // Limits of POST /work.
 const (
 	maxRecords = 1000
-	maxWorkMiB = 4
+	maxWorkMiB = MaxBody
 )
 
 // workBody is a piece of work as it is stored now.

@@ -9,7 +9,7 @@ import (
 // Shares are what a replica has for requests that are worked on at once, of which no
 // organization gets all, whatever the number of its keys.
 type Shares struct {
-	requests *limit.Shares // of all kinds
+	requests *limit.Shares // of all kinds but imports
 	imports  *limit.Shares // minutes long: a file arrives as slowly as its sender likes, and its run takes its time
 	streams  *limit.Shares // each holds a connection of the pool while its client reads
 	waits    *limit.Shares // for what becomes of a mail

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -101,20 +102,30 @@ func TestAnOrganizationHoldsAShareOfTheRequests(t *testing.T) {
 	e := apitest.New(t, impatient)
 	north, south := e.Organization(t, "north"), e.Organization(t, "south")
 	keys := []string{north.FullKey, e.Key(t, "north", org.Full)}
-	var held []trickle
-	for i := range 8 { // a quarter of 32
-		held = append(held, begin(t, e, provisionPath, "text/json", keys[i%2])) // the log's check reads application/json before the server does
+	hold, err := e.DB.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer func() { _ = hold.Rollback(context.WithoutCancel(t.Context())) }()
+	if _, err := hold.Exec(t.Context(), `LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan int, 8)
+	for i := range 8 { // a quarter of 32
+		go func() {
+			answers <- e.Partner(keys[i%2]).Post(t, provisionPath, fmt.Sprintf(`{"email": "ana-%d@institute.org", "first_name": "Ana"}`, i)).Status
+		}()
+	}
+	pgtest.AwaitAllBlocked(t, e.DB, hold, 8)
 	for _, key := range keys {
 		wantBusy(t, e.Partner(key).Get(t, "ping/"))
 	}
-	south.Full.Post(t, provisionPath, `{"email": "sue@institute.org", "first_name": "Sue"}`).Want(t, 201)
-	for i, q := range held {
-		want := 200
-		if i == 0 {
-			want = 201
-		}
-		check.Equal(t, "status", q.end(`{"email": "ana@institute.org", "first_name": "Ana"}`), want, "request %d", i)
+	south.Full.Get(t, "organization/").Want(t, 200)
+	if err := hold.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		check.Equal(t, "status", <-answers, 201, "a request that held its share")
 	}
 	north.Full.Get(t, "ping/").Want(t, 200)
 	if n := refusals(t, e, "organization"); n != 2 {

@@ -26,6 +26,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
+// Streams says which requests' bodies are read as they come (edge.Options).
+func Streams(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.TrimSuffix(r.URL.Path, "/") == "/api/v1/roster/import"
+}
+
 // Server holds what the handlers need.
 type Server struct {
 	DB    *pg.DB
@@ -53,13 +58,14 @@ type Server struct {
 func (s *Server) Routes(r chi.Router) {
 	service := &idempotency.Middleware{DB: s.DB, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
-	r.Use(s.authenticate, service.Middleware, edge.CleanQuery)
+	r.Use(s.authenticate)
+	r.With(s.enter(s.Places.imports, drain), service.Middleware, edge.CleanQuery).Post("/roster/import", edge.Handle(s.importRoster))
+	r = r.With(s.enter(s.Places.requests, func(*http.Request) {}), service.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))
 	r.Get("/courses", edge.Handle(s.listCourses))
 	r.Post("/provision/student", edge.Handle(s.provisionStudent))
 	r.Get("/students", edge.Handle(s.students))
-	r.Post("/roster/import", edge.Handle(s.importRoster))
 	r.Get("/catalog", edge.Handle(s.listCatalog))
 	r.Get("/activity/daily", edge.Handle(s.listActivity))
 	r.Get("/progress/daily", edge.Handle(s.listProgress))
@@ -86,8 +92,7 @@ func principal(ctx context.Context) org.Principal {
 	return p
 }
 
-// authenticate finds the principal, refuses a read-only key whatever writes, and lets in as much
-// of an organization at once as leaves room for others.
+// authenticate finds the principal, and refuses a read-only key whatever writes.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		p, err := s.identify(r)
@@ -101,14 +106,26 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if p.Key.Access != org.Full && r.Method != http.MethodGet && r.Method != http.MethodHead {
 			return errReadOnly
 		}
-		leave, err := edge.Enter(r, s.Places.requests, p.Organization.ID)
-		if err != nil {
-			return err
-		}
-		defer leave()
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 		return nil
 	})
+}
+
+// enter lets in as much of an organization at once as leaves room for others. refused is called for
+// the rest.
+func (*Server) enter(shares *limit.Shares, refused func(*http.Request)) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
+			leave, err := edge.Enter(r, shares, principal(r.Context()).Organization.ID)
+			if err != nil {
+				refused(r)
+				return err
+			}
+			defer leave()
+			next.ServeHTTP(w, r)
+			return nil
+		})
+	}
 }
 
 func (s *Server) identify(r *http.Request) (org.Principal, error) {

@@ -32,16 +32,9 @@ const (
 )
 
 func (s *Server) importRoster(w http.ResponseWriter, r *http.Request) error {
-	leave, err := edge.Enter(r, s.Places.imports, principal(r.Context()).Organization.ID)
-	if err != nil {
-		drain(r)
-		return err
-	}
-	defer leave()
 	edge.Extend(r.Context(), uploadTime+runTime+time.Minute)
-	deadlines := http.NewResponseController(w)
-	_ = deadlines.SetReadDeadline(time.Now().Add(uploadTime)) // the server's own limit stays where it cannot be moved
-	_ = deadlines.SetWriteDeadline(time.Now().Add(uploadTime + runTime + time.Minute))
+	edge.ArriveWithin(r, uploadTime)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(uploadTime + runTime + time.Minute)) // the server's own limit stays where it cannot be moved
 	run, err := s.receiveRoster(r)
 	if err != nil {
 		if fault.KindOf(err) == fault.TooLarge {

@@ -66,16 +66,26 @@ type Deps struct {
 // placePatience lets a burst of one key pass that is larger than an organization's share.
 const placePatience = 10 * time.Second
 
+// What bodies that arrive or are worked on may take of the memory, in bytes. The platform's own systems
+// share theirs as they like.
+const (
+	publicBodies   = 64 << 20
+	platformBodies = 128 << 20
+)
+
 // APIs are the two routers, each for a port of its own.
 type APIs struct{ Public, Platform *chi.Mux }
 
 // New makes the routers.
 func New(d Deps) APIs {
 	metrics := edge.NewMetrics(d.Registry)
-	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight, Secret: pages.SecretPaths}
+	options := edge.Options{API: "platform", Metrics: metrics, Log: d.Log, InFlight: d.InFlight, Secret: pages.SecretPaths,
+		Bodies: &limit.Budget{All: platformBodies, Each: platformBodies}, MaxBody: platform.MaxBody}
 	private := edge.NewRouter(options)
 	https := strings.HasPrefix(d.PublicURL, "https:")
-	options.API, options.Page, options.HTTPS = "partner", pages.Stray, https
+	options.API, options.Page, options.HTTPS, options.MaxBody = "partner", pages.Stray, https, 0
+	options.Bodies, options.Proxies, options.Streams = &limit.Budget{All: publicBodies, Each: publicBodies / 4}, d.Proxies, rest.Streams
+	options.Areas = []edge.Area{{Name: "replica", Prefix: "/api/"}, {Name: "console", Prefix: "/console"}, {Name: "pages", Prefix: "/"}}
 	public := edge.NewRouter(options)
 	mails := email.Service{Box: d.Box, Suppressed: d.Suppressed}
 	plans := &testplan.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,

@@ -200,6 +200,7 @@ seccompProfile: {type: RuntimeDefault}
 - {name: PUBLIC_URL, value: {{ include "registrar.publicUrl" . | quote }}}
 - {name: PLATFORM_TIME_ZONE, value: {{ .Values.timeZone | quote }}}
 - {name: MAX_IN_FLIGHT, value: {{ .Values.apiServer.maxInFlight | quote }}}
+- {name: MAX_CONNECTIONS, value: {{ .Values.apiServer.maxConnections | quote }}}
 - {name: SAFE_EXAM_BROWSER_AVAILABLE, value: {{ .Values.safeExamBrowser | quote }}}
 {{- with .Values.suppressedDomains }}
 - {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}

@@ -531,11 +531,11 @@ func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id
 func adopt(ctx context.Context, q pg.Querier, which string, limit int) (n int, err error) {
 	err = q.QueryRow(ctx, `
 		WITH picked AS MATERIALIZED (
-			SELECT d.id FROM webhook_deliveries d WHERE `+which+` LIMIT $1 FOR UPDATE SKIP LOCKED
+			SELECT d.id FROM webhook_deliveries d WHERE `+which+` LIMIT $1
 		), gone AS (
-			DELETE FROM webhook_deliveries d USING picked WHERE d.id = picked.id RETURNING d.*
+			DELETE FROM webhook_deliveries d USING picked WHERE d.id = picked.id AND (`+which+`) RETURNING d.*
 		), attempts AS (
-			DELETE FROM webhook_attempts a USING picked WHERE a.delivery_id = picked.id RETURNING a.*
+			DELETE FROM webhook_attempts a USING gone WHERE a.delivery_id = gone.id RETURNING a.*
 		), queued AS (
 			INSERT INTO webhook_queue (
 				organization_id,

@@ -180,18 +180,18 @@ func (v *visitor) seesResult(ctx context.Context, session string) (sees bool, st
 // neighbours checks both rules on the pages, with every secret that the first organization was given
 // and every link that was mailed.
 func (c *checker) neighbours(ctx context.Context, n *neighbours) error {
-	secrets, links := 0, 0
+	var secrets, opened, links int
 	for _, p := range n.people {
 		mailed := n.mailed(p)
 		links += len(mailed)
 		if err := c.stillOpen(ctx, n, p, mailed, "the first organization's calls"); err != nil {
 			return err
 		}
-		tried, err := c.abuse(ctx, n, p)
+		tried, opening, err := c.abuse(ctx, n, p)
 		if err != nil {
 			return err
 		}
-		secrets += tried
+		secrets, opened = secrets+tried, opened+opening
 		if err := c.stillOpen(ctx, n, p, mailed, "the use of what the first organization knows"); err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (c *checker) neighbours(ctx context.Context, n *neighbours) error {
 			}
 		}
 		if p.chosen != "" {
-			err = c.shows(ctx, n, p, p.chosen, true)
+			err = c.shows(ctx, n, p)
 		}
 		if err != nil {
 			return err
@@ -210,6 +210,10 @@ func (c *checker) neighbours(ctx context.Context, n *neighbours) error {
 	c.report.checked("people of two organizations", len(n.people))
 	c.report.checked("of them with a password of their own over a mailed link", len(slices.DeleteFunc(slices.Clone(n.people), func(p *shared) bool { return p.chosen == "" })))
 	c.report.checked("secrets of the one tried on pages of the other", secrets)
+	c.report.checked("of them that signed somebody in, to the one's own courses alone", opened)
+	if secrets > 0 && opened == 0 {
+		c.report.find("none of the %d secrets that an organization was given signs anybody in: nothing was tried", secrets)
+	}
 	c.report.checked("links that were mailed to them", links)
 	return nil
 }
@@ -232,50 +236,64 @@ func (c *checker) stillOpen(ctx context.Context, n *neighbours, p *shared, maile
 	return nil
 }
 
-// abuse uses every secret that the first organization knows as if it were the student, and counts them.
-func (c *checker) abuse(ctx context.Context, n *neighbours, p *shared) (tried int, err error) {
+// abuse uses every secret that the first organization knows as if it were the student. It counts them, and
+// those that sign in.
+func (c *checker) abuse(ctx context.Context, n *neighbours, p *shared) (tried, opened int, err error) {
+	count := func(signedIn bool) {
+		if tried++; signedIn {
+			opened++
+		}
+	}
 	known := slices.Clone(p.passwords)
 	for i, token := range p.links {
 		v, err := n.visitor()
 		if err != nil {
-			return tried, err
+			return tried, opened, err
 		}
 		text := fmt.Sprintf("chosen by the first %d", i)
 		status, body, err := v.set(ctx, token, text)
 		if err != nil {
-			return tried, err
+			return tried, opened, err
 		}
-		if err := c.private(ctx, n, p, v, "the session after a link of an answer"); err != nil {
-			return tried, err
+		signedIn, err := c.private(ctx, n, p, v, "the session after a link of an answer")
+		if err != nil {
+			return tried, opened, err
 		}
 		if status == http.StatusOK {
 			known = append(known, text)
 		} else if status != http.StatusGone {
 			c.report.find("the link in an answer about %s is answered %d: %s", p.email, status, body)
 		}
-		tried++
+		count(signedIn)
 	}
 	for _, text := range known {
-		if err := c.shows(ctx, n, p, text, false); err != nil {
-			return tried, err
+		v, err := n.signIn(ctx, p, text)
+		if err != nil {
+			return tried, opened, err
 		}
-		tried++
+		signedIn, err := c.private(ctx, n, p, v, "a password that the first organization knows")
+		if err != nil {
+			return tried, opened, err
+		}
+		count(signedIn)
 	}
-	return tried, nil
+	return tried, opened, nil
 }
 
-// shows signs in and holds what the pages show. The student's own password opens both organizations'; one
-// that the first knows is wrong by now or opens nothing of the second's.
-func (c *checker) shows(ctx context.Context, n *neighbours, p *shared, password string, own bool) error {
+// signIn is a browser after an attempt to sign in.
+func (n *neighbours) signIn(ctx context.Context, p *shared, password string) (*visitor, error) {
 	v, err := n.visitor()
+	if err == nil {
+		_, _, err = v.open(ctx, "/sign-in/", url.Values{"name": {p.email}, "password": {password}})
+	}
+	return v, err
+}
+
+// shows holds that the student's own password opens what both organizations have.
+func (c *checker) shows(ctx context.Context, n *neighbours, p *shared) error {
+	v, err := n.signIn(ctx, p, p.chosen)
 	if err != nil {
 		return err
-	}
-	if _, _, err := v.open(ctx, "/sign-in/", url.Values{"name": {p.email}, "password": {password}}); err != nil {
-		return err
-	}
-	if !own {
-		return c.private(ctx, n, p, v, "a password that the first organization knows")
 	}
 	_, body, err := v.open(ctx, "/my-courses/", nil)
 	if err != nil {
@@ -298,11 +316,12 @@ func (c *checker) shows(ctx context.Context, n *neighbours, p *shared, password 
 	return nil
 }
 
-// private holds that a browser shows no course, result or name of the second organization.
-func (c *checker) private(ctx context.Context, n *neighbours, p *shared, v *visitor, with string) error {
+// private holds that a browser shows no course, result or name of the second organization, and says whether
+// it is signed in, which the first one's course on the page shows.
+func (c *checker) private(ctx context.Context, n *neighbours, p *shared, v *visitor, with string) (signedIn bool, err error) {
 	_, body, err := v.open(ctx, "/my-courses/", nil)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if strings.Contains(body, "TOEFL") || strings.Contains(body, n.second.org) {
 		c.report.find("%s shows what %s has at %s: %s", with, p.email, n.second.org, body)
@@ -310,11 +329,11 @@ func (c *checker) private(ctx context.Context, n *neighbours, p *shared, v *visi
 	for session := range n.second.model.students[n.second.org+" "+p.email].sessions {
 		sees, _, err := v.seesResult(ctx, session)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if sees {
 			c.report.find("%s opens the result %s that %s has at %s", with, session, p.email, n.second.org)
 		}
 	}
-	return nil
+	return strings.Contains(body, "IELTS") && !strings.Contains(body, `name="password"`), nil
 }

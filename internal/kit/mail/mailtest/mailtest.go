@@ -74,7 +74,11 @@ func Start(t testing.TB, script Script, o Options) *Server {
 		defer close(done)
 		_ = server.Serve(l)
 	}()
-	t.Cleanup(func() { _ = server.Close(); <-done })
+	t.Cleanup(func() {
+		_ = server.Close()
+		_ = l.Close() // the server knows it only once Serve has begun, which a short test does not wait for
+		<-done
+	})
 	return s
 }
 

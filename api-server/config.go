@@ -23,6 +23,7 @@ type config struct {
 	PrivateAddr     string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness and metrics; never public"`
 	Profiles        bool          `env:"PPROF" envDefault:"false" help:"serve CPU and memory profiles, /debug/pprof/, on the private port"`
 	PlatformKey     string        `env:"PLATFORM_KEY,required" help:"the key of the platform API, 16 characters at least"`
+	PreviousKey     string        `env:"PLATFORM_KEY_PREVIOUS" help:"a second key that the platform API accepts while keys are exchanged"`
 	PublicURL       string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in an answer, such as https://registrar.example"`
 	PlatformZone    string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is"`
 	LogLevel        string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
@@ -48,6 +49,9 @@ func (c *config) Validate() error {
 	var errs []error
 	if len(c.PlatformKey) < 16 {
 		errs = append(errs, errors.New("PLATFORM_KEY: use 16 characters at least"))
+	}
+	if c.PreviousKey != "" && len(c.PreviousKey) < 16 {
+		errs = append(errs, errors.New("PLATFORM_KEY_PREVIOUS: use 16 characters at least, or none"))
 	}
 	if c.MaxInFlight < 1 {
 		errs = append(errs, errors.New("MAX_IN_FLIGHT: use 1 at least"))

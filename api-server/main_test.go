@@ -217,6 +217,54 @@ func TestRotateKeyset(t *testing.T) {
 	}
 }
 
+// The database is the same in all steps, as is what the first key sealed.
+func TestAnOlderKeyIsDroppedWhenNothingNeedsIt(t *testing.T) {
+	vars := settings(t)
+	command := func(step string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), []string{"rotate-keyset", step}, environment(vars), &out)
+		return out.String(), err
+	}
+	_, err := command("drop")
+	check.True(check.Now(t), "the only key is not dropped", err != nil, "%v", err)
+	db, err := pg.Open(t.Context(), vars["DATABASE_URL"])
+	check.NoError(check.Now(t), err, "the database")
+	defer db.Close()
+	store := func() {
+		box, err := seal.New([]byte(vars["SECRET_KEYSET"]))
+		check.NoError(check.Now(t), err, "the keyset")
+		sealed, err := box.Seal(t.Context(), []byte("a secret"), "page_keys/1")
+		check.NoError(check.Now(t), err, "a secret")
+		_, err = db.Exec(t.Context(), `
+			INSERT INTO page_keys (version, sealed) VALUES (1, $1) ON CONFLICT (version) DO UPDATE SET sealed = excluded.sealed`, sealed)
+		check.NoError(check.Now(t), err, "its row")
+	}
+	store()
+	for _, step := range []string{"add", "promote"} {
+		vars["SECRET_KEYSET"], err = command(step)
+		check.NoError(check.Now(t), err, "%s", step)
+	}
+	status, err := command("status")
+	check.NoError(check.Now(t), err, "the status")
+	check.Contains(t, "the status", status, "Do not drop the older keys yet", "%s", status)
+	if _, err := command("drop"); check.True(check.Now(t), "a key that is needed is not dropped", err != nil, "%v", err) {
+		check.Contains(t, "the refusal", err.Error(), "still encrypts 1 stored secrets", "%v", err)
+	}
+	store() // as the worker does
+	status, err = command("status")
+	check.NoError(check.Now(t), err, "the status")
+	check.Contains(t, "the status", status, "Nothing is encrypted with an older key", "%s", status)
+	vars["SECRET_KEYSET"], err = command("drop")
+	check.NoError(check.Now(t), err, "dropping")
+	box, err := seal.New([]byte(vars["SECRET_KEYSET"]))
+	check.NoError(check.Now(t), err, "the keyset")
+	check.False(t, "there is an older key", box.Rotating(), "%s", vars["SECRET_KEYSET"])
+	var sealed []byte
+	check.NoError(check.Now(t), db.QueryRow(t.Context(), `SELECT sealed FROM page_keys`).Scan(&sealed), "the row")
+	_, err = box.Open(t.Context(), sealed, "page_keys/1")
+	check.NoError(t, err, "what is stored")
+}
+
 func TestUnknownCommand(t *testing.T) {
 	if err := run(t.Context(), []string{"fly"}, environment(nil), io.Discard); err == nil {
 		t.Fatal("accepted")

@@ -60,9 +60,9 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	now.Metrics(reg)
-	keys, mails, rosters := org.NewKeyring(db), email.NewWatch(db), roster.NewWatch(db)
-	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
-		PlatformKey: c.PlatformKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, EgressAddresses: c.EgressAddresses, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
+	keys, usage, mails, rosters := org.NewKeyring(db), org.NewUsage(db, log), email.NewWatch(db), roster.NewWatch(db)
+	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+		PlatformKey: c.PlatformKey, PreviousPlatformKey: c.PreviousKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, EgressAddresses: c.EgressAddresses, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	probe := pg.NewProbe(db)
 	defer probe.Close(p.ctx)
@@ -76,7 +76,7 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
-	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, mails.Run, rosters.Run, serve)
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, mails.Run, rosters.Run, serve)
 }
 
 // bounded bounds the server's connections.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/reseal"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
@@ -42,6 +43,7 @@ type worker struct {
 	outbox   *relay.Outbox
 	webhooks *relay.Webhooks
 	plans    *testplan.Service
+	reseal   *reseal.Service
 }
 
 // rosterTime bounds one run; the next claim continues it.
@@ -84,6 +86,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 			task.WebhookRecover: 0,
 			task.WebhookSkip:    0,
 		}}
+	w.reseal = reseal.New(db, box, log, w.registry)
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: now.Now, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
@@ -126,7 +129,7 @@ func (w *worker) pieces() []func(context.Context) error {
 			return lead.Share(ctx, w.db, "relay-webhooks", relay.ShardNames(), w.webhooks.Lead)
 		},
 		w.lead("duties", func(ctx context.Context) {
-			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans)))
+			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans), periodic.Reseal(w.reseal)))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
 			task.EmailSend: handler.Outbox(w.postman.Deliver), task.PasswordReset: handler.Outbox(w.resets.Answer)}),

@@ -157,8 +157,9 @@ func (s *site) rotate() {
 	l.end()
 	s.ping("after-rotation")
 
+	previous := s.platformKey
 	s.platformKey = seal.Token()
-	s.documented("kubectl patch secret registrar-keys --patch '{\"stringData\"", "PLATFORM_KEY="+s.platformKey)
+	s.documented("kubectl patch secret registrar-keys --patch '{\"stringData\"", "PLATFORM_KEY="+s.platformKey, "PLATFORM_KEY_PREVIOUS="+previous)
 	s.documented("kubectl rollout restart deployment/registrar-api-server")
 	s.must(done)
 	s.runs(former)

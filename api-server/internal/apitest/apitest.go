@@ -66,6 +66,7 @@ const (
 type Env struct {
 	DB       *pg.DB
 	Keys     *org.Keyring // running
+	Usage    *org.Usage   // written when a test calls Flush
 	Box      *seal.Box
 	Registry *prometheus.Registry
 	Log      *LogBuffer // the programs' log lines
@@ -88,12 +89,13 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	t.Helper()
 	e := &Env{DB: pgtest.New(t), Box: sealtest.New(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
 	e.Keys = org.NewKeyring(e.DB)
+	e.Usage = org.NewUsage(e.DB, slog.New(slog.DiscardHandler))
 	mails := email.NewWatch(e.DB)
 	run(t, e.Keys.Run)
 	rosters := roster.NewWatch(e.DB)
 	run(t, mails.Run)
 	run(t, rosters.Run)
-	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
+	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Usage: e.Usage, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
 		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100, Connections: e.DB.Config().MaxConns,
 		RedisPatience: time.Minute, PlacePatience: time.Minute} // a slow machine's limits are applied, too, and its bursts served

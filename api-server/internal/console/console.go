@@ -29,6 +29,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/network"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -173,6 +174,7 @@ var functions = template.FuncMap{
 	"asset":   pages.Asset,
 	"when":    when,
 	"timed":   timed,
+	"network": network.Text,
 	"explain": webhook.Explain,
 	"last": func(all []journal.Attempt) *journal.Attempt {
 		if len(all) == 0 {

@@ -2,22 +2,99 @@ package console
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
 type keysPage struct {
 	frame
-	Keys     []org.Key
-	Beside   int    // keys that work beside any one that does
-	Name     string // of the form, when it comes back
-	ReadOnly bool
-	Made     *org.Key // just now
-	Text     string   // its text, shown once
+	Keys   []org.Key
+	Beside int // keys that work beside any one that does
+	Now    time.Time
+	Form   keyForm
+	Made   *org.Key // just now
+	Text   string   // its text, shown once
+}
+
+// keyForm is what a person chooses of a key, as typed.
+type keyForm struct {
+	Name, Access, Networks, ExpiresOn string
+	Scopes                            []org.Scope // the ticked ones
+}
+
+// AllScopes are to tick.
+func (keyForm) AllScopes() []org.Scope { return org.Scopes() }
+
+// Ticked says whether the box of the scope is ticked.
+func (f keyForm) Ticked(s org.Scope) bool { return slices.Contains(f.Scopes, s) }
+
+// ScopeMeaning says in words what a key with the scope may do.
+func (keyForm) ScopeMeaning(s org.Scope) string {
+	switch s {
+	case org.ScopeProvision:
+		return "take students in; end, suspend and resume their access"
+	case org.ScopeRoster:
+		return "import rosters"
+	case org.ScopeStudentsRead:
+		return "look students up and list them"
+	case org.ScopeCatalogRead:
+		return "list courses and the catalog"
+	case org.ScopeAssignments:
+		return "assign and withdraw work, and list assignments"
+	case org.ScopeAssignmentsRead:
+		return "list assignments"
+	case org.ScopeResultsRead:
+		return "list results"
+	case org.ScopeReportsRead:
+		return "daily activity and progress"
+	case org.ScopeEventsRead:
+		return "list events"
+	}
+	return ""
+}
+
+// key is what the form asks for. A day to expire on is the last one on which the key works. Faults are Invalid.
+func (f keyForm) key(zone *time.Location) (k org.Key, err error) {
+	var faults fault.List
+	k = org.Key{Name: f.Name, Access: org.Access(f.Access)}
+	if k.Access == org.Scoped {
+		k.Scopes = f.Scopes
+	}
+	networks := strings.FieldsFunc(f.Networks, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if k.Networks, err = org.ParseNetworks(networks); err != nil {
+		_ = faults.Add(err)
+	}
+	if f.ExpiresOn != "" {
+		last, err := clock.ParseDate(f.ExpiresOn)
+		if err != nil {
+			_ = faults.Add(fault.Field("expires_on", "not_a_date", "Write the last day as YYYY-MM-DD."))
+		}
+		k.ExpiresAt = clock.DayStart(last.AddDays(1), zone)
+	}
+	return k, faults.Err()
+}
+
+func readKeyForm(w http.ResponseWriter, r *http.Request) keyForm {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	f := keyForm{Name: strings.TrimSpace(r.PostFormValue("name")), Access: r.PostFormValue("access"),
+		Networks: strings.TrimSpace(r.PostFormValue("networks")), ExpiresOn: strings.TrimSpace(r.PostFormValue("expires_on"))}
+	if f.Access == "" {
+		f.Access = string(org.Full)
+	}
+	for _, name := range r.PostForm["scopes"] {
+		if s := org.Scope(name); slices.Contains(org.Scopes(), s) {
+			f.Scopes = append(f.Scopes, s)
+		}
+	}
+	return f
 }
 
 func (s *Server) showKeys(w http.ResponseWriter, r *http.Request) error {
@@ -25,20 +102,21 @@ func (s *Server) showKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.listKeys(w, r, http.StatusOK, keysPage{frame: f})
+	return s.listKeys(w, r, http.StatusOK, keysPage{frame: f, Form: keyForm{Access: string(org.Full)}})
 }
 
 func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, status int, p keysPage) (err error) {
 	if p.Keys, err = org.Keys(r.Context(), s.DB, p.Here.Organization); err != nil {
 		return err
 	}
-	p.Beside = max(workingKeys(p.Keys)-1, 0)
+	p.Now = s.Clock()
+	p.Beside = max(workingKeys(p.Keys, p.Now)-1, 0)
 	return show(w, status, "keys.html", p)
 }
 
-func workingKeys(all []org.Key) (n int) {
+func workingKeys(all []org.Key, now time.Time) (n int) {
 	for _, k := range all {
-		if k.RevokedAt.IsZero() {
+		if k.Works(now) {
 			n++
 		}
 	}
@@ -50,21 +128,20 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	p := keysPage{frame: f, Name: strings.TrimSpace(r.PostFormValue("name")), ReadOnly: r.PostFormValue("access") == string(org.ReadOnly)}
-	access := org.Full
-	if p.ReadOnly {
-		access = org.ReadOnly
+	p := keysPage{frame: f, Form: readKeyForm(w, r)}
+	wanted, err := p.Form.key(s.Zone)
+	if err == nil {
+		var key org.Key
+		if key, p.Text, err = org.CreateKey(r.Context(), s.DB, f.Person.Actor(), f.Here.Organization, wanted, s.Clock()); err == nil {
+			p.Made, p.Form = &key, keyForm{Access: string(org.Full)}
+			return s.listKeys(w, r, http.StatusCreated, p)
+		}
 	}
-	key, text, err := org.CreateKey(r.Context(), s.DB, f.Person.Actor(), f.Here.Organization, p.Name, access, s.Clock())
 	if fault.KindOf(err) == fault.Invalid {
 		p.Fault = err.Error()
 		return s.listKeys(w, r, http.StatusBadRequest, p)
 	}
-	if err != nil {
-		return err
-	}
-	return s.listKeys(w, r, http.StatusCreated, keysPage{frame: f, Made: &key, Text: text})
+	return err
 }
 
 func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {

@@ -35,7 +35,7 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	p.WorkingKeys = workingKeys(keys)
+	p.WorkingKeys = workingKeys(keys, s.Clock())
 	runs, err := roster.List(r.Context(), s.DB, f.Here.Organization, 0, pageOfRuns)
 	if err != nil {
 		return err

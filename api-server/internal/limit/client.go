@@ -13,7 +13,18 @@ type Proxies []netip.Prefix
 
 // Client is the address that the request came from: the connection's, or behind our own
 // proxies the last one in X-Forwarded-For that is not theirs.
-func (p Proxies) Client(r *http.Request) string {
+func (p Proxies) Client(r *http.Request) string { return network(p.host(r)) }
+
+// Address is the address of Client itself; invalid where a proxy sent something else.
+func (p Proxies) Address(r *http.Request) netip.Addr {
+	a, err := address(p.host(r))
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a
+}
+
+func (p Proxies) host(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
@@ -26,7 +37,7 @@ func (p Proxies) Client(r *http.Request) string {
 		}
 		host = hop
 	}
-	return network(host)
+	return host
 }
 
 func (p Proxies) contain(host string) bool {

@@ -9,19 +9,40 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/network"
 )
 
 type keyBody struct {
 	ID        id.APIKey        `json:"id"`
 	Name      string           `json:"name"`
 	Access    org.Access       `json:"access"`
+	Scopes    []org.Scope      `json:"scopes"`
+	Networks  []string         `json:"networks"`
 	Prefix    string           `json:"prefix"`
 	CreatedAt *clock.Timestamp `json:"created_at"`
+	ExpiresAt *clock.Timestamp `json:"expires_at"`
 	RevokedAt *clock.Timestamp `json:"revoked_at"`
+	LastUsed  *lastUseBody     `json:"last_used"`
+}
+
+type lastUseBody struct {
+	On   clock.Date `json:"on"`
+	From *string    `json:"from"`
 }
 
 func keyOf(k org.Key) keyBody {
-	return keyBody{k.ID, k.Name, k.Access, k.Prefix, clock.Stamp(k.CreatedAt, time.UTC), clock.Stamp(k.RevokedAt, time.UTC)}
+	b := keyBody{ID: k.ID, Name: k.Name, Access: k.Access, Scopes: k.Scopes, Networks: []string{}, Prefix: k.Prefix,
+		CreatedAt: clock.Stamp(k.CreatedAt, time.UTC), ExpiresAt: clock.Stamp(k.ExpiresAt, time.UTC), RevokedAt: clock.Stamp(k.RevokedAt, time.UTC)}
+	for _, n := range k.Networks {
+		b.Networks = append(b.Networks, network.Text(n))
+	}
+	if k.LastUsedOn != nil {
+		b.LastUsed = &lastUseBody{On: *k.LastUsedOn}
+		if from := k.LastUsedFrom.String(); k.LastUsedFrom.IsValid() {
+			b.LastUsed.From = &from
+		}
+	}
+	return b
 }
 
 type oneKeyBody struct {
@@ -31,7 +52,7 @@ type oneKeyBody struct {
 }
 
 func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
-	name, access, err := readKey(w, r)
+	wanted, err := readKey(w, r)
 	if err != nil {
 		return err
 	}
@@ -39,24 +60,40 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, text, err := org.CreateKey(r.Context(), s.DB, audit.Platform, o.ID, name, access, s.Clock())
+	key, text, err := org.CreateKey(r.Context(), s.DB, audit.Platform, o.ID, wanted, s.Clock())
 	if err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusCreated, oneKeyBody{"ok", keyOf(key), text})
 }
 
-func readKey(w http.ResponseWriter, r *http.Request) (name string, access org.Access, err error) {
+// readKey reads what the key shall be: access may be left out where scopes are named.
+func readKey(w http.ResponseWriter, r *http.Request) (k org.Key, err error) {
 	b, err := edge.ReadBody(w, r)
 	if err != nil {
-		return "", "", err
+		return k, err
 	}
-	b.Required("name", "access")
-	label, word := b.Text("name", 200), b.Choice("access", string(org.Full), string(org.ReadOnly))
-	if err := b.Err(); err != nil {
-		return "", "", err
+	b.Required("name")
+	if !b.Has("scopes") {
+		b.Required("access")
 	}
-	return *label, org.Access(*word), nil
+	if label := b.Text("name", 200); label != nil {
+		k.Name = *label
+	}
+	k.Access = org.Scoped
+	if word := b.Choice("access", string(org.Full), string(org.ReadOnly), string(org.Scoped)); word != nil {
+		k.Access = org.Access(*word)
+	}
+	if k.Scopes, err = org.ParseScopes(b.List("scopes")); err != nil {
+		b.Add(err)
+	}
+	if k.Networks, err = org.ParseNetworks(b.List("networks")); err != nil {
+		b.Add(err)
+	}
+	if at := b.Timestamp("expires_at"); at != nil {
+		k.ExpiresAt = *at
+	}
+	return k, b.Err()
 }
 
 type keysBody struct {

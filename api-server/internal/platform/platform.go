@@ -34,6 +34,9 @@ type Server struct {
 	Keys  *org.Keyring
 	Key   string // PLATFORM_KEY
 
+	PreviousKey string                 // accepted too; "": there is none
+	Calls       *prometheus.CounterVec // of CallCounter
+
 	Webhooks webhook.Service
 	Cursors  *page.Cursors
 	LTI      lti.Service
@@ -114,12 +117,30 @@ func (s *Server) Routes(r chi.Router) {
 
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		if !seal.Equal(edge.Bearer(r), s.Key) {
+		sent := edge.Bearer(r)
+		present, previous := seal.Equal(sent, s.Key), seal.Equal(sent, s.PreviousKey) && s.PreviousKey != ""
+		switch {
+		case present:
+			s.Calls.WithLabelValues("present").Inc()
+		case previous:
+			s.Calls.WithLabelValues("previous").Inc()
+		default:
 			return errKey
 		}
 		next.ServeHTTP(w, r)
 		return nil
 	})
+}
+
+// CallCounter counts the platform API's calls by the key that they carry.
+func CallCounter(reg prometheus.Registerer) *prometheus.CounterVec {
+	calls := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_platform_calls_total",
+		Help: "Calls of the platform API by their key: present or previous."}, []string{"key"})
+	reg.MustRegister(calls)
+	for _, key := range []string{"present", "previous"} {
+		calls.WithLabelValues(key)
+	}
+	return calls
 }
 
 var errKey = fault.New(fault.Unauthenticated, "invalid_platform_key",

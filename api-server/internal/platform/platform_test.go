@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
@@ -27,6 +30,24 @@ func TestWhoMayCall(t *testing.T) {
 	}
 	// The partner's header has no meaning here.
 	e.Platform.With("X-API-Key", "wrong").Get(t, "organizations/north/api-keys").Want(t, 200)
+}
+
+// Reference: docs/operations.md#keys.
+func TestTwoPlatformKeysDuringARotation(t *testing.T) {
+	t.Parallel()
+	const previous = "previous-key-of-the-tests"
+	e := apitest.New(t, func(d *server.Deps) { d.PreviousPlatformKey = previous })
+	e.Organization(t, "north")
+	e.Platform.With("Authorization", "Bearer "+previous).Get(t, "organizations/north/api-keys").Want(t, 200)
+	e.Platform.Get(t, "organizations/north/api-keys").Want(t, 200)
+	e.Platform.With("Authorization", "Bearer "+previous+"x").Get(t, "organizations/north/api-keys").WantFault(t, 401, "invalid_platform_key", "")
+	err := testutil.GatherAndCompare(e.Registry, strings.NewReader(`
+# HELP registrar_platform_calls_total Calls of the platform API by their key: present or previous.
+# TYPE registrar_platform_calls_total counter
+registrar_platform_calls_total{key="present"} 4
+registrar_platform_calls_total{key="previous"} 1
+`), "registrar_platform_calls_total")
+	check.NoError(t, err, "the calls by key")
 }
 
 func TestQueriesThatSayTwoThings(t *testing.T) {

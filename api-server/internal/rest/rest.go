@@ -37,6 +37,9 @@ type Server struct {
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
 	Keys  *org.Keyring
+	Usage *org.Usage // of keys
+
+	Proxies limit.Proxies // our own
 
 	Provisioning *provision.Service
 	Assignments  *assign.Service
@@ -100,11 +103,16 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return err
 		}
 		edge.Annotate(r.Context(), "organization", p.Organization.Slug, "api_key", int64(p.Key.ID))
+		from := s.Proxies.Address(r)
+		if err := usable(p.Key, s.Clock(), from); err != nil {
+			return err
+		}
+		s.Usage.Note(p, s.today(), from)
 		if !s.mayCall(w, r, p.Key.ID) {
 			return nil
 		}
-		if p.Key.Access != org.Full && r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return errReadOnly
+		if err := reaches(p.Key, r); err != nil {
+			return err
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 		return nil
@@ -139,6 +147,10 @@ func (s *Server) identify(r *http.Request) (org.Principal, error) {
 var (
 	errNoKey = fault.New(fault.Unauthenticated, "missing_api_key",
 		"the API key is missing; send it in the header X-API-Key, or as Authorization: Bearer")
+	errExpired = fault.New(fault.Unauthenticated, "expired_api_key",
+		"the API key has expired; an owner or admin of the organization creates another in the console")
+	errNetwork = fault.New(fault.Forbidden, "network_not_allowed",
+		"this API key does not work from the address that the request came from; call from one of the key's networks")
 	errReadOnly = fault.New(fault.Forbidden, "read_only_key",
 		"this API key is read-only; use a key with full access for requests that change something")
 )

@@ -42,6 +42,7 @@ type Deps struct {
 	Clock    clock.Clock
 	Zone     *time.Location // the platform's
 	Keys     *org.Keyring
+	Usage    *org.Usage
 	Mails    *email.Watch // running, so that requests learn at once what became of their mail
 	Rosters  *pg.Watch    // of roster runs; running
 	Box      *seal.Box
@@ -50,7 +51,9 @@ type Deps struct {
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 
-	PlatformKey     string
+	PlatformKey         string
+	PreviousPlatformKey string // accepted too; "": there is none
+
 	PublicURL       string        // base of links, without a slash at its end
 	Suppressed      email.Domains // not mailed
 	Proxies         limit.Proxies // our own, in front of the partner API and the pages
@@ -93,7 +96,7 @@ func New(d Deps) APIs {
 	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
-	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Provisioning: service,
+	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Provisioning: service,
 		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Rosters: d.Rosters,
 		Box:     d.Box, Limits: limits, Rate: d.Rate,
@@ -112,7 +115,7 @@ func New(d Deps) APIs {
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
-	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, Cursors: cursors,
+	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Cursors: cursors,
 		Plans:    plans,
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},

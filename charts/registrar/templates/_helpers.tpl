@@ -197,6 +197,10 @@ seccompProfile: {type: RuntimeDefault}
 - name: PLATFORM_KEY
   valueFrom:
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "platformKey" "own" "keys" "key" "PLATFORM_KEY") }}
+{{- $platformKey := include "registrar.secretRef" (dict "root" . "value" "platformKey" "own" "keys" "key" "PLATFORM_KEY") | fromYaml }}
+- name: PLATFORM_KEY_PREVIOUS
+  valueFrom:
+    secretKeyRef: {name: {{ $platformKey.name | quote }}, key: {{ .Values.platformKey.previousSecretKey | quote }}, optional: true}
 - {name: PUBLIC_URL, value: {{ include "registrar.publicUrl" . | quote }}}
 - {name: PLATFORM_TIME_ZONE, value: {{ .Values.timeZone | quote }}}
 - {name: MAX_IN_FLIGHT, value: {{ .Values.apiServer.maxInFlight | quote }}}

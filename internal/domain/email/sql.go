@@ -9,6 +9,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // row is a mail as it is stored.
@@ -161,3 +162,6 @@ func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.U
 		SELECT type, recipient, status, detail, created_at FROM emails
 		WHERE organization_id = $1 AND user_id = $2 ORDER BY id DESC LIMIT $3`, org, user, limit)
 }
+
+// Sealed is where the secrets of waiting mails are; a value is bound to place.
+var Sealed = seal.Column{Table: "emails", Place: `'emails/' || reference`}

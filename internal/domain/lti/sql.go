@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 const consumerColumns = `organization_id, consumer_key, version, sealed, created_at, rotated_at`
@@ -52,3 +53,6 @@ func deleteNonces(ctx context.Context, q pg.Querier, before time.Time) error {
 	_, err := q.Exec(ctx, `DELETE FROM lti_nonces WHERE used_at < $1`, before)
 	return err
 }
+
+// Sealed is where consumers' secrets are; a value is bound to boundTo.
+var Sealed = seal.Column{Table: "lti_consumers", Place: `'lti_consumers/' || organization_id || '/' || version`}

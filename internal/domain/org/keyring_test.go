@@ -69,7 +69,7 @@ func newKey(t *testing.T, db *pg.DB, slug string) (Organization, Key, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, text, err := CreateKey(t.Context(), db, audit.Platform, o.ID, "key", Full, time.Now())
+	k, text, err := CreateKey(t.Context(), db, audit.Platform, o.ID, Key{Name: "key", Access: Full}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,8 @@ package org_test
 
 import (
 	"errors"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -106,7 +109,7 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	north, south := organization(t, db, "north"), organization(t, db, "south")
-	k, text, err := org.CreateKey(t.Context(), db, audit.Platform, north.ID, " CRM ", org.ReadOnly, now)
+	k, text, err := org.CreateKey(t.Context(), db, audit.Platform, north.ID, org.Key{Name: " CRM ", Access: org.ReadOnly}, now)
 	check.NoError(check.Now(t), err, "%+v %q %v", k, text, err)
 	check.Equal(check.Now(t), "k.Name", k.Name, "CRM", "%+v %q %v", k, text, err)
 	check.True(check.Now(t), "the key begins with its prefix", strings.HasPrefix(text, k.Prefix), "%+v %q %v", k, text, err)
@@ -139,9 +142,64 @@ func TestKeysBelongToTheirOrganization(t *testing.T) {
 
 func TestCreateKeyNamesEveryFieldAtFault(t *testing.T) {
 	t.Parallel()
-	_, _, err := org.CreateKey(t.Context(), nil, audit.Platform, 1, " ", "write", now)
+	_, _, err := org.CreateKey(t.Context(), nil, audit.Platform, 1, org.Key{Name: " ", Access: "write"}, now)
 	var f *fault.Error
 	check.True(check.Now(t), "the error is a fault", errors.As(err, &f), "err = %+v", f)
 	check.Equal(check.Now(t), "number of faults", len(f.All()), 2, "err = %+v", f)
 	check.Equal(check.Now(t), "the second fault's field", f.All()[1].Field, "access", "err = %+v", f)
+}
+
+// Their statement looks for the hash of the text alone.
+func TestProgramsBeforeScopesDoNotFindARestrictedKey(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	north := organization(t, db, "north")
+	keys := org.NewKeyring(db)
+	for what, wanted := range map[string]org.Key{
+		"plain":       {Access: org.Full},
+		"scopes":      {Access: org.Scoped, Scopes: []org.Scope{org.ScopeRoster}},
+		"networks":    {Access: org.Full, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		"an end":      {Access: org.ReadOnly, ExpiresAt: now.Add(time.Hour)},
+		"all of them": {Access: org.Scoped, Scopes: []org.Scope{org.ScopeRoster}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, ExpiresAt: now.Add(time.Hour)},
+	} {
+		wanted.Name = what
+		_, text, err := org.CreateKey(t.Context(), db, audit.Platform, north.ID, wanted, now)
+		check.NoError(check.Now(t), err, "%s", what)
+		var found int
+		err = db.QueryRow(t.Context(), `SELECT count(*) FROM api_keys k WHERE k.hash = $1 AND k.revoked_at IS NULL`, seal.Hash(text)).Scan(&found)
+		check.NoError(check.Now(t), err, "%s", what)
+		check.Equal(t, "it is found", found == 1, what == "plain", "%s", what)
+		p, err := keys.Principal(t.Context(), text)
+		check.NoError(check.Now(t), err, "%s", what)
+		check.Equal(t, "the access", p.Key.Access, wanted.Access, "%s", what)
+		check.Slices(t, "the scopes", p.Key.Scopes, wanted.Scopes, "%s", what)
+		check.Slices(t, "the networks", p.Key.Networks, wanted.Networks, "%s", what)
+		check.True(t, "the end", p.Key.ExpiresAt.Equal(wanted.ExpiresAt), "%s: %s", what, p.Key.ExpiresAt)
+	}
+}
+
+// What is accepted is a list of scopes or networks in which each is once, and is accepted again.
+func FuzzKeyLimits(f *testing.F) {
+	for _, s := range []string{"", "roster", "results:read,roster, roster", "Roster", "10.0.0.0/8, 10.0.0.0/8", "::1,fe80::1%eth0", "203.0.113.7/32,203.0.113.7", "x\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		parts := strings.Split(text, ",")
+		if scopes, err := org.ParseScopes(parts); err == nil {
+			again := make([]string, len(scopes))
+			for i, s := range scopes {
+				again[i] = string(s)
+				check.True(t, "the scope exists", slices.Contains(org.Scopes(), s), "%q", text)
+			}
+			slices.Sort(again)
+			check.Equal(t, "scopes, each once", len(slices.Compact(again)), len(scopes), "%q", text)
+		}
+		if networks, err := org.ParseNetworks(parts); err == nil {
+			k := org.Key{Networks: networks}
+			for _, n := range networks {
+				check.True(t, "the key works from its networks", k.WorksFrom(n.Addr()), "%q", text)
+			}
+			check.False(t, "it works from nowhere", len(networks) > 0 && k.WorksFrom(netip.Addr{}), "%q", text)
+		}
+	})
 }

@@ -2,11 +2,13 @@ package org
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -100,23 +102,78 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 	return org, err
 }
 
-const keyColumns = `k.id, k.name, k.access, k.prefix, k.created_at, k.revoked_at`
+const keyColumns = `
+	k.id,
+	k.name,
+	CASE WHEN k.scopes IS NULL THEN k.access ELSE 'scoped' END,
+	k.scopes,
+	k.networks,
+	k.expires_at,
+	k.prefix,
+	k.created_at,
+	k.revoked_at,
+	k.last_used_on,
+	k.last_used_from`
 
-func (k *Key) targets(revoked **time.Time) []any {
-	return []any{&k.ID, &k.Name, &k.Access, &k.Prefix, &k.CreatedAt, revoked}
+// keyRow is a row of keyColumns on its way into a Key.
+type keyRow struct {
+	Key
+	expires, revoked *time.Time
+	from             *netip.Addr
 }
 
-func scanKey(row pgx.CollectableRow) (k Key, err error) {
-	var revoked *time.Time
-	err = row.Scan(k.targets(&revoked)...)
-	set(&k.RevokedAt, revoked)
-	return k, err
+func (k *keyRow) targets() []any {
+	return []any{&k.ID, &k.Name, &k.Access, &k.Scopes, &k.Networks, &k.expires, &k.Prefix, &k.CreatedAt, &k.revoked, &k.LastUsedOn, &k.from}
+}
+
+func (k *keyRow) key() Key {
+	set(&k.ExpiresAt, k.expires)
+	set(&k.RevokedAt, k.revoked)
+	set(&k.LastUsedFrom, k.from)
+	return k.Key
+}
+
+func scanKey(row pgx.CollectableRow) (Key, error) {
+	var k keyRow
+	err := row.Scan(k.targets()...)
+	return k.key(), err
 }
 
 func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, hash []byte) (key id.APIKey, err error) {
 	err = q.QueryRow(ctx, `
-		INSERT INTO api_keys (organization_id, name, access, prefix, hash, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6) RETURNING id`, org, k.Name, k.Access, k.Prefix, hash, k.CreatedAt).Scan(&key)
+		INSERT INTO api_keys (
+			organization_id,
+			name,
+			access,
+			scopes,
+			networks,
+			expires_at,
+			prefix,
+			hash,
+			created_at
+		) VALUES (
+			@organization,
+			@name,
+			CASE WHEN @access = 'scoped' THEN 'read_only' ELSE @access END,
+			@scopes,
+			coalesce(@networks::cidr[], '{}'),
+			@expires,
+			@prefix,
+			@hash,
+			@created
+		)
+		RETURNING id`,
+		pg.Args{
+			"organization": org,
+			"name":         k.Name,
+			"access":       string(k.Access),
+			"scopes":       k.Scopes,
+			"networks":     k.Networks,
+			"expires":      timeOrNull(k.ExpiresAt),
+			"prefix":       k.Prefix,
+			"hash":         hash,
+			"created":      k.CreatedAt,
+		}).Scan(&key)
 	return key, err
 }
 
@@ -139,15 +196,42 @@ func revokeKey(ctx context.Context, q pg.Querier, org id.Organization, key id.AP
 	return pgx.CollectExactlyOneRow(rows, scanKey)
 }
 
-// selectPrincipal finds a key that is not revoked, and its organization.
+// selectPrincipal finds a key that is not revoked, and its organization. The hash of a restricted key is hashed
+// once more.
 func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte) (p Principal, err error) {
-	var revoked *time.Time
+	var k keyRow
 	err = q.QueryRow(ctx, `
 		SELECT `+organizationColumns+`, `+keyColumns+`
 		FROM api_keys k JOIN organizations o ON o.id = k.organization_id
-		WHERE k.hash = $1 AND k.revoked_at IS NULL`, hash).
-		Scan(append(p.Organization.targets(), p.Key.targets(&revoked)...)...)
+		WHERE k.hash IN ($1::bytea, sha256($1::bytea)) AND k.revoked_at IS NULL`, hash).
+		Scan(append(p.Organization.targets(), k.targets()...)...)
+	p.Key = k.key()
 	return p, err
+}
+
+func timeOrNull(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// updateLastUsed keeps the first use of a key's last day.
+func updateLastUsed(ctx context.Context, q pg.Querier, uses []use) error {
+	orgs, keys := make([]id.Organization, len(uses)), make([]id.APIKey, len(uses))
+	days, from := make([]clock.Date, len(uses)), make([]netip.Addr, len(uses))
+	for i, u := range uses {
+		orgs[i], keys[i], days[i], from[i] = u.organization, u.key, u.day, u.from
+	}
+	_, err := q.Exec(ctx, `
+		UPDATE api_keys k SET last_used_on = u.day, last_used_from = u.address
+		FROM (
+			SELECT DISTINCT ON (organization, key) *
+			FROM unnest($1::bigint[], $2::bigint[], $3::date[], $4::inet[]) WITH ORDINALITY AS n(organization, key, day, address, number)
+			ORDER BY organization, key, day DESC, number) AS u
+		WHERE k.organization_id = u.organization AND k.id = u.key AND (k.last_used_on IS NULL OR k.last_used_on < u.day)`,
+		orgs, keys, days, from)
+	return err
 }
 
 // announce notifies every process's keyring in the transaction itself. Tx.Wake would notify

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // queueEvents writes events and their deliveries in one statement. A URL that is off gets its
@@ -683,3 +684,6 @@ func (s Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id
 	}
 	return backlogs, err
 }
+
+// Sealed is where signing secrets are; a value is bound to SecretContext.
+var Sealed = seal.Column{Table: "webhook_secrets", Place: `'webhook_secrets/' || endpoint_id || '/' || version`}

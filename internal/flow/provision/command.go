@@ -46,7 +46,7 @@ const maxRef = 255
 
 // Allow is Forbidden for a principal who may not provision at all. It needs nothing of the body.
 func Allow(who org.Principal) error {
-	if who.Key.Access != org.Full {
+	if !who.Key.May(org.ScopeProvision) {
 		return fault.New(fault.Forbidden, "read_only_key", "this API key is read-only; provisioning needs a full-access key")
 	}
 	if !who.Organization.LanguageTestsEnabled {

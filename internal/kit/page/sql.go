@@ -5,6 +5,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 func selectKey(ctx context.Context, q pg.Querier) (sealed []byte, err error) {
@@ -24,3 +25,6 @@ func selectSettled(ctx context.Context, q pg.Querier, org id.Organization) (unti
 	err = q.QueryRow(ctx, `SELECT settled, drawn FROM settled_position($1)`, org).Scan(&until, &drawn)
 	return until, drawn, err
 }
+
+// Sealed is where the keys of cursors are; a value is bound to keyContext.
+var Sealed = seal.Column{Table: "page_keys", Place: `'page_keys/' || version`}

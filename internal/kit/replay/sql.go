@@ -5,6 +5,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // Take makes the caller the worker on the key, which mine says, when the key is new or has
@@ -102,3 +103,6 @@ func DropExpired(ctx context.Context, q pg.Querier) (int64, error) {
 	tag, err := q.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval`, keep)
 	return tag.RowsAffected(), err
 }
+
+// Sealed is where answers are; a value is bound to a name that the organization and the key are in.
+var Sealed = seal.Column{Table: "idempotency_keys", Place: `'idempotency_keys/' || organization_id || '/' || key`}

@@ -10,9 +10,9 @@ import (
 	"github.com/tink-crypto/tink-go/v2/keyset"
 )
 
-// A keyset rotates in two steps, each rolled out to every program before the next: first
-// all of them can read with the new key, then they write with it. Old keys stay, for
-// what was written with them.
+// A keyset rotates in three steps, each rolled out to every program before the next: first
+// all of them can read with the new key, then they write with it. The old key goes when what
+// was written with it has been written again.
 
 // AddKey gives the keyset with a new key that is not written with yet.
 func AddKey(keysetJSON []byte) ([]byte, error) {
@@ -49,4 +49,25 @@ func change(keysetJSON []byte, do func(*keyset.Manager, *keyset.Handle) error) (
 	var out bytes.Buffer
 	err = insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(&out))
 	return out.Bytes(), err
+}
+
+// DropKeys gives the keyset with the key alone that is written with. What another one sealed cannot
+// be read any more: see flow/reseal.
+func DropKeys(keysetJSON []byte) ([]byte, error) {
+	return change(keysetJSON, func(m *keyset.Manager, h *keyset.Handle) error {
+		primary := h.KeysetInfo().GetPrimaryKeyId()
+		dropped := false
+		for _, key := range h.KeysetInfo().GetKeyInfo() {
+			if key.GetKeyId() != primary {
+				dropped = true
+				if err := m.Delete(key.GetKeyId()); err != nil {
+					return err
+				}
+			}
+		}
+		if !dropped {
+			return errors.New("it has one key, which is written with")
+		}
+		return nil
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -22,7 +23,17 @@ import (
 
 // Box encrypts with the primary key of a Tink keyset and decrypts with any of its keys,
 // so that everything can be read at any moment of a rotation.
-type Box struct{ aead tink.AEAD }
+type Box struct {
+	aead    tink.AEAD
+	primary []byte // what begins that which is sealed
+	keys    int
+}
+
+// Column is where sealed values are stored: a table's column sealed.
+type Column struct {
+	Table string
+	Place string // an SQL expression for what a row's value is bound to
+}
 
 // Config names where the keyset is: exactly one of the two. It is embedded in the
 // configuration of every program that reads or writes secrets.
@@ -75,7 +86,8 @@ func New(keysetJSON []byte) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("secret keyset: %w", err)
 	}
-	return &Box{aead: primitive}, nil
+	info := handle.KeysetInfo()
+	return &Box{aead: primitive, primary: prefix(info.GetPrimaryKeyId()), keys: len(info.GetKeyInfo())}, nil
 }
 
 // NewKeyset draws a keyset with one AES-256-GCM key, in Tink's JSON form.
@@ -94,6 +106,17 @@ func NewKeyset() ([]byte, error) {
 func (b *Box) Seal(_ context.Context, plain []byte, boundTo string) ([]byte, error) {
 	return b.aead.Encrypt(plain, []byte(boundTo))
 }
+
+// prefix is Tink's, of output prefix type TINK.
+func prefix(key uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{1}, key)
+}
+
+// Primary is how everything begins that Seal makes.
+func (b *Box) Primary() []byte { return bytes.Clone(b.primary) }
+
+// Rotating says whether the keyset has keys besides the one that Seal writes with.
+func (b *Box) Rotating() bool { return b.keys > 1 }
 
 // Open decrypts what Seal made for the same row.
 func (b *Box) Open(_ context.Context, sealed []byte, boundTo string) ([]byte, error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/flow/reseal"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -105,6 +106,13 @@ func Plans(o *testplan.Service) Job {
 	return Job{Name: "deciding test plans", Every: 10 * time.Second, Run: func(ctx context.Context, _ time.Time) error {
 		_, err := o.Sweep(ctx)
 		return err
+	}}
+}
+
+// Reseal encrypts what an older key sealed again, while the keyset has one.
+func Reseal(s *reseal.Service) Job {
+	return Job{Name: "encrypting secrets with the present key", Every: time.Minute, Run: func(ctx context.Context, _ time.Time) error {
+		return s.Sweep(ctx)
 	}}
 }
 

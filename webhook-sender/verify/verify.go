@@ -22,6 +22,7 @@ const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery" // the event's id
 	HeaderSignature = "X-Service-Signature"
+	HeaderSequence  = "X-Service-Sequence"
 
 	// Those of Standard Webhooks (https://www.standardwebhooks.com), which every delivery has besides.
 	HeaderStandardID        = "Webhook-Id" // the event's id as well
@@ -145,6 +146,10 @@ type Event struct {
 		Name string `json:"name"`
 	} `json:"organization"`
 	Data json.RawMessage `json:"data"` // depends on Type
+
+	// Sequence is the event's place among those of the organization, from HeaderSequence, which is
+	// not signed. Later events have greater ones. 0: Registrar has recorded it before it counted.
+	Sequence int64 `json:"-"`
 }
 
 // Request reads, checks and decodes a delivery. Without HeaderSignature, which a proxy may have
@@ -165,6 +170,7 @@ func Request(r *http.Request, secrets ...string) (Event, error) {
 	if err := json.Unmarshal(body, &e); err != nil {
 		return Event{}, fmt.Errorf("decoding the body: %w", err)
 	}
+	e.Sequence, _ = strconv.ParseInt(r.Header.Get(HeaderSequence), 10, 64)
 	return e, nil
 }
 

@@ -21,6 +21,7 @@ const (
 	HeaderEvent     = "X-Service-Event"
 	HeaderDelivery  = "X-Service-Delivery"
 	HeaderSignature = "X-Service-Signature"
+	HeaderSequence  = "X-Service-Sequence"
 
 	// Those of Standard Webhooks, which say the same.
 	HeaderStandardID        = "Webhook-Id"
@@ -64,6 +65,7 @@ type Stored struct {
 	Type      Type
 	CreatedAt time.Time
 	Data      []byte // JSON object
+	Sequence  int64  // its place among the organization's events; 0 for one of before there were any
 
 	Traceparent string // the span that recorded it; "" when it was not traced
 }

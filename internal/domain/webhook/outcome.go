@@ -124,20 +124,24 @@ type Outcome struct {
 }
 
 // CommonHeaders are the headers that all attempts of an event have in common.
-func CommonHeaders(kind Type, event id.Event) map[string]string {
-	return map[string]string{
+func CommonHeaders(kind Type, event id.Event, sequence int64) map[string]string {
+	headers := map[string]string{
 		"Content-Type": "application/json",
 		"User-Agent":   "Registrar-Webhooks/1.0",
 		HeaderEvent:    string(kind),
 		HeaderDelivery: event.String(),
 	}
+	if sequence > 0 {
+		headers[HeaderSequence] = strconv.FormatInt(sequence, 10)
+	}
+	return headers
 }
 
 // ownHeaders are those of the request's headers that only this attempt has. The journal keeps no
 // others: they follow from the event.
 func (o Outcome) ownHeaders() map[string]string {
 	own := maps.Clone(o.RequestHeaders)
-	for _, name := range []string{"Content-Type", "User-Agent", HeaderEvent, HeaderDelivery} {
+	for _, name := range []string{"Content-Type", "User-Agent", HeaderEvent, HeaderDelivery, HeaderSequence} {
 		delete(own, name)
 	}
 	return own

@@ -44,8 +44,8 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 				WITH ORDINALITY AS u(id, kind, user_id, data, n)
 			WHERE EXISTS (SELECT FROM urls)
 		), stored AS (
-			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent)
-			SELECT id, @org, user_id, kind, @now, data::json, nullif(@traceparent, '') FROM fresh
+			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent, sequence)
+			SELECT id, @org, user_id, kind, @now, data::json, nullif(@traceparent, ''), next_position(@org) FROM fresh
 		), chosen AS MATERIALIZED (
 			SELECT
 				encode(
@@ -647,8 +647,8 @@ func updateOffByHand(ctx context.Context, tx *pg.Tx, org id.Organization, endpoi
 func insertPing(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, delivery id.Delivery, event eventRow, now time.Time) error {
 	var batch pgx.Batch
 	batch.Queue(`
-		INSERT INTO webhook_events (id, organization_id, type, created_at, data, traceparent)
-		VALUES (@event, @org, @type, @now, @data::json, nullif(@traceparent, ''))`,
+		INSERT INTO webhook_events (id, organization_id, type, created_at, data, traceparent, sequence)
+		VALUES (@event, @org, @type, @now, @data::json, nullif(@traceparent, ''), next_position(@org))`,
 		pg.Args{
 			"event":       event.id,
 			"org":         org,

@@ -126,6 +126,40 @@ func outcomes(t *testing.T, db *pg.DB, leases []dispatch.Lease, verdict webhook.
 	return out
 }
 
+// Each organization's events have ascending sequences in the order in which they are given, whoever
+// else records at the same time.
+// Reference: webhooks#order.
+func TestEventsHaveASequence(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	orgs := []id.Organization{newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")}
+	for _, org := range orgs {
+		add(t, k, org, "https://a.example.org/all")
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 5 {
+				record(t, k.DB, orgs[i%2], webhook.StudentJoined, webhook.EnrollmentCreated, webhook.ResultFinal)
+			}
+		})
+	}
+	wg.Wait()
+	for _, org := range orgs {
+		var events, different, ordered int
+		err := k.DB.QueryRow(t.Context(), `
+			SELECT count(*), count(DISTINCT sequence),
+				count(*) FILTER (WHERE type = 'student.joined' AND second = 'enrollment.created' AND third = 'result.final')
+			FROM (SELECT type, sequence, lead(type) OVER w AS second, lead(type, 2) OVER w AS third
+				FROM webhook_events WHERE organization_id = $1 WINDOW w AS (PARTITION BY xmin::text ORDER BY sequence)) AS v`,
+			org).Scan(&events, &different, &ordered)
+		check.NoError(check.Now(t), err, "%v", err)
+		check.Equal(t, "events", events, 60, "of organization %d", org)
+		check.Equal(t, "different sequences", different, 60, "of organization %d", org)
+		check.Equal(t, "transactions in their order", ordered, 20, "of organization %d", org)
+	}
+}
+
 func TestRecordReachesTheURLsThatSelectedTheEvent(t *testing.T) {
 	t.Parallel()
 	k := newService(t)

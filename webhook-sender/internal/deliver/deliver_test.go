@@ -193,6 +193,11 @@ func TestASignedEventArrivesOverHTTPS(t *testing.T) {
 	check.Equal(check.Now(t), "Content-Type", r.Header.Get("Content-Type"), "application/json", "%s %s %v %s", r.Method, r.URL, r.Header, body)
 	check.Equal(check.Now(t), "X-Service-Event", r.Header.Get("X-Service-Event"), "student.joined", "%s %s %v %s", r.Method, r.URL, r.Header, body)
 	check.Contains(check.Now(t), "the answer", string(body), `"id":"`+r.Header.Get("X-Service-Delivery")+`"`, "%s %s %v %s", r.Method, r.URL, r.Header, body)
+	var sequence int64
+	if err := h.db.QueryRow(t.Context(), `SELECT sequence FROM webhook_events`).Scan(&sequence); check.NoError(t, err, "%v", err) {
+		check.True(t, "the event has a sequence", sequence > 0, "%d", sequence)
+		check.Equal(t, "X-Service-Sequence", r.Header.Get("X-Service-Sequence"), fmt.Sprint(sequence), "%v", r.Header)
+	}
 	var stamp int64
 	var digest string
 	if _, err := fmt.Sscanf(r.Header.Get("X-Service-Signature"), "t=%d,v1=%s", &stamp, &digest); err != nil {

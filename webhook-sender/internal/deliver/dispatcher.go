@@ -93,7 +93,7 @@ func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	o := webhook.Outcome{Delivery: m.due.Delivery, Lease: m.due.Lease, Run: m.due.Run, More: m.due.More,
 		Number: m.due.Number, Tries: m.due.Tries,
 		Ping: m.due.Event.Type == webhook.Ping, EventAt: m.due.Event.CreatedAt, StartedAt: started}
-	o.RequestHeaders = webhook.CommonHeaders(m.due.Event.Type, m.due.Event.ID)
+	o.RequestHeaders = webhook.CommonHeaders(m.due.Event.Type, m.due.Event.ID, m.due.Event.Sequence)
 	o.RequestHeaders[webhook.HeaderSignature] = webhook.Sign(m.secret, started, m.body)
 	ctx, traceparent, end := obs.StartRemote(ctx, m.due.Event.Traceparent, "webhook attempt",
 		"event.type", string(m.due.Event.Type), "event.id", m.due.Event.ID.String())

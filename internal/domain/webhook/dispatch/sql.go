@@ -391,6 +391,7 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 			v.type,
 			v.created_at,
 			v.data,
+			coalesce(v.sequence, 0) AS sequence,
 			coalesce(v.traceparent, '') AS traceparent
 		FROM webhook_leases l
 		JOIN webhook_queue q ON q.organization_id = l.organization_id AND q.endpoint_id = l.endpoint_id

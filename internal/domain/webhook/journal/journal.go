@@ -33,6 +33,7 @@ type Delivery struct {
 	ID         id.Delivery
 	Event      id.Event
 	Type       webhook.Type
+	Sequence   int64 // of the event; 0 for one of before there were any
 	Status     webhook.Status
 	CreatedAt  time.Time  // of the event
 	DueAt      *time.Time // of the next attempt, while waiting
@@ -120,7 +121,7 @@ func attach(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.
 
 // withCommon completes the headers of an attempt, of which the journal keeps what differs.
 func withCommon(own map[string]string, d Delivery) map[string]string {
-	all := webhook.CommonHeaders(d.Type, d.Event)
+	all := webhook.CommonHeaders(d.Type, d.Event, d.Sequence)
 	maps.Copy(all, own)
 	return all
 }

@@ -43,6 +43,7 @@ const withEvents = `
 		listed.id,
 		listed.event,
 		v.type,
+		coalesce(v.sequence, 0) AS sequence,
 		listed.status,
 		v.created_at,
 		CASE WHEN listed.status = 'waiting' THEN listed.due_at END AS due_at,

@@ -25,6 +25,7 @@ type deliveryBody struct {
 	CreatedAt  *clock.Timestamp `json:"created_at"`
 	DueAt      *clock.Timestamp `json:"due_at"`
 	FinishedAt *clock.Timestamp `json:"finished_at"`
+	Superseded *id.Delivery     `json:"superseded_by"`
 	Attempts   []attemptBody    `json:"attempts"`
 }
 
@@ -54,7 +55,7 @@ type timingBody struct {
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func deliveryOf(d journal.Delivery) deliveryBody {
-	body := deliveryBody{d.ID, d.Event, d.Type, d.Status, clock.Stamp(d.CreatedAt, time.UTC), stampOf(d.DueAt), stampOf(d.FinishedAt),
+	body := deliveryBody{d.ID, d.Event, d.Type, d.Status, clock.Stamp(d.CreatedAt, time.UTC), stampOf(d.DueAt), stampOf(d.FinishedAt), d.SupersededBy,
 		make([]attemptBody, len(d.Attempts))}
 	for i, a := range d.Attempts {
 		body.Attempts[i] = attemptBody{a.Number, clock.Stamp(a.StartedAt, time.UTC), a.Verdict, a.Cause, webhook.Explain(a.Cause), a.Detail,

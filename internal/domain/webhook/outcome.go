@@ -33,7 +33,9 @@ const (
 	StatusDeclined  Status = "declined"  // the receiver answered with a 4xx
 	StatusExhausted Status = "exhausted" // twelve tries failed
 	StatusSkipped   Status = "skipped"   // the URL was switched off
-	StatusCancelled Status = "cancelled" // the URL was deleted, or the person erased
+	// A newer event about the same result was delivered first.
+	StatusSuperseded Status = "superseded"
+	StatusCancelled  Status = "cancelled" // the URL was deleted, or the person erased
 )
 
 // Judge gives the verdict on a response status and its cause, which Explain explains

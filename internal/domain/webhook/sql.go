@@ -298,6 +298,21 @@ const EndPicked = ` gone AS (
 	RETURNING delivery_id
 )`
 
+// Successor selects the delivery to the URL @endpoint of the newest event about the same result as
+// the event v that the URL has accepted. Ids that are drawn within moments bound what is searched.
+const Successor = `
+	SELECT j.delivery_id
+	FROM webhook_events n
+	JOIN webhook_journal j ON j.organization_id = n.organization_id AND j.endpoint_id = @endpoint
+		AND j.event_id = n.id AND j.outcome = 'delivered'
+		AND j.delivery_id >= uuid7_floor(uuid7_time(n.id) - interval '10 seconds')
+		AND j.delivery_id < uuid7_floor(uuid7_time(n.id) + interval '10 seconds')
+	WHERE n.user_id = v.user_id AND n.organization_id = v.organization_id
+	  AND v.type = 'result.final' AND n.type = v.type
+	  AND n.id >= uuid7_floor(uuid7_time(v.id) - interval '1 minute')
+	  AND n.sequence > v.sequence AND n.data ->> 'id' = v.data ->> 'id'
+	ORDER BY n.sequence DESC LIMIT 1`
+
 // queueLockHealth reads and locks the health of endpoints, in their order.
 func queueLockHealth(batch *pgx.Batch, endpoints []id.Endpoint, healths map[id.Endpoint]*Health) {
 	type row struct {

@@ -49,6 +49,9 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return fmt.Errorf("loading lease %s: %w", lease.Lease, err)
 	}
+	if dues, err = dispatch.WithoutSuperseded(ctx, h.DB, lease, dues, h.Clock()); err != nil {
+		return err
+	}
 	if len(dues) == 0 {
 		_, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: lease})
 		return err

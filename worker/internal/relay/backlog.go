@@ -31,7 +31,7 @@ var (
 	allowanceDesc = prometheus.NewDesc("registrar_webhook_allowance_mean",
 		"How many deliveries a switched-on URL may have in flight, on average.", nil, nil)
 	unaccountedDesc = prometheus.NewDesc("registrar_webhook_unaccounted_deliveries",
-		"Deliveries that are neither delivered, waiting, under way, declined, exhausted, skipped nor cancelled; always 0.", nil, nil)
+		"Deliveries that are neither delivered, waiting, under way, declined, exhausted, skipped, superseded nor cancelled; always 0.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.

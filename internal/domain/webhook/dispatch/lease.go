@@ -456,6 +456,22 @@ type Target struct {
 	From          webhook.Sender
 }
 
+// WithoutSuperseded ends the retries among a URL's leased deliveries whose result the URL has accepted
+// in a newer state, and returns the others. What a person asked for stays.
+func WithoutSuperseded(ctx context.Context, q pg.Querier, d task.Deliver, dues []Due, now time.Time) ([]Due, error) {
+	var retries []id.Delivery
+	for _, due := range dues {
+		if due.Number > 1 && due.Event.Type == webhook.ResultFinal {
+			retries = append(retries, due.Delivery)
+		}
+	}
+	if len(retries) == 0 {
+		return dues, nil
+	}
+	ended, err := endSuperseded(ctx, q, d, retries, now)
+	return slices.DeleteFunc(dues, func(due Due) bool { return slices.Contains(ended, due.Delivery) }), err
+}
+
 // Due is one leased delivery, ready to be attempted.
 type Due struct {
 	Delivery id.Delivery

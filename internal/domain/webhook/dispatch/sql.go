@@ -421,6 +421,31 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	return target, dues, until, err
 }
 
+func endSuperseded(ctx context.Context, q pg.Querier, d task.Deliver, retries []id.Delivery, now time.Time) ([]id.Delivery, error) {
+	first, last := eventBounds(retries)
+	return pg.Column[id.Delivery](ctx, q, `
+		WITH found AS MATERIALIZED (
+			SELECT q.ctid AS at FROM webhook_queue q`+eventOf+`
+			WHERE q.organization_id = @org AND q.endpoint_id = @endpoint AND q.id = ANY (@retries::uuid[])
+			  AND NOT q.asked AND EXISTS (`+webhook.Successor+`)
+		), gone AS (
+			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at
+			RETURNING q.organization_id, q.endpoint_id, q.id, q.event_id, q.entries
+		)
+		INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at)
+		SELECT organization_id, endpoint_id, id, entries + 1, event_id, @status, @now FROM gone
+		RETURNING delivery_id`,
+		pg.Args{
+			"org":      d.Organization,
+			"endpoint": d.Endpoint,
+			"retries":  retries,
+			"first":    first,
+			"last":     last,
+			"status":   webhook.StatusSuperseded,
+			"now":      now,
+		})
+}
+
 // Traces reads the traceparents of the leases' events, without events that were not traced.
 func Traces(ctx context.Context, q pg.Querier, leases []Lease) ([]string, error) {
 	var found []string

@@ -25,6 +25,7 @@ func Statuses() []webhook.Status {
 		webhook.StatusExhausted,
 		webhook.StatusSkipped,
 		webhook.StatusCancelled,
+		webhook.StatusSuperseded,
 	}
 }
 
@@ -38,7 +39,9 @@ type Delivery struct {
 	CreatedAt  time.Time  // of the event
 	DueAt      *time.Time // of the next attempt, while waiting
 	FinishedAt *time.Time
-	Attempts   []Attempt `db:"-"` // in their order
+	// SupersededBy is the delivery because of which this one is webhook.StatusSuperseded.
+	SupersededBy *id.Delivery
+	Attempts     []Attempt `db:"-"` // in their order
 }
 
 // Attempt is one recorded attempt of a delivery.

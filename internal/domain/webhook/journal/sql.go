@@ -47,7 +47,8 @@ const withEvents = `
 		listed.status,
 		v.created_at,
 		CASE WHEN listed.status = 'waiting' THEN listed.due_at END AS due_at,
-		listed.finished_at
+		listed.finished_at,
+		CASE WHEN listed.status = 'superseded' THEN (` + webhook.Successor + `) END AS superseded_by
 	FROM listed CROSS JOIN LATERAL (SELECT * FROM webhook_events WHERE id = listed.event OFFSET 0) AS v
 	ORDER BY listed.id DESC`
 
@@ -58,6 +59,7 @@ var undelivered = []webhook.Status{
 	webhook.StatusExhausted,
 	webhook.StatusSkipped,
 	webhook.StatusCancelled,
+	webhook.StatusSuperseded,
 }
 
 const isUndelivered = ` AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')`

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -95,7 +96,7 @@ func (c *checker) webhooks(ctx context.Context) error {
 			if strings.HasSuffix(d.Path, "/healthy") {
 				box := name + d.Path
 				if got[box] == nil {
-					got[box] = &inbox{org: strings.Split(d.Path, "/")[1], seen: map[string]bool{}, events: map[event]int{}}
+					got[box] = &inbox{org: strings.Split(d.Path, "/")[1], seen: map[string]bool{}, events: map[event]int{}, applied: map[event]applied{}}
 				}
 				return got[box].take(d)
 			}
@@ -105,9 +106,19 @@ func (c *checker) webhooks(ctx context.Context) error {
 			return err
 		}
 	}
+	superseded, err := c.superseded(ctx)
+	if err != nil {
+		return err
+	}
 	total, twice := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		box := got[name]
+		for id, e := range superseded[strings.TrimPrefix(strings.TrimPrefix(name, "received.jsonl"), "received-far.jsonl")] {
+			if !box.seen[id] {
+				box.events[e]++
+			}
+		}
+		c.states(name, box)
 		var have, want []string
 		for e, n := range box.events {
 			have = append(have, fmt.Sprintf("%s %s × %d", e.kind, e.subject, n))
@@ -129,6 +140,48 @@ func (c *checker) webhooks(ctx context.Context) error {
 	return nil
 }
 
+// superseded are, by URL path and event, the results that were not sent to a URL any more, because it had
+// accepted newer ones.
+func (c *checker) superseded(ctx context.Context) (map[string]map[string]event, error) {
+	rows, err := c.db.Query(ctx, `
+		SELECT regexp_replace(e.url, '^https?://[^/]+', ''), 'evt_' || replace(v.id::text, '-', ''), o.slug, v.type, 'result ' || (v.data ->> 'id')
+		FROM webhook_journal j
+		JOIN webhook_endpoints e ON e.id = j.endpoint_id
+		JOIN webhook_events v ON v.id = j.event_id
+		JOIN organizations o ON o.id = j.organization_id
+		WHERE j.status = 'superseded'`)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]map[string]event{}
+	var path, id string
+	var e event
+	n, err := pgx.ForEachRow(rows, []any{&path, &id, &e.org, &e.kind, &e.subject}, func() error {
+		if found[path] == nil {
+			found[path] = map[string]event{}
+		}
+		found[path][id] = e
+		return nil
+	})
+	c.report.checked("results that a newer one superseded", int(n.RowsAffected()))
+	return found, err
+}
+
+// states holds what a receiver has that stores results by their id and passes over late events against
+// the model, which is held against GET /results/ as well.
+func (c *checker) states(name string, box *inbox) {
+	var have, want []string
+	for e, a := range box.applied {
+		have = append(have, fmt.Sprintf("%s: %v", e.subject, a.score))
+	}
+	for e, score := range c.model.scores {
+		if e.org == box.org {
+			want = append(want, fmt.Sprintf("%s: %v", e.subject, score))
+		}
+	}
+	c.same("results as stored from events at "+name, have, want)
+}
+
 // pending are the model's events, with students of rosters by id, and the first tests of plans.
 func (c *checker) pending(ctx context.Context) (map[event]int, error) {
 	task := maps.Clone(c.model.events)
@@ -146,6 +199,14 @@ type inbox struct {
 	seen   map[string]bool
 	twice  int
 	events map[event]int
+
+	applied map[event]applied // results, by what was received
+}
+
+// applied is the newest state of a result.
+type applied struct {
+	sequence int64
+	score    float64
 }
 
 func (b *inbox) take(d stack.Received) error {
@@ -156,6 +217,7 @@ func (b *inbox) take(d stack.Received) error {
 			ID         string
 			UserID     int64 `json:"user_id"`
 			Email      string
+			Score      float64
 			Enrollment struct {
 				ID int64 `json:"enrollment_id"`
 			}
@@ -169,8 +231,16 @@ func (b *inbox) take(d stack.Received) error {
 		return nil
 	}
 	b.seen[e.ID] = true
-	b.events[event{e.Organization.Slug, e.Type, subject(e.Type, e.Data.ID, e.Data.Email, e.Data.UserID, e.Data.Enrollment.ID)}]++
-	return nil
+	about := event{e.Organization.Slug, e.Type, subject(e.Type, e.Data.ID, e.Data.Email, e.Data.UserID, e.Data.Enrollment.ID)}
+	b.events[about]++
+	if e.Type != "result.final" {
+		return nil
+	}
+	sequence, err := strconv.ParseInt(d.Headers["X-Service-Sequence"], 10, 64)
+	if sequence > b.applied[about].sequence {
+		b.applied[about] = applied{sequence, e.Data.Score}
+	}
+	return err
 }
 
 // subject names of whom an event speaks as the model does.

@@ -32,7 +32,6 @@ func TestWhoMayCall(t *testing.T) {
 	e.Platform.With("X-API-Key", "wrong").Get(t, "organizations/north/api-keys").Want(t, 200)
 }
 
-// Reference: docs/operations.md#keys.
 func TestTwoPlatformKeysDuringARotation(t *testing.T) {
 	t.Parallel()
 	const previous = "previous-key-of-the-tests"

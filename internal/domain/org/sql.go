@@ -227,7 +227,8 @@ func updateLastUsed(ctx context.Context, q pg.Querier, uses []use) error {
 		UPDATE api_keys k SET last_used_on = u.day, last_used_from = u.address
 		FROM (
 			SELECT DISTINCT ON (organization, key) *
-			FROM unnest($1::bigint[], $2::bigint[], $3::date[], $4::inet[]) WITH ORDINALITY AS n(organization, key, day, address, number)
+			FROM unnest($1::bigint[], $2::bigint[], $3::date[], $4::inet[])
+				WITH ORDINALITY AS n(organization, key, day, address, number)
 			ORDER BY organization, key, day DESC, number) AS u
 		WHERE k.organization_id = u.organization AND k.id = u.key AND (k.last_used_on IS NULL OR k.last_used_on < u.day)`,
 		orgs, keys, days, from)

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
@@ -61,7 +62,8 @@ func (serveCommand) Run(p *process) error {
 	}
 	now.Metrics(reg)
 	keys, usage, mails, rosters := org.NewKeyring(db), org.NewUsage(db, log), email.NewWatch(db), roster.NewWatch(db)
-	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+	refusals := audit.NewRefusals(db, now.Now, log)
+	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Refusals: refusals, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PreviousPlatformKey: c.PreviousKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, EgressAddresses: c.EgressAddresses, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	probe := pg.NewProbe(db)
@@ -76,7 +78,7 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
-	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, mails.Run, rosters.Run, serve)
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, refusals.Run, mails.Run, rosters.Run, serve)
 }
 
 // bounded bounds the server's connections.

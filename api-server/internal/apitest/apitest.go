@@ -48,6 +48,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/obs/logtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -65,8 +66,9 @@ const (
 // Env is a running pair of APIs.
 type Env struct {
 	DB       *pg.DB
-	Keys     *org.Keyring // running
-	Usage    *org.Usage   // written when a test calls Flush
+	Keys     *org.Keyring    // running
+	Usage    *org.Usage      // written when a test calls Flush
+	Refusals *audit.Refusals // likewise
 	Box      *seal.Box
 	Registry *prometheus.Registry
 	Log      *LogBuffer // the programs' log lines
@@ -89,13 +91,14 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	t.Helper()
 	e := &Env{DB: pgtest.New(t), Box: sealtest.New(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
 	e.Keys = org.NewKeyring(e.DB)
+	e.Refusals = audit.NewRefusals(e.DB, e.Now, slog.New(slog.DiscardHandler))
 	e.Usage = org.NewUsage(e.DB, slog.New(slog.DiscardHandler))
 	mails := email.NewWatch(e.DB)
 	run(t, e.Keys.Run)
 	rosters := roster.NewWatch(e.DB)
 	run(t, mails.Run)
 	run(t, rosters.Run)
-	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Usage: e.Usage, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
+	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Usage: e.Usage, Refusals: e.Refusals, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
 		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100, Connections: e.DB.Config().MaxConns,
 		RedisPatience: time.Minute, PlacePatience: time.Minute} // a slow machine's limits are applied, too, and its bursts served

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/registrar-dev/registrar/api-server/internal/auditlog"
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
 
@@ -33,6 +35,23 @@ func (s *Server) showAudit(w http.ResponseWriter, r *http.Request) error {
 	return show(w, http.StatusOK, "audit.html", p)
 }
 
+// downloadAudit gives the days that the visitor chose as JSON lines. The file of a longer time goes on behind its
+// last id.
+func (s *Server) downloadAudit(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "audit-log", "Audit log")
+	if err != nil {
+		return err
+	}
+	q := edge.ReadQuery(r)
+	span := auditlog.Span(q, s.Clock(), s.Zone)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	span.Organization = f.Here.Organization
+	w.Header().Set("Content-Disposition", `attachment; filename="audit-log-`+f.Here.Slug+`.jsonl"`)
+	return auditlog.Write(w, r, s.DB, span, auditlog.Most, s.Clock())
+}
+
 // actorKind says in words what sort of actor it is; "" for people of the staff, whose name says
 // enough.
 func actorKind(k audit.Kind) string {
@@ -45,7 +64,9 @@ func actorKind(k audit.Kind) string {
 		return "Kubernetes"
 	case audit.Schedule:
 		return "automatic"
-	case audit.Staff:
+	case audit.Student:
+		return "student"
+	case audit.Staff, audit.Nobody:
 	}
 	return ""
 }

@@ -91,6 +91,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/plans", handle(s.showPlans))
 		r.Get("/console/{slug}/plans/{id}", handle(s.showPlan))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
+		r.Get("/console/{slug}/audit-log/entries.jsonl", handle(s.downloadAudit))
 		r.Get("/console/{slug}/sessions", handle(s.showSessions))
 		r.Post("/console/{slug}/sessions/end-others", handle(s.endOtherSessions))
 	})

@@ -82,6 +82,7 @@ var routes = map[string]who{
 	"GET /console/{slug}/plans":                                       managers,
 	"GET /console/{slug}/plans/{id}":                                  managers,
 	"GET /console/{slug}/audit-log":                                   managers,
+	"GET /console/{slug}/audit-log/entries.jsonl":                     managers,
 }
 
 // walk lists the routes that there are.

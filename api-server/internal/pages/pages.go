@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -31,6 +32,7 @@ type Server struct {
 	Devices   signin.Devices
 	Limits    *limit.Limiter
 	Proxies   limit.Proxies
+	Refusals  *audit.Refusals
 	LTI       lti.Service
 	Launches  *launch.Service
 }

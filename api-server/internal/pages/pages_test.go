@@ -50,7 +50,7 @@ func openWith(t *testing.T, rdb *redis.Client) *site {
 	sessions := signin.New(s.DB, s.Now, s.url, proxies, pages.Fail)
 	routes.Group(func(r chi.Router) {
 		(&pages.Server{DB: s.DB, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions, Devices: signin.Devices{Box: s.Box, Clock: s.Now},
-			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, LTI: lti.Service{DB: s.DB, Box: s.Box},
+			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, Refusals: s.Refusals, LTI: lti.Service{DB: s.DB, Box: s.Box},
 			Launches: &launch.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}}).Routes(r)
 	})
 	routes.Group(guarded(sessions))

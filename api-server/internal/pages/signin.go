@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
 
 // How often one may try. The limits of a name and of the account that it leads to are what stops
@@ -86,11 +87,13 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !s.mayTry(w, r, who) {
+		s.refused(r, who.Account, "refused sign-in: too many tries")
 		page.Fault = textTooOften
 		return show(w, http.StatusTooManyRequests, "sign-in.html", page)
 	}
 	a, err := who.SignIn(r.Context(), s.DB, r.PostFormValue("password"), s.Clock())
 	if errors.Is(err, student.ErrSignIn) {
+		s.refused(r, who.Account, "refused sign-in: wrong password")
 		page.Fault = textWrong
 		return show(w, http.StatusUnauthorized, "sign-in.html", page)
 	}
@@ -113,6 +116,16 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	http.Redirect(w, r, page.Next, http.StatusSeeOther)
 	return nil
+}
+
+// refused counts a try at a password for the audit log. What was typed for a name may be anything, even a
+// password, and is not kept.
+func (s *Server) refused(r *http.Request, a student.Account, action string) {
+	target := "no account"
+	if a.ID != 0 {
+		target = "user " + strconv.FormatInt(int64(a.ID), 10)
+	}
+	s.Refusals.Note(audit.Refusal{Actor: audit.Unknown, Action: action, Target: target, Address: s.Proxies.Client(r)})
 }
 
 // begin signs a person in who gave the password, in a browser that is known from now on.
@@ -202,5 +215,6 @@ func (s *Server) refusePassword(w http.ResponseWriter, r *http.Request, a studen
 	if err != nil || owns {
 		return 0, "", err
 	}
+	s.refused(r, a, "refused current password")
 	return http.StatusBadRequest, textNotCurrent, nil
 }

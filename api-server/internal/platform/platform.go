@@ -13,12 +13,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -36,6 +38,8 @@ type Server struct {
 
 	PreviousKey string                 // accepted too; "": there is none
 	Calls       *prometheus.CounterVec // of CallCounter
+
+	Refusals *audit.Refusals
 
 	Webhooks webhook.Service
 	Cursors  *page.Cursors
@@ -60,6 +64,7 @@ const (
 // Routes registers everything that needs the platform key, below /platform/v1.
 func (s *Server) Routes(r chi.Router) {
 	r.Use(s.authenticate, edge.CleanQuery, edge.PlainQuery)
+	r.Get("/audit-log", edge.Handle(s.exportAudit))
 	r.Put("/organizations/{slug}", edge.Handle(s.putOrganization))
 	r.Post("/organizations/{slug}/api-keys", edge.Handle(s.createKey))
 	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))
@@ -125,6 +130,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		case previous:
 			s.Calls.WithLabelValues("previous").Inc()
 		default:
+			s.Refusals.Note(audit.Refusal{Actor: audit.Unknown, Action: "refused platform key", Address: limit.Proxies(nil).Client(r)})
 			return errKey
 		}
 		next.ServeHTTP(w, r)

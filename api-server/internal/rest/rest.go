@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -39,7 +40,8 @@ type Server struct {
 	Keys  *org.Keyring
 	Usage *org.Usage // of keys
 
-	Proxies limit.Proxies // our own
+	Proxies  limit.Proxies // our own
+	Refusals *audit.Refusals
 
 	Provisioning *provision.Service
 	Assignments  *assign.Service
@@ -100,11 +102,13 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		p, err := s.identify(r)
 		if err != nil {
+			s.refusedKey(r, err)
 			return err
 		}
 		edge.Annotate(r.Context(), "organization", p.Organization.Slug, "api_key", int64(p.Key.ID))
 		from := s.Proxies.Address(r)
 		if err := usable(p.Key, s.Clock(), from); err != nil {
+			s.refusedCall(r, p, err)
 			return err
 		}
 		s.Usage.Note(p, s.today(), from)
@@ -112,6 +116,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return nil
 		}
 		if err := reaches(p.Key, r); err != nil {
+			s.refusedCall(r, p, err)
 			return err
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))

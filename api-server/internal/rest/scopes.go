@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -62,4 +64,19 @@ func reaches(k org.Key, r *http.Request) error {
 		return fault.New(fault.Forbidden, "missing_scope", "this API key lacks the scope %s; use a key that has it", need)
 	}
 	return nil
+}
+
+// refusedKey counts a key that does not work for the audit log, by its first characters.
+func (s *Server) refusedKey(r *http.Request, err error) {
+	if fault.Has(err, "invalid_api_key") {
+		s.Refusals.Note(audit.Refusal{Actor: audit.Unknown, Action: "refused API key", Target: org.PrefixOf(keyOf(r)), Address: s.Proxies.Client(r)})
+	}
+}
+
+// refusedCall counts a call that the key may not make, for the audit log of its organization.
+func (s *Server) refusedCall(r *http.Request, p org.Principal, err error) {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		s.Refusals.Note(audit.Refusal{Organization: p.Organization.ID, Actor: p.Actor(), Action: "refused API call", Target: f.Code, Address: s.Proxies.Client(r)})
+	}
 }

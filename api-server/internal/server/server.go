@@ -29,6 +29,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -43,6 +44,7 @@ type Deps struct {
 	Zone     *time.Location // the platform's
 	Keys     *org.Keyring
 	Usage    *org.Usage
+	Refusals *audit.Refusals
 	Mails    *email.Watch // running, so that requests learn at once what became of their mail
 	Rosters  *pg.Watch    // of roster runs; running
 	Box      *seal.Box
@@ -96,7 +98,7 @@ func New(d Deps) APIs {
 	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
-	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Provisioning: service,
+	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Rosters: d.Rosters,
 		Box:     d.Box, Limits: limits, Rate: d.Rate,
@@ -109,13 +111,13 @@ func New(d Deps) APIs {
 	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
-		Limits: limits, Proxies: d.Proxies,
+		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
-	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Cursors: cursors,
+	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
 		Plans:    plans,
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},

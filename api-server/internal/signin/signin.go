@@ -138,11 +138,35 @@ func (s *Sessions) begin(ctx context.Context, user id.User, proof student.Proof)
 	if err := s.manager.RenewToken(ctx); err != nil {
 		return err
 	}
+	if err := s.record(ctx, user, proof); err != nil {
+		return err
+	}
 	s.manager.Put(ctx, userKey, strconv.FormatInt(int64(user), 10))
 	s.manager.Put(ctx, proofKey, string(proof))
 	visitOf(ctx).as = student.Account{}
 	s.note(ctx)
 	return nil
+}
+
+// record writes the sign-in to the audit log of each organization on whose staff the person is. A student's
+// belongs to no organization: the person may have several, which know nothing of each other.
+func (s *Sessions) record(ctx context.Context, user id.User, proof student.Proof) error {
+	belongings, err := org.Belongings(ctx, s.db, user)
+	if err != nil {
+		return err
+	}
+	by, orgs := audit.Actor{Kind: audit.Student, ID: int64(user), Name: "student"}, []id.Organization{}
+	for _, b := range newPerson(student.Account{ID: user}, proof, belongings).StaffOf() {
+		orgs = append(orgs, b.Organization)
+	}
+	if len(orgs) > 0 {
+		a, err := student.Find(ctx, s.db, user)
+		if err != nil {
+			return err
+		}
+		by.Kind, by.Name = audit.Staff, string(a.Email)
+	}
+	return audit.WriteSignIn(ctx, s.db, by, orgs, visitOf(ctx).from, s.now())
 }
 
 // End signs out.

@@ -102,6 +102,14 @@ func CreateKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organizati
 	return k, text, err
 }
 
+// PrefixOf is what is shown of a text that may be a key, and "" for one that is none.
+func PrefixOf(text string) string {
+	if len(text) != keyLength || !strings.HasPrefix(text, keyStart) {
+		return ""
+	}
+	return strings.ToValidUTF8(text[:prefixLength], "?") + "…"
+}
+
 // label is what the key is called in the audit log.
 func (k Key) label() string { return k.Name + " (" + k.Prefix + "…)" }
 

@@ -34,6 +34,11 @@ type Checker struct {
 	router routers.Router
 }
 
+// JSON lines are compared as text: their document describes a line in words.
+func init() {
+	openapi3filter.RegisterBodyDecoder("application/jsonl", openapi3filter.RegisteredBodyDecoder("text/plain"))
+}
+
 // New reads a document in YAML or JSON. It has to be valid OpenAPI 3.1, without servers
 // (paths begin at the root), and strict: see the package comment.
 func New(document []byte) (*Checker, error) {

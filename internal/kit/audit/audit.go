@@ -1,6 +1,6 @@
-// Package audit records who gave which command. A command writes its row in its own
-// transaction: without the row nothing is changed. Reads, and what is reported of single
-// students (sign-ins, activity, work), leave no row.
+// Package audit records who gave which command, who signed in, and what was refused. A command writes
+// its row in its own transaction: without the row nothing is changed. Refusals are counted (Refusals).
+// Reads, and what the platform reports of single students (activity, work), leave no row.
 package audit
 
 import (
@@ -19,6 +19,8 @@ const (
 	Staff       Kind = "staff"        // a person in the console
 	Operator    Kind = "operator"     // a Kubernetes resource
 	Schedule    Kind = "schedule"     // the worker, by itself
+	Student     Kind = "student"      // a person on the students' pages, who is nobody's staff
+	Nobody      Kind = "unknown"      // who was refused before anything showed who it is
 )
 
 // Actor is who gives a command. A command of the zero Actor is refused by the database.
@@ -34,6 +36,9 @@ var Platform = Actor{Kind: PlatformKey, Name: "platform administrator"}
 // Scheduled gives the commands that the worker carries out when their time has come.
 var Scheduled = Actor{Kind: Schedule, Name: "schedule"}
 
+// Unknown is whoever was refused before anything showed who it is.
+var Unknown = Actor{Kind: Nobody, Name: "unknown"}
+
 // Entry is one row of the log.
 type Entry struct {
 	ID           int64
@@ -42,6 +47,8 @@ type Entry struct {
 	Action       string // a verb and a noun: "revoked API key"
 	Target       string // what it was done to, as people know it; never a secret
 	At           time.Time
+	Address      string // of sign-ins and refusals: where they came from
+	Times        int    // how often, within the minute before; 1 of all but refusals
 }
 
 // PageSize is how many entries List returns at most.

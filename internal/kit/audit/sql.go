@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,15 +24,111 @@ func Write(ctx context.Context, tx *pg.Tx, e Entry) error {
 // with the id before, or the latest ones for 0.
 func List(ctx context.Context, q pg.Querier, org id.Organization, before int64) ([]Entry, error) {
 	rows, err := q.Query(ctx, `
-		SELECT id, organization_id, actor_kind, coalesce(actor_id, 0), actor_name, action, target, created_at
+		SELECT `+columns+`
 		FROM audit_log
 		WHERE organization_id = $1 AND ($2::bigint = 0 OR id < $2)
 		ORDER BY id DESC LIMIT $3`, org, before, PageSize)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e Entry, err error) {
-		err = row.Scan(&e.ID, &e.Organization, &e.Actor.Kind, &e.Actor.ID, &e.Actor.Name, &e.Action, &e.Target, &e.At)
-		return e, err
-	})
+	return pgx.CollectRows(rows, scan)
+}
+
+const columns = `
+	id,
+	coalesce(organization_id, 0),
+	actor_kind,
+	coalesce(actor_id, 0),
+	actor_name,
+	action,
+	target,
+	created_at,
+	address,
+	times`
+
+func scan(row pgx.CollectableRow) (e Entry, err error) {
+	err = row.Scan(&e.ID, &e.Organization, &e.Actor.Kind, &e.Actor.ID, &e.Actor.Name, &e.Action, &e.Target, &e.At, &e.Address, &e.Times)
+	return e, err
+}
+
+// Span is a part of the log: the entries behind one, made from since to before until.
+type Span struct {
+	Organization id.Organization // 0: of all, and of none
+	Since, Until time.Time
+	After        int64 // an entry's id; 0: from the beginning
+}
+
+// Export hands on the entries of the span by their ids, up to so many. It reads them in portions, and
+// holds no connection while each is handed on.
+func Export(ctx context.Context, q pg.Querier, s Span, most int, each func(Entry) error) error {
+	const portion = 1000
+	for most > 0 {
+		limit := min(portion, most)
+		rows, err := q.Query(ctx, `
+			SELECT `+columns+`
+			FROM audit_log
+			WHERE ($1::bigint = 0 OR organization_id = $1) AND id > $2 AND created_at >= $3 AND created_at < $4
+			ORDER BY id LIMIT $5`, s.Organization, s.After, s.Since, s.Until, limit)
+		if err != nil {
+			return err
+		}
+		entries, err := pgx.CollectRows(rows, scan)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := each(e); err != nil {
+				return err
+			}
+			s.After = e.ID
+		}
+		if most -= len(entries); len(entries) < limit {
+			return nil
+		}
+	}
+	return nil
+}
+
+// WriteSignIn adds the sign-in of a person: a row for each organization on whose staff the person is, or one for
+// none.
+func WriteSignIn(ctx context.Context, q pg.Querier, by Actor, orgs []id.Organization, address string, now time.Time) error {
+	if len(orgs) == 0 {
+		orgs = []id.Organization{0}
+	}
+	_, err := q.Exec(ctx, `
+		INSERT INTO audit_log (organization_id, actor_kind, actor_id, actor_name, action, target, created_at, address)
+		SELECT nullif(o, 0), $2, $3, $4, 'signed in', '', $5, $6 FROM unnest($1::bigint[]) AS o`,
+		orgs, string(by.Kind), by.ID, by.Name, now, address)
+	return err
+}
+
+func insertRefusals(ctx context.Context, q pg.Querier, counted map[Refusal]int, now time.Time) error {
+	var b pg.Batch
+	for r, times := range counted {
+		b.Queue(`
+			INSERT INTO audit_log (
+				organization_id,
+				actor_kind,
+				actor_id,
+				actor_name,
+				action,
+				target,
+				created_at,
+				address,
+				times
+			) VALUES (
+				nullif(@organization::bigint, 0),
+				@kind,
+				nullif(@actor::bigint, 0),
+				@name,
+				@action,
+				@target,
+				@at,
+				@address,
+				@times
+			)`,
+			pg.Args{"organization": r.Organization, "kind": string(r.Actor.Kind), "actor": r.Actor.ID, "name": r.Actor.Name,
+				"action": r.Action, "target": r.Target, "at": now, "address": r.Address, "times": times})
+	}
+	return b.Send(ctx, q)
 }

@@ -61,7 +61,7 @@ const marker = "recorded7mark"
 
 // recordCreation provisions one student in this process and writes down what is sent.
 func (h *house) recordCreation(ctx context.Context, key string) (string, error) {
-	who, err := org.NewKeyring(h.db).Principal(ctx, key)
+	who, err := org.NewKeyring(h.db).Principal(ctx, key, "127.0.0.1")
 	if err != nil {
 		return "", err
 	}

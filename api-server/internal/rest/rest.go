@@ -4,6 +4,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -101,6 +102,12 @@ func principal(ctx context.Context) org.Principal {
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		p, err := s.identify(r)
+		var often *org.TooManyGuesses
+		if errors.As(err, &often) {
+			edge.RetryAfter(w, often.RetryAfter)
+			edge.Refuse(w, r, http.StatusTooManyRequests, "rate_limited", often.Error())
+			return nil
+		}
 		if err != nil {
 			s.refusedKey(r, err)
 			return err
@@ -146,7 +153,7 @@ func (s *Server) identify(r *http.Request) (org.Principal, error) {
 	if key == "" {
 		return org.Principal{}, errNoKey
 	}
-	return s.Keys.Principal(r.Context(), key)
+	return s.Keys.Principal(r.Context(), key, s.Proxies.Client(r))
 }
 
 var (

@@ -2,6 +2,7 @@ package org
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 	"strings"
@@ -23,7 +24,8 @@ const Channel = "registrar_keys"
 const (
 	keyTTL       = 15 * time.Second // the longest that a missed notification can matter
 	beatInterval = 4 * time.Second
-	maxKeys      = 20_000 // of each, known and refused ones
+	maxKeys      = 20_000 // that are known
+	maxRefused   = 10_000 // that are remembered as wrong, in keyTTL
 )
 
 // Keyring finds the organization of an API key, from the process's memory when it can. Every
@@ -32,30 +34,35 @@ const (
 // It uses cached answers only while notifications arrive: it sends itself heartbeats through
 // PostgreSQL, so that it notices a connection that broke without an error. Without Run, each
 // call reads the database.
+//
+// Keys that it has seen work are read again whenever that is needed. Others wait for their turn, and
+// wrong ones never reach PostgreSQL more than 50 times a second: see guesses.
 type Keyring struct {
 	db      *pg.DB
 	now     func() time.Time // monotonic; not the calendar's clock
 	changed func()           // called after each notification was applied; for tests
 
-	loads singleflight.Group
+	loads   singleflight.Group
+	guesses *guesses
 
 	mu         sync.RWMutex
-	known      map[string]*answer // by hash
-	refused    map[string]*answer // by hash; apart, so that guessing does not push keys out
+	known      map[string]*answer // by hash; those that are out of date worked, and are read again
 	generation uint64             // counts invalidations; a load that saw another one is not kept
 	notified   time.Time
+
+	refusing sync.Mutex
+	refused  recent[struct{}] // by hash; apart, so that guessing does not push keys out
 }
 
 type answer struct {
 	principal Principal
-	err       error
 	until     time.Time
 }
 
 // NewKeyring makes an empty keyring.
 func NewKeyring(db *pg.DB) *Keyring {
 	return &Keyring{db: db, now: time.Now, changed: func() {},
-		known: map[string]*answer{}, refused: map[string]*answer{}}
+		guesses: newGuesses(), known: map[string]*answer{}, refused: recent[struct{}]{period: keyTTL, most: maxRefused}}
 }
 
 // Run listens until ctx ends.
@@ -86,8 +93,9 @@ func (k *Keyring) onNotification(n pg.Notification) {
 	switch org, err := strconv.ParseInt(n.Payload, 10, 64); {
 	case n.Reset:
 		k.generation++
-		clear(k.known)
-		clear(k.refused)
+		for _, a := range k.known {
+			a.until = time.Time{}
+		}
 	case err == nil:
 		k.forget(id.Organization(org))
 	}
@@ -105,58 +113,106 @@ func (k *Keyring) Forget(org id.Organization) {
 
 func (k *Keyring) forget(org id.Organization) {
 	k.generation++
-	maps.DeleteFunc(k.known, func(_ string, a *answer) bool { return a.principal.Organization.ID == org })
+	for _, a := range k.known {
+		if a.principal.Organization.ID == org {
+			a.until = time.Time{}
+		}
+	}
 }
 
 // errKey is the same for all keys that do not work, so that it reveals nothing about them.
 var errKey = fault.New(fault.Unauthenticated, "invalid_api_key",
 	"the API key is wrong or revoked; send a working key of the organization in the header X-API-Key")
 
-// Principal finds the organization of the key. Unauthenticated when the key does not work.
-func (k *Keyring) Principal(ctx context.Context, key string) (Principal, error) {
+// Principal finds the organization of the key, which came from the client address. Unauthenticated
+// when the key does not work; *TooManyGuesses when it is not known and too many wrong ones came.
+func (k *Keyring) Principal(ctx context.Context, key, client string) (Principal, error) {
 	if len(key) != keyLength || !strings.HasPrefix(key, keyStart) {
-		return Principal{}, errKey
+		return k.refuse(client)
 	}
 	hash := string(seal.Hash(key))
-	answer, generation := k.lookUp(hash)
-	if answer == nil {
-		return k.load(ctx, hash, generation)
-	}
-	return answer.principal, answer.err
-}
-
-// lookUp returns nil when the answer is not in memory or may be out of date.
-func (k *Keyring) lookUp(hash string) (*answer, uint64) {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	now := k.now()
-	if k.notified.IsZero() || now.Sub(k.notified) >= keyTTL {
-		return nil, k.generation
-	}
-	for _, answers := range []map[string]*answer{k.known, k.refused} {
-		if a := answers[hash]; a != nil && now.Before(a.until) {
-			return a, k.generation
+	p, state, generation := k.lookUp(hash)
+	switch {
+	case state == current:
+		return p, nil
+	case state == unknown && k.wasRefused(hash):
+		return k.refuse(client)
+	case state == unknown:
+		if err := k.guesses.check(client); err != nil {
+			return Principal{}, err
 		}
 	}
-	return nil, k.generation
+	p, err := k.load(ctx, hash, generation, state, client)
+	if errors.Is(err, errKey) {
+		return k.refuse(client)
+	}
+	return p, err
+}
+
+// refuse answers a wrong key and counts it.
+func (k *Keyring) refuse(client string) (Principal, error) {
+	if err := k.guesses.check(client); err != nil {
+		return Principal{}, err
+	}
+	k.guesses.wrong(client)
+	return Principal{}, errKey
+}
+
+// state is what is known of a key.
+type state int
+
+const (
+	unknown state = iota
+	stale         // it worked
+	current
+)
+
+func (k *Keyring) lookUp(hash string) (Principal, state, uint64) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	now, a := k.now(), k.known[hash]
+	switch {
+	case a == nil:
+		return Principal{}, unknown, k.generation
+	case k.notified.IsZero() || now.Sub(k.notified) >= keyTTL || !now.Before(a.until):
+		return Principal{}, stale, k.generation
+	}
+	return a.principal, current, k.generation
+}
+
+// wasRefused says whether the key is remembered as wrong. No key that was wrong ever works: its text is
+// random, and one that is revoked stays so.
+func (k *Keyring) wasRefused(hash string) bool {
+	k.refusing.Lock()
+	defer k.refusing.Unlock()
+	_, ok := k.refused.get(hash, k.now())
+	return ok
 }
 
 // load reads the key once for all concurrent callers. A caller after an invalidation never joins
 // a reading that began before it.
-func (k *Keyring) load(ctx context.Context, hash string, generation uint64) (Principal, error) {
+func (k *Keyring) load(ctx context.Context, hash string, generation uint64, s state, client string) (Principal, error) {
 	flight := strconv.FormatUint(generation, 36) + "/" + hash
 	result := k.loads.DoChan(flight, func() (any, error) {
 		// The first caller may be cancelled while others still wait for the answer.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second+guessPatience)
 		defer cancel()
+		if s == unknown {
+			if err := k.guesses.await(ctx, client); err != nil {
+				return nil, err
+			}
+		}
 		until := k.now().Add(keyTTL)
 		p, err := selectPrincipal(ctx, k.db, []byte(hash))
 		if pg.None(err) {
-			k.keep(k.refused, hash, generation, &answer{err: errKey, until: until})
+			k.forgetKey(hash)
 			return nil, errKey
 		}
+		if s == unknown {
+			k.guesses.right() // or PostgreSQL is away
+		}
 		if err == nil {
-			k.keep(k.known, hash, generation, &answer{principal: p, until: until})
+			k.keep(hash, generation, &answer{principal: p, until: until})
 		}
 		return p, err
 	})
@@ -169,23 +225,33 @@ func (k *Keyring) load(ctx context.Context, hash string, generation uint64) (Pri
 	}
 }
 
-func (k *Keyring) keep(answers map[string]*answer, hash string, generation uint64, a *answer) {
+// forgetKey remembers that the key is wrong.
+func (k *Keyring) forgetKey(hash string) {
+	k.mu.Lock()
+	delete(k.known, hash)
+	k.mu.Unlock()
+	k.refusing.Lock()
+	defer k.refusing.Unlock()
+	k.refused.put(hash, struct{}{}, k.now())
+}
+
+func (k *Keyring) keep(hash string, generation uint64, a *answer) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.generation != generation {
-		return
+		a.until = time.Time{} // it worked; more is not known
 	}
-	if len(answers) >= maxKeys {
-		evict(answers, k.now())
+	if _, ok := k.known[hash]; !ok && len(k.known) >= maxKeys {
+		evict(k.known, k.now())
 	}
-	answers[hash] = a
+	k.known[hash] = a
 }
 
-// evict deletes expired answers and then, until there is room, others at random.
+// evict deletes answers that are out of date and then others at random, until there is room for many.
 func evict(answers map[string]*answer, now time.Time) {
 	maps.DeleteFunc(answers, func(_ string, a *answer) bool { return !now.Before(a.until) })
 	for hash := range answers {
-		if len(answers) < maxKeys {
+		if len(answers) <= maxKeys*9/10 {
 			return
 		}
 		delete(answers, hash)

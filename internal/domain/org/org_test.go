@@ -169,7 +169,7 @@ func TestProgramsBeforeScopesDoNotFindARestrictedKey(t *testing.T) {
 		err = db.QueryRow(t.Context(), `SELECT count(*) FROM api_keys k WHERE k.hash = $1 AND k.revoked_at IS NULL`, seal.Hash(text)).Scan(&found)
 		check.NoError(check.Now(t), err, "%s", what)
 		check.Equal(t, "it is found", found == 1, what == "plain", "%s", what)
-		p, err := keys.Principal(t.Context(), text)
+		p, err := keys.Principal(t.Context(), text, "192.0.2.1")
 		check.NoError(check.Now(t), err, "%s", what)
 		check.Equal(t, "the access", p.Key.Access, wanted.Access, "%s", what)
 		check.Slices(t, "the scopes", p.Key.Scopes, wanted.Scopes, "%s", what)

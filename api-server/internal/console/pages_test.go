@@ -22,11 +22,11 @@ func (s *site) enter(b *browsertest.Browser, name string) {
 	b.Await("nav[aria-label=Console]")
 }
 
-// shownPages are the console's pages, by their routes.
+// shownPages are the console's pages, by their routes, without its downloads.
 func shownPages(t *testing.T, s *site) []string {
 	t.Helper()
 	return slices.DeleteFunc(walk(t, s), func(route string) bool {
-		return !strings.HasPrefix(route, "GET /console") || strings.Contains(route, "{file}") || strings.HasSuffix(route, ".csv")
+		return !strings.HasPrefix(route, "GET /console") || strings.Contains(route, "{file}") || strings.HasSuffix(route, ".csv") || strings.HasSuffix(route, ".jsonl")
 	})
 }
 

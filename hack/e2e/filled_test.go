@@ -43,6 +43,10 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 	_, err := db.Exec(t.Context(), `INSERT INTO result_returns (organization_id, user_id, due_at)
 		SELECT organization_id, user_id, now() + interval '1 hour' FROM members LIMIT 1`)
 	must(t, err)
+	// A worker that stops takes its row away.
+	_, err = db.Exec(t.Context(), `INSERT INTO leader_candidates (job, holder, since, expires)
+		VALUES ('webhooks', 'a worker', now(), now() + interval '1 hour')`)
+	must(t, err)
 	_, err = db.Exec(t.Context(), `
 		WITH d AS (
 			INSERT INTO webhook_deliveries (event_id, organization_id, endpoint_id, status, lease, lease_until, due_at)

@@ -182,6 +182,9 @@ func (p *paced) Read(into []byte) (int, error) {
 	if err := p.arrival.err.Load(); err != nil {
 		return 0, *err
 	}
+	if p.ended {
+		return p.ReadCloser.Read(into) // and no deadline, in which the caller who waits for the answer would seem to hang up
+	}
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
@@ -205,10 +208,8 @@ func (p *paced) Read(into []byte) (int, error) {
 }
 
 func (p *paced) end() {
-	if !p.ended {
-		p.ended = true
-		_ = p.control.SetReadDeadline(time.Time{})
-	}
+	p.ended = true
+	_ = p.control.SetReadDeadline(time.Time{})
 }
 
 // broken says why the body will not come to its end. What the sender wrote wrongly is the handler's

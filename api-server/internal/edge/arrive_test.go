@@ -158,7 +158,7 @@ func TestABodyHasToComeAtARate(t *testing.T) {
 // Whoever reads slowly or works for long is not taken for one who hung up.
 func TestARequestIsWorkedOnForLongerThanItsBodyMayTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, Options{InFlight: 1})
+		l := newLine(t, Options{InFlight: 1, Streams: func(r *http.Request) bool { return r.URL.Path == "/stream" }})
 		work := Handle(func(w http.ResponseWriter, r *http.Request) error {
 			select {
 			case <-time.After(45 * time.Second):
@@ -169,13 +169,23 @@ func TestARequestIsWorkedOnForLongerThanItsBodyMayTake(t *testing.T) {
 		})
 		l.Post("/long", work)
 		l.Get("/long", work)
-		for _, request := range []string{"POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		l.Post("/stream", func(w http.ResponseWriter, r *http.Request) {
+			for range 2 { // forms read on after the end
+				_, _ = io.Copy(io.Discard, r.Body)
+			}
+			work(w, r)
+		})
+		for _, request := range []string{
+			"POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+			"GET /long HTTP/1.1\r\nHost: x\r\n\r\n",
+			"POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",
+		} {
 			c := l.dial(t, "192.0.2.1")
 			if _, err := io.WriteString(c, request); err != nil {
 				t.Fatal(err)
 			}
 			code, text := status(t, c)
-			check.Equal(t, "status", code, 200, "%.4s: %s", request, text)
+			check.Equal(t, "status", code, 200, "%.12s: %s", request, text)
 		}
 	})
 }

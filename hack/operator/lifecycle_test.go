@@ -235,7 +235,7 @@ func TestASwitchOffIsShownAndUndone(t *testing.T) {
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
 }
 
-// fail records failed attempts in a row, as the sender does.
+// fail records failed attempts in a row, as the sender does, each of a delivery that is gone afterwards.
 func (w *world) fail(t *testing.T, e *v1alpha1.WebhookEndpoint, times int) {
 	t.Helper()
 	stored := w.stored(t, e)
@@ -244,7 +244,25 @@ func (w *world) fail(t *testing.T, e *v1alpha1.WebhookEndpoint, times int) {
 		at = at.Add(time.Second)
 		o := webhook.Outcome{Delivery: id.NewDelivery(), Endpoint: stored.ID, Organization: stored.Organization, Number: 1,
 			StartedAt: at, Duration: time.Millisecond, Verdict: webhook.Retry, Cause: "http_503", Status: 503, RequestHeaders: map[string]string{}}
-		err := w.webhooks.DB.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, []webhook.Outcome{o}) })
+		err := w.webhooks.DB.InTx(t.Context(), func(tx *pg.Tx) error {
+			_, err := tx.Exec(t.Context(), `
+				INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
+				VALUES ($1, $2, $3, uuid7(), now())`, o.Organization, o.Endpoint, o.Delivery)
+			if err != nil {
+				return err
+			}
+			err = tx.QueryRow(t.Context(), `
+				SELECT CASE consecutive_failures WHEN 0 THEN 0 ELSE runs END
+				FROM webhook_health WHERE endpoint_id = $1`, o.Endpoint).Scan(&o.Run)
+			if err != nil {
+				return err
+			}
+			if err := webhook.Settle(t.Context(), tx, []webhook.Outcome{o}); err != nil {
+				return err
+			}
+			_, err = tx.Exec(t.Context(), `DELETE FROM webhook_queue WHERE id = $1`, o.Delivery)
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,10 +23,10 @@ type party[T any] struct {
 
 // member is one thing of a party's; its weight counts for held, and while it is loose for that, too.
 type member[T any] struct {
-	party  *party[T]
-	value  T
-	weight int64
-	place  *list.Element // nil: it may not be taken back
+	party   *party[T]
+	value   T
+	weight  int64
+	element *list.Element // nil: it may not be taken back
 }
 
 func (c *crowd[T]) party(client string) *party[T] {
@@ -53,7 +53,7 @@ func (c *crowd[T]) join(client string, value T, weight int64) *member[T] {
 func (c *crowd[T]) grow(m *member[T], by int64) {
 	m.weight += by
 	m.party.held += by
-	if m.place != nil {
+	if m.element != nil {
 		m.party.loose += by
 		heap.Fix(&c.ranked, m.party.index)
 	}
@@ -61,22 +61,22 @@ func (c *crowd[T]) grow(m *member[T], by int64) {
 
 // loosen lets the thing be taken back, as the newest.
 func (c *crowd[T]) loosen(m *member[T]) {
-	if m.place != nil {
-		m.party.members.MoveToBack(m.place)
+	if m.element != nil {
+		m.party.members.MoveToBack(m.element)
 		return
 	}
-	m.place = m.party.members.PushBack(m)
+	m.element = m.party.members.PushBack(m)
 	m.party.loose += m.weight
 	heap.Fix(&c.ranked, m.party.index)
 }
 
 // secure keeps the thing from being taken back.
 func (c *crowd[T]) secure(m *member[T]) {
-	if m.place == nil {
+	if m.element == nil {
 		return
 	}
-	m.party.members.Remove(m.place)
-	m.place = nil
+	m.party.members.Remove(m.element)
+	m.element = nil
 	m.party.loose -= m.weight
 	heap.Fix(&c.ranked, m.party.index)
 }

@@ -164,4 +164,4 @@ func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.U
 }
 
 // Sealed is where the secrets of waiting mails are; a value is bound to place.
-var Sealed = seal.Column{Table: "emails", Place: `'emails/' || reference`}
+var Sealed = seal.Column{Table: "emails", Context: `'emails/' || reference`}

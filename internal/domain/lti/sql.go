@@ -55,4 +55,4 @@ func deleteNonces(ctx context.Context, q pg.Querier, before time.Time) error {
 }
 
 // Sealed is where consumers' secrets are; a value is bound to boundTo.
-var Sealed = seal.Column{Table: "lti_consumers", Place: `'lti_consumers/' || organization_id || '/' || version`}
+var Sealed = seal.Column{Table: "lti_consumers", Context: `'lti_consumers/' || organization_id || '/' || version`}

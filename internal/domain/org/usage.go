@@ -59,19 +59,8 @@ func (u *Usage) Note(p Principal, day clock.Date, from netip.Addr) {
 
 // Run writes what is noted until ctx ends, and then once more.
 func (u *Usage) Run(ctx context.Context) error {
-	tick := time.NewTicker(usageInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), usageInterval)
-			defer cancel()
-			u.flush(last)
-			return nil
-		case <-tick.C:
-			u.flush(ctx)
-		}
-	}
+	clock.Every(ctx, usageInterval, u.flush)
+	return nil
 }
 
 // flush is Flush, whose uses are tried again the next time.

@@ -17,9 +17,9 @@ import (
 )
 
 // Settle records outcomes in the caller's transaction: the attempts, what becomes of their
-// deliveries, and the health of their URLs. It gives up the leases that they are of. An attempt that is recorded already changes
-// nothing, so a task that runs twice counts once. The last of SwitchOffAfter failures in a
-// row switches its URL off, in the same transaction.
+// deliveries, and the health of their URLs. It gives up the leases that they are of. An attempt
+// that is recorded already changes nothing, so a task that runs twice counts once. The last of
+// SwitchOffAfter failures in a row switches its URL off, in the same transaction.
 func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	if len(outcomes) == 0 {
 		return nil

@@ -701,4 +701,4 @@ func (s Service) Backlogs(ctx context.Context, endpoints ...id.Endpoint) (map[id
 }
 
 // Sealed is where signing secrets are; a value is bound to SecretContext.
-var Sealed = seal.Column{Table: "webhook_secrets", Place: `'webhook_secrets/' || endpoint_id || '/' || version`}
+var Sealed = seal.Column{Table: "webhook_secrets", Context: `'webhook_secrets/' || endpoint_id || '/' || version`}

@@ -136,11 +136,11 @@ func (s *Service) some(ctx context.Context, c seal.Column, after string) (n int,
 		}
 		last = rows[n-1].Tuple
 		for i, r := range rows {
-			plain, err := s.Box.Open(ctx, r.Sealed, r.Place)
+			plain, err := s.Box.Open(ctx, r.Sealed, r.Context)
 			if err != nil {
 				return err
 			}
-			if rows[i].Sealed, err = s.Box.Seal(ctx, plain, r.Place); err != nil {
+			if rows[i].Sealed, err = s.Box.Seal(ctx, plain, r.Context); err != nil {
 				return err
 			}
 		}

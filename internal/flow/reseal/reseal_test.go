@@ -80,14 +80,14 @@ func opens(t *testing.T, db *pg.DB, box *seal.Box) (n int) {
 	t.Helper()
 	for _, c := range reseal.Columns() {
 		rows, err := pg.List[struct {
-			Place  string
-			Sealed []byte
-		}](t.Context(), db, `SELECT `+c.Place+` AS place, sealed FROM `+c.Table+` WHERE sealed IS NOT NULL`)
+			Context string
+			Sealed  []byte
+		}](t.Context(), db, `SELECT `+c.Context+` AS context, sealed FROM `+c.Table+` WHERE sealed IS NOT NULL`)
 		check.NoError(check.Now(t), err, "%s", c.Table)
 		check.True(t, "there is something", len(rows) > 0, "%s", c.Table)
 		for _, r := range rows {
-			_, err := box.Open(t.Context(), r.Sealed, r.Place)
-			check.NoError(t, err, "%s", r.Place)
+			_, err := box.Open(t.Context(), r.Sealed, r.Context)
+			check.NoError(t, err, "%s", r.Context)
 		}
 		n += len(rows)
 	}

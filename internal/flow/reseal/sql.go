@@ -17,16 +17,16 @@ func countOlder(ctx context.Context, q pg.Querier, c seal.Column, primary []byte
 
 // row is a sealed value and where it is.
 type row struct {
-	Tuple  string
-	Place  string
-	Sealed []byte
+	Tuple   string
+	Context string
+	Sealed  []byte
 }
 
 // lockOlder locks some of the rows behind a tuple that another key sealed. Those that somebody else has
 // locked are left for the next pass.
 func lockOlder(ctx context.Context, tx *pg.Tx, c seal.Column, primary []byte, after string, most int) ([]row, error) {
 	return pg.List[row](ctx, tx, `
-		SELECT ctid::text AS tuple, `+c.Place+` AS place, sealed FROM `+c.Table+`
+		SELECT ctid::text AS tuple, `+c.Context+` AS context, sealed FROM `+c.Table+`
 		WHERE ctid > $2::tid AND sealed IS NOT NULL AND substr(sealed, 1, length($1::bytea)) <> $1
 		LIMIT $3 FOR UPDATE SKIP LOCKED`, primary, after, most)
 }

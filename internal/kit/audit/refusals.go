@@ -53,19 +53,8 @@ func (r *Refusals) Note(what Refusal) {
 
 // Run writes what was counted until ctx ends, and then once more.
 func (r *Refusals) Run(ctx context.Context) error {
-	tick := time.NewTicker(refusalInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-			defer cancel()
-			r.flush(last)
-			return nil
-		case <-tick.C:
-			r.flush(ctx)
-		}
-	}
+	clock.Every(ctx, refusalInterval, r.flush)
+	return nil
 }
 
 func (r *Refusals) flush(ctx context.Context) {

@@ -5,6 +5,7 @@
 package clock
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -35,6 +36,25 @@ func (c Config) Set(log *slog.Logger) {
 	}
 	offset = c.Offset
 }
+
+// Every calls do at each interval until ctx ends, and then once more, with lastTime for it.
+func Every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+			defer cancel()
+			do(last)
+			return
+		case <-tick.C:
+			do(ctx)
+		}
+	}
+}
+
+const lastTime = 5 * time.Second
 
 // At is a clock that stands still.
 func At(t time.Time) Clock { return func() time.Time { return t } }

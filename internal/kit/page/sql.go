@@ -27,4 +27,4 @@ func selectSettled(ctx context.Context, q pg.Querier, org id.Organization) (unti
 }
 
 // Sealed is where the keys of cursors are; a value is bound to keyContext.
-var Sealed = seal.Column{Table: "page_keys", Place: `'page_keys/' || version`}
+var Sealed = seal.Column{Table: "page_keys", Context: `'page_keys/' || version`}

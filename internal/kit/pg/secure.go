@@ -177,6 +177,7 @@ func makeRoles(ctx context.Context, tx pgx.Tx, prefix string) error {
 	for _, program := range Programs {
 		role := RoleOf(prefix, program)
 		quoted := pgx.Identifier{role}.Sanitize()
+		var schema string
 		var exists, enters, makes bool
 		err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, role).Scan(&exists)
 		if err != nil {
@@ -197,8 +198,11 @@ func makeRoles(ctx context.Context, tx pgx.Tx, prefix string) error {
 			}
 		}
 		err = tx.QueryRow(ctx, `
-			SELECT has_schema_privilege($1, current_schema(), 'USAGE'), has_schema_privilege($1, current_schema(), 'CREATE')`, role).
-			Scan(&enters, &makes)
+			SELECT
+				current_schema(),
+				has_schema_privilege($1, current_schema(), 'USAGE'),
+				has_schema_privilege($1, current_schema(), 'CREATE')`, role).
+			Scan(&schema, &enters, &makes)
 		if err != nil {
 			return err
 		}
@@ -206,8 +210,7 @@ func makeRoles(ctx context.Context, tx pgx.Tx, prefix string) error {
 			return fmt.Errorf("%s may make tables in the schema; let its owner run: REVOKE CREATE ON SCHEMA public FROM PUBLIC", role)
 		}
 		if !enters {
-			if _, err := tx.Exec(ctx, `DO $$ BEGIN EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', current_schema(), '`+
-				strings.ReplaceAll(role, "'", "''")+`'); END $$`); err != nil {
+			if _, err := tx.Exec(ctx, "GRANT USAGE ON SCHEMA "+pgx.Identifier{schema}.Sanitize()+" TO "+quoted); err != nil {
 				return err
 			}
 		}

@@ -105,4 +105,4 @@ func DropExpired(ctx context.Context, q pg.Querier) (int64, error) {
 }
 
 // Sealed is where answers are; a value is bound to a name that the organization and the key are in.
-var Sealed = seal.Column{Table: "idempotency_keys", Place: `'idempotency_keys/' || organization_id || '/' || key`}
+var Sealed = seal.Column{Table: "idempotency_keys", Context: `'idempotency_keys/' || organization_id || '/' || key`}

@@ -31,8 +31,8 @@ type Box struct {
 
 // Column is where sealed values are stored: a table's column sealed.
 type Column struct {
-	Table string
-	Place string // an SQL expression for what a row's value is bound to
+	Table   string
+	Context string // an SQL expression for what a row's value is bound to
 }
 
 // Config names where the keyset is: exactly one of the two. It is embedded in the

@@ -70,15 +70,15 @@ type Picker struct {
 	db     *pg.DB
 	term   time.Duration
 	shards map[int]*lead.Lease // those that it leads
-	urls   map[id.Endpoint]*place
+	urls   map[id.Endpoint]*pendingURL
 	orgs   map[id.Organization][]id.Endpoint // those of urls whose organization is known
 	turn   []id.Endpoint                     // URLs to look at, each once, the first one next
 	later  alarms                            // when to look at others
 	asks   bool                              // something that a person asked for, or that is sent in order, may wait
 }
 
-// place is what a Picker remembers of a URL that has pending deliveries.
-type place struct {
+// pendingURL is what a Picker remembers of a URL that has pending deliveries.
+type pendingURL struct {
 	organization id.Organization
 	inTurn       bool
 	next         time.Time // when to look at it again; zero: when it is woken, or the Scan finds it
@@ -112,7 +112,7 @@ const slack = 2 * time.Second
 
 // NewPicker makes a Picker of leases of the given length.
 func NewPicker(db *pg.DB, term time.Duration) *Picker {
-	return &Picker{db: db, term: term, shards: map[int]*lead.Lease{}, urls: map[id.Endpoint]*place{}, orgs: map[id.Organization][]id.Endpoint{}}
+	return &Picker{db: db, term: term, shards: map[int]*lead.Lease{}, urls: map[id.Endpoint]*pendingURL{}, orgs: map[id.Organization][]id.Endpoint{}}
 }
 
 // Lead sets the shards that the process leads now, and the leases by which it does. It says whether
@@ -147,7 +147,7 @@ func (p *Picker) led() []int32 {
 }
 
 // Scan finds the URLs that have pending deliveries, and when the first of each is due. It costs one
-// step in an index for each, and finds what no other signal has told.
+// step in an index for each, and finds what no other signal has shown.
 func (p *Picker) Scan(ctx context.Context, now time.Time) error {
 	heads, asks, err := selectHeads(ctx, p.db, p.led())
 	if err != nil {
@@ -159,7 +159,7 @@ func (p *Picker) Scan(ctx context.Context, now time.Time) error {
 	}
 	p.later = p.later[:0]
 	for _, h := range heads {
-		u := p.place(h.Endpoint)
+		u := p.url(h.Endpoint)
 		u.seen = true
 		if h.Due.Before(u.since) {
 			u.since = h.Due
@@ -187,14 +187,14 @@ func (p *Picker) forget(e id.Endpoint) {
 
 // lookAt looks at the URL again at the given time.
 func (p *Picker) lookAt(e id.Endpoint, at time.Time) {
-	p.place(e).next = at
+	p.url(e).next = at
 	heap.Push(&p.later, alarm{at, e})
 }
 
-func (p *Picker) place(e id.Endpoint) *place {
+func (p *Picker) url(e id.Endpoint) *pendingURL {
 	u := p.urls[e]
 	if u == nil {
-		u = &place{}
+		u = &pendingURL{}
 		p.urls[e] = u
 	}
 	return u
@@ -202,7 +202,7 @@ func (p *Picker) place(e id.Endpoint) *place {
 
 // queue gives the URL a turn.
 func (p *Picker) queue(e id.Endpoint) {
-	if u := p.place(e); !u.inTurn {
+	if u := p.url(e); !u.inTurn {
 		u.inTurn = true
 		p.turn = append(p.turn, e)
 	}
@@ -240,7 +240,7 @@ func (p *Picker) Returned(leases []Lease) {
 		if _, led := p.shards[shardOf(l.Endpoint)]; !led {
 			continue
 		}
-		p.place(l.Endpoint).since = time.Time{}
+		p.url(l.Endpoint).since = time.Time{}
 		p.queue(l.Endpoint)
 	}
 }
@@ -318,7 +318,7 @@ func (s state) room(now time.Time) int {
 // remember notes what states say of their URLs, before anything new is leased.
 func (p *Picker) remember(states []state) {
 	for _, s := range states {
-		u := p.place(s.Endpoint)
+		u := p.url(s.Endpoint)
 		if u.organization == 0 {
 			u.organization = s.Organization
 			p.orgs[s.Organization] = append(p.orgs[s.Organization], s.Endpoint)
@@ -333,7 +333,7 @@ func (p *Picker) remember(states []state) {
 func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Lease, error) {
 	var want []request
 	for _, s := range states {
-		u := p.place(s.Endpoint)
+		u := p.url(s.Endpoint)
 		if s.NextProbeAt.After(now) {
 			p.lookAt(s.Endpoint, s.NextProbeAt)
 		}
@@ -361,7 +361,7 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		}
 		found := rows[:n]
 		rows = rows[n:]
-		u := p.place(r.Endpoint)
+		u := p.url(r.Endpoint)
 		since := now.Add(-slack)
 		if n == r.most {
 			if last := found[n-1].Due; last.Before(since) {
@@ -434,7 +434,7 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 		note(l.Endpoint, l.Deliveries)
 		ordered = ordered[n:]
 	}
-	p.asks = len(asked)+len(leases) > 0
+	p.asks = len(leases) > 0
 	return leases, nil
 }
 

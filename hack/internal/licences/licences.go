@@ -198,7 +198,10 @@ func (d *Dependency) read(module, dir string) error {
 	return nil
 }
 
-var known = sync.OnceValues(assets.DefaultClassifier)
+var (
+	known      = sync.OnceValues(assets.DefaultClassifier)
+	classifies sync.Mutex // a classifier adds the words that it meets to its dictionary
+)
 
 // classify names the licences of texts. A text without a known licence, such as a notice, adds none.
 func classify(texts []Text) ([]string, error) {
@@ -206,6 +209,8 @@ func classify(texts []Text) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	classifies.Lock()
+	defer classifies.Unlock()
 	var names []string
 	for _, t := range texts {
 		for _, m := range c.Match(c.Normalize(t.Content)).Matches {

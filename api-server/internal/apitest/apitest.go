@@ -109,8 +109,8 @@ func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	e.Routes = apis.Public
 	var secrets logtest.Secrets
 	t.Cleanup(func() { logtest.Check(t, e.Log.String(), secrets.Seen()...) }) // after the servers' end
-	e.publicURL, e.checker = serve(t, secrets.Watch(apis.Public)), newChecker(t, openapi.Partner)
-	e.Platform = newClient(serve(t, secrets.Watch(apis.Platform)), "/platform/v1/", newChecker(t, openapi.Platform)).
+	e.publicURL, e.checker = serve(t, secrets.Watch(apis.Public)), checker(t, partner)
+	e.Platform = newClient(serve(t, secrets.Watch(apis.Platform)), "/platform/v1/", checker(t, platform)).
 		With("Authorization", "Bearer "+PlatformKey)
 	return e
 }
@@ -135,9 +135,15 @@ func serve(t testing.TB, h http.Handler) string {
 	return s.URL
 }
 
-func newChecker(t testing.TB, document []byte) *apicheck.Checker {
+// The documents are read once: it takes longer than most tests.
+var (
+	partner  = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Partner) })
+	platform = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Platform) })
+)
+
+func checker(t testing.TB, read func() (*apicheck.Checker, error)) *apicheck.Checker {
 	t.Helper()
-	c, err := apicheck.New(document)
+	c, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}

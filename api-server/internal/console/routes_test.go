@@ -110,6 +110,7 @@ func TestEveryRouteIsForWhomItIs(t *testing.T) {
 		}
 	}
 	target := s.furnish(t)
+	browsers := map[visitor]*browser{}
 	for _, route := range all {
 		whom, known := routes[route]
 		if !known {
@@ -118,8 +119,14 @@ func TestEveryRouteIsForWhomItIs(t *testing.T) {
 		}
 		method, pattern, _ := strings.Cut(route, " ")
 		for _, p := range visitors {
-			status, page, header := s.visitor(t, p).send(t, method, target(pattern), nil, "same-origin")
+			if browsers[p] == nil {
+				browsers[p] = s.visitor(t, p)
+			}
+			status, page, header := browsers[p].send(t, method, target(pattern), nil, "same-origin")
 			checkVisit(t, p, whom, route, status, page, header)
+			if method != http.MethodGet && status < 400 {
+				delete(browsers, p) // what was done may have ended the session
+			}
 		}
 	}
 }

@@ -38,8 +38,10 @@ func settings(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	owner := pgtest.URL(t)
 	return map[string]string{
-		"DATABASE_URL": pgtest.URL(t), "REDIS_URL": "redis://" + freeAddr(t), // nobody listens there
+		"OWNER_URL":    owner,                                                                    // not of the program: for tests
+		"DATABASE_URL": pgtest.As(t, owner, "api-server"), "REDIS_URL": "redis://" + freeAddr(t), // nobody listens there
 		"HTTP_ADDR": freeAddr(t), "PLATFORM_ADDR": freeAddr(t), "PRIVATE_ADDR": freeAddr(t),
 		"PLATFORM_KEY": "0123456789abcdef", "PUBLIC_URL": "http://localhost/", "SECRET_KEYSET": string(keyset),
 	}
@@ -227,7 +229,7 @@ func TestAnOlderKeyIsDroppedWhenNothingNeedsIt(t *testing.T) {
 	}
 	_, err := command("drop")
 	check.True(check.Now(t), "the only key is not dropped", err != nil, "%v", err)
-	db, err := pg.Open(t.Context(), vars["DATABASE_URL"])
+	db, err := pg.Open(t.Context(), vars["OWNER_URL"])
 	check.NoError(check.Now(t), err, "the database")
 	defer db.Close()
 	store := func() {

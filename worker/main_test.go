@@ -75,7 +75,7 @@ func start(t *testing.T, smtpURL string) *program {
 	p := &program{db: db, email: email.Service{Box: box}, private: freeAddress(t), log: &buffer{}}
 	p.newStudent(t)
 	environment := map[string]string{
-		"DATABASE_URL": databaseURL, "REDIS_URL": queuetest.URL(t), "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
+		"DATABASE_URL": pgtest.As(t, databaseURL, "worker"), "REDIS_URL": queuetest.URL(t), "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
 		"SMTP_URL": smtpURL, "MAIL_FROM": "Registrar <no-reply@registrar.school>", "SECRET_KEYSET": string(keyset),
 		"PLATFORM_TIME_ZONE": "Asia/Kolkata", "PUBLIC_URL": "https://saffron.school",
 	}

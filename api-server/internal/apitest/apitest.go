@@ -65,7 +65,8 @@ const (
 
 // Env is a running pair of APIs.
 type Env struct {
-	DB       *pg.DB
+	DB       *pg.DB          // its owner's, for the test
+	Served   *pg.DB          // the same one for api-server's role, which the APIs use
 	Keys     *org.Keyring    // running
 	Usage    *org.Usage      // written when a test calls Flush
 	Refusals *audit.Refusals // likewise
@@ -89,18 +90,19 @@ var Start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // Each change may adjust the parts before the routers are made.
 func New(t testing.TB, changes ...func(*server.Deps)) *Env {
 	t.Helper()
-	e := &Env{DB: pgtest.New(t), Box: sealtest.New(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
-	e.Keys = org.NewKeyring(e.DB)
-	e.Refusals = audit.NewRefusals(e.DB, e.Now, slog.New(slog.DiscardHandler))
-	e.Usage = org.NewUsage(e.DB, slog.New(slog.DiscardHandler))
-	mails := email.NewWatch(e.DB)
+	db := pgtest.New(t)
+	e := &Env{DB: db, Served: pgtest.OpenAs(t, db, "api-server"), Box: sealtest.New(t), Registry: prometheus.NewRegistry(), Log: &LogBuffer{}, now: Start}
+	e.Keys = org.NewKeyring(e.Served)
+	e.Refusals = audit.NewRefusals(e.Served, e.Now, slog.New(slog.DiscardHandler))
+	e.Usage = org.NewUsage(e.Served, slog.New(slog.DiscardHandler))
+	mails := email.NewWatch(e.Served)
 	run(t, e.Keys.Run)
-	rosters := roster.NewWatch(e.DB)
+	rosters := roster.NewWatch(e.Served)
 	run(t, mails.Run)
 	run(t, rosters.Run)
-	deps := server.Deps{DB: e.DB, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Usage: e.Usage, Refusals: e.Refusals, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
+	deps := server.Deps{DB: e.Served, Clock: e.Now, Zone: time.UTC, Keys: e.Keys, Usage: e.Usage, Refusals: e.Refusals, Mails: mails, Rosters: rosters, Box: e.Box, Egress: egress.New(egress.Config{}),
 		Log: slog.New(slog.NewJSONHandler(e.Log, nil)), Registry: e.Registry,
-		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100, Connections: e.DB.Config().MaxConns,
+		PlatformKey: PlatformKey, PublicURL: PublicURL, SafeExamBrowser: true, InFlight: 100, Connections: e.Served.Config().MaxConns,
 		RedisPatience: time.Minute, PlacePatience: time.Minute} // a slow machine's limits are applied, too, and its bursts served
 	for _, change := range changes {
 		change(&deps)

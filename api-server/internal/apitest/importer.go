@@ -10,16 +10,18 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
 // ImportRosters works on roster runs until the test ends, as a worker does.
 func (e *Env) ImportRosters(t testing.TB) {
 	t.Helper()
-	importer := &rosterimport.Importer{DB: e.DB, Clock: e.Now, Zone: time.UTC, Log: slog.New(slog.NewJSONHandler(e.Log, nil))}
+	db := pgtest.OpenAs(t, e.DB, "worker")
+	importer := &rosterimport.Importer{DB: db, Clock: e.Now, Zone: time.UTC, Log: slog.New(slog.NewJSONHandler(e.Log, nil))}
 	run(t, func(ctx context.Context) error {
-		pg.Listen(ctx, e.DB, func(pg.Notification) {
-			claimed, err := outbox.Claim(ctx, e.DB, task.RosterRun, e.Now(), time.Hour, 10)
+		pg.Listen(ctx, db, func(pg.Notification) {
+			claimed, err := outbox.Claim(ctx, db, task.RosterRun, e.Now(), time.Hour, 10)
 			if ctx.Err() != nil {
 				return // the test has ended
 			}

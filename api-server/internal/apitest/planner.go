@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -15,9 +16,10 @@ import (
 // pending, then the pass over the plans whose day has begun.
 func (e *Env) DecidePlans(t testing.TB) {
 	t.Helper()
-	service := &testplan.Service{DB: e.DB, Mail: email.Service{Box: e.Box}, Clock: e.Now, Log: slog.New(slog.NewJSONHandler(e.Log, nil)),
+	db := pgtest.OpenAs(t, e.DB, "worker")
+	service := &testplan.Service{DB: db, Mail: email.Service{Box: e.Box}, Clock: e.Now, Log: slog.New(slog.NewJSONHandler(e.Log, nil)),
 		Zone: time.UTC, PublicURL: PublicURL}
-	claimed, err := outbox.Claim(t.Context(), e.DB, task.PlanStep, e.Now(), time.Hour, 1000)
+	claimed, err := outbox.Claim(t.Context(), db, task.PlanStep, e.Now(), time.Hour, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

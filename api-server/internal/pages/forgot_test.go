@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
@@ -32,17 +33,18 @@ func (s *site) mailbox(t *testing.T) <-chan string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := &reset.Service{DB: s.DB, Mail: email.Service{Box: s.Box}, Clock: s.Now, PublicURL: s.url}
-	postman := &email.Sender{DB: s.DB, Box: s.Box, Server: to, Zone: time.UTC, Clock: s.Now, Log: slog.New(slog.DiscardHandler),
+	worker := pgtest.OpenAs(t, s.DB, "worker")
+	service := &reset.Service{DB: worker, Mail: email.Service{Box: s.Box}, Clock: s.Now, PublicURL: s.url}
+	postman := &email.Sender{DB: worker, Box: s.Box, Server: to, Zone: time.UTC, Clock: s.Now, Log: slog.New(slog.DiscardHandler),
 		From: netmail.Address{Address: "no-reply@registrar.school"}}
 	work := map[task.Kind]func(context.Context, task.Outbox) error{task.PasswordReset: service.Answer, task.EmailSend: postman.Deliver}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pg.Listen(ctx, s.DB, func(pg.Notification) {
+		pg.Listen(ctx, worker, func(pg.Notification) {
 			for kind, do := range work {
-				due, err := outbox.Claim(ctx, s.DB, kind, s.Now(), time.Minute, 100)
+				due, err := outbox.Claim(ctx, worker, kind, s.Now(), time.Minute, 100)
 				if ctx.Err() != nil {
 					return // the test has ended
 				}

@@ -47,11 +47,11 @@ func openWith(t *testing.T, rdb *redis.Client) *site {
 	t.Cleanup(server.Close)
 	s.url = server.URL
 	proxies := limit.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
-	sessions := signin.New(s.DB, s.Now, s.url, proxies, pages.Fail)
+	sessions := signin.New(s.Served, s.Now, s.url, proxies, pages.Fail)
 	routes.Group(func(r chi.Router) {
-		(&pages.Server{DB: s.DB, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions, Devices: signin.Devices{Box: s.Box, Clock: s.Now},
-			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, Refusals: s.Refusals, LTI: lti.Service{DB: s.DB, Box: s.Box},
-			Launches: &launch.Service{DB: s.DB, Clock: s.Now, Zone: time.UTC}}).Routes(r)
+		(&pages.Server{DB: s.Served, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions, Devices: signin.Devices{Box: s.Box, Clock: s.Now},
+			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, Refusals: s.Refusals, LTI: lti.Service{DB: s.Served, Box: s.Box},
+			Launches: &launch.Service{DB: s.Served, Clock: s.Now, Zone: time.UTC}}).Routes(r)
 	})
 	routes.Group(guarded(sessions))
 	s.north = s.Organization(t, "north")

@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -29,7 +30,7 @@ func newPostman(t *testing.T, e *apitest.Env) (*email.Sender, *mailtest.Server) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &email.Sender{DB: e.DB, Box: e.Box, Server: to, Zone: time.UTC, Clock: e.Now, Log: slog.New(slog.DiscardHandler),
+	return &email.Sender{DB: pgtest.OpenAs(t, e.DB, "worker"), Box: e.Box, Server: to, Zone: time.UTC, Clock: e.Now, Log: slog.New(slog.DiscardHandler),
 		From: netmail.Address{Address: "no-reply@registrar.school"}}, server
 }
 
@@ -41,14 +42,14 @@ func mailer(t *testing.T, e *apitest.Env) *mailtest.Server {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pg.Listen(ctx, e.DB, func(pg.Notification) { deliverDue(ctx, t, e, postman) }, outbox.Channel)
+		pg.Listen(ctx, postman.DB, func(pg.Notification) { deliverDue(ctx, t, e, postman) }, outbox.Channel)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return server
 }
 
 func deliverDue(ctx context.Context, t *testing.T, e *apitest.Env, postman *email.Sender) {
-	due, err := outbox.Claim(ctx, e.DB, task.EmailSend, e.Now(), time.Minute, 100)
+	due, err := outbox.Claim(ctx, postman.DB, task.EmailSend, e.Now(), time.Minute, 100)
 	if ctx.Err() != nil {
 		return // the test has ended
 	}

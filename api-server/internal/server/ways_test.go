@@ -38,6 +38,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
@@ -103,6 +104,7 @@ type world struct {
 	reset      *reset.Service
 	importer   *rosterimport.Importer
 	sessions   student.Sessions
+	api        *pg.DB
 
 	names  atomic.Int64 // makes texts that differ
 	counts *counts
@@ -136,16 +138,17 @@ func (c *counts) sum() (n int) {
 func openWorld(t *testing.T, seed, n uint64, c *counts) *world {
 	t.Helper()
 	db, box := pgtest.New(t), sealtest.New(t)
+	api, worker := pgtest.OpenAs(t, db, "api-server"), pgtest.OpenAs(t, db, "worker")
 	w := &world{t: t, Fixture: flowtest.On(t, db), box: box, counts: c, r: rand.New(rand.NewPCG(seed, n)),
-		did: fmt.Sprintf("-seed %d, world %d", seed, n), sessions: student.Sessions{DB: db}}
+		did: fmt.Sprintf("-seed %d, world %d", seed, n), sessions: student.Sessions{DB: api}, api: api}
 	w.at.Store(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Unix())
 	mail, base := email.Service{Box: box}, "https://learn.test"
-	w.provision = &provision.Service{DB: db, Mail: mail, Clock: w.now, Zone: time.UTC, PublicURL: base,
-		Plans: &testplan.Service{DB: db, Mail: mail, Clock: w.now, Zone: time.UTC, PublicURL: base}}
-	w.enrollment = &enrollment.Service{DB: db, Clock: w.now, Zone: time.UTC}
-	w.launch = &launch.Service{DB: db, Clock: w.now, Zone: time.UTC}
-	w.reset = &reset.Service{DB: db, Mail: mail, Clock: w.now, PublicURL: base}
-	w.importer = &rosterimport.Importer{DB: db, Clock: w.now, Zone: time.UTC, Log: slog.New(slog.DiscardHandler)}
+	w.provision = &provision.Service{DB: api, Mail: mail, Clock: w.now, Zone: time.UTC, PublicURL: base,
+		Plans: &testplan.Service{DB: api, Mail: mail, Clock: w.now, Zone: time.UTC, PublicURL: base}}
+	w.enrollment = &enrollment.Service{DB: api, Clock: w.now, Zone: time.UTC}
+	w.launch = &launch.Service{DB: api, Clock: w.now, Zone: time.UTC}
+	w.reset = &reset.Service{DB: worker, Mail: mail, Clock: w.now, PublicURL: base}
+	w.importer = &rosterimport.Importer{DB: worker, Clock: w.now, Zone: time.UTC, Log: slog.New(slog.DiscardHandler)}
 	for i, slug := range []string{"north", "south"} {
 		w.Organization(slug)
 		o, err := org.Find(t.Context(), db, slug)
@@ -337,7 +340,7 @@ func (w *world) begin(p *pupil, user id.User, proof student.Proof, by int) {
 func (w *world) choose(r *rand.Rand, by int, p *pupil) bool {
 	hash := w.text("chosen") // no password is compared with it
 	if links := p.good(by, link); len(links) > 0 && r.IntN(3) > 0 {
-		a, proof, err := student.SetOwnPassword(w.t.Context(), w.Database, links[r.IntN(len(links))].secret, hash, w.now())
+		a, proof, err := student.SetOwnPassword(w.t.Context(), w.api, links[r.IntN(len(links))].secret, hash, w.now())
 		if !w.fine(err, "a link", fault.NotFound) { // another step may have used it
 			return true
 		}
@@ -351,7 +354,7 @@ func (w *world) choose(r *rand.Rand, by int, p *pupil) bool {
 	if !ok {
 		return false
 	}
-	_, err := student.ChangePassword(w.t.Context(), w.Database, a, hash, w.now())
+	_, err := student.ChangePassword(w.t.Context(), w.api, a, hash, w.now())
 	if w.fine(err, "a change of password", fault.Unauthenticated) {
 		p.add(password, hash, "", knownBy(by))
 	}
@@ -376,7 +379,7 @@ func (w *world) signIn(_ *rand.Rand, by int, p *pupil) bool {
 	if !ok {
 		return false
 	}
-	_, err := student.NoteSignIn(w.t.Context(), w.Database, a.ID, w.now())
+	_, err := student.NoteSignIn(w.t.Context(), w.api, a.ID, w.now())
 	if w.fine(err, "a sign-in") {
 		w.begin(p, a.ID, a.Proof(), by)
 	}
@@ -396,7 +399,7 @@ func (w *world) given(r *rand.Rand, _ int, p *pupil) bool {
 func (w *world) employ(by int, p *pupil, text string) bool {
 	o := w.orgs[by].Organization.ID
 	c := staff.Command{Email: p.mail, FirstName: "Ana", Role: org.RoleTeacher, Password: text}
-	hired, _, err := staff.Put(w.t.Context(), w.Database, audit.Platform, o, c, w.now())
+	hired, _, err := staff.Put(w.t.Context(), w.api, audit.Platform, o, c, w.now())
 	if !w.fine(err, "staff") {
 		return false
 	}
@@ -412,16 +415,16 @@ func (w *world) upload(r *rand.Rand, by int, p *pupil) bool {
 	}
 	file := fmt.Sprintf("person_external_id,email,first_name,last_name,role\nx-%s,%s,Ana,Lopez,student\n", p.mail, address)
 	ctx, key := w.t.Context(), audit.Actor{Kind: audit.PartnerKey, ID: 1, Name: "test"}
-	run, err := roster.Begin(ctx, w.Database, o, "test", w.now())
+	run, err := roster.Begin(ctx, w.api, o, "test", w.now())
 	if !w.fine(err, "a roster") {
 		return false
 	}
-	size, err := roster.Store(ctx, w.Database, run, strings.NewReader(file))
+	size, err := roster.Store(ctx, w.api, run, strings.NewReader(file))
 	if !w.fine(err, "a roster's file") {
 		return false
 	}
 	draft := roster.Draft{Source: w.source[by], Mode: roster.Additive, Size: size}
-	if w.fine(roster.Submit(ctx, w.Database, key, o, run, draft, w.now()), "a roster's run") {
+	if w.fine(roster.Submit(ctx, w.api, key, o, run, draft, w.now()), "a roster's run") {
 		w.work(task.RosterRun, w.importer.Run)
 	}
 	return true
@@ -429,7 +432,7 @@ func (w *world) upload(r *rand.Rand, by int, p *pupil) bool {
 
 // forget asks for a link as the sign-in page does, and answers as the worker does.
 func (w *world) forget(_ *rand.Rand, _ int, p *pupil) bool {
-	if w.fine(reset.Ask(w.t.Context(), w.Database, student.Email(p.mail), w.now()), "a forgotten password") {
+	if w.fine(reset.Ask(w.t.Context(), w.api, student.Email(p.mail), w.now()), "a forgotten password") {
 		w.work(task.PasswordReset, w.reset.Answer)
 	}
 	return true
@@ -615,7 +618,7 @@ func (w *world) agree() {
 			var proof student.Proof
 			switch v.kind {
 			case link:
-				_, proof, _ = student.FindLink(w.t.Context(), w.Database, v.secret, w.now()) // no proof with an error
+				_, proof, _ = student.FindLink(w.t.Context(), w.api, v.secret, w.now()) // no proof with an error
 			case password:
 				a, err := student.Find(w.t.Context(), w.Database, p.user)
 				check.NoError(check.Now(w.t), err, "%s", w.did)

@@ -61,9 +61,10 @@ func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	}
 	t.Cleanup(dispatcher.Close)
 	log := slog.New(slog.DiscardHandler)
-	recorder := deliver.StartRecorder(context.WithoutCancel(t.Context()), h.db, log)
+	db := pgtest.OpenAs(t, h.db, "webhook-sender")
+	recorder := deliver.StartRecorder(context.WithoutCancel(t.Context()), db, log)
 	t.Cleanup(recorder.Close)
-	h.handler = &deliver.Handler{DB: h.db, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: clock.System,
+	h.handler = &deliver.Handler{DB: db, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: clock.System,
 		Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
 	h.org = flowtest.On(t, h.db).Organization("demo").ID
 	return h

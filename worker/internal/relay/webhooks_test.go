@@ -48,7 +48,7 @@ func newFixture(t *testing.T, change func(*fixture, *relay.Webhooks)) *fixture {
 	if _, _, err := service.Add(t.Context(), audit.Platform, d.org, webhook.Settings{URL: &url}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	r := &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+	r := &relay.Webhooks{DB: pgtest.OpenAs(t, d.db, "worker"), Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 		Term: 20 * time.Second, Poll: 50 * time.Millisecond}
 	if change != nil {
 		change(d, r)
@@ -62,7 +62,7 @@ func (d *fixture) relay(t *testing.T, r *relay.Webhooks) (stop func()) {
 	t.Helper()
 	stopRun := d.inBackground(t, r.Run)
 	stopLead := d.inBackground(t, func(ctx context.Context) {
-		if err := lead.Share(ctx, d.db, "relay-webhooks", relay.ShardNames(), r.Lead); err != nil {
+		if err := lead.Share(ctx, r.DB, "relay-webhooks", relay.ShardNames(), r.Lead); err != nil {
 			t.Error(err)
 		}
 	})
@@ -307,7 +307,7 @@ func TestShardsMoveWithoutADeliveryMadeTwice(t *testing.T) {
 		return accept(ctx, lease)
 	})
 	worker := func() (stop func()) {
-		return d.relay(t, &relay.Webhooks{DB: d.db, Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+		return d.relay(t, &relay.Webhooks{DB: pgtest.OpenAs(t, d.db, "worker"), Queue: queue.NewClient(d.rdb), Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 			Poll: 50 * time.Millisecond})
 	}
 	total := 0

@@ -76,6 +76,12 @@ func As(t testing.TB, address, program string) string {
 	return u.String()
 }
 
+// OpenAs opens the database of db once more, for the role of a program, until the test ends.
+func OpenAs(t testing.TB, db *pg.DB, program string) *pg.DB {
+	t.Helper()
+	return Open(t, As(t, db.Config().ConnString(), program))
+}
+
 func base() string { return os.Getenv("TEST_DATABASE_URL") }
 
 func withDatabase(name string) string {

@@ -58,6 +58,11 @@ const (
 	ErrorStatusError ErrorStatus = "error"
 )
 
+// Defines values for EventPageStatus.
+const (
+	EventPageStatusOk EventPageStatus = "ok"
+)
+
 // Defines values for Kind.
 const (
 	KindAssessment Kind = "assessment"
@@ -568,6 +573,44 @@ type Error_Errors struct {
 
 // ErrorStatus defines model for Error.Status.
 type ErrorStatus string
+
+// Event The body that a webhook carries, and the event's sequence
+type Event struct {
+	// Created ISO 8601 with an offset, UTC unless tz says otherwise
+	//
+	// Examples: 2026-11-21T10:00:00+00:00
+	Created Timestamp `json:"created"`
+
+	// Data By the type
+	Data         json.RawMessage    `json:"data"`
+	ID           string             `json:"id"`
+	Organization Event_Organization `json:"organization"`
+
+	// Sequence Rises from event to event, and skips some numbers; X-Service-Sequence of a webhook
+	Sequence int `json:"sequence"`
+
+	// Type Such as result.final
+	Type string `json:"type"`
+}
+
+// Event_Organization defines model for Event.Organization.
+type Event_Organization struct {
+	ID   int    `json:"id"`
+	Name string `json:"name"`
+	Slug string `json:"slug"`
+}
+
+// EventPage defines model for EventPage.
+type EventPage struct {
+	Count      int             `json:"count"`
+	Events     []Event         `json:"events"`
+	HasMore    bool            `json:"has_more"`
+	NextCursor string          `json:"next_cursor"`
+	Status     EventPageStatus `json:"status"`
+}
+
+// EventPageStatus defines model for EventPage.Status.
+type EventPageStatus string
 
 // Kind defines model for Kind.
 type Kind string
@@ -1461,6 +1504,27 @@ type SuspendAccessParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// Types Events of this type, or of several with commas between them, such as result.final,student.left
+	Types *string `form:"types,omitempty" json:"types,omitempty"`
+
+	// UserID Of one student
+	UserID *UserFilter `form:"user_id,omitempty" json:"user_id,omitempty"`
+
+	// Since Created on or after this date (in tz) or timestamp
+	Since *string `form:"since,omitempty" json:"since,omitempty"`
+
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
+	// Limit Rows of a page
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next_cursor of an earlier answer, with the same filters; it never expires
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ShowOrganizationParams defines parameters for ShowOrganization.
 type ShowOrganizationParams struct {
 	// TZ IANA zone in which timestamps are written, UTC where none is named
@@ -1875,6 +1939,15 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
 	SuspendAccess(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListEvents Events in the order of their sequence
+	//
+	// Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
+	// 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
+	// empty and have `has_more` true; go on with its `next_cursor`.
+	//
+	// Corresponds with GET /api/v1/events/ (the `ListEvents` operationId).
+	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ShowOrganization The organization, the key used, and the onboarding defaults
 	//
 	// Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
@@ -2155,6 +2228,25 @@ func (c *Client) ResumeAccess(ctx context.Context, id EnrollmentID, params *Resu
 // Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
 func (c *Client) SuspendAccess(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSuspendAccessRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListEvents Events in the order of their sequence
+//
+// Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
+// 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
+// empty and have `has_more` true; go on with its `next_cursor`.
+//
+// Corresponds with GET /api/v1/events/ (the `ListEvents` operationId).
+func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEventsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -3016,6 +3108,120 @@ func NewSuspendAccessRequest(server string, id EnrollmentID, params *SuspendAcce
 	return req, nil
 }
 
+// NewListEventsRequest constructs an http.Request for the ListEvents method
+func NewListEventsRequest(server string, params *ListEventsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/events/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Types != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "types", *params.Types, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.UserID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "user_id", *params.UserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewShowOrganizationRequest constructs an http.Request for the ShowOrganization method
 func NewShowOrganizationRequest(server string, params *ShowOrganizationParams) (*http.Request, error) {
 	var err error
@@ -3834,6 +4040,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
 	SuspendAccessWithResponse(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*SuspendAccessResponse, error)
 
+	// ListEventsWithResponse Events in the order of their sequence
+	//
+	// Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
+	// 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
+	// empty and have `has_more` true; go on with its `next_cursor`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/events/ (the `ListEvents` operationId).
+	ListEventsWithResponse(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error)
+
 	// ShowOrganizationWithResponse The organization, the key used, and the onboarding defaults
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -4171,6 +4388,29 @@ func (r SuspendAccessResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r SuspendAccessResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListEventsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *EventPage
+}
+
+// Status returns HTTPResponse.Status
+func (r ListEventsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListEventsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -4533,6 +4773,23 @@ func (c *ClientWithResponses) SuspendAccessWithResponse(ctx context.Context, id 
 		return nil, err
 	}
 	return ParseSuspendAccessResponse(rsp)
+}
+
+// ListEventsWithResponse Events in the order of their sequence
+//
+// Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
+// 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
+// empty and have `has_more` true; go on with its `next_cursor`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/events/ (the `ListEvents` operationId).
+func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error) {
+	rsp, err := c.ListEvents(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListEventsResponse(rsp)
 }
 
 // ShowOrganizationWithResponse The organization, the key used, and the onboarding defaults
@@ -4989,6 +5246,32 @@ func ParseSuspendAccessResponse(rsp *http.Response) (*SuspendAccessResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListEventsResponse parses an HTTP response from a ListEventsWithResponse call
+func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListEventsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest EventPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

@@ -110,6 +110,7 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 	for _, count := range []int{
 		countPages(t, c.AssignmentPages(ctx, client.ListAssignmentsParams{Limit: new(1)})),
 		countPages(t, c.ResultPages(ctx, client.ListResultsParams{Kind: new("test,quiz"), Since: new("2026-01-01")})),
+		countPages(t, c.EventPages(ctx, client.ListEventsParams{Limit: new(1), Types: new("student.joined,assignment.created")})),
 		countPages(t, c.ActivityPages(ctx, client.ListActivityParams{})),
 	} {
 		if count == 0 {

@@ -54,6 +54,20 @@ func (c *ClientWithResponses) ResultPages(ctx context.Context, params ListResult
 	}, func(p *ResultPage) (string, bool) { return p.NextCursor, p.HasMore })
 }
 
+// EventPages reads the events in the order of their sequence, as [ClientWithResponses.StudentPages]
+// does the list of students. Store a page's NextCursor once its events are worked on: whoever reads
+// on from there misses none.
+func (c *ClientWithResponses) EventPages(ctx context.Context, params ListEventsParams) iter.Seq2[*EventPage, error] {
+	return pages(params.Cursor, func(cursor *string) (*EventPage, error) {
+		params.Cursor = cursor
+		answer, err := c.ListEventsWithResponse(ctx, &params)
+		if err != nil {
+			return nil, err
+		}
+		return documented(answer.JSON200, answer.HTTPResponse)
+	}, func(p *EventPage) (string, bool) { return p.NextCursor, p.HasMore })
+}
+
 // ActivityPages reads the attendance register, as [ClientWithResponses.StudentPages] does
 // the list of students.
 func (c *ClientWithResponses) ActivityPages(ctx context.Context, params ListActivityParams) iter.Seq2[*ActivityPage, error] {

@@ -208,7 +208,7 @@ func field(object *yaml.Node, name string) *yaml.Node {
 }
 
 // id ends the path of what is another number on another Registrar.
-var id = regexp.MustCompile(`(^|[._])id$`)
+var id = regexp.MustCompile(`(^|[._])(id|sequence)$`)
 
 func varies(path string, want, got *yaml.Node) bool {
 	if want.Tag == "!!int" {

@@ -31,6 +31,10 @@ type List[T any] struct {
 	Position func(row T) page.Position
 	Show     func(row T) any  // what the answer has of a row; nil: the row itself
 	Head     func(p Page) any // what stands before the rows; nil: the Page
+
+	// Reached says how far Read has looked that found no further row, and whether there may be some
+	// behind. nil: to its last row, and all there are. It is for lists whose filters pass over many rows.
+	Reached func() (last page.Position, more bool)
 }
 
 // usualRow is about as long as a row's text.
@@ -67,8 +71,12 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 	if err != nil {
 		return err
 	}
+	reached := !p.HasMore && l.Reached != nil
+	if reached {
+		last, p.HasMore = l.Reached()
+	}
 	// An empty page ends where it began, so a caller may always store next_cursor.
-	if p.Count > 0 || cursor == "" {
+	if p.Count > 0 || cursor == "" || reached {
 		if p.NextCursor, err = l.Cursors.Encode(r.Context(), list, last); err != nil {
 			return err
 		}

@@ -82,6 +82,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/enrollments/{id}/suspend", edge.Handle(s.suspendAccess))
 	r.Post("/enrollments/{id}/resume", edge.Handle(s.resumeAccess))
 	r.Get("/results", edge.Handle(s.listResults))
+	r.Get("/events", edge.Handle(s.listEvents))
 }
 
 // today is the platform's day.

@@ -58,7 +58,7 @@ type Event struct {
 }
 
 // Record writes events and their deliveries in the caller's transaction; now becomes the
-// events' "created". An organization without URLs keeps no events.
+// events' "created".
 func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, events ...Event) error {
 	var b pg.Batch
 	if err := Write(ctx, &b, org, now, events...); err != nil {

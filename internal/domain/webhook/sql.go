@@ -42,7 +42,6 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 			SELECT n, id, kind, nullif(user_id, 0) AS user_id, data
 			FROM unnest(@ids::uuid[], @kinds::text[], @users::bigint[], @data::text[])
 				WITH ORDINALITY AS u(id, kind, user_id, data, n)
-			WHERE EXISTS (SELECT FROM urls)
 		), stored AS (
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent, sequence)
 			SELECT id, @org, user_id, kind, @now, data::json, nullif(@traceparent, ''), next_position(@org) FROM fresh
@@ -86,23 +85,6 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 		}
 		return nil
 	})
-}
-
-// Wanted says whether the organization has any URL. Without one, a caller need not make events.
-func Wanted(ctx context.Context, q pg.Querier, org id.Organization) (wanted bool, err error) {
-	err = q.QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE organization_id = $1)`, org).Scan(&wanted)
-	return wanted, err
-}
-
-// WantedBy is Wanted for many organizations.
-func WantedBy(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]bool, error) {
-	found, err := pg.Column[id.Organization](ctx, q, `
-		SELECT DISTINCT organization_id FROM webhook_endpoints WHERE organization_id = ANY ($1)`, orgs)
-	wanted := make(map[id.Organization]bool, len(found))
-	for _, org := range found {
-		wanted[org] = true
-	}
-	return wanted, err
 }
 
 // endpointRows reads Endpoints; a condition on e follows it.

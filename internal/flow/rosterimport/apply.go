@@ -355,10 +355,6 @@ func (b *batch) record(ctx context.Context) error {
 	if len(b.joined)+len(b.left) == 0 {
 		return nil
 	}
-	wanted, err := webhook.Wanted(ctx, b.tx, b.run.Organization)
-	if err != nil || !wanted {
-		return err
-	}
 	people, err := b.read(ctx)
 	if err != nil {
 		return err

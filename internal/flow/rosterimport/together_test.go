@@ -35,13 +35,7 @@ func commit(t *testing.T, tx pgx.Tx) {
 	}
 }
 
-// listen gives the organization a URL for all events.
-func (h *house) listen(t *testing.T) {
-	t.Helper()
-	h.exec(t, `INSERT INTO webhook_endpoints (organization_id, slot, url, created_at, updated_at) VALUES ($1, 1, 'https://receiver.test/', now(), now())`, h.org)
-}
-
-// issues takes the types of the events so far, in their order.
+// types takes the types of the events so far, in their order.
 func (h *house) types(t *testing.T) string {
 	t.Helper()
 	return h.text(t, `WITH gone AS (DELETE FROM webhook_events RETURNING id, type) SELECT coalesce(string_agg(type, ', ' ORDER BY id), '') FROM gone`)
@@ -113,7 +107,7 @@ func TestWhoLeavesAsAccessEndsIsToldOfOnce(t *testing.T) {
 	h := open(t)
 	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
 	h.run(t, people(rows...).snapshot())
-	h.listen(t)
+	h.types(t)                           // of those who came
 	h.enroll(t, "ben@institute.org", -1) // the sweep has not come by yet
 	h.run(t, people(rows[0], rows[2]).snapshot())
 	if got := h.types(t); got != "enrollment.ended, student.left" {
@@ -131,7 +125,7 @@ func TestAnImportWaitsForCallsAboutItsLeavers(t *testing.T) {
 	h := open(t)
 	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
 	h.run(t, people(rows...).snapshot())
-	h.listen(t)
+	h.types(t) // of those who came
 	call := h.other(t, `SELECT pg_advisory_xact_lock(1001, hashtext('ben@institute.org'))`)
 	done := make(chan roster.Run, 1)
 	go func() { done <- h.run(t, people(rows[0], rows[2]).snapshot()) }()

@@ -33,7 +33,6 @@ type ledger struct {
 	handouts  []handout
 
 	organizations map[id.Organization]org.Organization
-	withEndpoints map[id.Organization]bool // has a switched-on endpoint
 	accounts      map[plan.Student]student.Account
 	browsers      map[plan.Student]bool
 	papers        plan.PaperPool
@@ -75,9 +74,6 @@ func (l *ledger) read(ctx context.Context, jobs []*job) (err error) {
 		return err
 	}
 	if l.organizations, err = org.ReadAll(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
-		return err
-	}
-	if l.withEndpoints, err = webhook.WantedBy(ctx, l.tx, slices.Collect(maps.Keys(orgs))...); err != nil {
 		return err
 	}
 	if err := l.readDrills(ctx, drilled); err != nil {
@@ -193,7 +189,7 @@ func (l *ledger) assign(ctx context.Context) error {
 		} else {
 			plan.SaveDrill(&saves, g.job.plan.ID, g.after, g.test, made[i].ID)
 		}
-		if o := drafts[i].Organization; created[i] && l.withEndpoints[o] {
+		if o := drafts[i].Organization; created[i] {
 			_, event := notify.Assigned(made[i], l.accounts[plan.Student{Organization: o, User: made[i].User}], l.items[made[i].Item], l.now)
 			events[o] = append(events[o], event)
 		}

@@ -45,18 +45,22 @@ func (p Proxies) contain(host string) bool {
 	return err == nil && slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
+// unreadable are all addresses that are none, as one: who may write them could have any number, and
+// of any length.
+const unreadable = "unknown"
+
 // network stands for all addresses that one caller can easily have: a /64 of IPv6.
 func network(host string) string {
 	a, err := address(host)
 	if err != nil {
-		return host
+		return unreadable
 	}
 	if a.Is4() {
 		return a.String()
 	}
 	n, err := a.Prefix(64)
 	if err != nil {
-		return host
+		return unreadable
 	}
 	return n.String()
 }

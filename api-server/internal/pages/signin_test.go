@@ -1,6 +1,7 @@
 package pages_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -359,5 +360,34 @@ func guarded(sessions *signin.Sessions) func(chi.Router) {
 				pages.Fail(w, r, err)
 			}
 		})
+	}
+}
+
+// What no browser would send in a form is refused or means nothing.
+func TestHostileFormsBreakNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "f%d=x&", i)
+	}
+	for _, path := range []string{"/sign-in/", "/forgot-password/", s.link, "/lti/launch/test/1", "/sign-out/", "/change-password/"} {
+		path = strings.TrimPrefix(path, "https://registrar.test")
+		for name, body := range map[string]string{
+			"nothing": "", "no form": "\x00\xff{", "a broken escape": "name=%zz&email=%zz&password=%", "NUL": "name=a%00b&email=a%00b@c.d&password=a%00b&again=a%00b",
+			"no UTF-8": "name=%ff%fe&email=%ff@c.d&password=%ff%fe&next=%ff", "semicolons": "name=a;password=b;email=c@d.e", "twice": "name=a&name=b&password=c&password=d&email=a@b.c&email=e@f.g",
+			"very long": "name=" + strings.Repeat("n", 60_000), "more than is read": "name=" + strings.Repeat("n", 70_000), "many fields": many.String(),
+			"markup": "name=<script>alert(1)</script>&email=<script>alert(1)</script>&next=<script>alert(1)</script>", "other alphabets": "name=%D9%A1&email=%EF%BD%81@%EF%BD%82.org",
+			"a half of a pair": "name=%ED%A0%80&email=%ED%A0%80@c.d", "line breaks": "name=a%0d%0ab&email=a%0d%0aBcc:x@c.d&next=/a%0d%0ab",
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+			check.NoError(check.Now(t), err, "%s", path)
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+			got := s.browser(t).send(t, r)
+			check.True(t, "the status is the client's", got.status >= 300 && got.status < 500 || got.status == 200, "%s of %s: %d %.200s", name, path, got.status, got.body)
+			check.Lacks(t, "the page", got.body, "<script>alert", "%s of %s", name, path)
+			check.Lacks(t, "the address", got.to, "\n", "%s of %s", name, path)
+		}
 	}
 }

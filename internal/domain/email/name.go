@@ -3,6 +3,8 @@ package email
 import (
 	"strings"
 	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // longest is how many characters of a name may follow each other without a blank.
@@ -39,8 +41,8 @@ func risky(name string) bool {
 	return false
 }
 
-// joins says whether a character stands between the parts of an address.
-func joins(r rune) bool { return strings.ContainsRune(".@:/\\\uff0e\u3002\uff61", r) }
+// joins says whether a character stands between the parts of an address, however wide it is written.
+func joins(r rune) bool { return strings.ContainsAny(norm.NFKC.String(string(r)), ".@:/\\\u3002") }
 
 func breaks(r rune) bool {
 	return unicode.IsControl(r) || r == '\u2028' || r == '\u2029'

@@ -32,6 +32,10 @@ func TestALinkInANameIsNoneInAMail(t *testing.T) {
 		{strings.Repeat("a", 61) + " b", strings.Repeat("a", 61)},
 		{"//evil/x", "//evil"},
 		{"evil。test", "evil。test"},
+		{"evil․test", "evil․test"}, // ONE DOT LEADER, which a mail program may read as a dot
+		{"help＠evil test", "help＠evil"},
+		{"x：／／evil", "：／／evil"},
+		{"evil…test", "evil…test"},
 	} {
 		p := newPost(t, mailtest.Script{})
 		who := email.Student{FirstName: c.name, Organization: "Saffron School", LoginURL: "https://saffron.school/sign-in/"}

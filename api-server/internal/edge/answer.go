@@ -102,6 +102,7 @@ const StatusGone = 499
 
 var (
 	errInternal = fault.New(fault.Internal, "internal", "unexpected error; nothing is wrong with the request, and it is safe to send it again as it is")
+	errNoText   = fault.New(fault.Invalid, "invalid", "the request contains a NUL character, or text that is not UTF-8; send it without")
 	errAway     = fault.New(fault.Unavailable, "unavailable", "the service cannot reach its database; send the same request again later")
 )
 
@@ -179,8 +180,11 @@ func shown(err error) *fault.Error {
 	if errors.As(err, &f) && f.Kind != fault.Internal {
 		return f
 	}
-	if pg.Away(err) {
+	switch {
+	case pg.Away(err):
 		return errAway
+	case pg.Unreadable(err):
+		return errNoText
 	}
 	return errInternal
 }

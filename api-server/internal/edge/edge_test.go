@@ -112,9 +112,10 @@ func TestErrorsThatAreNoFaults(t *testing.T) {
 		status int
 		code   string
 	}{
-		"a plain error":         {errors.New("boom"), 500, "internal"},
-		"PostgreSQL shuts down": {&pgconn.PgError{Code: "57P01"}, 503, "unavailable"},
-		"a broken constraint":   {&pgconn.PgError{Code: "23505"}, 500, "internal"},
+		"a plain error":                 {errors.New("boom"), 500, "internal"},
+		"PostgreSQL cannot read a text": {&pgconn.PgError{Code: "22021"}, 400, "invalid"},
+		"PostgreSQL shuts down":         {&pgconn.PgError{Code: "57P01"}, 503, "unavailable"},
+		"a broken constraint":           {&pgconn.PgError{Code: "23505"}, 500, "internal"},
 	} {
 		b := newBench(1)
 		b.Get("/x", Handle(func(http.ResponseWriter, *http.Request) error { return c.err }))

@@ -30,6 +30,7 @@ type Candidate struct {
 // in capitals, in full-width or other compatible forms, or with blanks around it. An address wins
 // over a username that reads like it.
 func ResolveName(ctx context.Context, q pg.Querier, name string) (Candidate, error) {
+	name = strings.ToValidUTF8(strings.ReplaceAll(name, "\x00", "\uFFFD"), "\uFFFD") // PostgreSQL reads nothing else
 	var emails []Email
 	for _, form := range []string{name, usernameOf(name)} {
 		if email, err := ParseEmail(form); err == nil {

@@ -185,6 +185,13 @@ func Away(err error) bool {
 	return pgconn.SafeToRetry(err)
 }
 
+// Unreadable says whether err means that a text was sent which PostgreSQL cannot hold: with a NUL
+// character, or not in UTF-8.
+func Unreadable(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "22021"
+}
+
 // None says whether err means that a query found no row.
 func None(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 

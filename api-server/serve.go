@@ -21,6 +21,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 type serveCommand struct{}
@@ -53,7 +54,10 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
+	db.Wakes = wake.Start(rdb, wake.Installation)
+	defer db.Wakes.Close()
 	reg := obs.NewRegistry()
+	db.Wakes.Metrics(reg)
 	obs.PoolMetrics(reg, db.Pool)
 	pg.SchemaMetrics(reg, db)
 	now, err := pg.StartClock(p.ctx, db, clock.System, log)

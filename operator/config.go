@@ -13,6 +13,7 @@ import (
 // KUBECONFIG, or from the pod that the operator runs in.
 type config struct {
 	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
+	RedisURL    string        `env:"REDIS_URL" help:"redis:// address over which changes by others arrive at once; empty: they are noticed with RESYNC"`
 	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	ClusterName string        `env:"CLUSTER_NAME,required" help:"name of this cluster, another one for each cluster whose operator uses this PostgreSQL"`
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health and readiness"`

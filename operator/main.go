@@ -13,13 +13,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 func main() { os.Exit(obs.Main("operator", run)) }
@@ -53,6 +56,16 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	defer db.Close()
+	if c.RedisURL != "" {
+		rdb, err := queue.Connect(c.RedisURL)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rdb.Close() }()
+		db.Wakes = wake.Start(rdb, wake.Installation)
+		defer db.Wakes.Close()
+		db.Wakes.Metrics(metrics.Registry)
+	}
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)
 	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Service{DB: db, Box: box, Policy: policy}, probe)

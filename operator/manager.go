@@ -65,7 +65,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 	}
 	r := &reconcile.Reconciler{
 		Options: reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience},
-		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Webhooks: service, Events: mgr.GetEventRecorder(name), Clock: clock.System,
+		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Webhooks: service, Probe: probe, Events: mgr.GetEventRecorder(name), Clock: clock.System,
 	}
 	return mgr, r.Setup(ctx, mgr)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 	"github.com/registrar-dev/registrar/webhook-sender/internal/deliver"
 )
 
@@ -47,22 +48,25 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 		return err
 	}
 	defer dispatcher.Close()
-	steady, err := db.Steady(ctx, c.PoolSize)
-	if err != nil {
-		return err
-	}
-	defer steady.Close()
 	rdb, err := queue.Connect(c.RedisURL)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
+	db.Wakes = wake.Start(rdb, wake.Installation)
+	defer db.Wakes.Close()
+	steady, err := db.Steady(ctx, c.PoolSize)
+	if err != nil {
+		return err
+	}
+	defer steady.Close()
 	recorder := deliver.StartRecorder(context.WithoutCancel(ctx), steady, log)
 	defer recorder.Close()
 	reg := obs.NewRegistry()
 	obs.PoolMetrics(reg, steady.Pool)
 	pg.SchemaMetrics(reg, db)
 	now.Metrics(reg)
+	db.Wakes.Metrics(reg)
 	handler := &deliver.Handler{DB: steady, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: db.Ping}, // not by the pool that deliveries may use up

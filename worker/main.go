@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 func main() { os.Exit(obs.Main("worker", run)) }
@@ -52,16 +53,18 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err != nil {
 		return err
 	}
-	steady, err := db.Steady(ctx, relayConns)
-	if err != nil {
-		return err
-	}
-	defer steady.Close()
 	rdb, err := queue.Connect(c.RedisURL)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = rdb.Close() }()
+	db.Wakes = wake.Start(rdb, wake.Installation)
+	defer db.Wakes.Close()
+	steady, err := db.Steady(ctx, relayConns)
+	if err != nil {
+		return err
+	}
+	defer steady.Close()
 	w, err := newWorker(c, log, db, steady, now, box, rdb)
 	if err != nil {
 		return err

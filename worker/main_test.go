@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,10 +73,12 @@ func start(t *testing.T, smtpURL string) *program {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
+	redisURL := queuetest.URL(t)
+	pgtest.WakePrograms(t, db, redisURL)
 	p := &program{db: db, email: email.Service{Box: box}, private: freeAddress(t), log: &buffer{}}
 	p.newStudent(t)
 	environment := map[string]string{
-		"DATABASE_URL": pgtest.As(t, databaseURL, "worker"), "REDIS_URL": queuetest.URL(t), "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
+		"DATABASE_URL": pgtest.As(t, databaseURL, "worker"), "REDIS_URL": redisURL, "PRIVATE_ADDR": p.private, "LOG_LEVEL": "debug",
 		"SMTP_URL": smtpURL, "MAIL_FROM": "Registrar <no-reply@registrar.school>", "SECRET_KEYSET": string(keyset),
 		"PLATFORM_TIME_ZONE": "Asia/Kolkata", "PUBLIC_URL": "https://saffron.school",
 	}
@@ -115,7 +118,7 @@ func (p *program) queue(t *testing.T) email.Record {
 	woken, listened := make(chan struct{}, 100), make(chan struct{})
 	go func() {
 		defer close(listened)
-		pg.Listen(ctx, p.db, func(pg.Notification) { woken <- struct{}{} }, email.Channel)
+		p.db.Wakes.Subscribe(ctx, func(wake.Notification) { woken <- struct{}{} }, email.Channel)
 	}()
 	defer func() { cancel(); <-listened }()
 	<-woken

@@ -10,12 +10,15 @@ import (
 	"path/filepath"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // house is a whole Registrar with servers of its own, as in production: commits are durable.
@@ -27,6 +30,7 @@ type house struct {
 	mail     *stack.MailCatcher
 	settings stack.Settings
 	db       *pg.DB // the bench's own connections
+	rdb      *redis.Client
 	webhooks webhook.Service
 
 	api, worker, sender *stack.Program // the last two are nil in a kept house
@@ -159,6 +163,10 @@ func (h *house) startPrograms(ctx context.Context) error {
 	if h.db, err = pg.Open(ctx, h.settings.DatabaseURL); err != nil {
 		return err
 	}
+	if h.rdb, err = queue.Connect(h.settings.RedisURL); err != nil {
+		return err
+	}
+	h.db.Wakes = wake.Start(h.rdb, wake.Installation)
 	h.webhooks.DB = h.db
 	return nil
 }
@@ -237,6 +245,10 @@ func (h *house) printStatements(ctx context.Context, r *run) error {
 func (h *house) close() error {
 	h.notePeaks()
 	var err error
+	if h.rdb != nil {
+		h.db.Wakes.Close()
+		err = h.rdb.Close()
+	}
 	if h.db != nil {
 		h.db.Close()
 	}

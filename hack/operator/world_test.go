@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
@@ -21,7 +22,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -34,7 +37,9 @@ type world struct {
 	dir      string
 	bin      string // the folder of the built programs
 	postgres *stack.Postgres
-	url      string // of the database
+	redis    *stack.Redis
+	rdb      *redis.Client // the tests'
+	url      string        // of the database
 	keyset   string
 	cluster  *stack.Cluster
 	operator *process
@@ -80,7 +85,7 @@ func theWorld(t *testing.T) *world {
 func newWorld() (*world, error) {
 	ctx := context.Background()
 	started = &world{}
-	for _, step := range []func(context.Context) error{started.startPostgres, started.startCluster, started.install, started.startOperator} {
+	for _, step := range []func(context.Context) error{started.startServers, started.startCluster, started.install, started.startOperator} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -101,7 +106,11 @@ func endWorld() error {
 		errs = append(errs, w.cluster.Stop())
 	}
 	if w.webhooks.DB != nil {
+		w.webhooks.DB.Wakes.Close()
 		w.webhooks.DB.Close()
+	}
+	if w.redis != nil {
+		errs = append(errs, w.rdb.Close(), w.redis.Stop())
 	}
 	if w.postgres != nil {
 		errs = append(errs, w.postgres.Stop())
@@ -109,7 +118,7 @@ func endWorld() error {
 	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
 }
 
-func (w *world) startPostgres(ctx context.Context) error {
+func (w *world) startServers(ctx context.Context) error {
 	tools, err := stack.EnsureServers(ctx, os.Stderr)
 	if err != nil {
 		return err
@@ -121,11 +130,18 @@ func (w *world) startPostgres(ctx context.Context) error {
 	if w.dir, err = stack.TempDir(ctx, user); err != nil {
 		return err
 	}
-	port, err := stack.FreePort(ctx)
+	ports, err := stack.FreePorts(ctx, 2)
 	if err != nil {
 		return err
 	}
-	w.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: port,
+	w.redis, err = stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: ports[1], LogFile: filepath.Join(w.dir, "redis.log")})
+	if err != nil {
+		return err
+	}
+	if w.rdb, err = queue.Connect(w.redis.URL()); err != nil {
+		return err
+	}
+	w.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0],
 		Dir: filepath.Join(w.dir, "postgres"), LogFile: filepath.Join(w.dir, "postgres.log")})
 	if err != nil {
 		return err
@@ -140,6 +156,7 @@ func (w *world) startPostgres(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	db.Wakes = wake.Start(w.rdb, wake.Installation)
 	keyset, err := seal.NewKeyset()
 	if err != nil {
 		return err
@@ -216,7 +233,7 @@ func (w *world) operatorAs(ctx context.Context, account, name string, extra ...s
 	if err != nil {
 		return nil, err
 	}
-	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "DATABASE_URL="+w.url, "SECRET_KEYSET="+w.keyset,
+	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "DATABASE_URL="+w.url, "REDIS_URL="+w.redis.URL(), "SECRET_KEYSET="+w.keyset,
 		"CLUSTER_NAME=test", "LEASE_NAMESPACE=registrar-system", "WEBHOOK_ALLOW_NETWORKS=", "WEBHOOK_ALLOW_HTTP=",
 		fmt.Sprintf("PRIVATE_ADDR=127.0.0.1:%d", ports[0]), fmt.Sprintf("METRICS_ADDR=127.0.0.1:%d", ports[1]))
 	return &process{private: ports[0], metrics: ports[1], Program: stack.NewProgram(stack.Command{

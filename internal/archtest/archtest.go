@@ -170,8 +170,7 @@ func under(p string, roots ...string) bool {
 }
 
 // sqlHomes are the folders where SQL is not confined to files named sql.go: developers' tools, and
-// kit/pg, whose few statements (locks, NOTIFY, databases for tests) are about the server and not
-// about rows.
+// kit/pg, whose few statements (locks, databases for tests) are about the server and not about rows.
 var sqlHomes = []string{"hack", "internal/kit/pg"}
 
 var sqlStart = regexp.MustCompile(`(?i)^\s*(SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH|MERGE\s+INTO|TRUNCATE)\s`)
@@ -197,6 +196,64 @@ func CheckSQL(packages []Package) ([]string, error) {
 			}
 			for _, line := range found {
 				breaches = append(breaches, fmt.Sprintf("%s:%d holds SQL: it belongs into sql.go", path.Join(p.ImportPath, file), line))
+			}
+		}
+	}
+	return breaches, nil
+}
+
+// sessions match what outlives a transaction in a session of PostgreSQL, or belongs to one: behind a pooler,
+// the next transaction runs in another session.
+var sessions = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)^\s*(UN)?LISTEN\s+["\w*]*\s*;?\s*$|\bpg_notify\s*\(`),
+	regexp.MustCompile(`(?i)\bpg_(try_)?advisory_(lock|unlock)(_shared|_all)?\s*\(`),
+	regexp.MustCompile(`(?i)(^|;)\s*(RESET|DISCARD|DEALLOCATE)\s+\w+|(^|;)\s*PREPARE\s+\w+(\s*\([^)]*\))?\s+AS\b|\bWITH\s+HOLD\b`),
+	regexp.MustCompile(`(?i)\bset_config\s*\([^()]*(\([^()]*\)[^()]*)*,\s*false\s*\)`),
+}
+
+var (
+	setting   = regexp.MustCompile(`(?:^|;)\s*SET\s+(\w+)(?:\s+\w+)*\s*(?:=|TO\b)`)
+	temporary = regexp.MustCompile(`(?is)\bCREATE\s+TEMP(?:ORARY)?\s+TABLE\b[^;]*`)
+	onCommit  = regexp.MustCompile(`(?i)\bON\s+COMMIT\s+DROP\b`)
+)
+
+// needsSession says whether a statement needs the session after its transaction.
+func needsSession(text string) bool {
+	for _, found := range setting.FindAllStringSubmatch(text, -1) {
+		if !strings.EqualFold(found[1], "LOCAL") {
+			return true
+		}
+	}
+	for _, table := range temporary.FindAllString(text, -1) {
+		if !onCommit.MatchString(table) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(sessions, func(r *regexp.Regexp) bool { return r.MatchString(text) })
+}
+
+// sessionHomes are the files that have sessions of their own: migrations run past a pooler, and so do tests.
+var sessionHomes = []string{"internal/kit/pg/migrate.go", "internal/kit/pg/pgtest/pgtest.go"}
+
+// CheckSessions returns every statement of the product that needs a session of PostgreSQL beyond its
+// transaction, which it does not have behind a transaction pooler. Test files are not read.
+func CheckSessions(packages []Package) ([]string, error) {
+	var breaches []string
+	for _, p := range packages {
+		folder := strings.TrimPrefix(p.ImportPath, Module+"/")
+		if under(folder, "hack") {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			if slices.Contains(sessionHomes, path.Join(folder, file)) {
+				continue
+			}
+			lines, err := stringsIn(filepath.Join(p.Dir, file), needsSession)
+			if err != nil {
+				return nil, err
+			}
+			for _, line := range lines {
+				breaches = append(breaches, fmt.Sprintf("%s:%d needs a session of PostgreSQL, which a transaction pooler does not keep", path.Join(p.ImportPath, file), line))
 			}
 		}
 	}
@@ -249,7 +306,12 @@ func callsIn(file string, methods []string) (lines []int, err error) {
 	return lines, nil
 }
 
-func sqlIn(file string) (lines []int, err error) {
+func sqlIn(file string) ([]int, error) {
+	return stringsIn(file, func(text string) bool { return sqlStart.MatchString(text) && sqlShape.MatchString(text) })
+}
+
+// stringsIn are the lines of a file's strings that match.
+func stringsIn(file string, match func(string) bool) (lines []int, err error) {
 	files := token.NewFileSet()
 	tree, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -260,8 +322,7 @@ func sqlIn(file string) (lines []int, err error) {
 		if !ok || literal.Kind != token.STRING {
 			return true
 		}
-		text, err := strconv.Unquote(literal.Value)
-		if err == nil && sqlStart.MatchString(text) && sqlShape.MatchString(text) {
+		if text, err := strconv.Unquote(literal.Value); err == nil && match(text) {
 			lines = append(lines, files.Position(literal.Pos()).Line)
 		}
 		return true

@@ -45,6 +45,17 @@ func TestHTTPPackagesOpenNoTransactions(t *testing.T) {
 	}
 }
 
+func TestNoStatementNeedsASession(t *testing.T) {
+	t.Parallel()
+	breaches, err := archtest.CheckSessions(list(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, breach := range breaches {
+		t.Error(breach)
+	}
+}
+
 // The folders are those that git knows: bin/ and what else a developer keeps are nobody's business.
 func TestTopLevelFolders(t *testing.T) {
 	t.Parallel()
@@ -259,6 +270,46 @@ func TestCheckTransactionsFinds(t *testing.T) {
 		}
 		if !slices.EqualFunc(got, c.want, strings.Contains) {
 			t.Errorf("%s: CheckTransactions = %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCheckSessionsFinds(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		`LISTEN `:                                               1,
+		`LISTEN "keys"`:                                         1,
+		`SELECT pg_notify($1, $2)`:                              1,
+		`SELECT pg_advisory_lock(1)`:                            1,
+		`SELECT pg_try_advisory_lock_shared(1, 2)`:              1,
+		`SELECT pg_advisory_unlock_all()`:                       1,
+		`SET jit = off`:                                         1,
+		`SELECT 1; SET SESSION timezone TO 'UTC'`:               1,
+		`SELECT set_config('jit', $1, false)`:                   1,
+		`SELECT set_config('jit', current_setting('x'), false)`: 1,
+		`DECLARE rows NO SCROLL CURSOR WITH HOLD FOR SELECT 1`:  1,
+		`CREATE TEMP TABLE a (n int)`:                           1,
+		`CREATE TEMP TABLE a (n int) ON COMMIT DROP; CREATE TEMPORARY TABLE b AS SELECT 1`: 1,
+		`PREPARE a AS SELECT 1`: 1,
+		`DISCARD ALL`:           1,
+
+		`listen to the sentence`:                         0,
+		`prepare the body`:                               0,
+		`SELECT pg_try_advisory_xact_lock($1)`:           0,
+		`SET LOCAL jit = off`:                            0,
+		`UPDATE a SET b = 1`:                             0,
+		`SELECT set_config('jit', 'off', true)`:          0,
+		`DECLARE rows NO SCROLL CURSOR FOR SELECT 1`:     0,
+		`CREATE TEMP TABLE a ON COMMIT DROP AS SELECT 1`: 0,
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "sql.go"), []byte("package a\n\nconst a = `"+text+"`\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := archtest.Package{ImportPath: archtest.Module + "/internal/domain/a", Dir: dir, GoFiles: []string{"sql.go"}}
+		got, err := archtest.CheckSessions([]archtest.Package{p})
+		if check.NoError(t, err, "%s", text) {
+			check.Equal(t, "number of breaches", len(got), want, "%s: %q", text, got)
 		}
 	}
 }

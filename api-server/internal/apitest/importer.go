@@ -9,9 +9,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // ImportRosters works on roster runs until the test ends, as a worker does.
@@ -20,7 +20,7 @@ func (e *Env) ImportRosters(t testing.TB) {
 	db := pgtest.OpenAs(t, e.DB, "worker")
 	importer := &rosterimport.Importer{DB: db, Clock: e.Now, Zone: time.UTC, Log: slog.New(slog.NewJSONHandler(e.Log, nil))}
 	run(t, func(ctx context.Context) error {
-		pg.Listen(ctx, db, func(pg.Notification) {
+		db.Wakes.Subscribe(ctx, func(wake.Notification) {
 			claimed, err := outbox.Claim(ctx, db, task.RosterRun, e.Now(), time.Hour, 10)
 			if ctx.Err() != nil {
 				return // the test has ended

@@ -31,6 +31,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/network"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Server holds what the pages need.
@@ -42,7 +43,7 @@ type Server struct {
 	Sessions  *signin.Sessions
 	Keys      *org.Keyring
 	Webhooks  webhook.Service
-	Rosters   *pg.Watch // running
+	Rosters   *wake.Watch // running
 	// EgressAddresses are what receivers let in, if the installation publishes them.
 	EgressAddresses []string
 

@@ -17,10 +17,10 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/queue/queuetest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // mailbox does what a worker does: it answers requests for links and sends the mails, to a
@@ -42,7 +42,7 @@ func (s *site) mailbox(t *testing.T) <-chan string {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pg.Listen(ctx, worker, func(pg.Notification) {
+		worker.Wakes.Subscribe(ctx, func(wake.Notification) {
 			for kind, do := range work {
 				due, err := outbox.Claim(ctx, worker, kind, s.Now(), time.Minute, 100)
 				if ctx.Err() != nil {

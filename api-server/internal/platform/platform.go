@@ -26,6 +26,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Server holds what the handlers need.
@@ -48,8 +49,8 @@ type Server struct {
 	Plans    *testplan.Service
 	Activity *prometheus.CounterVec // of ActivityCounter
 
-	Rosters   *pg.Watch // running
-	PublicURL string    // base of links, without a slash at its end
+	Rosters   *wake.Watch // running
+	PublicURL string      // base of links, without a slash at its end
 }
 
 // MaxBody is the largest body that a route takes, in MiB.

@@ -17,9 +17,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/mail/mailtest"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // newPostman hands mails to a real mail server.
@@ -42,7 +42,7 @@ func mailer(t *testing.T, e *apitest.Env) *mailtest.Server {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pg.Listen(ctx, postman.DB, func(pg.Notification) { deliverDue(ctx, t, e, postman) }, outbox.Channel)
+		postman.DB.Wakes.Subscribe(ctx, func(wake.Notification) { deliverDue(ctx, t, e, postman) }, outbox.Channel)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return server

@@ -26,6 +26,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/replay"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Streams says which requests' bodies are read as they come (edge.Options).
@@ -48,7 +49,7 @@ type Server struct {
 	Assignments  *assign.Service
 	Plans        *testplan.Service
 	Cursors      *page.Cursors
-	Rosters      *pg.Watch // running
+	Rosters      *wake.Watch // running
 
 	Box    *seal.Box
 	Limits *limit.Limiter

@@ -35,6 +35,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Deps are the parts that the APIs are made of.
@@ -46,7 +47,7 @@ type Deps struct {
 	Usage    *org.Usage
 	Refusals *audit.Refusals
 	Mails    *email.Watch // running, so that requests learn at once what became of their mail
-	Rosters  *pg.Watch    // of roster runs; running
+	Rosters  *wake.Watch  // of roster runs; running
 	Box      *seal.Box
 	Egress   *egress.Policy // for receiver URLs
 	Redis    *redis.Client  // counters of rate limits; nil: there are no limits

@@ -248,6 +248,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{- define "registrar.operatorEnv" -}}
+{{ include "registrar.redisEnv" . }}
 - {name: CLUSTER_NAME, value: {{ .Values.operator.clusterName | quote }}}
 {{- with include "registrar.operatorNamespaces" . }}
 - {name: WATCH_NAMESPACES, value: {{ . | replace " " "," | quote }}}

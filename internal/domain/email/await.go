@@ -8,16 +8,17 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Watch lets requests wait until a mail's status is final.
 type Watch struct {
 	db   *pg.DB
-	rows *pg.Watch
+	rows *wake.Watch
 }
 
 // NewWatch makes a watch.
-func NewWatch(db *pg.DB) *Watch { return &Watch{db, pg.NewWatch(db, Channel)} }
+func NewWatch(db *pg.DB) *Watch { return &Watch{db, wake.NewWatch(db.Wakes, Channel)} }
 
 // Run listens until ctx ends.
 func (w *Watch) Run(ctx context.Context) error { return w.rows.Run(ctx) }

@@ -22,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -307,10 +308,10 @@ func TestAFinalStatusWakesWhoWaitsForIt(t *testing.T) {
 	t.Parallel()
 	p := newPost(t, mailtest.Script{})
 	ctx, cancel := context.WithCancel(t.Context())
-	notes, ended := make(chan pg.Notification, 4), make(chan struct{})
+	notes, ended := make(chan wake.Notification, 4), make(chan struct{})
 	go func() {
 		defer close(ended)
-		pg.Listen(ctx, p.db, func(n pg.Notification) { notes <- n }, email.Channel)
+		p.db.Wakes.Subscribe(ctx, func(n wake.Notification) { notes <- n }, email.Channel)
 	}()
 	defer func() { cancel(); <-ended }()
 	<-notes // listening

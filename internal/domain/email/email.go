@@ -24,7 +24,7 @@ import (
 
 // Channel is notified with a mail's id, in decimal digits, when its status has become
 // final: what a request with Prefer: wait listens for.
-const Channel = "registrar_email"
+const Channel = "email"
 
 // Status is how far a mail is (reference: provisioning#email-status).
 type Status string

@@ -182,18 +182,16 @@ func (k Key) check(now time.Time) error {
 	return faults.Err()
 }
 
-// RevokeKey revokes a key for good, and at once in every process. A key that was revoked before
-// keeps its time. NotFound for a key of another organization.
+// RevokeKey revokes a key for good: in every process at once, and while wake-ups are lost within
+// keyTTL. A key that was revoked before keeps its time. NotFound for a key of another organization.
 func RevokeKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, key id.APIKey, now time.Time) (k Key, err error) {
 	err = db.InTx(ctx, func(tx *pg.Tx) error {
 		if k, err = revokeKey(ctx, tx, org, key, now); err != nil {
 			return err
 		}
 		entry := audit.Entry{Organization: org, Actor: by, Action: "revoked API key", Target: k.label(), At: now}
-		if err := audit.Write(ctx, tx, entry); err != nil {
-			return err
-		}
-		return announce(ctx, tx, org)
+		wakeKeyrings(tx, org)
+		return audit.Write(ctx, tx, entry)
 	})
 	if pg.None(err) {
 		return Key{}, fault.New(fault.NotFound, "not_found", "the organization has no API key %d", key)

@@ -15,32 +15,30 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
-// Channel carries the ids of organizations whose keys or settings changed, and heartbeats (an
-// empty payload), which show a keyring that its connection works.
-const Channel = "registrar_keys"
+// Channel carries the ids of organizations whose keys or settings changed.
+const Channel = "keys"
 
 const (
-	keyTTL       = 15 * time.Second // the longest that a missed notification can matter
-	beatInterval = 4 * time.Second
-	maxKeys      = 20_000 // that are known
-	maxRefused   = 10_000 // that are remembered as wrong, in keyTTL
+	keyTTL     = 15 * time.Second // the longest that a lost wake-up can matter
+	maxKeys    = 20_000           // that are known
+	maxRefused = 10_000           // that are remembered as wrong, in keyTTL
 )
 
-// Keyring finds the organization of an API key, from the process's memory when it can. Every
-// change of an organization and every revoked key is sent to all keyrings with NOTIFY.
+// Keyring finds the organization of an API key, from the process's memory when it can. After every
+// change of an organization and every revoked key, all keyrings are woken.
 //
-// It uses cached answers only while notifications arrive: it sends itself heartbeats through
-// PostgreSQL, so that it notices a connection that broke without an error. Without Run, each
-// call reads the database.
+// It uses cached answers only while wake-ups arrive, as its subscription notices, and for keyTTL.
+// Without Run, each call reads the database.
 //
 // Keys that it has seen work are read again whenever that is needed. Others wait for their turn, and
 // wrong ones never reach PostgreSQL more than 50 times a second: see guesses.
 type Keyring struct {
 	db      *pg.DB
 	now     func() time.Time // monotonic; not the calendar's clock
-	changed func()           // called after each notification was applied; for tests
+	changed func()           // called after each wake-up was applied; for tests
 
 	loads   singleflight.Group
 	guesses *guesses
@@ -48,7 +46,7 @@ type Keyring struct {
 	mu         sync.RWMutex
 	known      map[string]*answer // by hash; those that are out of date worked, and are read again
 	generation uint64             // counts invalidations; a load that saw another one is not kept
-	notified   time.Time
+	subscribed bool               // wake-ups arrive
 
 	refusing sync.Mutex
 	refused  recent[struct{}] // by hash; apart, so that guessing does not push keys out
@@ -65,33 +63,24 @@ func NewKeyring(db *pg.DB) *Keyring {
 		guesses: newGuesses(), known: map[string]*answer{}, refused: recent[struct{}]{period: keyTTL, most: maxRefused}}
 }
 
-// Run listens until ctx ends.
+// Run is subscribed until ctx ends.
 func (k *Keyring) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { k.beat(ctx) })
-	pg.Listen(ctx, k.db, k.onNotification, Channel)
+	k.db.Wakes.Subscribe(ctx, k.onNotification, Channel)
 	return nil
 }
 
-func (k *Keyring) beat(ctx context.Context) {
-	tick := time.NewTicker(beatInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			k.db.Wake(Channel, "")
-		}
-	}
+// wakeKeyrings has every process forget what it remembers of the organization and its keys.
+func wakeKeyrings(tx *pg.Tx, org id.Organization) {
+	tx.Wake(Channel, strconv.FormatInt(int64(org), 10))
 }
 
-func (k *Keyring) onNotification(n pg.Notification) {
+func (k *Keyring) onNotification(n wake.Notification) {
 	k.mu.Lock()
-	k.notified = k.now()
 	switch org, err := strconv.ParseInt(n.Payload, 10, 64); {
+	case n.Lost:
+		k.subscribed = false
 	case n.Reset:
+		k.subscribed = true
 		k.generation++
 		for _, a := range k.known {
 			a.until = time.Time{}
@@ -104,7 +93,7 @@ func (k *Keyring) onNotification(n pg.Notification) {
 }
 
 // Forget drops what is cached of the organization. The process that changed it calls this, so
-// that its next request does not depend on when the notification arrives.
+// that its next request does not depend on when the wake-up arrives.
 func (k *Keyring) Forget(org id.Organization) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -174,7 +163,7 @@ func (k *Keyring) lookUp(hash string) (Principal, state, uint64) {
 	switch {
 	case a == nil:
 		return Principal{}, unknown, k.generation
-	case k.notified.IsZero() || now.Sub(k.notified) >= keyTTL || !now.Before(a.until):
+	case !k.subscribed || !now.Before(a.until):
 		return Principal{}, stale, k.generation
 	}
 	return a.principal, current, k.generation

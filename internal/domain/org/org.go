@@ -72,8 +72,9 @@ func Put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, n
 		if o.ID, err = upsert(ctx, tx, o, now); err != nil {
 			return err
 		}
-		if err := announce(ctx, tx, o.ID); err != nil || !changed {
-			return err
+		wakeKeyrings(tx, o.ID)
+		if !changed {
+			return nil
 		}
 		entry := audit.Entry{Organization: o.ID, Actor: by, Action: "changed organization", Target: o.Name, At: now}
 		if created {

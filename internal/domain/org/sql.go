@@ -3,7 +3,6 @@ package org
 import (
 	"context"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -232,14 +231,6 @@ func updateLastUsed(ctx context.Context, q pg.Querier, uses []use) error {
 			ORDER BY organization, key, day DESC, number) AS u
 		WHERE k.organization_id = u.organization AND k.id = u.key AND (k.last_used_on IS NULL OR k.last_used_on < u.day)`,
 		orgs, keys, days, from)
-	return err
-}
-
-// announce notifies every process's keyring in the transaction itself. Tx.Wake would notify
-// after the commit, and a process that dies in between would lose a revocation. Keys change so
-// rarely that the lock which NOTIFY takes does not matter.
-func announce(ctx context.Context, tx *pg.Tx, org id.Organization) error {
-	_, err := tx.Exec(ctx, `SELECT pg_notify($1, $2)`, Channel, strconv.FormatInt(int64(org), 10))
 	return err
 }
 

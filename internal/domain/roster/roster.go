@@ -9,7 +9,7 @@ package roster
 import "github.com/registrar-dev/registrar/internal/kit/fault"
 
 // Channel is notified with a run's id when the run is over or held.
-const Channel = "registrar_roster"
+const Channel = "roster"
 
 // Mode says what a file stands for.
 type Mode string

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // State is how far a run has come.
@@ -322,11 +323,11 @@ func (r Run) want(s State) error {
 }
 
 // NewWatch is for Await.
-func NewWatch(db *pg.DB) *pg.Watch { return pg.NewWatch(db, Channel) }
+func NewWatch(db *pg.DB) *wake.Watch { return wake.NewWatch(db.Wakes, Channel) }
 
 // Await waits until the run is over or held, for the limit at most: context.DeadlineExceeded
 // after it.
-func Await(ctx context.Context, q pg.Querier, w *pg.Watch, org id.Organization, run id.RosterRun, limit time.Duration) (r Run, err error) {
+func Await(ctx context.Context, q pg.Querier, w *wake.Watch, org id.Organization, run id.RosterRun, limit time.Duration) (r Run, err error) {
 	err = w.Until(ctx, strconv.FormatInt(int64(run), 10), limit, func(ctx context.Context) (bool, error) {
 		r, err = Find(ctx, q, org, run)
 		return r.State.Over(), err

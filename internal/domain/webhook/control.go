@@ -21,7 +21,7 @@ import (
 
 // EndpointChannel is notified with an endpoint's id when the endpoint has changed: its
 // settings, its secret, or whether it is switched on.
-const EndpointChannel = "registrar_endpoints"
+const EndpointChannel = "endpoints"
 
 func wakeEndpoint(tx *pg.Tx, endpoint id.Endpoint) {
 	tx.Wake(EndpointChannel, strconv.FormatInt(int64(endpoint), 10))

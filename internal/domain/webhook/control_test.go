@@ -13,8 +13,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // secretInForce is what the next attempt is signed with.
@@ -176,10 +176,10 @@ func TestChangesToAnEndpointAreNotified(t *testing.T) {
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	ctx, cancel := context.WithCancel(t.Context())
-	notes, done := make(chan pg.Notification, 100), make(chan struct{})
+	notes, done := make(chan wake.Notification, 100), make(chan struct{})
 	go func() {
 		defer close(done)
-		pg.Listen(ctx, k.DB, func(n pg.Notification) { notes <- n }, webhook.EndpointChannel)
+		k.DB.Wakes.Subscribe(ctx, func(n wake.Notification) { notes <- n }, webhook.EndpointChannel)
 	}()
 	defer func() { cancel(); <-done }()
 	await := func(what string) {

@@ -20,7 +20,7 @@ import (
 
 // Channel is notified with an organization's id when some of its deliveries may be due, or
 // when one of its URLs has room for more.
-const Channel = "registrar_webhooks"
+const Channel = "webhooks"
 
 // Type is an event's name (reference: webhooks#events).
 type Type string

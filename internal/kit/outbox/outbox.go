@@ -15,7 +15,7 @@ import (
 )
 
 // Channel is notified with a kind when tasks of that kind were committed.
-const Channel = "registrar_outbox"
+const Channel = "outbox"
 
 // Task is a claimed task.
 type Task struct {

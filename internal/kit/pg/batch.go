@@ -11,7 +11,7 @@ import (
 // is ready. A Batch is sent once.
 type Batch struct {
 	pgx.Batch
-	wakes []wake
+	wakes []wakeUp
 }
 
 // Send runs the queued statements and stops at the first error. An empty batch costs nothing.
@@ -28,7 +28,7 @@ func (b *Batch) Send(ctx context.Context, q Querier) error {
 
 // Wake is Tx.Wake for the transaction that the batch is sent in. It may also be called while
 // the results of queued statements are read.
-func (b *Batch) Wake(channel, payload string) { b.wakes = append(b.wakes, wake{channel, payload}) }
+func (b *Batch) Wake(channel, payload string) { b.wakes = append(b.wakes, wakeUp{channel, payload}) }
 
 // Commit sends the last batch of a transaction together with the COMMIT, in one round trip.
 // The transaction must not be used afterwards.

@@ -1,5 +1,5 @@
-// Package pg gives access to PostgreSQL: the pool, transactions, wake-ups of other processes,
-// constraint names and the embedded migrations.
+// Package pg gives access to PostgreSQL: the pool, transactions, constraint names and the embedded
+// migrations.
 //
 // A function that takes a Querier may run anywhere; one that takes a *Tx must run in
 // its caller's transaction.
@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Querier is what a statement needs: a pool, a connection or a transaction.
@@ -29,10 +30,13 @@ type Querier interface {
 	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
 }
 
-// DB is a pool of connections with the process's notifier.
+// DB is a pool of connections.
 type DB struct {
 	*pgxpool.Pool
-	notifier *notifier
+
+	// Wakes sends the wake-ups of transactions, and those of others arrive by it. Set it before
+	// the DB is used, and before a second pool is opened; nil sends none.
+	Wakes *wake.Bus
 }
 
 // defaultConns is the pool's size when the address does not set pool_max_conns. With pgx's
@@ -85,9 +89,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		pool.Close()
 		return nil, fmt.Errorf("postgresql does not answer: %w", err)
 	}
-	db := &DB{Pool: pool}
-	db.notifier = startNotifier(context.WithoutCancel(ctx), pool)
-	return db, nil
+	return &DB{Pool: pool}, nil
 }
 
 // parse reads an address. Its error says what is wrong without any part of the address: pgx
@@ -106,15 +108,6 @@ func parse(url string) (*pgxpool.Config, error) {
 	}
 	return nil, fmt.Errorf("DATABASE_URL: %s; send a postgres:// address, with special characters of the user name and password percent-encoded", what)
 }
-
-// Close sends the pending wake-ups and closes the pool.
-func (db *DB) Close() {
-	db.notifier.close()
-	db.Pool.Close()
-}
-
-// Wake sends a NOTIFY soon; equal ones are merged.
-func (db *DB) Wake(channel, payload string) { db.notifier.add(wake{channel, payload}) }
 
 // attempts bounds how often InTx runs a transaction that PostgreSQL aborts because of a
 // deadlock.
@@ -148,7 +141,7 @@ func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
 		return err
 	}
 	for _, w := range tx.wakes {
-		db.notifier.add(w)
+		db.Wakes.Wake(w.channel, w.payload)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -68,11 +69,11 @@ func TestWakeArrivesOnlyAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	notes := make(chan pg.Notification, 10)
+	notes := make(chan wake.Notification, 10)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pg.Listen(ctx, db, func(n pg.Notification) { notes <- n }, "test_channel")
+		db.Wakes.Subscribe(ctx, func(n wake.Notification) { notes <- n }, "test_channel")
 	}()
 	defer func() { cancel(); <-done }()
 	if n := <-notes; !n.Reset {
@@ -82,41 +83,30 @@ func TestWakeArrivesOnlyAfterTheCommit(t *testing.T) {
 	if err := db.InTx(ctx, func(tx *pg.Tx) error { tx.Wake("test_channel", "ghost"); return rolledBack }); !errors.Is(err, rolledBack) {
 		t.Fatal(err)
 	}
-	if err := db.InTx(ctx, func(tx *pg.Tx) error { tx.Wake("test_channel", "real"); return nil }); err != nil {
+	second, err := db.Apart(ctx, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
-	select {
-	case n := <-notes:
-		if n.Payload != "real" {
-			t.Fatalf("got %+v, want the committed one alone", n)
+	defer second.Close()
+	for i, pool := range []*pg.DB{db, second} {
+		payload := []string{"real", "of a second pool"}[i]
+		err := pool.InTx(ctx, func(tx *pg.Tx) error {
+			var b pg.Batch
+			b.Queue(`SELECT 1`)
+			b.Wake("test_channel", payload)
+			return b.Commit(ctx, tx)
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	case <-time.After(limit):
-		t.Fatal("no wake-up")
-	}
-}
-
-func TestListenComesBackAfterTheConnectionIsLost(t *testing.T) {
-	t.Parallel()
-	db := pgtest.New(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	notes := make(chan pg.Notification, 10)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		pg.Listen(ctx, db, func(n pg.Notification) { notes <- n }, "test_channel")
-	}()
-	defer func() { cancel(); <-done }()
-	<-notes
-	if _, err := db.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case n := <-notes:
-		if !n.Reset {
-			t.Fatalf("got %+v, want a reset", n)
+		select {
+		case n := <-notes:
+			if n.Payload != payload {
+				t.Fatalf("got %+v, want the committed one alone", n)
+			}
+		case <-time.After(limit):
+			t.Fatal("no wake-up")
 		}
-	case <-time.After(limit):
-		t.Fatal("not listening again")
 	}
 }
 

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,13 +12,14 @@ import (
 // a loss: when all connections of the pool are in use, PostgreSQL is not down, and a replica
 // that became unready for it would only overload the next one.
 type Probe struct {
-	db   *DB
-	turn chan *pgx.Conn // holds the connection, or nil, while nobody asks
+	db     *DB
+	turn   chan *pgx.Conn // holds the connection, or nil, while nobody asks
+	opened atomic.Int64   // connections so far
 }
 
 // NewProbe makes a probe, which connects when it is first asked.
 func NewProbe(db *DB) *Probe {
-	p := &Probe{db, make(chan *pgx.Conn, 1)}
+	p := &Probe{db: db, turn: make(chan *pgx.Conn, 1)}
 	p.turn <- nil
 	return p
 }
@@ -35,13 +37,44 @@ func (p *Probe) Ping(ctx context.Context) (err error) {
 		conn = nil
 	}
 	if conn == nil {
-		conn, err = pgx.ConnectConfig(ctx, p.db.Config().ConnConfig)
+		if conn, err = pgx.ConnectConfig(ctx, p.db.Config().ConnConfig); err == nil {
+			p.opened.Add(1)
+		}
 	}
 	p.turn <- conn
 	if err != nil { // while PostgreSQL has no connection left for this one, those of the pool still serve
 		return p.db.Ping(ctx)
 	}
 	return nil
+}
+
+const (
+	watchEvery    = time.Second
+	watchPatience = 5 * time.Second
+)
+
+// Watch asks every second until ctx ends. It calls answers at PostgreSQL's first answer, and at each
+// that comes after a failure or over a new connection: then PostgreSQL may have been away.
+func (p *Probe) Watch(ctx context.Context, answers func()) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for seen := int64(-1); ; { // the connections at the last answer
+		asked, cancel := context.WithTimeout(ctx, watchPatience)
+		err := p.Ping(asked)
+		cancel()
+		switch opened := p.opened.Load(); {
+		case err != nil:
+			seen = -1
+		case seen != opened:
+			seen = opened
+			answers()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Close closes the connection, also when ctx has ended. The probe must not be used afterwards.

@@ -120,3 +120,34 @@ func TestAProbeTellsOfPostgreSQLsLoss(t *testing.T) {
 		t.Errorf("it does not answer again: %v", err)
 	}
 }
+
+// Whoever waits for PostgreSQL learns of its first answer and of each return, however short it was away.
+func TestAProbeTellsOfPostgreSQLsReturn(t *testing.T) {
+	t.Parallel()
+	probe, _, beside := newProbe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	answers, done := make(chan struct{}, 10), make(chan struct{})
+	go func() {
+		defer close(done)
+		probe.Watch(ctx, func() { answers <- struct{}{} })
+	}()
+	defer func() { cancel(); <-done }()
+	await := func() {
+		t.Helper()
+		select {
+		case <-answers:
+		case <-time.After(limit):
+			t.Fatal("it says nothing")
+		}
+	}
+	await()
+	if _, err := beside.Exec(ctx, `
+		SELECT pg_terminate_backend(pid, 30000) FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	await()
+	if len(answers) > 0 {
+		t.Error("one return was told more than once")
+	}
+}

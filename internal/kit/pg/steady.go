@@ -39,7 +39,5 @@ func (db *DB) second(ctx context.Context, conns int32, settings map[string]strin
 	if err != nil {
 		return nil, fmt.Errorf("postgresql: %w", err)
 	}
-	second := &DB{Pool: pool}
-	second.notifier = startNotifier(context.WithoutCancel(ctx), pool)
-	return second, nil
+	return &DB{Pool: pool, Wakes: db.Wakes}, nil
 }

@@ -18,15 +18,15 @@ type Tx struct {
 	conn      *pgxpool.Conn
 	begun     bool
 	committed bool
-	wakes     []wake
+	wakes     []wakeUp
 }
 
-// Wake asks for a NOTIFY on channel after the commit. It saves the receiver's polling pause,
-// and may be lost with the process: only the row counts. It is not sent inside the
-// transaction, because NOTIFY there takes a lock that makes all committing transactions of
-// the server wait for each other.
+type wakeUp struct{ channel, payload string }
+
+// Wake asks for a wake-up of those subscribed to the channel after the commit; see DB.Wakes. It
+// saves the receiver's polling pause, and may be lost: only the row counts.
 func (tx *Tx) Wake(channel, payload string) {
-	tx.wakes = append(tx.wakes, wake{channel, payload})
+	tx.wakes = append(tx.wakes, wakeUp{channel, payload})
 }
 
 const (

@@ -24,6 +24,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -54,6 +55,7 @@ type Reconciler struct {
 	Client   client.Client // WebhookEndpoints and Namespaces from the cache, Secrets live
 	Live     client.Reader // past the cache
 	Webhooks webhook.Service
+	Probe    *pg.Probe // tells when PostgreSQL answers again
 	Events   events.EventRecorder
 	Clock    clock.Clock
 

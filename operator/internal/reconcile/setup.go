@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +21,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
-	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -46,12 +47,12 @@ func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 		}
 	}
 	r.away = backoff()
-	wakes := make(chan event.TypedGenericEvent[wake])
+	changes := make(chan event.TypedGenericEvent[change])
 	asked := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	b := ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.WebhookEndpoint{}, builder.WithPredicates(asked)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesRawSource(source.TypedChannel(wakes, handler.TypedEnqueueRequestsFromMapFunc(r.ofWake))).
+		WatchesRawSource(source.TypedChannel(changes, handler.TypedEnqueueRequestsFromMapFunc(r.ofChange))).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             backoff(),
@@ -63,7 +64,7 @@ func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 	if err := b.Complete(r); err != nil {
 		return err
 	}
-	return mgr.Add(&listener{reconciler: r, wakes: wakes})
+	return mgr.Add(&listener{reconciler: r, changes: changes})
 }
 
 // backoff doubles the pauses of one resource between its failures in a row.
@@ -86,19 +87,19 @@ func indexWaiting(o client.Object) []string {
 	return nil
 }
 
-// wake is a notification from PostgreSQL.
-type wake struct {
-	everything bool   // notifications may have been missed
+// change is a sign that what PostgreSQL holds may be another.
+type change struct {
+	everything bool   // more signs may have been missed
 	endpoint   string // the id of an endpoint that changed; "" when an organization did
 }
 
-func (r *Reconciler) ofWake(ctx context.Context, w wake) []ctrl.Request {
-	if w.everything {
+func (r *Reconciler) ofChange(ctx context.Context, c change) []ctrl.Request {
+	if c.everything {
 		return r.list(ctx)
 	}
 	requests := r.list(ctx, client.MatchingFields{byWaiting: "true"})
-	if w.endpoint != "" {
-		requests = append(requests, r.list(ctx, client.MatchingFields{byEndpoint: w.endpoint})...)
+	if c.endpoint != "" {
+		requests = append(requests, r.list(ctx, client.MatchingFields{byEndpoint: c.endpoint})...)
 	}
 	return requests
 }
@@ -125,42 +126,49 @@ func (r *Reconciler) list(ctx context.Context, which ...client.ListOption) []ctr
 	return requests
 }
 
-// listener turns PostgreSQL's notifications into wakes while its operator leads.
+// listener turns wake-ups, and PostgreSQL's returns, into changes while its operator leads.
 type listener struct {
 	reconciler *Reconciler
-	wakes      chan<- event.TypedGenericEvent[wake]
+	changes    chan<- event.TypedGenericEvent[change]
 	sweeps     chan struct{}
 }
 
 // Start implements manager.Runnable.
 func (l *listener) Start(ctx context.Context) error {
 	l.sweeps = make(chan struct{}, 1)
-	swept := make(chan struct{})
-	go func() {
-		defer close(swept)
-		l.sweep(ctx)
-	}()
-	pg.Listen(ctx, l.reconciler.Webhooks.DB, func(n pg.Notification) { l.onNotification(ctx, n) }, webhook.EndpointChannel, org.Channel)
-	<-swept
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { l.sweep(ctx) })
+	running.Go(func() { l.reconciler.Probe.Watch(ctx, func() { l.onReturn(ctx) }) })
+	l.reconciler.Webhooks.DB.Wakes.Subscribe(ctx, func(n wake.Notification) { l.onNotification(ctx, n) }, webhook.EndpointChannel, org.Channel)
 	return nil
 }
 
-func (l *listener) onNotification(ctx context.Context, n pg.Notification) {
-	var w wake
-	switch {
-	case n.Reset:
-		w.everything = true
-		select {
-		case l.sweeps <- struct{}{}:
-		default: // one is due already
-		}
-	case n.Payload == "": // a heartbeat of the api-servers
-		return
-	case n.Channel == webhook.EndpointChannel:
-		w.endpoint = n.Payload
-	}
+// onReturn looks at everything when PostgreSQL answers, and when it answers again: resources wait
+// for that, and some may have been deleted without it.
+func (l *listener) onReturn(ctx context.Context) {
 	select {
-	case l.wakes <- event.TypedGenericEvent[wake]{Object: w}:
+	case l.sweeps <- struct{}{}:
+	default: // one is due already
+	}
+	l.send(ctx, change{everything: true})
+}
+
+func (l *listener) onNotification(ctx context.Context, n wake.Notification) {
+	switch {
+	case n.Lost:
+	case n.Reset:
+		l.send(ctx, change{everything: true})
+	case n.Channel == webhook.EndpointChannel:
+		l.send(ctx, change{endpoint: n.Payload})
+	default:
+		l.send(ctx, change{})
+	}
+}
+
+func (l *listener) send(ctx context.Context, c change) {
+	select {
+	case l.changes <- event.TypedGenericEvent[change]{Object: c}:
 	case <-ctx.Done():
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Outbox claims due rows of the outbox and puts a task for each claim on the run queue.
@@ -44,17 +45,17 @@ const (
 
 // Run relays until ctx ends.
 func (o *Outbox) Run(ctx context.Context) {
-	wake := make(chan struct{}, 1)
-	var listening sync.WaitGroup
-	listening.Go(func() {
-		pg.Listen(ctx, o.DB, func(pg.Notification) {
+	woken := make(chan struct{}, 1)
+	var subscribed sync.WaitGroup
+	subscribed.Go(func() {
+		o.DB.Wakes.Subscribe(ctx, func(wake.Notification) {
 			select {
-			case wake <- struct{}{}:
+			case woken <- struct{}{}:
 			default:
 			}
 		}, outbox.Channel)
 	})
-	defer listening.Wait()
+	defer subscribed.Wait()
 	away := false
 	for {
 		more, err := o.Pump(ctx)
@@ -68,7 +69,7 @@ func (o *Outbox) Run(ctx context.Context) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
-		case <-wake:
+		case <-woken:
 		case <-timer.C:
 		}
 		timer.Stop()

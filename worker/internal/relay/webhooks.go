@@ -1,5 +1,5 @@
 // Package relay moves pending work from PostgreSQL to the run queue. One worker at a time does
-// it (kit/lead), woken by notifications, and by a short poll in case one is lost.
+// it (kit/lead), woken over Redis after commits, and by a short poll in case a wake-up is lost.
 package relay
 
 import (
@@ -21,6 +21,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Webhooks leases due deliveries and puts one task a lease on the run queue, for the shards of URLs
@@ -98,9 +99,9 @@ func (w *Webhooks) Run(ctx context.Context) {
 	w.init()
 	due := newDueSet()
 	w.picker, w.swept, w.doubtful = dispatch.NewPicker(w.DB, w.term()), time.Time{}, nil
-	var listening sync.WaitGroup
-	listening.Go(func() { pg.Listen(ctx, w.DB, due.note, webhook.Channel) })
-	defer listening.Wait()
+	var subscribed sync.WaitGroup
+	subscribed.Go(func() { w.DB.Wakes.Subscribe(ctx, due.note, webhook.Channel) })
+	defer subscribed.Wait()
 	poll := time.NewTicker(cmp.Or(w.Poll, time.Second))
 	defer poll.Stop()
 	for {
@@ -291,7 +292,10 @@ func newDueSet() *dueSet {
 	return &dueSet{orgs: map[id.Organization]struct{}{}, signal: make(chan struct{}, 1)}
 }
 
-func (s *dueSet) note(n pg.Notification) {
+func (s *dueSet) note(n wake.Notification) {
+	if n.Lost {
+		return // the poll goes on
+	}
 	org, err := strconv.ParseInt(n.Payload, 10, 64)
 	s.mu.Lock()
 	if n.Reset || err != nil || len(s.orgs) >= maxDueOrgs {

@@ -23,6 +23,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // New returns a migrated, empty database that goes with the test.
@@ -31,7 +33,7 @@ func New(t testing.TB) *pg.DB {
 	return Open(t, URL(t))
 }
 
-// Open opens a database of URL until the test ends.
+// Open opens a database of URL until the test ends. All that open it wake each other over Redis.
 func Open(t testing.TB, address string) *pg.DB {
 	t.Helper()
 	db, err := pg.Open(t.Context(), address)
@@ -39,7 +41,28 @@ func Open(t testing.TB, address string) *pg.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
+	wakeOver(t, db, os.Getenv("TEST_REDIS_URL"), db.Config().ConnConfig.Database)
 	return db
+}
+
+// WakePrograms makes db and the programs that have the address of Redis wake each other.
+func WakePrograms(t testing.TB, db *pg.DB, redisURL string) {
+	t.Helper()
+	wakeOver(t, db, redisURL, wake.Installation)
+}
+
+func wakeOver(t testing.TB, db *pg.DB, redisURL, name string) {
+	t.Helper()
+	rdb, err := queue.Connect(redisURL)
+	if err != nil {
+		t.Fatalf("%v: run `make test`, or `make test ARGS=<packages>` for a part", err)
+	}
+	bus := wake.Start(rdb, name)
+	db.Wakes = bus
+	t.Cleanup(func() {
+		bus.Close()
+		_ = rdb.Close()
+	})
 }
 
 // URL makes a migrated, empty database and returns its address.

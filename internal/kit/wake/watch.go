@@ -1,4 +1,4 @@
-package pg
+package wake
 
 import (
 	"context"
@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Watch lets many requests wait for rows to change, over one listening connection. The
-// payload of the channel's notifications names the row. Without Run, or when a notification
-// is lost, waiting requests notice changes by polling.
+// Watch lets many requests wait for rows to change, over one subscription. The payload of the
+// channel's wake-ups names the row. Without Run, or when a wake-up is lost, waiting requests
+// notice changes by polling.
 type Watch struct {
-	db      *DB
+	bus     *Bus
 	channel string
 
 	mu      sync.Mutex
 	waiting map[string][]chan struct{}
 }
 
-// watchPoll is how soon a change is noticed when its notification was lost.
+// watchPoll is how soon a change is noticed when its wake-up was lost.
 const watchPoll = time.Second
 
 // NewWatch makes a watch of the channel.
-func NewWatch(db *DB, channel string) *Watch {
-	return &Watch{db: db, channel: channel, waiting: map[string][]chan struct{}{}}
+func NewWatch(bus *Bus, channel string) *Watch {
+	return &Watch{bus: bus, channel: channel, waiting: map[string][]chan struct{}{}}
 }
 
-// Run listens until ctx ends.
+// Run is subscribed until ctx ends.
 func (w *Watch) Run(ctx context.Context) error {
-	Listen(ctx, w.db, w.onNotification, w.channel)
+	w.bus.Subscribe(ctx, w.onNotification, w.channel)
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,6 +38,16 @@ const (
 	AssignmentStatusSubmitted  AssignmentStatus = "submitted"
 )
 
+// Defines values for AssignmentCreatedEventType.
+const (
+	AssignmentCreatedEventTypeAssignmentCreated AssignmentCreatedEventType = "assignment.created"
+)
+
+// Defines values for AssignmentOverdueEventType.
+const (
+	AssignmentOverdueEventTypeAssignmentOverdue AssignmentOverdueEventType = "assignment.overdue"
+)
+
 // Defines values for AssignmentPageStatus.
 const (
 	AssignmentPageStatusOk AssignmentPageStatus = "ok"
@@ -53,14 +64,64 @@ const (
 	CourseStatusCompleted CourseStatus = "completed"
 )
 
+// Defines values for EnrollmentCreatedEventType.
+const (
+	EnrollmentCreatedEventTypeEnrollmentCreated EnrollmentCreatedEventType = "enrollment.created"
+)
+
+// Defines values for EnrollmentEndedEventDataPreviousStatus.
+const (
+	EnrollmentEndedEventDataPreviousStatusActive      EnrollmentEndedEventDataPreviousStatus = "active"
+	EnrollmentEndedEventDataPreviousStatusCompleted   EnrollmentEndedEventDataPreviousStatus = "completed"
+	EnrollmentEndedEventDataPreviousStatusDropped     EnrollmentEndedEventDataPreviousStatus = "dropped"
+	EnrollmentEndedEventDataPreviousStatusExpired     EnrollmentEndedEventDataPreviousStatus = "expired"
+	EnrollmentEndedEventDataPreviousStatusGracePeriod EnrollmentEndedEventDataPreviousStatus = "grace_period"
+	EnrollmentEndedEventDataPreviousStatusPending     EnrollmentEndedEventDataPreviousStatus = "pending"
+	EnrollmentEndedEventDataPreviousStatusSuspended   EnrollmentEndedEventDataPreviousStatus = "suspended"
+)
+
+// Defines values for EnrollmentEndedEventType.
+const (
+	EnrollmentEndedEventTypeEnrollmentEnded EnrollmentEndedEventType = "enrollment.ended"
+)
+
+// Defines values for EnrollmentExpiringEventType.
+const (
+	EnrollmentExpiringEventTypeEnrollmentExpiring EnrollmentExpiringEventType = "enrollment.expiring"
+)
+
+// Defines values for EnrollmentUpdatedEventType.
+const (
+	EnrollmentUpdatedEventTypeEnrollmentUpdated EnrollmentUpdatedEventType = "enrollment.updated"
+)
+
 // Defines values for ErrorStatus.
 const (
 	ErrorStatusError ErrorStatus = "error"
 )
 
+// Defines values for EventEnrollmentStatus.
+const (
+	EventEnrollmentStatusActive      EventEnrollmentStatus = "active"
+	EventEnrollmentStatusCompleted   EventEnrollmentStatus = "completed"
+	EventEnrollmentStatusDropped     EventEnrollmentStatus = "dropped"
+	EventEnrollmentStatusExpired     EventEnrollmentStatus = "expired"
+	EventEnrollmentStatusGracePeriod EventEnrollmentStatus = "grace_period"
+	EventEnrollmentStatusPending     EventEnrollmentStatus = "pending"
+	EventEnrollmentStatusSuspended   EventEnrollmentStatus = "suspended"
+)
+
 // Defines values for EventPageStatus.
 const (
 	EventPageStatusOk EventPageStatus = "ok"
+)
+
+// Defines values for FinalResultAttempt.
+const (
+	FinalResultAttemptAssigned        FinalResultAttempt = "assigned"
+	FinalResultAttemptPractice        FinalResultAttempt = "practice"
+	FinalResultAttemptSectionPractice FinalResultAttempt = "section_practice"
+	FinalResultAttemptTestingCenter   FinalResultAttempt = "testing_center"
 )
 
 // Defines values for Kind.
@@ -110,6 +171,22 @@ const (
 // Defines values for OrganizationStatus.
 const (
 	OrganizationStatusOk OrganizationStatus = "ok"
+)
+
+// Defines values for PingEventType.
+const (
+	PingEventTypePing PingEventType = "ping"
+)
+
+// Defines values for PreviousStatus.
+const (
+	PreviousStatusActive      PreviousStatus = "active"
+	PreviousStatusCompleted   PreviousStatus = "completed"
+	PreviousStatusDropped     PreviousStatus = "dropped"
+	PreviousStatusExpired     PreviousStatus = "expired"
+	PreviousStatusGracePeriod PreviousStatus = "grace_period"
+	PreviousStatusPending     PreviousStatus = "pending"
+	PreviousStatusSuspended   PreviousStatus = "suspended"
 )
 
 // Defines values for ProgressDayKind.
@@ -198,6 +275,11 @@ const (
 	ResultAttemptTestingCenter   ResultAttempt = "testing_center"
 )
 
+// Defines values for ResultFinalEventType.
+const (
+	ResultFinalEventTypeResultFinal ResultFinalEventType = "result.final"
+)
+
 // Defines values for ResultPageStatus.
 const (
 	ResultPageStatusOk ResultPageStatus = "ok"
@@ -258,9 +340,29 @@ const (
 	RosterRunStatusHeld    RosterRunStatus = "held"
 )
 
+// Defines values for StudentJoinedEventType.
+const (
+	StudentJoinedEventTypeStudentJoined StudentJoinedEventType = "student.joined"
+)
+
+// Defines values for StudentLeftEventType.
+const (
+	StudentLeftEventTypeStudentLeft StudentLeftEventType = "student.left"
+)
+
+// Defines values for StudentLookupObject.
+const (
+	StudentLookupObjectStudent StudentLookupObject = "student"
+)
+
 // Defines values for StudentLookupStatus.
 const (
 	StudentLookupStatusOk StudentLookupStatus = "ok"
+)
+
+// Defines values for StudentPageObject.
+const (
+	StudentPageObjectStudentList StudentPageObject = "student_list"
 )
 
 // Defines values for StudentPageStatus.
@@ -333,6 +435,11 @@ const (
 	ListCourses200JSONResponseBodyStatusOk ListCourses200JSONResponseBodyStatus = "ok"
 )
 
+// Defines values for ListEventSchemas200JSONResponseBodyStatus.
+const (
+	ListEventSchemas200JSONResponseBodyStatusOk ListEventSchemas200JSONResponseBodyStatus = "ok"
+)
+
 // Defines values for Ping200JSONResponseBodyStatus.
 const (
 	Ping200JSONResponseBodyStatusOk Ping200JSONResponseBodyStatus = "ok"
@@ -369,25 +476,19 @@ type AccessChangedStatus string
 
 // ActivityDay defines model for ActivityDay.
 type ActivityDay struct {
-	ActiveMinutes int `json:"active_minutes"`
+	ActiveMinutes int  `json:"active_minutes"`
+	Date          Date `json:"date"`
 
-	// Date Examples: 2026-11-21
-	Date Date `json:"date"`
-
-	// FirstSeenAt ISO 8601 with an offset, UTC unless tz says otherwise
-	//
-	// Examples: 2026-11-21T10:00:00+00:00
+	// FirstSeenAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
 	FirstSeenAt Timestamp `json:"first_seen_at"`
 
-	// LastSeenAt ISO 8601 with an offset, UTC unless tz says otherwise
-	//
-	// Examples: 2026-11-21T10:00:00+00:00
-	LastSeenAt     Timestamp       `json:"last_seen_at"`
-	PageViews      int             `json:"page_views"`
-	Student        ReportedStudent `json:"student"`
-	TestsCompleted int             `json:"tests_completed"`
-	TestsStarted   int             `json:"tests_started"`
-	Visits         int             `json:"visits"`
+	// LastSeenAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	LastSeenAt     Timestamp `json:"last_seen_at"`
+	PageViews      int       `json:"page_views"`
+	Student        Person    `json:"student"`
+	TestsCompleted int       `json:"tests_completed"`
+	TestsStarted   int       `json:"tests_started"`
+	Visits         int       `json:"visits"`
 }
 
 // Assigned defines model for Assigned.
@@ -403,22 +504,33 @@ type Assigned struct {
 // AssignedStatus defines model for Assigned.Status.
 type AssignedStatus string
 
+// AssignedItem defines model for AssignedItem.
+type AssignedItem struct {
+	ID    int    `json:"id"`
+	Title string `json:"title"`
+	Type  string `json:"type"`
+}
+
 // Assignment defines model for Assignment.
 type Assignment struct {
-	// AssignedAt ISO 8601 with an offset, UTC unless tz says otherwise
-	//
-	// Examples: 2026-11-21T10:00:00+00:00
-	AssignedAt  Timestamp          `json:"assigned_at"`
-	CompletedAt *OptionalTimestamp `json:"completed_at"`
-	DueDate     *OptionalTimestamp `json:"due_date"`
-	ID          string             `json:"id"`
-	Item        Assignment_Item    `json:"item"`
-	Kind        Kind               `json:"kind"`
+	// AssignedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	AssignedAt Timestamp `json:"assigned_at"`
+
+	// CompletedAt Null until the work is completed
+	CompletedAt *Timestamp `json:"completed_at"`
+
+	// DueDate Null where the work is not due at any time
+	DueDate *Timestamp `json:"due_date"`
+
+	// ID test-assignment:…, quiz-assignment:… or assessment-assignment:…
+	ID   string       `json:"id"`
+	Item AssignedItem `json:"item"`
+	Kind Kind         `json:"kind"`
 
 	// Overdue Past due and neither handed in nor expired
 	Overdue bool `json:"overdue"`
 
-	// ResultID The id of the result that completed it; a retake is a result of its own and does not change it. Null until there is one
+	// ResultID The result that completed it; a retake is a result of its own and does not change it. Null until there is one
 	ResultID *string `json:"result_id"`
 
 	// Status submitted was handed in and awaits marking; work expires 30 days after its due date, or when it is withdrawn
@@ -426,15 +538,38 @@ type Assignment struct {
 	Student Person           `json:"student"`
 }
 
-// Assignment_Item defines model for Assignment.Item.
-type Assignment_Item struct {
-	ID    int    `json:"id"`
-	Title string `json:"title"`
-	Type  string `json:"type"`
-}
-
 // AssignmentStatus submitted was handed in and awaits marking; work expires 30 days after its due date, or when it is withdrawn
 type AssignmentStatus string
+
+// AssignmentCreatedEvent Work was assigned
+type AssignmentCreatedEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp  `json:"created"`
+	Data    Assignment `json:"data"`
+
+	// ID The same for every retry
+	ID           string                     `json:"id"`
+	Organization EventOrganization          `json:"organization"`
+	Type         AssignmentCreatedEventType `json:"type"`
+}
+
+// AssignmentCreatedEventType defines model for AssignmentCreatedEvent.Type.
+type AssignmentCreatedEventType string
+
+// AssignmentOverdueEvent The due date of work passed and the work is unfinished
+type AssignmentOverdueEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp  `json:"created"`
+	Data    Assignment `json:"data"`
+
+	// ID The same for every retry
+	ID           string                     `json:"id"`
+	Organization EventOrganization          `json:"organization"`
+	Type         AssignmentOverdueEventType `json:"type"`
+}
+
+// AssignmentOverdueEventType defines model for AssignmentOverdueEvent.Type.
+type AssignmentOverdueEventType string
 
 // AssignmentPage defines model for AssignmentPage.
 type AssignmentPage struct {
@@ -448,7 +583,7 @@ type AssignmentPage struct {
 // AssignmentPageStatus defines model for AssignmentPage.Status.
 type AssignmentPageStatus string
 
-// Boolean A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+// Boolean Words are taken too - true, false, yes, no, 1 and 0 in any case; null and "" mean the default
 type Boolean = bool
 
 // Catalog defines model for Catalog.
@@ -486,8 +621,10 @@ type Course struct {
 	DefaultAccessMonths *int `json:"default_access_months"`
 
 	// DefaultAccessWeeks Access length where tenure_months is omitted; null where it is counted in months
-	DefaultAccessWeeks *int          `json:"default_access_weeks"`
-	EndDate            *OptionalDate `json:"end_date"`
+	DefaultAccessWeeks *int `json:"default_access_weeks"`
+
+	// EndDate Of the course; null where it has none
+	EndDate *OptionalDate `json:"end_date"`
 
 	// ID Value to send in `course_ids`
 	ID int `json:"id"`
@@ -498,9 +635,7 @@ type Course struct {
 	Name        string `json:"name"`
 
 	// OpenForEnrolment Takes new and renewed students today
-	OpenForEnrolment bool `json:"open_for_enrolment"`
-
-	// StartDate Examples: 2026-11-21
+	OpenForEnrolment   bool         `json:"open_for_enrolment"`
 	StartDate          Date         `json:"start_date"`
 	Status             CourseStatus `json:"status"`
 	StudentsWithAccess int          `json:"students_with_access"`
@@ -539,7 +674,7 @@ type CourseType_DefaultCourse struct {
 	Name string `json:"name"`
 }
 
-// Date Examples: 2026-11-21
+// Date defines model for Date.
 type Date = string
 
 // EndAccess defines model for EndAccess.
@@ -547,6 +682,99 @@ type EndAccess struct {
 	// EndDate YYYY-MM-DD, today or later, and before the end date that holds; left out, access ends now
 	EndDate *string `json:"end_date,omitempty"`
 }
+
+// EnrollmentCreatedEvent A course was given
+type EnrollmentCreatedEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp                   `json:"created"`
+	Data    EnrollmentCreatedEvent_Data `json:"data"`
+
+	// ID The same for every retry
+	ID           string                     `json:"id"`
+	Organization EventOrganization          `json:"organization"`
+	Type         EnrollmentCreatedEventType `json:"type"`
+}
+
+// EnrollmentCreatedEvent_Data defines model for EnrollmentCreatedEvent.Data.
+type EnrollmentCreatedEvent_Data struct {
+	Enrollment EventEnrollment `json:"enrollment"`
+	Student    Person          `json:"student"`
+}
+
+// EnrollmentCreatedEventType defines model for EnrollmentCreatedEvent.Type.
+type EnrollmentCreatedEventType string
+
+// EnrollmentEndedEvent An enrollment expired, was completed, dropped or suspended
+type EnrollmentEndedEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp                 `json:"created"`
+	Data    EnrollmentEndedEvent_Data `json:"data"`
+
+	// ID The same for every retry
+	ID           string                   `json:"id"`
+	Organization EventOrganization        `json:"organization"`
+	Type         EnrollmentEndedEventType `json:"type"`
+}
+
+// EnrollmentEndedEventDataPreviousStatus defines model for EnrollmentEndedEvent.Data.PreviousStatus.
+type EnrollmentEndedEventDataPreviousStatus string
+
+// EnrollmentEndedEvent_Data defines model for EnrollmentEndedEvent.Data.
+type EnrollmentEndedEvent_Data struct {
+	Enrollment     EventEnrollment                        `json:"enrollment"`
+	PreviousStatus EnrollmentEndedEventDataPreviousStatus `json:"previous_status"`
+	Student        Person                                 `json:"student"`
+}
+
+// EnrollmentEndedEventType defines model for EnrollmentEndedEvent.Type.
+type EnrollmentEndedEventType string
+
+// EnrollmentExpiringEvent Seven days or fewer of an enrollment are left
+type EnrollmentExpiringEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp                    `json:"created"`
+	Data    EnrollmentExpiringEvent_Data `json:"data"`
+
+	// ID The same for every retry
+	ID           string                      `json:"id"`
+	Organization EventOrganization           `json:"organization"`
+	Type         EnrollmentExpiringEventType `json:"type"`
+}
+
+// EnrollmentExpiringEvent_Data defines model for EnrollmentExpiringEvent.Data.
+type EnrollmentExpiringEvent_Data struct {
+	// DaysLeft 1 to 7
+	DaysLeft   int             `json:"days_left"`
+	Enrollment EventEnrollment `json:"enrollment"`
+	Student    Person          `json:"student"`
+}
+
+// EnrollmentExpiringEventType defines model for EnrollmentExpiringEvent.Type.
+type EnrollmentExpiringEventType string
+
+// EnrollmentUpdatedEvent Dates or the status of an enrollment changed
+type EnrollmentUpdatedEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp                   `json:"created"`
+	Data    EnrollmentUpdatedEvent_Data `json:"data"`
+
+	// ID The same for every retry
+	ID           string                     `json:"id"`
+	Organization EventOrganization          `json:"organization"`
+	Type         EnrollmentUpdatedEventType `json:"type"`
+}
+
+// EnrollmentUpdatedEvent_Data defines model for EnrollmentUpdatedEvent.Data.
+type EnrollmentUpdatedEvent_Data struct {
+	Enrollment EventEnrollment `json:"enrollment"`
+
+	// Previous The fields that changed, with their old values
+	Previous Previous `json:"previous"`
+	Student  Person   `json:"student"`
+}
+
+// EnrollmentUpdatedEventType defines model for EnrollmentUpdatedEvent.Type.
+type EnrollmentUpdatedEventType string
 
 // Error defines model for Error.
 type Error struct {
@@ -576,15 +804,13 @@ type ErrorStatus string
 
 // Event The body that a webhook carries, and the event's sequence
 type Event struct {
-	// Created ISO 8601 with an offset, UTC unless tz says otherwise
-	//
-	// Examples: 2026-11-21T10:00:00+00:00
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
 	Created Timestamp `json:"created"`
 
 	// Data By the type
-	Data         json.RawMessage    `json:"data"`
-	ID           string             `json:"id"`
-	Organization Event_Organization `json:"organization"`
+	Data         map[string]interface{} `json:"data"`
+	ID           string                 `json:"id"`
+	Organization EventOrganization      `json:"organization"`
 
 	// Sequence Rises from event to event, and skips some numbers; X-Service-Sequence of a webhook
 	Sequence int `json:"sequence"`
@@ -593,8 +819,28 @@ type Event struct {
 	Type string `json:"type"`
 }
 
-// Event_Organization defines model for Event.Organization.
-type Event_Organization struct {
+// EventEnrollment defines model for EventEnrollment.
+type EventEnrollment struct {
+	CourseID   int    `json:"course_id"`
+	CourseName string `json:"course_name"`
+	CourseType string `json:"course_type"`
+	EndDate    Date   `json:"end_date"`
+
+	// EnrollmentID Stays the same across renewals
+	EnrollmentID   int  `json:"enrollment_id"`
+	GracePeriodEnd Date `json:"grace_period_end"`
+
+	// HasAccess Whether the course can be used today, the grace period included
+	HasAccess bool                  `json:"has_access"`
+	StartDate Date                  `json:"start_date"`
+	Status    EventEnrollmentStatus `json:"status"`
+}
+
+// EventEnrollmentStatus defines model for EventEnrollment.Status.
+type EventEnrollmentStatus string
+
+// EventOrganization defines model for EventOrganization.
+type EventOrganization struct {
 	ID   int    `json:"id"`
 	Name string `json:"name"`
 	Slug string `json:"slug"`
@@ -612,6 +858,42 @@ type EventPage struct {
 // EventPageStatus defines model for EventPage.Status.
 type EventPageStatus string
 
+// FinalResult defines model for FinalResult.
+type FinalResult struct {
+	Attempt FinalResultAttempt `json:"attempt"`
+
+	// CompletedAt Null where it is not known
+	CompletedAt *Timestamp `json:"completed_at"`
+	ID          string     `json:"id"`
+	Item        ResultItem `json:"item"`
+	Kind        Kind       `json:"kind"`
+	MaxScore    float64    `json:"max_score"`
+
+	// Percentage Two decimals, half up
+	Percentage float64 `json:"percentage"`
+
+	// ReleasedAt When a result that was held for review, or feedback, was released; null for others
+	ReleasedAt *Timestamp `json:"released_at"`
+
+	// ResultURL Page that shows the result to its student and to the staff of the organization, once they are signed in
+	ResultURL  string  `json:"result_url"`
+	Score      float64 `json:"score"`
+	ScoreLabel string  `json:"score_label"`
+
+	// Sections Scores by section; empty where there are none
+	Sections map[string]float64 `json:"sections"`
+
+	// StartedAt Null where it is not known
+	StartedAt *Timestamp `json:"started_at"`
+	Student   Person     `json:"student"`
+}
+
+// FinalResultAttempt defines model for FinalResult.Attempt.
+type FinalResultAttempt string
+
+// IDList One id and a text with commas between ids are taken too
+type IDList = []int
+
 // Kind defines model for Kind.
 type Kind string
 
@@ -621,21 +903,17 @@ type ListEnrollment struct {
 	CourseName        string `json:"course_name"`
 	CourseType        string `json:"course_type"`
 	CourseTypeDisplay string `json:"course_type_display"`
+	EndDate           Date   `json:"end_date"`
 
-	// EndDate Examples: 2026-11-21
-	EndDate      Date `json:"end_date"`
-	EnrollmentID int  `json:"enrollment_id"`
-
-	// GracePeriodEnd Examples: 2026-11-21
+	// EnrollmentID Stays the same across renewals
+	EnrollmentID   int  `json:"enrollment_id"`
 	GracePeriodEnd Date `json:"grace_period_end"`
 
 	// HasAccess Whether the course can be used today, the grace period included
-	HasAccess       bool `json:"has_access"`
-	IsDefaultCourse bool `json:"is_default_course"`
-
-	// StartDate Examples: 2026-11-21
-	StartDate Date                 `json:"start_date"`
-	Status    ListEnrollmentStatus `json:"status"`
+	HasAccess       bool                 `json:"has_access"`
+	IsDefaultCourse bool                 `json:"is_default_course"`
+	StartDate       Date                 `json:"start_date"`
+	Status          ListEnrollmentStatus `json:"status"`
 }
 
 // ListEnrollmentStatus defines model for ListEnrollment.Status.
@@ -647,25 +925,19 @@ type LookupEnrollment struct {
 	CourseName        string `json:"course_name"`
 	CourseType        string `json:"course_type"`
 	CourseTypeDisplay string `json:"course_type_display"`
-
-	// EndDate Examples: 2026-11-21
-	EndDate      Date `json:"end_date"`
-	EnrollmentID int  `json:"enrollment_id"`
+	EndDate           Date   `json:"end_date"`
+	EnrollmentID      int    `json:"enrollment_id"`
 
 	// ExternalRef Likewise; null where none did
-	ExternalRef *string `json:"external_ref"`
-
-	// GracePeriodEnd Examples: 2026-11-21
-	GracePeriodEnd Date `json:"grace_period_end"`
+	ExternalRef    *string `json:"external_ref"`
+	GracePeriodEnd Date    `json:"grace_period_end"`
 
 	// HasAccess Whether the course can be used today, the grace period included
 	HasAccess       bool `json:"has_access"`
 	IsDefaultCourse bool `json:"is_default_course"`
 
 	// Source Of the last call that gave, renewed or extended access with one; null where none did
-	Source *string `json:"source"`
-
-	// StartDate Examples: 2026-11-21
+	Source          *string                          `json:"source"`
 	StartDate       Date                             `json:"start_date"`
 	Status          LookupEnrollmentStatus           `json:"status"`
 	TargetScorePlan LookupEnrollment_TargetScorePlan `json:"target_score_plan"`
@@ -676,9 +948,11 @@ type LookupEnrollmentStatus string
 
 // LookupEnrollment_TargetScorePlan defines model for LookupEnrollment.TargetScorePlan.
 type LookupEnrollment_TargetScorePlan struct {
-	CourseID        int           `json:"course_id"`
-	CourseType      string        `json:"course_type"`
-	EnrollmentID    int           `json:"enrollment_id"`
+	CourseID     int    `json:"course_id"`
+	CourseType   string `json:"course_type"`
+	EnrollmentID int    `json:"enrollment_id"`
+
+	// ExamDate Null where none is set
 	ExamDate        *OptionalDate `json:"exam_date"`
 	SafeExamBrowser bool          `json:"safe_exam_browser"`
 
@@ -705,16 +979,21 @@ type MembershipStatus string
 // NewAssignment defines model for NewAssignment.
 type NewAssignment struct {
 	// DueDate YYYY-MM-DD, to the end of that day, or a timestamp with an offset
-	DueDate string `json:"due_date,omitempty"`
+	DueDate *string `json:"due_date,omitempty"`
 
 	// Email Of the student; or user_id
-	Email  string `json:"email,omitempty"`
-	ItemID int    `json:"item_id"`
-	Kind   Kind   `json:"kind"`
+	Email *string `json:"email,omitempty"`
 
-	// Notify A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// ItemID From the catalog, with its kind
+	ItemID int  `json:"item_id"`
+	Kind   Kind `json:"kind"`
+
+	// Notify True (default) mails the student when a test is assigned that was not open already; quizzes and assessments are not
+	// mailed
 	Notify *Boolean `json:"notify,omitempty"`
-	UserID int      `json:"user_id,omitempty"`
+
+	// UserID Of the student; or email
+	UserID *int `json:"user_id,omitempty"`
 }
 
 // OptionalDate defines model for OptionalDate.
@@ -732,9 +1011,7 @@ type OptionalTimestamp = Timestamp
 // Organization defines model for Organization.
 type Organization struct {
 	// APIKey The key used for the call
-	APIKey Organization_APIKey `json:"api_key"`
-
-	// AsOf Examples: 2026-11-21
+	APIKey               Organization_APIKey               `json:"api_key"`
 	AsOf                 Date                              `json:"as_of"`
 	Counts               Organization_Counts               `json:"counts"`
 	Organization         Organization_Organization         `json:"organization"`
@@ -745,9 +1022,7 @@ type Organization struct {
 
 // Organization_APIKey The key used for the call
 type Organization_APIKey struct {
-	// CreatedAt ISO 8601 with an offset, UTC unless tz says otherwise
-	//
-	// Examples: 2026-11-21T10:00:00+00:00
+	// CreatedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
 	CreatedAt Timestamp `json:"created_at"`
 	Name      string    `json:"name"`
 
@@ -796,6 +1071,45 @@ type Person struct {
 	UserID    int    `json:"user_id"`
 }
 
+// PingData defines model for PingData.
+type PingData struct {
+	Endpoint PingData_Endpoint `json:"endpoint"`
+	Message  string            `json:"message"`
+}
+
+// PingData_Endpoint defines model for PingData.Endpoint.
+type PingData_Endpoint struct {
+	ID  int    `json:"id"`
+	URL string `json:"url"`
+}
+
+// PingEvent Somebody sends a test
+type PingEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp `json:"created"`
+	Data    PingData  `json:"data"`
+
+	// ID The same for every retry
+	ID           string            `json:"id"`
+	Organization EventOrganization `json:"organization"`
+	Type         PingEventType     `json:"type"`
+}
+
+// PingEventType defines model for PingEvent.Type.
+type PingEventType string
+
+// Previous defines model for Previous.
+type Previous struct {
+	EndDate        *Date           `json:"end_date,omitempty"`
+	GracePeriodEnd *Date           `json:"grace_period_end,omitempty"`
+	HasAccess      *bool           `json:"has_access,omitempty"`
+	StartDate      *Date           `json:"start_date,omitempty"`
+	Status         *PreviousStatus `json:"status,omitempty"`
+}
+
+// PreviousStatus defines model for Previous.Status.
+type PreviousStatus string
+
 // ProgressDay defines model for ProgressDay.
 type ProgressDay struct {
 	Attempts          int     `json:"attempts"`
@@ -806,17 +1120,15 @@ type ProgressDay struct {
 	BestPercentage float64  `json:"best_percentage"`
 
 	// BestScore Null likewise
-	BestScore *float64 `json:"best_score"`
-
-	// Date Examples: 2026-11-21
-	Date Date            `json:"date"`
-	Kind ProgressDayKind `json:"kind"`
+	BestScore *float64        `json:"best_score"`
+	Date      Date            `json:"date"`
+	Kind      ProgressDayKind `json:"kind"`
 
 	// MaxScore Null likewise
-	MaxScore  *float64        `json:"max_score"`
-	Student   ReportedStudent `json:"student"`
-	Type      string          `json:"type"`
-	TypeLabel string          `json:"type_label"`
+	MaxScore  *float64 `json:"max_score"`
+	Student   Person   `json:"student"`
+	Type      string   `json:"type"`
+	TypeLabel string   `json:"type_label"`
 }
 
 // ProgressDayKind defines model for ProgressDay.Kind.
@@ -824,51 +1136,52 @@ type ProgressDayKind string
 
 // ProvisionRequest defines model for ProvisionRequest.
 type ProvisionRequest struct {
-	// CourseIds Ids from GET /courses/
-	CourseIds []int `json:"course_ids,omitempty"`
+	// CourseIds Ids from `GET /courses/`: [371, 380]; 371 and "371, 380" are taken too
+	CourseIds *IDList `json:"course_ids,omitempty"`
 
-	// Courses A list, or comma-separated text
-	Courses TextList `json:"courses,omitempty"`
+	// Courses Course types by name or display name; each leads to the student's course of the type, else to the default course
+	Courses *TextList `json:"courses,omitempty"`
 
 	// Email Who the student is; case makes no difference
 	Email string `json:"email"`
 
-	// ExtendAccess A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// ExtendAccess True adds tenure_months to the end date of courses that are running
 	ExtendAccess *Boolean `json:"extend_access,omitempty"`
 
 	// ExternalRef Required with extend_access; a repeat of it does not extend twice
-	ExternalRef string `json:"external_ref,omitempty"`
+	ExternalRef *string `json:"external_ref,omitempty"`
 
 	// FirstName The first call fixes what your organization calls the person; a link in a name is refused
-	FirstName string `json:"first_name"`
-	LastName  string `json:"last_name,omitempty"`
+	FirstName string  `json:"first_name"`
+	LastName  *string `json:"last_name,omitempty"`
 
 	// Password 8 to 128 characters, 5 of them different; not digits alone, not a common one, not like the email, username or name
-	Password string `json:"password,omitempty"`
+	Password *string `json:"password,omitempty"`
 
 	// PasswordMode How a new account gets its password. `link` (default, also `invite`): the student sets one by a link. `set` (also
 	// `direct`; implied by `password`): the sent one. `generate` (also `auto`, `system_generated`): one is drawn, shown in
 	// this answer alone, and must be changed.
-	PasswordMode string `json:"password_mode,omitempty"`
+	PasswordMode *string `json:"password_mode,omitempty"`
 
-	// ResendWelcomeEmail A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// ResendWelcomeEmail True sends the mail even when nothing changed, unless it still waits to be sent or was made within the last minute. With
+	// the password that the account has, it is the credentials mail; else a link
 	ResendWelcomeEmail *Boolean `json:"resend_welcome_email,omitempty"`
 
-	// SendWelcomeEmail A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// SendWelcomeEmail Left out, the organization's default; false sends the student nothing at all, of a plan that this call begins or changes neither
 	SendWelcomeEmail *Boolean `json:"send_welcome_email,omitempty"`
 
 	// Source A label for tracing
-	Source string `json:"source,omitempty"`
+	Source *string `json:"source,omitempty"`
 
 	// TargetScorePlan A target score, an exam date, a plan of scheduled tests and the secure exam browser, on a course of this call. Send only
 	// what to set: null and "" change nothing, and a field that is not listed is refused. A refusal saves nothing of the call.
 	TargetScorePlan *TargetScorePlanRequest `json:"target_score_plan,omitempty"`
 
 	// TenureMonths A whole number from 1 to 120. Left out, the length is the course's default, else the organization's
-	TenureMonths int `json:"tenure_months,omitempty"`
+	TenureMonths *int `json:"tenure_months,omitempty"`
 
 	// Username Letters, digits and @ . + - _; derived from the email when left out
-	Username string `json:"username,omitempty"`
+	Username *string `json:"username,omitempty"`
 }
 
 // Provisioned defines model for Provisioned.
@@ -878,11 +1191,13 @@ type Provisioned struct {
 	Email       Provisioned_Email       `json:"email"`
 
 	// Enrollments One entry for each course named, in that order
-	Enrollments          []Provisioned_Enrollments `json:"enrollments"`
-	LoginURL             string                    `json:"login_url"`
-	Membership           Provisioned_Membership    `json:"membership"`
-	Organization         Provisioned_Organization  `json:"organization"`
-	SetPasswordExpiresAt *OptionalTimestamp        `json:"set_password_expires_at"`
+	Enrollments  []Provisioned_Enrollments `json:"enrollments"`
+	LoginURL     string                    `json:"login_url"`
+	Membership   Provisioned_Membership    `json:"membership"`
+	Organization Provisioned_Organization  `json:"organization"`
+
+	// SetPasswordExpiresAt When the link ends; null where there is none
+	SetPasswordExpiresAt *OptionalTimestamp `json:"set_password_expires_at"`
 
 	// SetPasswordURL A fresh one-time link; null once the student has signed in or chosen a password, and for accounts from elsewhere
 	SetPasswordURL *string `json:"set_password_url"`
@@ -928,7 +1243,7 @@ type Provisioned_Email struct {
 	// not_needed: nothing changed, and the student was mailed before
 	Status ProvisionedEmailStatus `json:"status"`
 
-	// Type null when no mail was made
+	// Type welcome, credentials or access_update; null when no mail was made
 	Type *string `json:"type"`
 }
 
@@ -954,14 +1269,10 @@ type Provisioned_Enrollments struct {
 	CourseName        string `json:"course_name"`
 	CourseType        string `json:"course_type"`
 	CourseTypeDisplay string `json:"course_type_display"`
-
-	// EndDate Examples: 2026-11-21
-	EndDate Date `json:"end_date"`
+	EndDate           Date   `json:"end_date"`
 
 	// EnrollmentID Stays the same across renewals
-	EnrollmentID int `json:"enrollment_id"`
-
-	// GracePeriodEnd Examples: 2026-11-21
+	EnrollmentID   int  `json:"enrollment_id"`
 	GracePeriodEnd Date `json:"grace_period_end"`
 
 	// HasAccess Whether the course can be used today, the grace period included
@@ -969,9 +1280,7 @@ type Provisioned_Enrollments struct {
 	IsDefaultCourse bool                                 `json:"is_default_course"`
 	Note            *ProvisionedEnrollmentsNote          `json:"note,omitempty"`
 	SkippedReason   *ProvisionedEnrollmentsSkippedReason `json:"skipped_reason,omitempty"`
-
-	// StartDate Examples: 2026-11-21
-	StartDate Date `json:"start_date"`
+	StartDate       Date                                 `json:"start_date"`
 
 	// StarterTestsAssigned Null when nothing was granted
 	StarterTestsAssigned *int                         `json:"starter_tests_assigned"`
@@ -1007,10 +1316,12 @@ type ProvisionedPlan struct {
 	Action ProvisionedPlanAction `json:"action"`
 
 	// Changes Names of the settings that this call changed
-	Changes         []string      `json:"changes"`
-	CourseID        int           `json:"course_id"`
-	CourseType      string        `json:"course_type"`
-	EnrollmentID    int           `json:"enrollment_id"`
+	Changes      []string `json:"changes"`
+	CourseID     int      `json:"course_id"`
+	CourseType   string   `json:"course_type"`
+	EnrollmentID int      `json:"enrollment_id"`
+
+	// ExamDate Null where none is set
 	ExamDate        *OptionalDate `json:"exam_date"`
 	SafeExamBrowser bool          `json:"safe_exam_browser"`
 
@@ -1025,26 +1336,22 @@ type ProvisionedPlan struct {
 // ProvisionedPlanAction skipped: the course is suspended
 type ProvisionedPlanAction string
 
-// ReportedStudent defines model for ReportedStudent.
-type ReportedStudent struct {
-	Email     string `json:"email"`
-	FirstName string `json:"first_name"`
-	LastName  string `json:"last_name"`
-	UserID    int    `json:"user_id"`
-}
-
 // Result defines model for Result.
 type Result struct {
-	Attempt     ResultAttempt      `json:"attempt"`
-	CompletedAt *OptionalTimestamp `json:"completed_at"`
-	ID          string             `json:"id"`
-	Item        Result_Item        `json:"item"`
-	Kind        Kind               `json:"kind"`
-	MaxScore    float64            `json:"max_score"`
+	Attempt ResultAttempt `json:"attempt"`
+
+	// CompletedAt Null where it is not known
+	CompletedAt *Timestamp `json:"completed_at"`
+	ID          string     `json:"id"`
+	Item        ResultItem `json:"item"`
+	Kind        Kind       `json:"kind"`
+	MaxScore    float64    `json:"max_score"`
 
 	// Percentage Two decimals, half up
-	Percentage float64            `json:"percentage"`
-	ReleasedAt *OptionalTimestamp `json:"released_at"`
+	Percentage float64 `json:"percentage"`
+
+	// ReleasedAt When a result that was held for review, or feedback, was released; null for others
+	ReleasedAt *Timestamp `json:"released_at"`
 
 	// ResultURL Page that shows the result to its student and to the staff of the organization, once they are signed in
 	ResultURL  string  `json:"result_url"`
@@ -1052,17 +1359,36 @@ type Result struct {
 	ScoreLabel string  `json:"score_label"`
 
 	// SectionPracticed Null but for the attempt section_practice
-	SectionPracticed *string            `json:"section_practiced"`
-	Sections         map[string]float64 `json:"sections"`
-	StartedAt        *OptionalTimestamp `json:"started_at"`
-	Student          Person             `json:"student"`
+	SectionPracticed *string `json:"section_practiced"`
+
+	// Sections Scores by section; empty where there are none
+	Sections map[string]float64 `json:"sections"`
+
+	// StartedAt Null where it is not known
+	StartedAt *Timestamp `json:"started_at"`
+	Student   Person     `json:"student"`
 }
 
 // ResultAttempt defines model for Result.Attempt.
 type ResultAttempt string
 
-// Result_Item defines model for Result.Item.
-type Result_Item struct {
+// ResultFinalEvent A result became final, or was marked again
+type ResultFinalEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp   `json:"created"`
+	Data    FinalResult `json:"data"`
+
+	// ID The same for every retry
+	ID           string               `json:"id"`
+	Organization EventOrganization    `json:"organization"`
+	Type         ResultFinalEventType `json:"type"`
+}
+
+// ResultFinalEventType defines model for ResultFinalEvent.Type.
+type ResultFinalEventType string
+
+// ResultItem defines model for ResultItem.
+type ResultItem struct {
 	ID        int    `json:"id"`
 	Title     string `json:"title"`
 	Type      string `json:"type"`
@@ -1155,51 +1481,99 @@ type RosterRunStatus string
 
 // Student defines model for Student.
 type Student struct {
-	Email          string             `json:"email"`
-	Enrollments    []ListEnrollment   `json:"enrollments"`
-	FirstName      string             `json:"first_name"`
-	HasSetPassword bool               `json:"has_set_password"`
-	JoinedAt       *OptionalTimestamp `json:"joined_at"`
-	LastLogin      *OptionalTimestamp `json:"last_login"`
-	LastName       string             `json:"last_name"`
+	Email          string           `json:"email"`
+	Enrollments    []ListEnrollment `json:"enrollments"`
+	FirstName      string           `json:"first_name"`
+	HasSetPassword bool             `json:"has_set_password"`
+
+	// JoinedAt When the person became a member; null for a person who is enrolled and no member
+	JoinedAt *Timestamp `json:"joined_at"`
+
+	// LastLogin Null before the first sign-in
+	LastLogin *Timestamp `json:"last_login"`
+	LastName  string     `json:"last_name"`
 
 	// Membership Null for a person who is enrolled and no member
-	Membership *OptionalMembership `json:"membership"`
-	UserID     int                 `json:"user_id"`
+	Membership *Membership `json:"membership"`
+	UserID     int         `json:"user_id"`
 }
+
+// StudentJoinedEvent Somebody became a student, also again after having left
+type StudentJoinedEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp `json:"created"`
+	Data    Student   `json:"data"`
+
+	// ID The same for every retry
+	ID           string                 `json:"id"`
+	Organization EventOrganization      `json:"organization"`
+	Type         StudentJoinedEventType `json:"type"`
+}
+
+// StudentJoinedEventType defines model for StudentJoinedEvent.Type.
+type StudentJoinedEventType string
+
+// StudentLeftEvent The membership has ended and no enrollment is current
+type StudentLeftEvent struct {
+	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Created Timestamp `json:"created"`
+	Data    Student   `json:"data"`
+
+	// ID The same for every retry
+	ID           string               `json:"id"`
+	Organization EventOrganization    `json:"organization"`
+	Type         StudentLeftEventType `json:"type"`
+}
+
+// StudentLeftEventType defines model for StudentLeftEvent.Type.
+type StudentLeftEventType string
 
 // StudentLookup defines model for StudentLookup.
 type StudentLookup struct {
 	Enrollments []LookupEnrollment `json:"enrollments"`
 
 	// Membership Null for a person who is enrolled and no member
-	Membership *OptionalMembership   `json:"membership"`
-	Status     StudentLookupStatus   `json:"status"`
-	Student    StudentLookup_Student `json:"student"`
+	Membership *OptionalMembership `json:"membership"`
+
+	// Object Tells this answer from the list
+	Object  StudentLookupObject   `json:"object"`
+	Status  StudentLookupStatus   `json:"status"`
+	Student StudentLookup_Student `json:"student"`
 }
+
+// StudentLookupObject Tells this answer from the list
+type StudentLookupObject string
 
 // StudentLookupStatus defines model for StudentLookup.Status.
 type StudentLookupStatus string
 
 // StudentLookup_Student defines model for StudentLookup.Student.
 type StudentLookup_Student struct {
-	Email          string             `json:"email"`
-	FirstName      string             `json:"first_name"`
-	HasSetPassword bool               `json:"has_set_password"`
-	LastLogin      *OptionalTimestamp `json:"last_login"`
-	LastName       string             `json:"last_name"`
-	UserID         int                `json:"user_id"`
+	Email          string `json:"email"`
+	FirstName      string `json:"first_name"`
+	HasSetPassword bool   `json:"has_set_password"`
+
+	// LastLogin Null before the first sign-in
+	LastLogin *OptionalTimestamp `json:"last_login"`
+	LastName  string             `json:"last_name"`
+	UserID    int                `json:"user_id"`
 }
 
 // StudentPage defines model for StudentPage.
 type StudentPage struct {
 	// Count Rows of this page
-	Count      int               `json:"count"`
-	HasMore    bool              `json:"has_more"`
-	NextCursor string            `json:"next_cursor"`
-	Status     StudentPageStatus `json:"status"`
-	Students   []Student         `json:"students"`
+	Count      int    `json:"count"`
+	HasMore    bool   `json:"has_more"`
+	NextCursor string `json:"next_cursor"`
+
+	// Object Tells this answer from that of one student
+	Object   StudentPageObject `json:"object"`
+	Status   StudentPageStatus `json:"status"`
+	Students []Student         `json:"students"`
 }
+
+// StudentPageObject Tells this answer from that of one student
+type StudentPageObject string
 
 // StudentPageStatus defines model for StudentPage.Status.
 type StudentPageStatus string
@@ -1208,40 +1582,42 @@ type StudentPageStatus string
 // what to set: null and "" change nothing, and a field that is not listed is refused. A refusal saves nothing of the call.
 type TargetScorePlanRequest struct {
 	// Course A course type or course id of this call; needed only when it names several
-	Course string `json:"course,omitempty"`
+	Course *string `json:"course,omitempty"`
 
 	// CustomIntervalDays 1 to 14, with pace custom
-	CustomIntervalDays int `json:"custom_interval_days,omitempty"`
+	CustomIntervalDays *int `json:"custom_interval_days,omitempty"`
 
 	// ExamDate YYYY-MM-DD; tests stop 3 days before it
-	ExamDate string `json:"exam_date,omitempty"`
+	ExamDate *string `json:"exam_date,omitempty"`
 
-	// ExtraRecipients A list, or comma-separated text
+	// ExtraRecipients Up to 5 further addresses that get a summary without a link; replaces the list, and [] clears it
 	ExtraRecipients *TextList `json:"extra_recipients,omitempty"`
 
 	// Pace auto (default; adapts to results), intensive (every 4 days), standard (7), light (10) or custom
-	Pace string `json:"pace,omitempty"`
+	Pace *string `json:"pace,omitempty"`
 
-	// PracticeDrills A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// PracticeDrills Section papers for the weakest skills after each counted test; on unless false
 	PracticeDrills *Boolean `json:"practice_drills,omitempty"`
 
-	// SafeExamBrowser A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// SafeExamBrowser Whether tests given to the student open only in the secure exam browser; needs the site's option
 	SafeExamBrowser *Boolean `json:"safe_exam_browser,omitempty"`
 
 	// SectionMinimums Lowest acceptable score by section; replaces those that are set, and {} removes them
 	SectionMinimums *map[string]float64 `json:"section_minimums,omitempty"`
 
-	// StaffRecipients A list, or comma-separated text
+	// StaffRecipients Active owners, admins or examiners who get results and alerts; replaces the list. [] gives the default, the owners or
+	// else all admins
 	StaffRecipients *TextList `json:"staff_recipients,omitempty"`
 
 	// TargetScore IELTS 0 to 9 in steps of 0.5, SAT 400 to 1600 in steps of 10; other types within their range
-	TargetScore float64 `json:"target_score,omitempty"`
+	TargetScore *float64 `json:"target_score,omitempty"`
 
-	// TestPlan A boolean or one of the words true, false, yes, no, 1 and 0 in any case; null and "" mean the default
+	// TestPlan True starts or keeps the plan, false turns it off. Only on IELTS Academic, IELTS General Training and SAT courses, with
+	// a target score, a timezone and at least 7 days before the last test day
 	TestPlan *Boolean `json:"test_plan,omitempty"`
 
 	// Timezone IANA name; tests open at 00:00 and are due at 23:59 in it
-	Timezone string `json:"timezone,omitempty"`
+	Timezone *string `json:"timezone,omitempty"`
 }
 
 // TestPlan defines model for TestPlan.
@@ -1263,9 +1639,7 @@ type TestPlan struct {
 	SectionMinimums map[string]float64 `json:"section_minimums"`
 	StaffRecipients []string           `json:"staff_recipients"`
 
-	// StartedAt ISO 8601 with an offset, UTC unless tz says otherwise
-	//
-	// Examples: 2026-11-21T10:00:00+00:00
+	// StartedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
 	StartedAt Timestamp      `json:"started_at"`
 	Status    TestPlanStatus `json:"status"`
 	Timezone  string         `json:"timezone"`
@@ -1282,12 +1656,9 @@ type TestPlanNextTestState string
 
 // TestPlan_NextTest defines model for TestPlan.NextTest.
 type TestPlan_NextTest struct {
-	// DueOn Examples: 2026-11-21
-	DueOn Date                 `json:"due_on"`
-	Kind  TestPlanNextTestKind `json:"kind"`
-
-	// OpensOn Examples: 2026-11-21
-	OpensOn Date `json:"opens_on"`
+	DueOn   Date                 `json:"due_on"`
+	Kind    TestPlanNextTestKind `json:"kind"`
+	OpensOn Date                 `json:"opens_on"`
 
 	// Section Of a skills check; null for other tests
 	Section *string `json:"section"`
@@ -1302,12 +1673,10 @@ type TestPlanPace string
 // TestPlanStatus defines model for TestPlan.Status.
 type TestPlanStatus string
 
-// TextList A list, or comma-separated text
+// TextList A text with commas between the entries is taken too
 type TextList = []string
 
-// Timestamp ISO 8601 with an offset, UTC unless tz says otherwise
-//
-// Examples: 2026-11-21T10:00:00+00:00
+// Timestamp ISO 8601 with an offset: UTC, or that of the zone that was asked for
 type Timestamp = time.Time
 
 // Withdrawn defines model for Withdrawn.
@@ -1334,8 +1703,23 @@ type EmailFilter = string
 // EnrollmentID defines model for EnrollmentId.
 type EnrollmentID = string
 
+// EventDelivery defines model for EventDelivery.
+type EventDelivery = string
+
+// EventName defines model for EventName.
+type EventName = string
+
+// EventSequence defines model for EventSequence.
+type EventSequence = int
+
+// EventSignature defines model for EventSignature.
+type EventSignature = string
+
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
+
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch = string
 
 // Kinds defines model for Kinds.
 type Kinds = string
@@ -1346,14 +1730,53 @@ type Limit = int
 // PreferWait defines model for PreferWait.
 type PreferWait = string
 
+// StandardID defines model for StandardID.
+type StandardID = string
+
+// StandardSignature defines model for StandardSignature.
+type StandardSignature = string
+
+// StandardTimestamp defines model for StandardTimestamp.
+type StandardTimestamp = int
+
 // TimeZone defines model for TimeZone.
 type TimeZone = string
 
 // UserFilter defines model for UserFilter.
 type UserFilter = int
 
+// Conflict defines model for Conflict.
+type Conflict = Error
+
+// Forbidden defines model for Forbidden.
+type Forbidden = Error
+
+// Internal defines model for Internal.
+type Internal = Error
+
+// Invalid defines model for Invalid.
+type Invalid = Error
+
+// KeyReused defines model for KeyReused.
+type KeyReused = Error
+
+// NotFound defines model for NotFound.
+type NotFound = Error
+
+// TooLarge defines model for TooLarge.
+type TooLarge = Error
+
+// TooManyRequests defines model for TooManyRequests.
+type TooManyRequests = Error
+
 // TooSlow defines model for TooSlow.
 type TooSlow = Error
+
+// Unauthenticated defines model for Unauthenticated.
+type Unauthenticated = Error
+
+// Unavailable defines model for Unavailable.
+type Unavailable = Error
 
 // ListActivityParams defines parameters for ListActivity.
 type ListActivityParams struct {
@@ -1393,15 +1816,11 @@ type ListActivity200JSONResponseBody struct {
 	Count       int                                        `json:"count"`
 	DayTimezone ListActivity200JSONResponseBodyDayTimezone `json:"day_timezone"`
 	Days        []ActivityDay                              `json:"days"`
-
-	// From Examples: 2026-11-21
-	From       Date                                  `json:"from"`
-	HasMore    bool                                  `json:"has_more"`
-	NextCursor string                                `json:"next_cursor"`
-	Status     ListActivity200JSONResponseBodyStatus `json:"status"`
-
-	// To Examples: 2026-11-21
-	To Date `json:"to"`
+	From        Date                                       `json:"from"`
+	HasMore     bool                                       `json:"has_more"`
+	NextCursor  string                                     `json:"next_cursor"`
+	Status      ListActivity200JSONResponseBodyStatus      `json:"status"`
+	To          Date                                       `json:"to"`
 }
 
 // ListAssignmentsParams defines parameters for ListAssignments.
@@ -1465,6 +1884,15 @@ type WithdrawWorkParams struct {
 type ListCatalogParams struct {
 	// Kind test, quiz or assessment, or several of them with commas between them
 	Kind *Kinds `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// IfNoneMatch The ETag of an earlier answer. While the content is the same the answer is 304, without a body
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// ListCoursesParams defines parameters for ListCourses.
+type ListCoursesParams struct {
+	// IfNoneMatch The ETag of an earlier answer. While the content is the same the answer is 304, without a body
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
 // ListCourses200JSONResponseBodyStatus defines parameters for ListCourses.
@@ -1525,10 +1953,33 @@ type ListEventsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ListEventSchemas200JSONResponseBody_Events defines parameters for ListEventSchemas.
+type ListEventSchemas200JSONResponseBody_Events struct {
+	// Description What it means
+	Description string `json:"description"`
+	SchemaURL   string `json:"schema_url"`
+
+	// Type The event's name
+	Type string `json:"type"`
+}
+
+// ListEventSchemas200JSONResponseBodyStatus defines parameters for ListEventSchemas.
+type ListEventSchemas200JSONResponseBodyStatus string
+
+// ListEventSchemas200JSONResponseBody defines parameters for ListEventSchemas.
+type ListEventSchemas200JSONResponseBody struct {
+	Count  int                                          `json:"count"`
+	Events []ListEventSchemas200JSONResponseBody_Events `json:"events"`
+	Status ListEventSchemas200JSONResponseBodyStatus    `json:"status"`
+}
+
 // ShowOrganizationParams defines parameters for ShowOrganization.
 type ShowOrganizationParams struct {
 	// TZ IANA zone in which timestamps are written, UTC where none is named
 	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
+	// IfNoneMatch The ETag of an earlier answer. While the content is the same the answer is 304, without a body
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
 }
 
 // Ping200JSONResponseBodyStatus defines parameters for Ping.
@@ -1574,16 +2025,12 @@ type ListProgress200JSONResponseBodyStatus string
 
 // ListProgress200JSONResponseBody defines parameters for ListProgress.
 type ListProgress200JSONResponseBody struct {
-	Count int           `json:"count"`
-	Days  []ProgressDay `json:"days"`
-
-	// From Examples: 2026-11-21
+	Count    int                                   `json:"count"`
+	Days     []ProgressDay                         `json:"days"`
 	From     Date                                  `json:"from"`
 	Status   ListProgress200JSONResponseBodyStatus `json:"status"`
 	Timezone string                                `json:"timezone"`
-
-	// To Examples: 2026-11-21
-	To Date `json:"to"`
+	To       Date                                  `json:"to"`
 }
 
 // ProvisionStudentParams defines parameters for ProvisionStudent.
@@ -1696,6 +2143,246 @@ type Students200JSONResponseBody struct {
 	union json.RawMessage
 }
 
+// ReceiveAssignmentCreatedEventParams defines parameters for ReceiveAssignmentCreatedEvent.
+type ReceiveAssignmentCreatedEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveAssignmentOverdueEventParams defines parameters for ReceiveAssignmentOverdueEvent.
+type ReceiveAssignmentOverdueEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveEnrollmentCreatedEventParams defines parameters for ReceiveEnrollmentCreatedEvent.
+type ReceiveEnrollmentCreatedEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveEnrollmentEndedEventParams defines parameters for ReceiveEnrollmentEndedEvent.
+type ReceiveEnrollmentEndedEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveEnrollmentExpiringEventParams defines parameters for ReceiveEnrollmentExpiringEvent.
+type ReceiveEnrollmentExpiringEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveEnrollmentUpdatedEventParams defines parameters for ReceiveEnrollmentUpdatedEvent.
+type ReceiveEnrollmentUpdatedEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceivePingEventParams defines parameters for ReceivePingEvent.
+type ReceivePingEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveResultFinalEventParams defines parameters for ReceiveResultFinalEvent.
+type ReceiveResultFinalEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveStudentJoinedEventParams defines parameters for ReceiveStudentJoinedEvent.
+type ReceiveStudentJoinedEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
+// ReceiveStudentLeftEventParams defines parameters for ReceiveStudentLeftEvent.
+type ReceiveStudentLeftEventParams struct {
+	// XServiceEvent The event's name, as type in the body
+	XServiceEvent EventName `json:"X-Service-Event"`
+
+	// XServiceDelivery The event's id, the same for every retry
+	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
+
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	XServiceSignature EventSignature `json:"X-Service-Signature"`
+
+	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
+	XServiceSequence *EventSequence `json:"X-Service-Sequence,omitempty"`
+
+	// WebhookID Of Standard Webhooks: the event's id
+	WebhookID StandardID `json:"webhook-id"`
+
+	// WebhookTimestamp Of Standard Webhooks: Unix time
+	WebhookTimestamp StandardTimestamp `json:"webhook-timestamp"`
+
+	// WebhookSignature Of Standard Webhooks: `v1,` and the signature
+	WebhookSignature StandardSignature `json:"webhook-signature"`
+}
+
 // AssignWorkJSONRequestBody defines body for AssignWork for application/json ContentType.
 type AssignWorkJSONRequestBody = NewAssignment
 
@@ -1708,6 +2395,36 @@ type ProvisionStudentJSONRequestBody = ProvisionRequest
 // ImportRosterMultipartRequestBody defines body for ImportRoster for multipart/form-data ContentType.
 type ImportRosterMultipartRequestBody ImportRosterMultipartBody
 
+// ReceiveAssignmentCreatedEventJSONRequestBody defines body for ReceiveAssignmentCreatedEvent for application/json ContentType.
+type ReceiveAssignmentCreatedEventJSONRequestBody = AssignmentCreatedEvent
+
+// ReceiveAssignmentOverdueEventJSONRequestBody defines body for ReceiveAssignmentOverdueEvent for application/json ContentType.
+type ReceiveAssignmentOverdueEventJSONRequestBody = AssignmentOverdueEvent
+
+// ReceiveEnrollmentCreatedEventJSONRequestBody defines body for ReceiveEnrollmentCreatedEvent for application/json ContentType.
+type ReceiveEnrollmentCreatedEventJSONRequestBody = EnrollmentCreatedEvent
+
+// ReceiveEnrollmentEndedEventJSONRequestBody defines body for ReceiveEnrollmentEndedEvent for application/json ContentType.
+type ReceiveEnrollmentEndedEventJSONRequestBody = EnrollmentEndedEvent
+
+// ReceiveEnrollmentExpiringEventJSONRequestBody defines body for ReceiveEnrollmentExpiringEvent for application/json ContentType.
+type ReceiveEnrollmentExpiringEventJSONRequestBody = EnrollmentExpiringEvent
+
+// ReceiveEnrollmentUpdatedEventJSONRequestBody defines body for ReceiveEnrollmentUpdatedEvent for application/json ContentType.
+type ReceiveEnrollmentUpdatedEventJSONRequestBody = EnrollmentUpdatedEvent
+
+// ReceivePingEventJSONRequestBody defines body for ReceivePingEvent for application/json ContentType.
+type ReceivePingEventJSONRequestBody = PingEvent
+
+// ReceiveResultFinalEventJSONRequestBody defines body for ReceiveResultFinalEvent for application/json ContentType.
+type ReceiveResultFinalEventJSONRequestBody = ResultFinalEvent
+
+// ReceiveStudentJoinedEventJSONRequestBody defines body for ReceiveStudentJoinedEvent for application/json ContentType.
+type ReceiveStudentJoinedEventJSONRequestBody = StudentJoinedEvent
+
+// ReceiveStudentLeftEventJSONRequestBody defines body for ReceiveStudentLeftEvent for application/json ContentType.
+type ReceiveStudentLeftEventJSONRequestBody = StudentLeftEvent
+
 // AsStudentLookup returns the union data inside the Students200JSONResponseBody as a StudentLookup
 func (t Students200JSONResponseBody) AsStudentLookup() (StudentLookup, error) {
 	var body StudentLookup
@@ -1718,6 +2435,10 @@ func (t Students200JSONResponseBody) AsStudentLookup() (StudentLookup, error) {
 // FromStudentLookup overwrites any union data inside the Students200JSONResponseBody as the provided StudentLookup
 func (t *Students200JSONResponseBody) FromStudentLookup(v StudentLookup) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"object":"student"}`))
 	t.union = b
 	return err
 }
@@ -1725,6 +2446,10 @@ func (t *Students200JSONResponseBody) FromStudentLookup(v StudentLookup) error {
 // MergeStudentLookup performs a merge with any union data inside the Students200JSONResponseBody, using the provided StudentLookup
 func (t *Students200JSONResponseBody) MergeStudentLookup(v StudentLookup) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"object":"student"}`))
 	if err != nil {
 		return err
 	}
@@ -1744,6 +2469,10 @@ func (t Students200JSONResponseBody) AsStudentPage() (StudentPage, error) {
 // FromStudentPage overwrites any union data inside the Students200JSONResponseBody as the provided StudentPage
 func (t *Students200JSONResponseBody) FromStudentPage(v StudentPage) error {
 	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"object":"student_list"}`))
 	t.union = b
 	return err
 }
@@ -1754,10 +2483,37 @@ func (t *Students200JSONResponseBody) MergeStudentPage(v StudentPage) error {
 	if err != nil {
 		return err
 	}
+	b, err = runtime.JSONMerge(b, []byte(`{"object":"student_list"}`))
+	if err != nil {
+		return err
+	}
 
 	merged, err := runtime.JSONMerge(t.union, b)
 	t.union = merged
 	return err
+}
+
+func (t Students200JSONResponseBody) Discriminator() (string, error) {
+	var discriminator struct {
+		Discriminator string `json:"object"`
+	}
+	err := json.Unmarshal(t.union, &discriminator)
+	return discriminator.Discriminator, err
+}
+
+func (t Students200JSONResponseBody) ValueByDiscriminator() (interface{}, error) {
+	discriminator, err := t.Discriminator()
+	if err != nil {
+		return nil, err
+	}
+	switch discriminator {
+	case "student":
+		return t.AsStudentLookup()
+	case "student_list":
+		return t.AsStudentPage()
+	default:
+		return nil, errors.New("unknown discriminator value: " + discriminator)
+	}
 }
 
 func (t Students200JSONResponseBody) MarshalJSON() ([]byte, error) {
@@ -1844,7 +2600,7 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
-	// ListActivity What students did on each day
+	// ListActivity List what students did on each day
 	//
 	// One row for a student and a day with activity, by day and user id. Days are those of India Standard Time, and the
 	// register is compiled once a day: yesterday is complete, today appears tomorrow. An active minute is a minute of
@@ -1853,7 +2609,7 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/activity/daily/ (the `ListActivity` operationId).
 	ListActivity(ctx context.Context, params *ListActivityParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListAssignments Assignments in the order in which they were made
+	// ListAssignments List assignments, oldest first
 	//
 	// All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
 	// no filter to learn of everything.
@@ -1889,19 +2645,19 @@ type ClientInterface interface {
 	// Corresponds with DELETE /api/v1/assignments/{id}/ (the `WithdrawWork` operationId).
 	WithdrawWork(ctx context.Context, id string, params *WithdrawWorkParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListCatalog The tests, quizzes and assessments that can be assigned
+	// ListCatalog List the tests, quizzes and assessments that can be assigned
 	//
 	// Active items by kind and id; the list is not paged.
 	//
 	// Corresponds with GET /api/v1/catalog/ (the `ListCatalog` operationId).
 	ListCatalog(ctx context.Context, params *ListCatalogParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListCourses Course types and courses
+	// ListCourses List course types and courses
 	//
 	// Active course types in a fixed order, and the organization's courses by id; cancelled courses are left out.
 	//
 	// Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
-	ListCourses(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	ListCourses(ctx context.Context, params *ListCoursesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// EndAccessWithBody End access, or make it shorter
 	//
@@ -1939,7 +2695,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
 	SuspendAccess(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListEvents Events in the order of their sequence
+	// ListEvents List events in the order of their sequence
 	//
 	// Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
 	// 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
@@ -1948,17 +2704,35 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/events/ (the `ListEvents` operationId).
 	ListEvents(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowOrganization The organization, the key used, and the onboarding defaults
+	// ListEventSchemas List the events and where their schemas are
+	//
+	// The events that webhook URLs can select, and ping. No key is needed.
+	//
+	// Corresponds with GET /api/v1/events/schemas/ (the `ListEventSchemas` operationId).
+	ListEventSchemas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowEventSchema Show the JSON Schema of an event
+	//
+	// The schema of the whole body, in the version 2020-12. No key is needed.
+	//
+	// Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
+	ShowEventSchema(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ShowOrganization Show the organization, the key used, and the onboarding defaults
+	//
+	// What provisioning does where a call does not say otherwise. Any key may call it.
 	//
 	// Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
 	ShowOrganization(ctx context.Context, params *ShowOrganizationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Ping Check that a key works
 	//
+	// Answers with the name of the key's organization. Any key may call it.
+	//
 	// Corresponds with GET /api/v1/ping/ (the `Ping` operationId).
 	Ping(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListProgress How students did on each day
+	// ListProgress List how students did on each day
 	//
 	// One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 	// in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
@@ -1993,7 +2767,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/provision/student/ (the `ProvisionStudent` operationId).
 	ProvisionStudent(ctx context.Context, params *ProvisionStudentParams, body ProvisionStudentJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListResults Final results in the order in which they became final
+	// ListResults List final results, in the order in which they became final
 	//
 	// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 	// come back; store by `id`. `next_cursor` always points after the last result received.
@@ -2023,7 +2797,7 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/roster/import/ (the `ImportRoster` operationId).
 	ImportRosterWithBody(ctx context.Context, params *ImportRosterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// Students Look up one student, or list all
+	// Students Look up one student, or list all students
 	//
 	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
 	// in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
@@ -2033,7 +2807,7 @@ type ClientInterface interface {
 	Students(ctx context.Context, params *StudentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
-// ListActivity What students did on each day
+// ListActivity List what students did on each day
 //
 // One row for a student and a day with activity, by day and user id. Days are those of India Standard Time, and the
 // register is compiled once a day: yesterday is complete, today appears tomorrow. An active minute is a minute of
@@ -2052,7 +2826,7 @@ func (c *Client) ListActivity(ctx context.Context, params *ListActivityParams, r
 	return c.Client.Do(req)
 }
 
-// ListAssignments Assignments in the order in which they were made
+// ListAssignments List assignments, oldest first
 //
 // All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
 // no filter to learn of everything.
@@ -2128,7 +2902,7 @@ func (c *Client) WithdrawWork(ctx context.Context, id string, params *WithdrawWo
 	return c.Client.Do(req)
 }
 
-// ListCatalog The tests, quizzes and assessments that can be assigned
+// ListCatalog List the tests, quizzes and assessments that can be assigned
 //
 // Active items by kind and id; the list is not paged.
 //
@@ -2145,13 +2919,13 @@ func (c *Client) ListCatalog(ctx context.Context, params *ListCatalogParams, req
 	return c.Client.Do(req)
 }
 
-// ListCourses Course types and courses
+// ListCourses List course types and courses
 //
 // Active course types in a fixed order, and the organization's courses by id; cancelled courses are left out.
 //
 // Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
-func (c *Client) ListCourses(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewListCoursesRequest(c.Server)
+func (c *Client) ListCourses(ctx context.Context, params *ListCoursesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListCoursesRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2238,7 +3012,7 @@ func (c *Client) SuspendAccess(ctx context.Context, id EnrollmentID, params *Sus
 	return c.Client.Do(req)
 }
 
-// ListEvents Events in the order of their sequence
+// ListEvents List events in the order of their sequence
 //
 // Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
 // 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
@@ -2257,7 +3031,43 @@ func (c *Client) ListEvents(ctx context.Context, params *ListEventsParams, reqEd
 	return c.Client.Do(req)
 }
 
-// ShowOrganization The organization, the key used, and the onboarding defaults
+// ListEventSchemas List the events and where their schemas are
+//
+// The events that webhook URLs can select, and ping. No key is needed.
+//
+// Corresponds with GET /api/v1/events/schemas/ (the `ListEventSchemas` operationId).
+func (c *Client) ListEventSchemas(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListEventSchemasRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowEventSchema Show the JSON Schema of an event
+//
+// The schema of the whole body, in the version 2020-12. No key is needed.
+//
+// Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
+func (c *Client) ShowEventSchema(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowEventSchemaRequest(c.Server, pType)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowOrganization Show the organization, the key used, and the onboarding defaults
+//
+// What provisioning does where a call does not say otherwise. Any key may call it.
 //
 // Corresponds with GET /api/v1/organization/ (the `ShowOrganization` operationId).
 func (c *Client) ShowOrganization(ctx context.Context, params *ShowOrganizationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2274,6 +3084,8 @@ func (c *Client) ShowOrganization(ctx context.Context, params *ShowOrganizationP
 
 // Ping Check that a key works
 //
+// Answers with the name of the key's organization. Any key may call it.
+//
 // Corresponds with GET /api/v1/ping/ (the `Ping` operationId).
 func (c *Client) Ping(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPingRequest(c.Server)
@@ -2287,7 +3099,7 @@ func (c *Client) Ping(ctx context.Context, reqEditors ...RequestEditorFn) (*http
 	return c.Client.Do(req)
 }
 
-// ListProgress How students did on each day
+// ListProgress List how students did on each day
 //
 // One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 // in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
@@ -2352,7 +3164,7 @@ func (c *Client) ProvisionStudent(ctx context.Context, params *ProvisionStudentP
 	return c.Client.Do(req)
 }
 
-// ListResults Final results in the order in which they became final
+// ListResults List final results, in the order in which they became final
 //
 // A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 // come back; store by `id`. `next_cursor` always points after the last result received.
@@ -2402,7 +3214,7 @@ func (c *Client) ImportRosterWithBody(ctx context.Context, params *ImportRosterP
 	return c.Client.Do(req)
 }
 
-// Students Look up one student, or list all
+// Students Look up one student, or list all students
 //
 // With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
 // in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
@@ -2918,11 +3730,26 @@ func NewListCatalogRequest(server string, params *ListCatalogParams) (*http.Requ
 		return nil, err
 	}
 
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
 // NewListCoursesRequest constructs an http.Request for the ListCourses method
-func NewListCoursesRequest(server string) (*http.Request, error) {
+func NewListCoursesRequest(server string, params *ListCoursesParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -2943,6 +3770,21 @@ func NewListCoursesRequest(server string) (*http.Request, error) {
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3222,6 +4064,67 @@ func NewListEventsRequest(server string, params *ListEventsParams) (*http.Reques
 	return req, nil
 }
 
+// NewListEventSchemasRequest constructs an http.Request for the ListEventSchemas method
+func NewListEventSchemasRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/events/schemas/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewShowEventSchemaRequest constructs an http.Request for the ShowEventSchema method
+func NewShowEventSchemaRequest(server string, pType string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "type", pType, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/events/schemas/%s/", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewShowOrganizationRequest constructs an http.Request for the ShowOrganization method
 func NewShowOrganizationRequest(server string, params *ShowOrganizationParams) (*http.Request, error) {
 	var err error
@@ -3271,6 +4174,21 @@ func NewShowOrganizationRequest(server string, params *ShowOrganizationParams) (
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
 	}
 
 	return req, nil
@@ -3931,7 +4849,7 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
-	// ListActivityWithResponse What students did on each day
+	// ListActivityWithResponse List what students did on each day
 	//
 	// One row for a student and a day with activity, by day and user id. Days are those of India Standard Time, and the
 	// register is compiled once a day: yesterday is complete, today appears tomorrow. An active minute is a minute of
@@ -3942,7 +4860,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/activity/daily/ (the `ListActivity` operationId).
 	ListActivityWithResponse(ctx context.Context, params *ListActivityParams, reqEditors ...RequestEditorFn) (*ListActivityResponse, error)
 
-	// ListAssignmentsWithResponse Assignments in the order in which they were made
+	// ListAssignmentsWithResponse List assignments, oldest first
 	//
 	// All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
 	// no filter to learn of everything.
@@ -3982,7 +4900,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /api/v1/assignments/{id}/ (the `WithdrawWork` operationId).
 	WithdrawWorkWithResponse(ctx context.Context, id string, params *WithdrawWorkParams, reqEditors ...RequestEditorFn) (*WithdrawWorkResponse, error)
 
-	// ListCatalogWithResponse The tests, quizzes and assessments that can be assigned
+	// ListCatalogWithResponse List the tests, quizzes and assessments that can be assigned
 	//
 	// Active items by kind and id; the list is not paged.
 	//
@@ -3991,14 +4909,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/catalog/ (the `ListCatalog` operationId).
 	ListCatalogWithResponse(ctx context.Context, params *ListCatalogParams, reqEditors ...RequestEditorFn) (*ListCatalogResponse, error)
 
-	// ListCoursesWithResponse Course types and courses
+	// ListCoursesWithResponse List course types and courses
 	//
 	// Active course types in a fixed order, and the organization's courses by id; cancelled courses are left out.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
-	ListCoursesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListCoursesResponse, error)
+	ListCoursesWithResponse(ctx context.Context, params *ListCoursesParams, reqEditors ...RequestEditorFn) (*ListCoursesResponse, error)
 
 	// EndAccessWithBodyWithResponse End access, or make it shorter
 	//
@@ -4040,7 +4958,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/enrollments/{id}/suspend/ (the `SuspendAccess` operationId).
 	SuspendAccessWithResponse(ctx context.Context, id EnrollmentID, params *SuspendAccessParams, reqEditors ...RequestEditorFn) (*SuspendAccessResponse, error)
 
-	// ListEventsWithResponse Events in the order of their sequence
+	// ListEventsWithResponse List events in the order of their sequence
 	//
 	// Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
 	// 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
@@ -4051,7 +4969,27 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/events/ (the `ListEvents` operationId).
 	ListEventsWithResponse(ctx context.Context, params *ListEventsParams, reqEditors ...RequestEditorFn) (*ListEventsResponse, error)
 
-	// ShowOrganizationWithResponse The organization, the key used, and the onboarding defaults
+	// ListEventSchemasWithResponse List the events and where their schemas are
+	//
+	// The events that webhook URLs can select, and ping. No key is needed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/events/schemas/ (the `ListEventSchemas` operationId).
+	ListEventSchemasWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEventSchemasResponse, error)
+
+	// ShowEventSchemaWithResponse Show the JSON Schema of an event
+	//
+	// The schema of the whole body, in the version 2020-12. No key is needed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
+	ShowEventSchemaWithResponse(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*ShowEventSchemaResponse, error)
+
+	// ShowOrganizationWithResponse Show the organization, the key used, and the onboarding defaults
+	//
+	// What provisioning does where a call does not say otherwise. Any key may call it.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4060,12 +4998,14 @@ type ClientWithResponsesInterface interface {
 
 	// PingWithResponse Check that a key works
 	//
+	// Answers with the name of the key's organization. Any key may call it.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/ping/ (the `Ping` operationId).
 	PingWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*PingResponse, error)
 
-	// ListProgressWithResponse How students did on each day
+	// ListProgressWithResponse List how students did on each day
 	//
 	// One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 	// in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
@@ -4102,7 +5042,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/provision/student/ (the `ProvisionStudent` operationId).
 	ProvisionStudentWithResponse(ctx context.Context, params *ProvisionStudentParams, body ProvisionStudentJSONRequestBody, reqEditors ...RequestEditorFn) (*ProvisionStudentResponse, error)
 
-	// ListResultsWithResponse Final results in the order in which they became final
+	// ListResultsWithResponse List final results, in the order in which they became final
 	//
 	// A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 	// come back; store by `id`. `next_cursor` always points after the last result received.
@@ -4134,7 +5074,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with POST /api/v1/roster/import/ (the `ImportRoster` operationId).
 	ImportRosterWithBodyWithResponse(ctx context.Context, params *ImportRosterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ImportRosterResponse, error)
 
-	// StudentsWithResponse Look up one student, or list all
+	// StudentsWithResponse Look up one student, or list all students
 	//
 	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
 	// in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
@@ -4146,11 +5086,89 @@ type ClientWithResponsesInterface interface {
 	StudentsWithResponse(ctx context.Context, params *StudentsParams, reqEditors ...RequestEditorFn) (*StudentsResponse, error)
 }
 
+// ListActivityResponse200Headers the declared response headers of an HTTP 200 response for ListActivity
+type ListActivityResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// ListActivityResponse400Headers the declared response headers of an HTTP 400 response for ListActivity
+type ListActivityResponse400Headers struct {
+	XRequestID string
+}
+
+// ListActivityResponse401Headers the declared response headers of an HTTP 401 response for ListActivity
+type ListActivityResponse401Headers struct {
+	XRequestID string
+}
+
+// ListActivityResponse403Headers the declared response headers of an HTTP 403 response for ListActivity
+type ListActivityResponse403Headers struct {
+	XRequestID string
+}
+
+// ListActivityResponse404Headers the declared response headers of an HTTP 404 response for ListActivity
+type ListActivityResponse404Headers struct {
+	XRequestID string
+}
+
+// ListActivityResponse429Headers the declared response headers of an HTTP 429 response for ListActivity
+type ListActivityResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListActivityResponse500Headers the declared response headers of an HTTP 500 response for ListActivity
+type ListActivityResponse500Headers struct {
+	XRequestID string
+}
+
+// ListActivityResponse503Headers the declared response headers of an HTTP 503 response for ListActivity
+type ListActivityResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListActivityResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ListActivity200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListActivityResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListActivityResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListActivityResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListActivityResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListActivityResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListActivityResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListActivityResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListActivityResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4169,11 +5187,89 @@ func (r ListActivityResponse) StatusCode() int {
 	return 0
 }
 
+// ListAssignmentsResponse200Headers the declared response headers of an HTTP 200 response for ListAssignments
+type ListAssignmentsResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// ListAssignmentsResponse400Headers the declared response headers of an HTTP 400 response for ListAssignments
+type ListAssignmentsResponse400Headers struct {
+	XRequestID string
+}
+
+// ListAssignmentsResponse401Headers the declared response headers of an HTTP 401 response for ListAssignments
+type ListAssignmentsResponse401Headers struct {
+	XRequestID string
+}
+
+// ListAssignmentsResponse403Headers the declared response headers of an HTTP 403 response for ListAssignments
+type ListAssignmentsResponse403Headers struct {
+	XRequestID string
+}
+
+// ListAssignmentsResponse404Headers the declared response headers of an HTTP 404 response for ListAssignments
+type ListAssignmentsResponse404Headers struct {
+	XRequestID string
+}
+
+// ListAssignmentsResponse429Headers the declared response headers of an HTTP 429 response for ListAssignments
+type ListAssignmentsResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListAssignmentsResponse500Headers the declared response headers of an HTTP 500 response for ListAssignments
+type ListAssignmentsResponse500Headers struct {
+	XRequestID string
+}
+
+// ListAssignmentsResponse503Headers the declared response headers of an HTTP 503 response for ListAssignments
+type ListAssignmentsResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListAssignmentsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AssignmentPage
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListAssignmentsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListAssignmentsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListAssignmentsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListAssignmentsResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListAssignmentsResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListAssignmentsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListAssignmentsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListAssignmentsResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4192,8 +5288,75 @@ func (r ListAssignmentsResponse) StatusCode() int {
 	return 0
 }
 
+// AssignWorkResponse200Headers the declared response headers of an HTTP 200 response for AssignWork
+type AssignWorkResponse200Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse201Headers the declared response headers of an HTTP 201 response for AssignWork
+type AssignWorkResponse201Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse400Headers the declared response headers of an HTTP 400 response for AssignWork
+type AssignWorkResponse400Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse401Headers the declared response headers of an HTTP 401 response for AssignWork
+type AssignWorkResponse401Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse403Headers the declared response headers of an HTTP 403 response for AssignWork
+type AssignWorkResponse403Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse404Headers the declared response headers of an HTTP 404 response for AssignWork
+type AssignWorkResponse404Headers struct {
+	XRequestID string
+}
+
 // AssignWorkResponse408Headers the declared response headers of an HTTP 408 response for AssignWork
 type AssignWorkResponse408Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse409Headers the declared response headers of an HTTP 409 response for AssignWork
+type AssignWorkResponse409Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse413Headers the declared response headers of an HTTP 413 response for AssignWork
+type AssignWorkResponse413Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse422Headers the declared response headers of an HTTP 422 response for AssignWork
+type AssignWorkResponse422Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse429Headers the declared response headers of an HTTP 429 response for AssignWork
+type AssignWorkResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// AssignWorkResponse500Headers the declared response headers of an HTTP 500 response for AssignWork
+type AssignWorkResponse500Headers struct {
+	XRequestID string
+}
+
+// AssignWorkResponse503Headers the declared response headers of an HTTP 503 response for AssignWork
+type AssignWorkResponse503Headers struct {
+	RetryAfter string
 	XRequestID string
 }
 
@@ -4204,10 +5367,54 @@ type AssignWorkResponse struct {
 	JSON200 *Assigned
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Assigned
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *TooSlow
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *AssignWorkResponse200Headers
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *AssignWorkResponse201Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *AssignWorkResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *AssignWorkResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *AssignWorkResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *AssignWorkResponse404Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
 	Headers408 *AssignWorkResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AssignWorkResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *AssignWorkResponse413Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *AssignWorkResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AssignWorkResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *AssignWorkResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *AssignWorkResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4226,11 +5433,106 @@ func (r AssignWorkResponse) StatusCode() int {
 	return 0
 }
 
+// WithdrawWorkResponse200Headers the declared response headers of an HTTP 200 response for WithdrawWork
+type WithdrawWorkResponse200Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse400Headers the declared response headers of an HTTP 400 response for WithdrawWork
+type WithdrawWorkResponse400Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse401Headers the declared response headers of an HTTP 401 response for WithdrawWork
+type WithdrawWorkResponse401Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse403Headers the declared response headers of an HTTP 403 response for WithdrawWork
+type WithdrawWorkResponse403Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse404Headers the declared response headers of an HTTP 404 response for WithdrawWork
+type WithdrawWorkResponse404Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse409Headers the declared response headers of an HTTP 409 response for WithdrawWork
+type WithdrawWorkResponse409Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse422Headers the declared response headers of an HTTP 422 response for WithdrawWork
+type WithdrawWorkResponse422Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse429Headers the declared response headers of an HTTP 429 response for WithdrawWork
+type WithdrawWorkResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// WithdrawWorkResponse500Headers the declared response headers of an HTTP 500 response for WithdrawWork
+type WithdrawWorkResponse500Headers struct {
+	XRequestID string
+}
+
+// WithdrawWorkResponse503Headers the declared response headers of an HTTP 503 response for WithdrawWork
+type WithdrawWorkResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type WithdrawWorkResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Withdrawn
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *WithdrawWorkResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *WithdrawWorkResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *WithdrawWorkResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *WithdrawWorkResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *WithdrawWorkResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *WithdrawWorkResponse409Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *WithdrawWorkResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *WithdrawWorkResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *WithdrawWorkResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *WithdrawWorkResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4249,11 +5551,88 @@ func (r WithdrawWorkResponse) StatusCode() int {
 	return 0
 }
 
+// ListCatalogResponse200Headers the declared response headers of an HTTP 200 response for ListCatalog
+type ListCatalogResponse200Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ListCatalogResponse304Headers the declared response headers of an HTTP 304 response for ListCatalog
+type ListCatalogResponse304Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ListCatalogResponse400Headers the declared response headers of an HTTP 400 response for ListCatalog
+type ListCatalogResponse400Headers struct {
+	XRequestID string
+}
+
+// ListCatalogResponse401Headers the declared response headers of an HTTP 401 response for ListCatalog
+type ListCatalogResponse401Headers struct {
+	XRequestID string
+}
+
+// ListCatalogResponse403Headers the declared response headers of an HTTP 403 response for ListCatalog
+type ListCatalogResponse403Headers struct {
+	XRequestID string
+}
+
+// ListCatalogResponse429Headers the declared response headers of an HTTP 429 response for ListCatalog
+type ListCatalogResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListCatalogResponse500Headers the declared response headers of an HTTP 500 response for ListCatalog
+type ListCatalogResponse500Headers struct {
+	XRequestID string
+}
+
+// ListCatalogResponse503Headers the declared response headers of an HTTP 503 response for ListCatalog
+type ListCatalogResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListCatalogResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Catalog
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListCatalogResponse200Headers
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *ListCatalogResponse304Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListCatalogResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListCatalogResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListCatalogResponse403Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListCatalogResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListCatalogResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListCatalogResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4272,11 +5651,88 @@ func (r ListCatalogResponse) StatusCode() int {
 	return 0
 }
 
+// ListCoursesResponse200Headers the declared response headers of an HTTP 200 response for ListCourses
+type ListCoursesResponse200Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ListCoursesResponse304Headers the declared response headers of an HTTP 304 response for ListCourses
+type ListCoursesResponse304Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ListCoursesResponse400Headers the declared response headers of an HTTP 400 response for ListCourses
+type ListCoursesResponse400Headers struct {
+	XRequestID string
+}
+
+// ListCoursesResponse401Headers the declared response headers of an HTTP 401 response for ListCourses
+type ListCoursesResponse401Headers struct {
+	XRequestID string
+}
+
+// ListCoursesResponse403Headers the declared response headers of an HTTP 403 response for ListCourses
+type ListCoursesResponse403Headers struct {
+	XRequestID string
+}
+
+// ListCoursesResponse429Headers the declared response headers of an HTTP 429 response for ListCourses
+type ListCoursesResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListCoursesResponse500Headers the declared response headers of an HTTP 500 response for ListCourses
+type ListCoursesResponse500Headers struct {
+	XRequestID string
+}
+
+// ListCoursesResponse503Headers the declared response headers of an HTTP 503 response for ListCourses
+type ListCoursesResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListCoursesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ListCourses200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListCoursesResponse200Headers
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *ListCoursesResponse304Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListCoursesResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListCoursesResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListCoursesResponse403Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListCoursesResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListCoursesResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListCoursesResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4300,8 +5756,65 @@ type EndAccessResponse200Headers struct {
 	XRequestID string
 }
 
+// EndAccessResponse400Headers the declared response headers of an HTTP 400 response for EndAccess
+type EndAccessResponse400Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse401Headers the declared response headers of an HTTP 401 response for EndAccess
+type EndAccessResponse401Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse403Headers the declared response headers of an HTTP 403 response for EndAccess
+type EndAccessResponse403Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse404Headers the declared response headers of an HTTP 404 response for EndAccess
+type EndAccessResponse404Headers struct {
+	XRequestID string
+}
+
 // EndAccessResponse408Headers the declared response headers of an HTTP 408 response for EndAccess
 type EndAccessResponse408Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse409Headers the declared response headers of an HTTP 409 response for EndAccess
+type EndAccessResponse409Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse413Headers the declared response headers of an HTTP 413 response for EndAccess
+type EndAccessResponse413Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse422Headers the declared response headers of an HTTP 422 response for EndAccess
+type EndAccessResponse422Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse429Headers the declared response headers of an HTTP 429 response for EndAccess
+type EndAccessResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// EndAccessResponse500Headers the declared response headers of an HTTP 500 response for EndAccess
+type EndAccessResponse500Headers struct {
+	XRequestID string
+}
+
+// EndAccessResponse503Headers the declared response headers of an HTTP 503 response for EndAccess
+type EndAccessResponse503Headers struct {
+	RetryAfter string
 	XRequestID string
 }
 
@@ -4310,12 +5823,52 @@ type EndAccessResponse struct {
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AccessChanged
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *TooSlow
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *EndAccessResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *EndAccessResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *EndAccessResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *EndAccessResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *EndAccessResponse404Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
 	Headers408 *EndAccessResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *EndAccessResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *EndAccessResponse413Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *EndAccessResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *EndAccessResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *EndAccessResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *EndAccessResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4339,13 +5892,101 @@ type ResumeAccessResponse200Headers struct {
 	XRequestID string
 }
 
+// ResumeAccessResponse400Headers the declared response headers of an HTTP 400 response for ResumeAccess
+type ResumeAccessResponse400Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse401Headers the declared response headers of an HTTP 401 response for ResumeAccess
+type ResumeAccessResponse401Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse403Headers the declared response headers of an HTTP 403 response for ResumeAccess
+type ResumeAccessResponse403Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse404Headers the declared response headers of an HTTP 404 response for ResumeAccess
+type ResumeAccessResponse404Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse409Headers the declared response headers of an HTTP 409 response for ResumeAccess
+type ResumeAccessResponse409Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse422Headers the declared response headers of an HTTP 422 response for ResumeAccess
+type ResumeAccessResponse422Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse429Headers the declared response headers of an HTTP 429 response for ResumeAccess
+type ResumeAccessResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ResumeAccessResponse500Headers the declared response headers of an HTTP 500 response for ResumeAccess
+type ResumeAccessResponse500Headers struct {
+	XRequestID string
+}
+
+// ResumeAccessResponse503Headers the declared response headers of an HTTP 503 response for ResumeAccess
+type ResumeAccessResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ResumeAccessResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AccessChanged
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *ResumeAccessResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ResumeAccessResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ResumeAccessResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ResumeAccessResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ResumeAccessResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ResumeAccessResponse409Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *ResumeAccessResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ResumeAccessResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ResumeAccessResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ResumeAccessResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4369,13 +6010,101 @@ type SuspendAccessResponse200Headers struct {
 	XRequestID string
 }
 
+// SuspendAccessResponse400Headers the declared response headers of an HTTP 400 response for SuspendAccess
+type SuspendAccessResponse400Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse401Headers the declared response headers of an HTTP 401 response for SuspendAccess
+type SuspendAccessResponse401Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse403Headers the declared response headers of an HTTP 403 response for SuspendAccess
+type SuspendAccessResponse403Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse404Headers the declared response headers of an HTTP 404 response for SuspendAccess
+type SuspendAccessResponse404Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse409Headers the declared response headers of an HTTP 409 response for SuspendAccess
+type SuspendAccessResponse409Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse422Headers the declared response headers of an HTTP 422 response for SuspendAccess
+type SuspendAccessResponse422Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse429Headers the declared response headers of an HTTP 429 response for SuspendAccess
+type SuspendAccessResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// SuspendAccessResponse500Headers the declared response headers of an HTTP 500 response for SuspendAccess
+type SuspendAccessResponse500Headers struct {
+	XRequestID string
+}
+
+// SuspendAccessResponse503Headers the declared response headers of an HTTP 503 response for SuspendAccess
+type SuspendAccessResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type SuspendAccessResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *AccessChanged
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
 	// Headers200 the parsed response headers for an HTTP 200 response
 	Headers200 *SuspendAccessResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *SuspendAccessResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *SuspendAccessResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *SuspendAccessResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *SuspendAccessResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *SuspendAccessResponse409Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *SuspendAccessResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *SuspendAccessResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *SuspendAccessResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *SuspendAccessResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4394,11 +6123,89 @@ func (r SuspendAccessResponse) StatusCode() int {
 	return 0
 }
 
+// ListEventsResponse200Headers the declared response headers of an HTTP 200 response for ListEvents
+type ListEventsResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// ListEventsResponse400Headers the declared response headers of an HTTP 400 response for ListEvents
+type ListEventsResponse400Headers struct {
+	XRequestID string
+}
+
+// ListEventsResponse401Headers the declared response headers of an HTTP 401 response for ListEvents
+type ListEventsResponse401Headers struct {
+	XRequestID string
+}
+
+// ListEventsResponse403Headers the declared response headers of an HTTP 403 response for ListEvents
+type ListEventsResponse403Headers struct {
+	XRequestID string
+}
+
+// ListEventsResponse404Headers the declared response headers of an HTTP 404 response for ListEvents
+type ListEventsResponse404Headers struct {
+	XRequestID string
+}
+
+// ListEventsResponse429Headers the declared response headers of an HTTP 429 response for ListEvents
+type ListEventsResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListEventsResponse500Headers the declared response headers of an HTTP 500 response for ListEvents
+type ListEventsResponse500Headers struct {
+	XRequestID string
+}
+
+// ListEventsResponse503Headers the declared response headers of an HTTP 503 response for ListEvents
+type ListEventsResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListEventsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *EventPage
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListEventsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListEventsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListEventsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListEventsResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListEventsResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListEventsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListEventsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListEventsResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4417,11 +6224,231 @@ func (r ListEventsResponse) StatusCode() int {
 	return 0
 }
 
+// ListEventSchemasResponse200Headers the declared response headers of an HTTP 200 response for ListEventSchemas
+type ListEventSchemasResponse200Headers struct {
+	XRequestID string
+}
+
+// ListEventSchemasResponse400Headers the declared response headers of an HTTP 400 response for ListEventSchemas
+type ListEventSchemasResponse400Headers struct {
+	XRequestID string
+}
+
+// ListEventSchemasResponse401Headers the declared response headers of an HTTP 401 response for ListEventSchemas
+type ListEventSchemasResponse401Headers struct {
+	XRequestID string
+}
+
+// ListEventSchemasResponse500Headers the declared response headers of an HTTP 500 response for ListEventSchemas
+type ListEventSchemasResponse500Headers struct {
+	XRequestID string
+}
+
+// ListEventSchemasResponse503Headers the declared response headers of an HTTP 503 response for ListEventSchemas
+type ListEventSchemasResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type ListEventSchemasResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ListEventSchemas200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListEventSchemasResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListEventSchemasResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListEventSchemasResponse401Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListEventSchemasResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListEventSchemasResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ListEventSchemasResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListEventSchemasResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ShowEventSchemaResponse200Headers the declared response headers of an HTTP 200 response for ShowEventSchema
+type ShowEventSchemaResponse200Headers struct {
+	XRequestID string
+}
+
+// ShowEventSchemaResponse400Headers the declared response headers of an HTTP 400 response for ShowEventSchema
+type ShowEventSchemaResponse400Headers struct {
+	XRequestID string
+}
+
+// ShowEventSchemaResponse401Headers the declared response headers of an HTTP 401 response for ShowEventSchema
+type ShowEventSchemaResponse401Headers struct {
+	XRequestID string
+}
+
+// ShowEventSchemaResponse404Headers the declared response headers of an HTTP 404 response for ShowEventSchema
+type ShowEventSchemaResponse404Headers struct {
+	XRequestID string
+}
+
+// ShowEventSchemaResponse500Headers the declared response headers of an HTTP 500 response for ShowEventSchema
+type ShowEventSchemaResponse500Headers struct {
+	XRequestID string
+}
+
+// ShowEventSchemaResponse503Headers the declared response headers of an HTTP 503 response for ShowEventSchema
+type ShowEventSchemaResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type ShowEventSchemaResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationSchemaJSON200 the response for an HTTP 200 `application/schema+json` response
+	ApplicationSchemaJSON200 *map[string]interface{}
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ShowEventSchemaResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ShowEventSchemaResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ShowEventSchemaResponse401Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ShowEventSchemaResponse404Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ShowEventSchemaResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ShowEventSchemaResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowEventSchemaResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowEventSchemaResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ShowOrganizationResponse200Headers the declared response headers of an HTTP 200 response for ShowOrganization
+type ShowOrganizationResponse200Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ShowOrganizationResponse304Headers the declared response headers of an HTTP 304 response for ShowOrganization
+type ShowOrganizationResponse304Headers struct {
+	ETag       string
+	XRequestID string
+}
+
+// ShowOrganizationResponse400Headers the declared response headers of an HTTP 400 response for ShowOrganization
+type ShowOrganizationResponse400Headers struct {
+	XRequestID string
+}
+
+// ShowOrganizationResponse401Headers the declared response headers of an HTTP 401 response for ShowOrganization
+type ShowOrganizationResponse401Headers struct {
+	XRequestID string
+}
+
+// ShowOrganizationResponse403Headers the declared response headers of an HTTP 403 response for ShowOrganization
+type ShowOrganizationResponse403Headers struct {
+	XRequestID string
+}
+
+// ShowOrganizationResponse429Headers the declared response headers of an HTTP 429 response for ShowOrganization
+type ShowOrganizationResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ShowOrganizationResponse500Headers the declared response headers of an HTTP 500 response for ShowOrganization
+type ShowOrganizationResponse500Headers struct {
+	XRequestID string
+}
+
+// ShowOrganizationResponse503Headers the declared response headers of an HTTP 503 response for ShowOrganization
+type ShowOrganizationResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ShowOrganizationResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Organization
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ShowOrganizationResponse200Headers
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *ShowOrganizationResponse304Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ShowOrganizationResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ShowOrganizationResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ShowOrganizationResponse403Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ShowOrganizationResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ShowOrganizationResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ShowOrganizationResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4440,11 +6467,79 @@ func (r ShowOrganizationResponse) StatusCode() int {
 	return 0
 }
 
+// PingResponse200Headers the declared response headers of an HTTP 200 response for Ping
+type PingResponse200Headers struct {
+	XRequestID string
+}
+
+// PingResponse400Headers the declared response headers of an HTTP 400 response for Ping
+type PingResponse400Headers struct {
+	XRequestID string
+}
+
+// PingResponse401Headers the declared response headers of an HTTP 401 response for Ping
+type PingResponse401Headers struct {
+	XRequestID string
+}
+
+// PingResponse403Headers the declared response headers of an HTTP 403 response for Ping
+type PingResponse403Headers struct {
+	XRequestID string
+}
+
+// PingResponse429Headers the declared response headers of an HTTP 429 response for Ping
+type PingResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// PingResponse500Headers the declared response headers of an HTTP 500 response for Ping
+type PingResponse500Headers struct {
+	XRequestID string
+}
+
+// PingResponse503Headers the declared response headers of an HTTP 503 response for Ping
+type PingResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type PingResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Ping200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PingResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *PingResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *PingResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *PingResponse403Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *PingResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *PingResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *PingResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4463,11 +6558,88 @@ func (r PingResponse) StatusCode() int {
 	return 0
 }
 
+// ListProgressResponse200Headers the declared response headers of an HTTP 200 response for ListProgress
+type ListProgressResponse200Headers struct {
+	XRequestID string
+}
+
+// ListProgressResponse400Headers the declared response headers of an HTTP 400 response for ListProgress
+type ListProgressResponse400Headers struct {
+	XRequestID string
+}
+
+// ListProgressResponse401Headers the declared response headers of an HTTP 401 response for ListProgress
+type ListProgressResponse401Headers struct {
+	XRequestID string
+}
+
+// ListProgressResponse403Headers the declared response headers of an HTTP 403 response for ListProgress
+type ListProgressResponse403Headers struct {
+	XRequestID string
+}
+
+// ListProgressResponse404Headers the declared response headers of an HTTP 404 response for ListProgress
+type ListProgressResponse404Headers struct {
+	XRequestID string
+}
+
+// ListProgressResponse429Headers the declared response headers of an HTTP 429 response for ListProgress
+type ListProgressResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListProgressResponse500Headers the declared response headers of an HTTP 500 response for ListProgress
+type ListProgressResponse500Headers struct {
+	XRequestID string
+}
+
+// ListProgressResponse503Headers the declared response headers of an HTTP 503 response for ListProgress
+type ListProgressResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListProgressResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ListProgress200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListProgressResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListProgressResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListProgressResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListProgressResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListProgressResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListProgressResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListProgressResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListProgressResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4486,8 +6658,72 @@ func (r ListProgressResponse) StatusCode() int {
 	return 0
 }
 
+// ProvisionStudentResponse200Headers the declared response headers of an HTTP 200 response for ProvisionStudent
+type ProvisionStudentResponse200Headers struct {
+	PreferenceApplied *string
+	XRequestID        string
+}
+
+// ProvisionStudentResponse201Headers the declared response headers of an HTTP 201 response for ProvisionStudent
+type ProvisionStudentResponse201Headers struct {
+	PreferenceApplied *string
+	XRequestID        string
+}
+
+// ProvisionStudentResponse400Headers the declared response headers of an HTTP 400 response for ProvisionStudent
+type ProvisionStudentResponse400Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse401Headers the declared response headers of an HTTP 401 response for ProvisionStudent
+type ProvisionStudentResponse401Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse403Headers the declared response headers of an HTTP 403 response for ProvisionStudent
+type ProvisionStudentResponse403Headers struct {
+	XRequestID string
+}
+
 // ProvisionStudentResponse408Headers the declared response headers of an HTTP 408 response for ProvisionStudent
 type ProvisionStudentResponse408Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse409Headers the declared response headers of an HTTP 409 response for ProvisionStudent
+type ProvisionStudentResponse409Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse413Headers the declared response headers of an HTTP 413 response for ProvisionStudent
+type ProvisionStudentResponse413Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse422Headers the declared response headers of an HTTP 422 response for ProvisionStudent
+type ProvisionStudentResponse422Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse429Headers the declared response headers of an HTTP 429 response for ProvisionStudent
+type ProvisionStudentResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ProvisionStudentResponse500Headers the declared response headers of an HTTP 500 response for ProvisionStudent
+type ProvisionStudentResponse500Headers struct {
+	XRequestID string
+}
+
+// ProvisionStudentResponse503Headers the declared response headers of an HTTP 503 response for ProvisionStudent
+type ProvisionStudentResponse503Headers struct {
+	RetryAfter string
 	XRequestID string
 }
 
@@ -4498,10 +6734,50 @@ type ProvisionStudentResponse struct {
 	JSON200 *Provisioned
 	// JSON201 the response for an HTTP 201 `application/json` response
 	JSON201 *Provisioned
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *TooSlow
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ProvisionStudentResponse200Headers
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *ProvisionStudentResponse201Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ProvisionStudentResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ProvisionStudentResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ProvisionStudentResponse403Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
 	Headers408 *ProvisionStudentResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ProvisionStudentResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *ProvisionStudentResponse413Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *ProvisionStudentResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ProvisionStudentResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ProvisionStudentResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ProvisionStudentResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4520,11 +6796,89 @@ func (r ProvisionStudentResponse) StatusCode() int {
 	return 0
 }
 
+// ListResultsResponse200Headers the declared response headers of an HTTP 200 response for ListResults
+type ListResultsResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// ListResultsResponse400Headers the declared response headers of an HTTP 400 response for ListResults
+type ListResultsResponse400Headers struct {
+	XRequestID string
+}
+
+// ListResultsResponse401Headers the declared response headers of an HTTP 401 response for ListResults
+type ListResultsResponse401Headers struct {
+	XRequestID string
+}
+
+// ListResultsResponse403Headers the declared response headers of an HTTP 403 response for ListResults
+type ListResultsResponse403Headers struct {
+	XRequestID string
+}
+
+// ListResultsResponse404Headers the declared response headers of an HTTP 404 response for ListResults
+type ListResultsResponse404Headers struct {
+	XRequestID string
+}
+
+// ListResultsResponse429Headers the declared response headers of an HTTP 429 response for ListResults
+type ListResultsResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListResultsResponse500Headers the declared response headers of an HTTP 500 response for ListResults
+type ListResultsResponse500Headers struct {
+	XRequestID string
+}
+
+// ListResultsResponse503Headers the declared response headers of an HTTP 503 response for ListResults
+type ListResultsResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type ListResultsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *ResultPage
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListResultsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListResultsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListResultsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListResultsResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListResultsResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListResultsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListResultsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListResultsResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4543,8 +6897,70 @@ func (r ListResultsResponse) StatusCode() int {
 	return 0
 }
 
+// ImportRosterResponse200Headers the declared response headers of an HTTP 200 response for ImportRoster
+type ImportRosterResponse200Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse202Headers the declared response headers of an HTTP 202 response for ImportRoster
+type ImportRosterResponse202Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse400Headers the declared response headers of an HTTP 400 response for ImportRoster
+type ImportRosterResponse400Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse401Headers the declared response headers of an HTTP 401 response for ImportRoster
+type ImportRosterResponse401Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse403Headers the declared response headers of an HTTP 403 response for ImportRoster
+type ImportRosterResponse403Headers struct {
+	XRequestID string
+}
+
 // ImportRosterResponse408Headers the declared response headers of an HTTP 408 response for ImportRoster
 type ImportRosterResponse408Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse409Headers the declared response headers of an HTTP 409 response for ImportRoster
+type ImportRosterResponse409Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse413Headers the declared response headers of an HTTP 413 response for ImportRoster
+type ImportRosterResponse413Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse422Headers the declared response headers of an HTTP 422 response for ImportRoster
+type ImportRosterResponse422Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse429Headers the declared response headers of an HTTP 429 response for ImportRoster
+type ImportRosterResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ImportRosterResponse500Headers the declared response headers of an HTTP 500 response for ImportRoster
+type ImportRosterResponse500Headers struct {
+	XRequestID string
+}
+
+// ImportRosterResponse503Headers the declared response headers of an HTTP 503 response for ImportRoster
+type ImportRosterResponse503Headers struct {
+	RetryAfter string
 	XRequestID string
 }
 
@@ -4555,10 +6971,50 @@ type ImportRosterResponse struct {
 	JSON200 *RosterRun
 	// JSON202 the response for an HTTP 202 `application/json` response
 	JSON202 *RosterRun
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
 	// JSON408 the response for an HTTP 408 `application/json` response
 	JSON408 *TooSlow
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ImportRosterResponse200Headers
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *ImportRosterResponse202Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ImportRosterResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ImportRosterResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ImportRosterResponse403Headers
 	// Headers408 the parsed response headers for an HTTP 408 response
 	Headers408 *ImportRosterResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ImportRosterResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *ImportRosterResponse413Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *ImportRosterResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ImportRosterResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ImportRosterResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ImportRosterResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4577,11 +7033,89 @@ func (r ImportRosterResponse) StatusCode() int {
 	return 0
 }
 
+// StudentsResponse200Headers the declared response headers of an HTTP 200 response for Students
+type StudentsResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// StudentsResponse400Headers the declared response headers of an HTTP 400 response for Students
+type StudentsResponse400Headers struct {
+	XRequestID string
+}
+
+// StudentsResponse401Headers the declared response headers of an HTTP 401 response for Students
+type StudentsResponse401Headers struct {
+	XRequestID string
+}
+
+// StudentsResponse403Headers the declared response headers of an HTTP 403 response for Students
+type StudentsResponse403Headers struct {
+	XRequestID string
+}
+
+// StudentsResponse404Headers the declared response headers of an HTTP 404 response for Students
+type StudentsResponse404Headers struct {
+	XRequestID string
+}
+
+// StudentsResponse429Headers the declared response headers of an HTTP 429 response for Students
+type StudentsResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// StudentsResponse500Headers the declared response headers of an HTTP 500 response for Students
+type StudentsResponse500Headers struct {
+	XRequestID string
+}
+
+// StudentsResponse503Headers the declared response headers of an HTTP 503 response for Students
+type StudentsResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
 type StudentsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
 	JSON200 *Students200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *StudentsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *StudentsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *StudentsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *StudentsResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *StudentsResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *StudentsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *StudentsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *StudentsResponse503Headers
 }
 
 // Status returns HTTPResponse.Status
@@ -4600,7 +7134,7 @@ func (r StudentsResponse) StatusCode() int {
 	return 0
 }
 
-// ListActivityWithResponse What students did on each day
+// ListActivityWithResponse List what students did on each day
 //
 // One row for a student and a day with activity, by day and user id. Days are those of India Standard Time, and the
 // register is compiled once a day: yesterday is complete, today appears tomorrow. An active minute is a minute of
@@ -4617,7 +7151,7 @@ func (c *ClientWithResponses) ListActivityWithResponse(ctx context.Context, para
 	return ParseListActivityResponse(rsp)
 }
 
-// ListAssignmentsWithResponse Assignments in the order in which they were made
+// ListAssignmentsWithResponse List assignments, oldest first
 //
 // All work of a student who was away and has come back appears again, at the end; store by `id`. `status` changes with time: use
 // no filter to learn of everything.
@@ -4681,7 +7215,7 @@ func (c *ClientWithResponses) WithdrawWorkWithResponse(ctx context.Context, id s
 	return ParseWithdrawWorkResponse(rsp)
 }
 
-// ListCatalogWithResponse The tests, quizzes and assessments that can be assigned
+// ListCatalogWithResponse List the tests, quizzes and assessments that can be assigned
 //
 // Active items by kind and id; the list is not paged.
 //
@@ -4696,15 +7230,15 @@ func (c *ClientWithResponses) ListCatalogWithResponse(ctx context.Context, param
 	return ParseListCatalogResponse(rsp)
 }
 
-// ListCoursesWithResponse Course types and courses
+// ListCoursesWithResponse List course types and courses
 //
 // Active course types in a fixed order, and the organization's courses by id; cancelled courses are left out.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/courses/ (the `ListCourses` operationId).
-func (c *ClientWithResponses) ListCoursesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListCoursesResponse, error) {
-	rsp, err := c.ListCourses(ctx, reqEditors...)
+func (c *ClientWithResponses) ListCoursesWithResponse(ctx context.Context, params *ListCoursesParams, reqEditors ...RequestEditorFn) (*ListCoursesResponse, error) {
+	rsp, err := c.ListCourses(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -4775,7 +7309,7 @@ func (c *ClientWithResponses) SuspendAccessWithResponse(ctx context.Context, id 
 	return ParseSuspendAccessResponse(rsp)
 }
 
-// ListEventsWithResponse Events in the order of their sequence
+// ListEventsWithResponse List events in the order of their sequence
 //
 // Every event that webhooks deliver, also to organizations without a webhook URL, and with the same content. Events are kept for
 // 30 days where the site says nothing else. `next_cursor` always points after the last event received. With `types` a page may be
@@ -4792,7 +7326,39 @@ func (c *ClientWithResponses) ListEventsWithResponse(ctx context.Context, params
 	return ParseListEventsResponse(rsp)
 }
 
-// ShowOrganizationWithResponse The organization, the key used, and the onboarding defaults
+// ListEventSchemasWithResponse List the events and where their schemas are
+//
+// The events that webhook URLs can select, and ping. No key is needed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/events/schemas/ (the `ListEventSchemas` operationId).
+func (c *ClientWithResponses) ListEventSchemasWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListEventSchemasResponse, error) {
+	rsp, err := c.ListEventSchemas(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListEventSchemasResponse(rsp)
+}
+
+// ShowEventSchemaWithResponse Show the JSON Schema of an event
+//
+// The schema of the whole body, in the version 2020-12. No key is needed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
+func (c *ClientWithResponses) ShowEventSchemaWithResponse(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*ShowEventSchemaResponse, error) {
+	rsp, err := c.ShowEventSchema(ctx, pType, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowEventSchemaResponse(rsp)
+}
+
+// ShowOrganizationWithResponse Show the organization, the key used, and the onboarding defaults
+//
+// What provisioning does where a call does not say otherwise. Any key may call it.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4807,6 +7373,8 @@ func (c *ClientWithResponses) ShowOrganizationWithResponse(ctx context.Context, 
 
 // PingWithResponse Check that a key works
 //
+// Answers with the name of the key's organization. Any key may call it.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/ping/ (the `Ping` operationId).
@@ -4818,7 +7386,7 @@ func (c *ClientWithResponses) PingWithResponse(ctx context.Context, reqEditors .
 	return ParsePingResponse(rsp)
 }
 
-// ListProgressWithResponse How students did on each day
+// ListProgressWithResponse List how students did on each day
 //
 // One row for a student, day, kind and type with final results, by day and user id. The day is that of the completion
 // in `tz`. The list is not paged; it is sent as it is found, and an answer that is cut off was not whole.
@@ -4873,7 +7441,7 @@ func (c *ClientWithResponses) ProvisionStudentWithResponse(ctx context.Context, 
 	return ParseProvisionStudentResponse(rsp)
 }
 
-// ListResultsWithResponse Final results in the order in which they became final
+// ListResultsWithResponse List final results, in the order in which they became final
 //
 // A result that is marked again appears again under the same `id`, and so do all results of a student who was away and has
 // come back; store by `id`. `next_cursor` always points after the last result received.
@@ -4917,7 +7485,7 @@ func (c *ClientWithResponses) ImportRosterWithBodyWithResponse(ctx context.Conte
 	return ParseImportRosterResponse(rsp)
 }
 
-// StudentsWithResponse Look up one student, or list all
+// StudentsWithResponse Look up one student, or list all students
 //
 // With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
 // in which they came into the organization: the student role and everyone who was ever enrolled, without the staff. Behind
@@ -4955,6 +7523,194 @@ func ParseListActivityResponse(rsp *http.Response) (*ListActivityResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListActivityResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListActivityResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListActivityResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListActivityResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListActivityResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListActivityResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListActivityResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListActivityResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -4981,6 +7737,194 @@ func ParseListAssignmentsResponse(rsp *http.Response) (*ListAssignmentsResponse,
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListAssignmentsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListAssignmentsResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListAssignmentsResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListAssignmentsResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListAssignmentsResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListAssignmentsResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListAssignmentsResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListAssignmentsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5014,6 +7958,34 @@ func ParseAssignWorkResponse(rsp *http.Response) (*AssignWorkResponse, error) {
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
 		var dest TooSlow
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -5021,9 +7993,111 @@ func ParseAssignWorkResponse(rsp *http.Response) (*AssignWorkResponse, error) {
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers AssignWorkResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 201:
+		var headers AssignWorkResponse201Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 400:
+		var headers AssignWorkResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers AssignWorkResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers AssignWorkResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers AssignWorkResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
 	case rsp.StatusCode == 408:
 		var headers AssignWorkResponse408Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -5034,6 +8108,115 @@ func ParseAssignWorkResponse(rsp *http.Response) (*AssignWorkResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers AssignWorkResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers AssignWorkResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 422:
+		var headers AssignWorkResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers AssignWorkResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers AssignWorkResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers AssignWorkResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5060,6 +8243,221 @@ func ParseWithdrawWorkResponse(rsp *http.Response) (*WithdrawWorkResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers WithdrawWorkResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers WithdrawWorkResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers WithdrawWorkResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers WithdrawWorkResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers WithdrawWorkResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers WithdrawWorkResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 422:
+		var headers WithdrawWorkResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers WithdrawWorkResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers WithdrawWorkResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers WithdrawWorkResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5086,6 +8484,197 @@ func ParseListCatalogResponse(rsp *http.Response) (*ListCatalogResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListCatalogResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 304:
+		var headers ListCatalogResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers304 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListCatalogResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListCatalogResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListCatalogResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListCatalogResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListCatalogResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListCatalogResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5112,6 +8701,197 @@ func ParseListCoursesResponse(rsp *http.Response) (*ListCoursesResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListCoursesResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 304:
+		var headers ListCoursesResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers304 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListCoursesResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListCoursesResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListCoursesResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListCoursesResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListCoursesResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListCoursesResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5138,12 +8918,82 @@ func ParseEndAccessResponse(rsp *http.Response) (*EndAccessResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
 		var dest TooSlow
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
 
 	}
 
@@ -5158,6 +9008,46 @@ func ParseEndAccessResponse(rsp *http.Response) (*EndAccessResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers EndAccessResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers EndAccessResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers EndAccessResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers EndAccessResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
 	case rsp.StatusCode == 408:
 		var headers EndAccessResponse408Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -5168,6 +9058,115 @@ func ParseEndAccessResponse(rsp *http.Response) (*EndAccessResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers EndAccessResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers EndAccessResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 422:
+		var headers EndAccessResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers EndAccessResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers EndAccessResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers EndAccessResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5194,6 +9193,69 @@ func ParseResumeAccessResponse(rsp *http.Response) (*ResumeAccessResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
 	}
 
 	switch {
@@ -5207,6 +9269,145 @@ func ParseResumeAccessResponse(rsp *http.Response) (*ResumeAccessResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ResumeAccessResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ResumeAccessResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ResumeAccessResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ResumeAccessResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers ResumeAccessResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 422:
+		var headers ResumeAccessResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers ResumeAccessResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ResumeAccessResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ResumeAccessResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5233,6 +9434,69 @@ func ParseSuspendAccessResponse(rsp *http.Response) (*SuspendAccessResponse, err
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
 	}
 
 	switch {
@@ -5246,6 +9510,145 @@ func ParseSuspendAccessResponse(rsp *http.Response) (*SuspendAccessResponse, err
 			headers.XRequestID = value
 		}
 		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers SuspendAccessResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers SuspendAccessResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers SuspendAccessResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers SuspendAccessResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers SuspendAccessResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 422:
+		var headers SuspendAccessResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers SuspendAccessResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers SuspendAccessResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers SuspendAccessResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5272,6 +9675,439 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListEventsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListEventsResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListEventsResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListEventsResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListEventsResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListEventsResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListEventsResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListEventsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListEventSchemasResponse parses an HTTP response from a ListEventSchemasWithResponse call
+func ParseListEventSchemasResponse(rsp *http.Response) (*ListEventSchemasResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListEventSchemasResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ListEventSchemas200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListEventSchemasResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListEventSchemasResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListEventSchemasResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListEventSchemasResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListEventSchemasResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseShowEventSchemaResponse parses an HTTP response from a ShowEventSchemaWithResponse call
+func ParseShowEventSchemaResponse(rsp *http.Response) (*ShowEventSchemaResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowEventSchemaResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest map[string]interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationSchemaJSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ShowEventSchemaResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ShowEventSchemaResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ShowEventSchemaResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 404:
+		var headers ShowEventSchemaResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 500:
+		var headers ShowEventSchemaResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ShowEventSchemaResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5298,6 +10134,197 @@ func ParseShowOrganizationResponse(rsp *http.Response) (*ShowOrganizationRespons
 		}
 		response.JSON200 = &dest
 
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ShowOrganizationResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 304:
+		var headers ShowOrganizationResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers304 = &headers
+	case rsp.StatusCode == 400:
+		var headers ShowOrganizationResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ShowOrganizationResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ShowOrganizationResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 429:
+		var headers ShowOrganizationResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ShowOrganizationResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ShowOrganizationResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5324,6 +10351,170 @@ func ParsePingResponse(rsp *http.Response) (*PingResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PingResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers PingResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers PingResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers PingResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 429:
+		var headers PingResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers PingResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers PingResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5350,6 +10541,187 @@ func ParseListProgressResponse(rsp *http.Response) (*ListProgressResponse, error
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListProgressResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListProgressResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListProgressResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListProgressResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListProgressResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListProgressResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListProgressResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListProgressResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5383,6 +10755,27 @@ func ParseProvisionStudentResponse(rsp *http.Response) (*ProvisionStudentRespons
 		}
 		response.JSON201 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
 		var dest TooSlow
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -5390,9 +10783,115 @@ func ParseProvisionStudentResponse(rsp *http.Response) (*ProvisionStudentRespons
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers ProvisionStudentResponse200Headers
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 201:
+		var headers ProvisionStudentResponse201Headers
+		if values := rsp.Header.Values("Preference-Applied"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Preference-Applied", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.PreferenceApplied = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers201 = &headers
+	case rsp.StatusCode == 400:
+		var headers ProvisionStudentResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ProvisionStudentResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ProvisionStudentResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 408:
 		var headers ProvisionStudentResponse408Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -5403,6 +10902,115 @@ func ParseProvisionStudentResponse(rsp *http.Response) (*ProvisionStudentRespons
 			headers.XRequestID = value
 		}
 		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers ProvisionStudentResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers ProvisionStudentResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 422:
+		var headers ProvisionStudentResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers ProvisionStudentResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ProvisionStudentResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ProvisionStudentResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5429,6 +11037,194 @@ func ParseListResultsResponse(rsp *http.Response) (*ListResultsResponse, error) 
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListResultsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListResultsResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListResultsResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListResultsResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListResultsResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListResultsResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListResultsResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListResultsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5462,6 +11258,27 @@ func ParseImportRosterResponse(rsp *http.Response) (*ImportRosterResponse, error
 		}
 		response.JSON202 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
 		var dest TooSlow
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -5469,9 +11286,101 @@ func ParseImportRosterResponse(rsp *http.Response) (*ImportRosterResponse, error
 		}
 		response.JSON408 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers ImportRosterResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 202:
+		var headers ImportRosterResponse202Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers202 = &headers
+	case rsp.StatusCode == 400:
+		var headers ImportRosterResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ImportRosterResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ImportRosterResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
 	case rsp.StatusCode == 408:
 		var headers ImportRosterResponse408Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -5482,6 +11391,115 @@ func ParseImportRosterResponse(rsp *http.Response) (*ImportRosterResponse, error
 			headers.XRequestID = value
 		}
 		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers ImportRosterResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers ImportRosterResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 422:
+		var headers ImportRosterResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers ImportRosterResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ImportRosterResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ImportRosterResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
@@ -5508,7 +11526,1542 @@ func ParseStudentsResponse(rsp *http.Response) (*StudentsResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers StudentsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers StudentsResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers StudentsResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers StudentsResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers StudentsResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers StudentsResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers StudentsResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers StudentsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
 	}
 
 	return response, nil
+}
+
+// WebhookInitiator sends OpenAPI 3.1 webhook requests to target URLs.
+// Modeled on the generated Client, but with no stored Server -- the full
+// target URL is provided per-call by the caller (typically discovered
+// from a subscription registration).
+type WebhookInitiator struct {
+	// Doer for performing requests, typically a *http.Client with any
+	// customized settings, such as certificate chains.
+	Client HttpRequestDoer
+
+	// A list of callbacks for modifying requests which are generated before sending over
+	// the network.
+	RequestEditors []RequestEditorFn
+}
+
+// WebhookInitiatorOption allows setting custom parameters during construction.
+type WebhookInitiatorOption func(*WebhookInitiator) error
+
+// NewWebhookInitiator creates a new WebhookInitiator with reasonable defaults.
+func NewWebhookInitiator(opts ...WebhookInitiatorOption) (*WebhookInitiator, error) {
+	initiator := WebhookInitiator{}
+	for _, o := range opts {
+		if err := o(&initiator); err != nil {
+			return nil, err
+		}
+	}
+	if initiator.Client == nil {
+		initiator.Client = &http.Client{}
+	}
+	return &initiator, nil
+}
+
+// WithWebhookHTTPClient allows overriding the default Doer, which is
+// automatically created using http.Client. This is useful for tests.
+func WithWebhookHTTPClient(doer HttpRequestDoer) WebhookInitiatorOption {
+	return func(p *WebhookInitiator) error {
+		p.Client = doer
+		return nil
+	}
+}
+
+// WithWebhookRequestEditorFn allows setting up a callback function, which
+// will be called right before sending the webhook request. This can be
+// used to mutate the request, e.g. to add signature headers.
+func WithWebhookRequestEditorFn(fn RequestEditorFn) WebhookInitiatorOption {
+	return func(p *WebhookInitiator) error {
+		p.RequestEditors = append(p.RequestEditors, fn)
+		return nil
+	}
+}
+
+func (p *WebhookInitiator) applyWebhookEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
+	for _, r := range p.RequestEditors {
+		if err := r(ctx, req); err != nil {
+			return err
+		}
+	}
+	for _, r := range additionalEditors {
+		if err := r(ctx, req); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WebhookInitiatorInterface is the interface specification for the webhook initiator.
+type WebhookInitiatorInterface interface {
+	// ReceiveAssignmentCreatedEventWithBody fires the assignment.created webhook with any body
+	ReceiveAssignmentCreatedEventWithBody(ctx context.Context, targetURL string, params *ReceiveAssignmentCreatedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveAssignmentCreatedEvent(ctx context.Context, targetURL string, params *ReceiveAssignmentCreatedEventParams, body ReceiveAssignmentCreatedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveAssignmentOverdueEventWithBody fires the assignment.overdue webhook with any body
+	ReceiveAssignmentOverdueEventWithBody(ctx context.Context, targetURL string, params *ReceiveAssignmentOverdueEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveAssignmentOverdueEvent(ctx context.Context, targetURL string, params *ReceiveAssignmentOverdueEventParams, body ReceiveAssignmentOverdueEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveEnrollmentCreatedEventWithBody fires the enrollment.created webhook with any body
+	ReceiveEnrollmentCreatedEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentCreatedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveEnrollmentCreatedEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentCreatedEventParams, body ReceiveEnrollmentCreatedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveEnrollmentEndedEventWithBody fires the enrollment.ended webhook with any body
+	ReceiveEnrollmentEndedEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentEndedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveEnrollmentEndedEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentEndedEventParams, body ReceiveEnrollmentEndedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveEnrollmentExpiringEventWithBody fires the enrollment.expiring webhook with any body
+	ReceiveEnrollmentExpiringEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentExpiringEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveEnrollmentExpiringEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentExpiringEventParams, body ReceiveEnrollmentExpiringEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveEnrollmentUpdatedEventWithBody fires the enrollment.updated webhook with any body
+	ReceiveEnrollmentUpdatedEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentUpdatedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveEnrollmentUpdatedEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentUpdatedEventParams, body ReceiveEnrollmentUpdatedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceivePingEventWithBody fires the ping webhook with any body
+	ReceivePingEventWithBody(ctx context.Context, targetURL string, params *ReceivePingEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceivePingEvent(ctx context.Context, targetURL string, params *ReceivePingEventParams, body ReceivePingEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveResultFinalEventWithBody fires the result.final webhook with any body
+	ReceiveResultFinalEventWithBody(ctx context.Context, targetURL string, params *ReceiveResultFinalEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveResultFinalEvent(ctx context.Context, targetURL string, params *ReceiveResultFinalEventParams, body ReceiveResultFinalEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveStudentJoinedEventWithBody fires the student.joined webhook with any body
+	ReceiveStudentJoinedEventWithBody(ctx context.Context, targetURL string, params *ReceiveStudentJoinedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveStudentJoinedEvent(ctx context.Context, targetURL string, params *ReceiveStudentJoinedEventParams, body ReceiveStudentJoinedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReceiveStudentLeftEventWithBody fires the student.left webhook with any body
+	ReceiveStudentLeftEventWithBody(ctx context.Context, targetURL string, params *ReceiveStudentLeftEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	ReceiveStudentLeftEvent(ctx context.Context, targetURL string, params *ReceiveStudentLeftEventParams, body ReceiveStudentLeftEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+func (p *WebhookInitiator) ReceiveAssignmentCreatedEventWithBody(ctx context.Context, targetURL string, params *ReceiveAssignmentCreatedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveAssignmentCreatedEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveAssignmentCreatedEvent(ctx context.Context, targetURL string, params *ReceiveAssignmentCreatedEventParams, body ReceiveAssignmentCreatedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveAssignmentCreatedEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveAssignmentOverdueEventWithBody(ctx context.Context, targetURL string, params *ReceiveAssignmentOverdueEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveAssignmentOverdueEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveAssignmentOverdueEvent(ctx context.Context, targetURL string, params *ReceiveAssignmentOverdueEventParams, body ReceiveAssignmentOverdueEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveAssignmentOverdueEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentCreatedEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentCreatedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentCreatedEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentCreatedEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentCreatedEventParams, body ReceiveEnrollmentCreatedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentCreatedEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentEndedEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentEndedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentEndedEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentEndedEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentEndedEventParams, body ReceiveEnrollmentEndedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentEndedEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentExpiringEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentExpiringEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentExpiringEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentExpiringEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentExpiringEventParams, body ReceiveEnrollmentExpiringEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentExpiringEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentUpdatedEventWithBody(ctx context.Context, targetURL string, params *ReceiveEnrollmentUpdatedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentUpdatedEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveEnrollmentUpdatedEvent(ctx context.Context, targetURL string, params *ReceiveEnrollmentUpdatedEventParams, body ReceiveEnrollmentUpdatedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveEnrollmentUpdatedEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceivePingEventWithBody(ctx context.Context, targetURL string, params *ReceivePingEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceivePingEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceivePingEvent(ctx context.Context, targetURL string, params *ReceivePingEventParams, body ReceivePingEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceivePingEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveResultFinalEventWithBody(ctx context.Context, targetURL string, params *ReceiveResultFinalEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveResultFinalEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveResultFinalEvent(ctx context.Context, targetURL string, params *ReceiveResultFinalEventParams, body ReceiveResultFinalEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveResultFinalEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveStudentJoinedEventWithBody(ctx context.Context, targetURL string, params *ReceiveStudentJoinedEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveStudentJoinedEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveStudentJoinedEvent(ctx context.Context, targetURL string, params *ReceiveStudentJoinedEventParams, body ReceiveStudentJoinedEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveStudentJoinedEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveStudentLeftEventWithBody(ctx context.Context, targetURL string, params *ReceiveStudentLeftEventParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveStudentLeftEventWebhookRequestWithBody(targetURL, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+func (p *WebhookInitiator) ReceiveStudentLeftEvent(ctx context.Context, targetURL string, params *ReceiveStudentLeftEventParams, body ReceiveStudentLeftEventJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReceiveStudentLeftEventWebhookRequest(targetURL, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := p.applyWebhookEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return p.Client.Do(req)
+}
+
+// NewReceiveAssignmentCreatedEventWebhookRequest builds a application/json POST request for the assignment.created webhook
+func NewReceiveAssignmentCreatedEventWebhookRequest(targetURL string, params *ReceiveAssignmentCreatedEventParams, body ReceiveAssignmentCreatedEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveAssignmentCreatedEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveAssignmentCreatedEventWebhookRequestWithBody builds a POST request for the assignment.created webhook with any body
+func NewReceiveAssignmentCreatedEventWebhookRequestWithBody(targetURL string, params *ReceiveAssignmentCreatedEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveAssignmentOverdueEventWebhookRequest builds a application/json POST request for the assignment.overdue webhook
+func NewReceiveAssignmentOverdueEventWebhookRequest(targetURL string, params *ReceiveAssignmentOverdueEventParams, body ReceiveAssignmentOverdueEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveAssignmentOverdueEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveAssignmentOverdueEventWebhookRequestWithBody builds a POST request for the assignment.overdue webhook with any body
+func NewReceiveAssignmentOverdueEventWebhookRequestWithBody(targetURL string, params *ReceiveAssignmentOverdueEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveEnrollmentCreatedEventWebhookRequest builds a application/json POST request for the enrollment.created webhook
+func NewReceiveEnrollmentCreatedEventWebhookRequest(targetURL string, params *ReceiveEnrollmentCreatedEventParams, body ReceiveEnrollmentCreatedEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveEnrollmentCreatedEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveEnrollmentCreatedEventWebhookRequestWithBody builds a POST request for the enrollment.created webhook with any body
+func NewReceiveEnrollmentCreatedEventWebhookRequestWithBody(targetURL string, params *ReceiveEnrollmentCreatedEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveEnrollmentEndedEventWebhookRequest builds a application/json POST request for the enrollment.ended webhook
+func NewReceiveEnrollmentEndedEventWebhookRequest(targetURL string, params *ReceiveEnrollmentEndedEventParams, body ReceiveEnrollmentEndedEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveEnrollmentEndedEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveEnrollmentEndedEventWebhookRequestWithBody builds a POST request for the enrollment.ended webhook with any body
+func NewReceiveEnrollmentEndedEventWebhookRequestWithBody(targetURL string, params *ReceiveEnrollmentEndedEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveEnrollmentExpiringEventWebhookRequest builds a application/json POST request for the enrollment.expiring webhook
+func NewReceiveEnrollmentExpiringEventWebhookRequest(targetURL string, params *ReceiveEnrollmentExpiringEventParams, body ReceiveEnrollmentExpiringEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveEnrollmentExpiringEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveEnrollmentExpiringEventWebhookRequestWithBody builds a POST request for the enrollment.expiring webhook with any body
+func NewReceiveEnrollmentExpiringEventWebhookRequestWithBody(targetURL string, params *ReceiveEnrollmentExpiringEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveEnrollmentUpdatedEventWebhookRequest builds a application/json POST request for the enrollment.updated webhook
+func NewReceiveEnrollmentUpdatedEventWebhookRequest(targetURL string, params *ReceiveEnrollmentUpdatedEventParams, body ReceiveEnrollmentUpdatedEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveEnrollmentUpdatedEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveEnrollmentUpdatedEventWebhookRequestWithBody builds a POST request for the enrollment.updated webhook with any body
+func NewReceiveEnrollmentUpdatedEventWebhookRequestWithBody(targetURL string, params *ReceiveEnrollmentUpdatedEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceivePingEventWebhookRequest builds a application/json POST request for the ping webhook
+func NewReceivePingEventWebhookRequest(targetURL string, params *ReceivePingEventParams, body ReceivePingEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceivePingEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceivePingEventWebhookRequestWithBody builds a POST request for the ping webhook with any body
+func NewReceivePingEventWebhookRequestWithBody(targetURL string, params *ReceivePingEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveResultFinalEventWebhookRequest builds a application/json POST request for the result.final webhook
+func NewReceiveResultFinalEventWebhookRequest(targetURL string, params *ReceiveResultFinalEventParams, body ReceiveResultFinalEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveResultFinalEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveResultFinalEventWebhookRequestWithBody builds a POST request for the result.final webhook with any body
+func NewReceiveResultFinalEventWebhookRequestWithBody(targetURL string, params *ReceiveResultFinalEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveStudentJoinedEventWebhookRequest builds a application/json POST request for the student.joined webhook
+func NewReceiveStudentJoinedEventWebhookRequest(targetURL string, params *ReceiveStudentJoinedEventParams, body ReceiveStudentJoinedEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveStudentJoinedEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveStudentJoinedEventWebhookRequestWithBody builds a POST request for the student.joined webhook with any body
+func NewReceiveStudentJoinedEventWebhookRequestWithBody(targetURL string, params *ReceiveStudentJoinedEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
+}
+
+// NewReceiveStudentLeftEventWebhookRequest builds a application/json POST request for the student.left webhook
+func NewReceiveStudentLeftEventWebhookRequest(targetURL string, params *ReceiveStudentLeftEventParams, body ReceiveStudentLeftEventJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReceiveStudentLeftEventWebhookRequestWithBody(targetURL, params, "application/json", bodyReader)
+}
+
+// NewReceiveStudentLeftEventWebhookRequestWithBody builds a POST request for the student.left webhook with any body
+func NewReceiveStudentLeftEventWebhookRequestWithBody(targetURL string, params *ReceiveStudentLeftEventParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+	_ = err
+
+	reqURL, err := url.Parse(targetURL)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, reqURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		var headerParam0 string
+
+		headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Event", params.XServiceEvent, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Event", headerParam0)
+
+		var headerParam1 string
+
+		headerParam1, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Delivery", params.XServiceDelivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Delivery", headerParam1)
+
+		var headerParam2 string
+
+		headerParam2, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Signature", params.XServiceSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("X-Service-Signature", headerParam2)
+
+		if params.XServiceSequence != nil {
+			var headerParam3 string
+
+			headerParam3, err = runtime.StyleParamWithOptions("simple", false, "X-Service-Sequence", *params.XServiceSequence, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-Service-Sequence", headerParam3)
+		}
+
+		var headerParam4 string
+
+		headerParam4, err = runtime.StyleParamWithOptions("simple", false, "webhook-id", params.WebhookID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-id", headerParam4)
+
+		var headerParam5 string
+
+		headerParam5, err = runtime.StyleParamWithOptions("simple", false, "webhook-timestamp", params.WebhookTimestamp, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "integer", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-timestamp", headerParam5)
+
+		var headerParam6 string
+
+		headerParam6, err = runtime.StyleParamWithOptions("simple", false, "webhook-signature", params.WebhookSignature, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+		if err != nil {
+			return nil, err
+		}
+
+		req.Header.Set("webhook-signature", headerParam6)
+
+	}
+	return req, nil
 }

@@ -81,21 +81,21 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 	check.NoError(check.Now(t), err, "%v %v", settings, err)
 	check.True(check.Now(t), "settings.JSON200.Organization.LanguageTestsEnabled", settings.JSON200.Organization.LanguageTestsEnabled, "%v %v", settings, err)
 	check.False(check.Now(t), "the key's time of creation is missing", settings.JSON200.APIKey.CreatedAt.IsZero(), "%v %v", settings, err)
-	courses, err := c.ListCoursesWithResponse(ctx)
+	courses, err := c.ListCoursesWithResponse(ctx, nil)
 	check.NoError(check.Now(t), err, "%v %v", courses, err)
 	check.True(check.Now(t), "there is no default course", courses.JSON200.CourseTypes[0].DefaultCourse == nil, "%v %v", courses, err)
 	planned, err := c.ProvisionStudentWithResponse(ctx, &client.ProvisionStudentParams{IdempotencyKey: new("one")}, client.ProvisionRequest{
-		Email: "ana@north-institute.org", FirstName: "Ana", Courses: []string{"ielts"}, TenureMonths: 6, ExternalRef: "order-7",
-		TargetScorePlan: &client.TargetScorePlanRequest{TargetScore: 7.5, TestPlan: new(true), Timezone: "Asia/Kolkata",
-			StaffRecipients: new([]string{}), SafeExamBrowser: new(false)}})
+		Email: "ana@north-institute.org", FirstName: "Ana", Courses: &client.TextList{"ielts"}, TenureMonths: new(6), ExternalRef: new("order-7"),
+		TargetScorePlan: &client.TargetScorePlanRequest{TargetScore: new(7.5), TestPlan: new(true), Timezone: new("Asia/Kolkata"),
+			StaffRecipients: &client.TextList{}, SafeExamBrowser: new(false)}})
 	check.NoError(check.Now(t), err, "%v %v", planned, err)
 	check.True(check.Now(t), "there is an answer 201", planned.JSON201 != nil, "%v %v", planned, err)
 	check.Equal(check.Now(t), "target score", *planned.Student().TargetScorePlan.TargetScore, 7.5, "%v %v", planned, err)
 	items, err := c.ListCatalogWithResponse(ctx, &client.ListCatalogParams{Kind: new("quiz")})
 	check.NoError(check.Now(t), err, "%v %v", items, err)
 	check.Equal(check.Now(t), "items.JSON200.Count", items.JSON200.Count, 1, "%v %v", items, err)
-	assigned, err := c.AssignWorkWithResponse(ctx, nil, client.NewAssignment{UserID: planned.Student().UserID,
-		Kind: client.KindQuiz, ItemID: items.JSON200.Items[0].ItemID, DueDate: "2026-12-31", Notify: new(false)})
+	assigned, err := c.AssignWorkWithResponse(ctx, nil, client.NewAssignment{UserID: &planned.Student().UserID,
+		Kind: client.KindQuiz, ItemID: items.JSON200.Items[0].ItemID, DueDate: new("2026-12-31"), Notify: new(false)})
 	check.NoError(check.Now(t), err, "%v %v", assigned, err)
 	check.True(check.Now(t), "the assignment is new", assigned.Work().Created, "%v %v", assigned, err)
 	check.True(check.Now(t), "there is a due date", assigned.Work().Assignment.DueDate != nil, "%v %v", assigned, err)

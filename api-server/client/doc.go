@@ -3,14 +3,14 @@
 //	c, err := client.New("https://registrar.example/api/v1/", os.Getenv("API_KEY"))
 //	...
 //	answer, err := c.ProvisionStudentWithResponse(ctx, nil, client.ProvisionRequest{
-//		Email: "asha@north-institute.org", FirstName: "Asha", Courses: []string{"ielts"}})
+//		Email: "asha@north-institute.org", FirstName: "Asha", Courses: &client.TextList{"ielts"}})
 //	...
 //	fmt.Println(answer.Student().UserID)
 //
 // Types and calls are generated from the API's OpenAPI document; a call is named like its
-// operation there, with WithResponse behind it. In a request a field that is zero is not
-// sent; where false or an empty list means something there is a pointer, for new(false). In
-// an answer a pointer is nil where the API says null or nothing.
+// operation there, with WithResponse behind it. In a request what may be left out is a pointer,
+// for new(false), and is not sent where it is nil. In an answer a pointer is nil where the API
+// says null or nothing.
 //
 // An answer of 400 and above is a [*Fault], the error of every call. Calls may be made at
 // the same time. They take as long as their context lets them.

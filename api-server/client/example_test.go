@@ -19,7 +19,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	answer, err := c.ProvisionStudentWithResponse(ctx, nil, client.ProvisionRequest{
-		Email: "asha@north-institute.org", FirstName: "Asha", Courses: []string{"ielts"}, SendWelcomeEmail: new(false)})
+		Email: "asha@north-institute.org", FirstName: "Asha", Courses: &client.TextList{"ielts"}, SendWelcomeEmail: new(false)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func Example() {
 
 	// The same call once more changes nothing.
 	answer, err = c.ProvisionStudentWithResponse(ctx, nil, client.ProvisionRequest{
-		Email: "asha@north-institute.org", FirstName: "Asha", Courses: []string{"ielts"}, SendWelcomeEmail: new(false)})
+		Email: "asha@north-institute.org", FirstName: "Asha", Courses: &client.TextList{"ielts"}, SendWelcomeEmail: new(false)})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package edge
 import (
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -11,7 +12,8 @@ import (
 // Page is what the answer of every paged list begins with.
 type Page struct {
 	Status     string `json:"status"`
-	Count      int    `json:"count"` // of this page
+	Object     string `json:"object,omitempty"` // where the path has other answers besides
+	Count      int    `json:"count"`            // of this page
 	HasMore    bool   `json:"has_more"`
 	NextCursor string `json:"next_cursor"` // never null
 }
@@ -22,6 +24,7 @@ type List[T any] struct {
 	Cursors      *page.Cursors
 	Organization id.Organization
 	Name, Array  string        // of its cursors, and of its rows in the answer
+	Object       string        // of its Page
 	Limit        int           // rows of a page
 	Begin        page.Position // where a walk begins; nil: before the first row
 
@@ -54,7 +57,7 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 	if last == nil {
 		last = l.Begin
 	}
-	p, rows := Page{Status: "ok", NextCursor: cursor}, make([]byte, 0, l.Limit*usualRow)
+	p, rows := Page{Status: "ok", Object: l.Object, NextCursor: cursor}, make([]byte, 0, l.Limit*usualRow)
 	// The row beyond the page only shows that there is one.
 	err = l.Read(last, l.Limit+1, func(row T) error {
 		if p.HasMore = p.Count == l.Limit; p.HasMore {
@@ -81,7 +84,17 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 			return err
 		}
 	}
+	if p.HasMore {
+		w.Header().Set("Link", "<"+pageAfter(r.URL, p.NextCursor)+`>; rel="next"`)
+	}
 	return l.send(w, p, rows)
+}
+
+// pageAfter is the address of the page behind a cursor, on the same server.
+func pageAfter(page *url.URL, cursor string) string {
+	query := page.Query()
+	query.Set("cursor", cursor)
+	return page.EscapedPath() + "?" + query.Encode()
 }
 
 func (l List[T]) text(row T) ([]byte, error) {

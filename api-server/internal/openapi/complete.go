@@ -2,17 +2,25 @@ package openapi
 
 import (
 	"bytes"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 )
 
 // complete adds to a document what it has in common with the other: the answers and headers that
-// every operation has, and the components that these refer to.
-func complete(document, common []byte) []byte {
+// every operation has, and the components that these refer to. examples has what operations send
+// and are answered; it may be empty.
+func complete(document, common, examples []byte) []byte {
 	d, c := parse(document), parse(common)
+	var e *yaml.Node
+	if len(examples) > 0 {
+		e = resolve(parse(examples))
+	}
 	for _, item := range fields(field(d, "paths")) {
 		for _, operation := range fields(item) {
 			responses := field(operation, "responses")
@@ -25,17 +33,118 @@ func complete(document, common []byte) []byte {
 			}
 			sortFields(responses)
 			addHeaders(responses, field(c, "headers"))
+			if id := field(operation, "operationId"); id != nil {
+				addExamples(operation, field(e, id.Value))
+			}
 		}
 	}
 	merge(field(d, "components"), field(c, "components"))
+	addEvents(d, e)
 	addHeaders(field(field(d, "components"), "responses"), field(c, "headers"))
-	var text bytes.Buffer
-	encoder := yaml.NewEncoder(&text)
+	return text(d)
+}
+
+// at is the document of the API at an address, such as https://registrar.example.
+func at(document []byte, address string) []byte {
+	d := parse(document)
+	field(field(d, "servers").Content[0], "url").Value = address
+	return text(d)
+}
+
+func text(d *yaml.Node) []byte {
+	var out bytes.Buffer
+	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(d); err != nil {
 		panic("openapi: an embedded document is broken: " + err.Error())
 	}
-	return text.Bytes()
+	return out.Bytes()
+}
+
+// addExamples adds an operation's examples: of the request, of answers by their status, and of answers
+// that have several by status and name.
+func addExamples(operation, examples *yaml.Node) {
+	for name, example := range fields(examples) {
+		status, label, several := strings.Cut(name, " ")
+		of := field(field(operation, "responses"), status)
+		if name == "request" {
+			of = field(operation, "requestBody")
+		}
+		content := field(of, "content")
+		if content == nil {
+			panic("openapi: an example of an answer that the document does not have: " + name)
+		}
+		if several {
+			example = object("examples", object(label, object("value", example)))
+		} else {
+			example = object("example", example)
+		}
+		merge(content.Content[1], example)
+	}
+}
+
+// addEvents adds what is made from the types of Go, the schemas of events and of what lists share with
+// them, to a document that has a tag webhooks, and the webhooks.
+func addEvents(d, examples *yaml.Node) {
+	if examples == nil {
+		return
+	}
+	merge(field(field(d, "components"), "schemas"), plain(parse(wire.Schemas())))
+	all := &yaml.Node{Kind: yaml.MappingNode}
+	for _, t := range wire.EventTypes() {
+		webhook := parse([]byte(fmt.Sprintf(eventOperation, wire.EventName(t), wire.EventAbout(t))))
+		addExamples(field(webhook, "post"), field(examples, "event "+string(t)))
+		all.Content = append(all.Content, object(string(t), webhook).Content...)
+	}
+	merge(d, object("webhooks", all))
+}
+
+// eventOperation is the webhook of an event, by the name of its schema and what it means.
+const eventOperation = `
+post:
+  tags: [webhooks]
+  operationId: receive%[1]s
+  summary: %[2]s
+  security: []
+  parameters:
+    - {$ref: '#/components/parameters/EventName'}
+    - {$ref: '#/components/parameters/EventDelivery'}
+    - {$ref: '#/components/parameters/EventSignature'}
+    - {$ref: '#/components/parameters/EventSequence'}
+    - {$ref: '#/components/parameters/StandardID'}
+    - {$ref: '#/components/parameters/StandardTimestamp'}
+    - {$ref: '#/components/parameters/StandardSignature'}
+  requestBody:
+    required: true
+    content:
+      application/json:
+        schema: {$ref: '#/components/schemas/%[1]s'}
+  responses:
+    2XX: {description: Received; any status from 200 to 299 will do}
+    4XX: {description: Declined and not sent again by itself; 408 and 429 ask for another try}
+    5XX: {description: Sent again later}
+`
+
+// plain gives JSON the usual style of YAML.
+func plain(n *yaml.Node) *yaml.Node {
+	n.Style = 0
+	for _, part := range n.Content {
+		plain(part)
+	}
+	return n
+}
+
+// resolve puts into a node what its aliases stand for.
+func resolve(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	copied := *n
+	copied.Anchor, copied.Content = "", make([]*yaml.Node, len(n.Content))
+	for i, part := range n.Content {
+		copied.Content[i] = resolve(part)
+	}
+	return &copied
 }
 
 // parse reads an object.

@@ -2,6 +2,8 @@
 // hand, without what both have in common; every exchange of the tests is held against them (package apitest).
 package openapi
 
+//go:generate sh -c "go run ./document events > ../../../docs/events.md"
+
 import (
 	_ "embed"
 	"encoding/json"
@@ -18,17 +20,22 @@ var (
 	platform []byte
 	//go:embed common.yaml
 	common []byte
+	//go:embed examples.yaml
+	examples []byte
 )
 
 // The documents, in YAML.
 var (
-	Partner  = complete(partner, common)
-	Platform = complete(platform, common)
+	Partner  = complete(partner, common, examples)
+	Platform = complete(platform, common, nil)
 )
 
 // Routes serves the document, below the path base, as openapi.yaml and openapi.json and
-// as a page at docs, without a key.
-func Routes(r chi.Router, base string, document []byte) {
+// as a page at docs, without a key. address is where callers reach the API; "" leaves what the document says.
+func Routes(r chi.Router, base string, document []byte, address string) {
+	if address != "" {
+		document = at(document, address)
+	}
 	asJSON := toJSON(document)
 	r.Get("/openapi.yaml", serve("application/yaml", document))
 	r.Get("/openapi.json", serve("application/json", asJSON))

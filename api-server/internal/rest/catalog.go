@@ -31,5 +31,5 @@ func (s *Server) listCatalog(w http.ResponseWriter, r *http.Request) error {
 	for i, item := range items {
 		body.Items[i] = wire.NewCatalogItem(item, s.PublicURL)
 	}
-	return edge.JSON(w, http.StatusOK, body)
+	return edge.Tagged(w, r, body)
 }

@@ -77,7 +77,7 @@ func (s *Server) listCourses(w http.ResponseWriter, r *http.Request) error {
 			body.CourseTypes = append(body.CourseTypes, courseTypeOf(t, o, defaults[t.Name], starters[t.Name]))
 		}
 	}
-	return edge.JSON(w, http.StatusOK, body)
+	return edge.Tagged(w, r, body)
 }
 
 // courseTypeOf shows what a grant of the type gives now. def is the type's default course, the zero

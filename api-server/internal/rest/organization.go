@@ -66,7 +66,7 @@ func (s *Server) showOrganization(w http.ResponseWriter, r *http.Request) error 
 	body.Counts.Courses, body.Counts.StudentsWithAccess = counts.Courses, counts.StudentsWithAccess
 	body.TargetScorePlans.TestPlanCourseTypes = planTypes(types)
 	body.TargetScorePlans.SafeExamBrowserAvailable = s.SafeExamBrowser
-	return edge.JSON(w, http.StatusOK, body)
+	return edge.Tagged(w, r, body)
 }
 
 func planTypes(types []course.Type) []string {

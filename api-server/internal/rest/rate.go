@@ -30,7 +30,9 @@ func (s *Server) mayCall(w http.ResponseWriter, r *http.Request, key id.APIKey) 
 		h.Set("RateLimit-Limit", strconv.Itoa(s.Rate.Burst))
 		h.Set("RateLimit-Remaining", strconv.Itoa(v.Remaining))
 		h.Set("RateLimit-Reset", strconv.Itoa(int(math.Ceil(v.ResetAfter.Seconds()))))
-		h.Set("RateLimit-Policy", fmt.Sprintf("%d;w=1;burst=%d", s.Rate.PerSecond, s.Rate.Burst))
+		// The same as draft-ietf-httpapi-ratelimit-headers-10 has it: so many in a window of so many seconds.
+		h.Set("RateLimit-Policy", fmt.Sprintf(`"key";q=%d;w=%d`, s.Rate.Burst, (s.Rate.Burst+s.Rate.PerSecond-1)/s.Rate.PerSecond))
+		h.Set("RateLimit", fmt.Sprintf(`"key";r=%d;t=%d`, v.Remaining, int(math.Ceil(v.ResetAfter.Seconds()))))
 	}
 	if !v.Allowed {
 		edge.RetryAfter(w, v.RetryAfter)

@@ -65,7 +65,7 @@ type Server struct {
 func (s *Server) Routes(r chi.Router) {
 	service := &idempotency.Middleware{DB: s.DB, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
-	r.Use(s.authenticate)
+	r.Use(edge.Compress, s.authenticate)
 	r.With(s.enter(s.Places.imports, drain), service.Middleware, edge.CleanQuery).Post("/roster/import", edge.Handle(s.importRoster))
 	r = r.With(s.enter(s.Places.requests, func(*http.Request) {}), service.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))

@@ -30,6 +30,7 @@ func (s *Server) students(w http.ResponseWriter, r *http.Request) error {
 
 type lookupBody struct {
 	Status      string           `json:"status"`
+	Object      string           `json:"object"` // student, where the list has student_list
 	Student     wire.Student     `json:"student"`
 	Membership  *wire.Membership `json:"membership"` // null for who is enrolled and no member
 	Enrollments []lookupEntry    `json:"enrollments"`
@@ -69,7 +70,7 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body := lookupBody{Status: "ok", Student: wire.NewStudent(a, q.zone), Enrollments: make([]lookupEntry, len(held))}
+	body := lookupBody{Status: "ok", Object: "student", Student: wire.NewStudent(a, q.zone), Enrollments: make([]lookupEntry, len(held))}
 	if m, ok := members[a.ID]; ok {
 		body.Membership = &wire.Membership{Role: m.Role, Status: m.Status}
 	}
@@ -93,7 +94,7 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 		Course: q.course(), Today: s.today()}
 	ctx := r.Context()
 	return edge.List[listedStudent]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Limit: q.Limit(maxLimit, usualLimit),
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Object: "student_list", Limit: q.Limit(maxLimit, usualLimit),
 		Read: func(after page.Position, limit int, each func(listedStudent) error) error {
 			n, err := s.narrow(ctx, f.Course, student.Ref{})
 			if err != nil {

@@ -13,16 +13,16 @@ import (
 // Assignment is an assignment on the wire (reference: assignments#assignment-fields): of POST and
 // GET /assignments/, and the data of the assignment events.
 type Assignment struct {
-	ID          string            `json:"id"` // test-assignment:…, quiz-assignment:…, assessment-assignment:…
+	ID          string            `json:"id" doc:"test-assignment:…, quiz-assignment:… or assessment-assignment:…"`
 	Kind        catalog.Kind      `json:"kind"`
 	Student     Person            `json:"student"`
 	Item        AssignedItem      `json:"item"`
-	Status      assignment.Status `json:"status"`
-	Overdue     bool              `json:"overdue"`
+	Status      assignment.Status `json:"status" doc:"submitted was handed in and awaits marking; work expires 30 days after its due date, or when it is withdrawn"`
+	Overdue     bool              `json:"overdue" doc:"Past due and neither handed in nor expired"`
 	AssignedAt  clock.Timestamp   `json:"assigned_at"`
-	DueDate     *clock.Timestamp  `json:"due_date"`
-	CompletedAt *clock.Timestamp  `json:"completed_at"`
-	ResultID    *string           `json:"result_id"`
+	DueDate     *clock.Timestamp  `json:"due_date" doc:"Null where the work is not due at any time"`
+	CompletedAt *clock.Timestamp  `json:"completed_at" doc:"Null until the work is completed"`
+	ResultID    *string           `json:"result_id" doc:"The result that completed it; a retake is a result of its own and does not change it. Null until there is one"`
 }
 
 // AssignedItem is the work of an assignment.

@@ -7,13 +7,13 @@ import (
 )
 
 // EnrollmentEvent is the data of the enrollment events; each carries one of the optional
-// fields at most.
+// fields at most (shapes says which).
 type EnrollmentEvent struct {
 	Student        Person                  `json:"student"`
 	Enrollment     EventEnrollment         `json:"enrollment"`
-	Previous       *Previous               `json:"previous,omitempty"`        // enrollment.updated
-	PreviousStatus course.EnrollmentStatus `json:"previous_status,omitempty"` // enrollment.ended
-	DaysLeft       int                     `json:"days_left,omitempty"`       // enrollment.expiring: 1 to 7
+	Previous       *Previous               `json:"previous,omitempty" doc:"The fields that changed, with their old values"`
+	PreviousStatus course.EnrollmentStatus `json:"previous_status,omitempty"`
+	DaysLeft       int                     `json:"days_left,omitempty" doc:"1 to 7"`
 }
 
 // EventEnrollment is the enrollment of an event.

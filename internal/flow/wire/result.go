@@ -20,21 +20,21 @@ type FinalResult struct {
 	Student     Person           `json:"student"`
 	Item        ResultItem       `json:"item"`
 	Attempt     result.Attempt   `json:"attempt"`
-	StartedAt   *clock.Timestamp `json:"started_at"`
-	CompletedAt *clock.Timestamp `json:"completed_at"`
-	ReleasedAt  *clock.Timestamp `json:"released_at"`
+	StartedAt   *clock.Timestamp `json:"started_at" doc:"Null where it is not known"`
+	CompletedAt *clock.Timestamp `json:"completed_at" doc:"Null where it is not known"`
+	ReleasedAt  *clock.Timestamp `json:"released_at" doc:"When a result that was held for review, or feedback, was released; null for others"`
 	Score       decimal.Number   `json:"score"`
 	MaxScore    decimal.Number   `json:"max_score"`
-	Percentage  decimal.Number   `json:"percentage"`
+	Percentage  decimal.Number   `json:"percentage" doc:"Two decimals, half up"`
 	ScoreLabel  string           `json:"score_label"`
-	Sections    json.RawMessage  `json:"sections"` // an object, empty where there are none
-	ResultURL   string           `json:"result_url"`
+	Sections    json.RawMessage  `json:"sections" doc:"Scores by section; empty where there are none"`
+	ResultURL   string           `json:"result_url" doc:"Page that shows the result to its student and to the staff of the organization, once they are signed in"`
 }
 
 // Result is an element of results[] (reference: results#result-fields).
 type Result struct {
 	FinalResult
-	SectionPracticed *string `json:"section_practiced"`
+	SectionPracticed *string `json:"section_practiced" doc:"Null but for the attempt section_practice"`
 }
 
 // ResultItem is the work of a result.

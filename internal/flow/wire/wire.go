@@ -24,15 +24,15 @@ type Person struct {
 type Student struct {
 	Person
 	HasSetPassword bool             `json:"has_set_password"`
-	LastLogin      *clock.Timestamp `json:"last_login"`
+	LastLogin      *clock.Timestamp `json:"last_login" doc:"Null before the first sign-in"`
 }
 
 // RosterStudent is an element of the list's `students`, and the data of student.joined
 // and student.left.
 type RosterStudent struct {
 	Student
-	JoinedAt    *clock.Timestamp `json:"joined_at"`  // null for who is enrolled and no member
-	Membership  *Membership      `json:"membership"` // likewise
+	JoinedAt    *clock.Timestamp `json:"joined_at" doc:"When the person became a member; null for a person who is enrolled and no member"`
+	Membership  *Membership      `json:"membership" doc:"Null for a person who is enrolled and no member"`
 	Enrollments []Enrollment     `json:"enrollments"`
 }
 
@@ -52,14 +52,14 @@ type Enrollment struct {
 
 // EnrollmentState is what enrollment entries and enrollment events have in common.
 type EnrollmentState struct {
-	EnrollmentID   id.Enrollment           `json:"enrollment_id"`
+	EnrollmentID   id.Enrollment           `json:"enrollment_id" doc:"Stays the same across renewals"`
 	CourseID       id.Course               `json:"course_id"`
 	CourseName     string                  `json:"course_name"`
 	Status         course.EnrollmentStatus `json:"status"`
 	StartDate      clock.Date              `json:"start_date"`
 	EndDate        clock.Date              `json:"end_date"`
 	GracePeriodEnd clock.Date              `json:"grace_period_end"`
-	HasAccess      bool                    `json:"has_access"`
+	HasAccess      bool                    `json:"has_access" doc:"Whether the course can be used today, the grace period included"`
 }
 
 // NewPerson shows an account.

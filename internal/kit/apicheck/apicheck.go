@@ -6,9 +6,9 @@
 //   - whose route or method the document does not have, unless the answer is 404 or 405
 //     (a trailing slash makes no difference, as in the server);
 //   - whose status the document does not list for the route;
-//   - whose answer does not match its schema. New refuses documents whose answers have
-//     an object that says nothing of further properties, so an undocumented field fails;
-//   - whose request the server took (2xx) though it does not match the document.
+//   - whose answer does not match its schema, or has a field that the schema does not have;
+//   - whose request the server took (2xx) though it does not match the document. Where a schema
+//     names types in x-also-accepts, these match too.
 package apicheck
 
 import (
@@ -39,9 +39,13 @@ func init() {
 	openapi3filter.RegisterBodyDecoder("application/jsonl", openapi3filter.RegisteredBodyDecoder("text/plain"))
 }
 
-// New reads a document in YAML or JSON. It has to be valid OpenAPI 3.1, without servers
-// (paths begin at the root), and strict: see the package comment.
+// New reads a document in YAML or JSON. It has to be valid OpenAPI 3.1. Its servers do not count:
+// paths begin at the root.
 func New(document []byte) (*Checker, error) {
+	document, err := strict(document)
+	if err != nil {
+		return nil, err
+	}
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
 		return nil, fmt.Errorf("the OpenAPI document cannot be read: %w", err)
@@ -50,9 +54,6 @@ func New(document []byte) (*Checker, error) {
 		return nil, fmt.Errorf("the document is OpenAPI %s, not 3.1", doc.OpenAPI)
 	}
 	doc.Servers = nil
-	if err := strict(doc); err != nil {
-		return nil, err
-	}
 	router, err := legacy.NewRouter(doc)
 	if err != nil {
 		return nil, err

@@ -26,13 +26,13 @@ paths:
             schema:
               type: object
               required: [name]
-              properties: {name: {type: string}}
+              properties: {name: {type: string, x-also-accepts: [integer]}}
       responses:
         '201':
           description: Made
           headers: {X-Request-Id: {required: true, schema: {type: string}}}
           content: {application/json: {schema: {$ref: '#/components/schemas/MadeThing'}}}
-        '400': {description: Wrong, content: {application/json: {schema: {type: object, additionalProperties: false, properties: {error: {type: string}}}}}}
+        '400': {description: Wrong, content: {application/json: {schema: {type: object, properties: {error: {type: string}}}}}}
   /things/{id}:
     get:
       parameters: [{name: id, in: path, required: true, schema: {type: integer}}]
@@ -50,7 +50,6 @@ components:
       allOf: [{$ref: '#/components/schemas/Thing'}]
       required: [status]
       properties: {status: {const: ok}}
-      unevaluatedProperties: false
 `
 
 // exchange sends a request to a server that gives a fixed answer.
@@ -96,6 +95,7 @@ func TestExchanges(t *testing.T) {
 		received, mismatch       string
 	}{
 		{"as documented", "POST", "/things/", `{"name": "x"}`, 201, made, ""},
+		{"a type that is accepted too", "POST", "/things/", `{"name": 7}`, 201, made, ""},
 		{"without the slash", "POST", "/things", `{"name": "x"}`, 201, made, ""},
 		{"with a slash too many", "GET", "/things/7/", ``, 200, made, ""},
 		{"HEAD", "HEAD", "/things/7", ``, 200, ``, ""},
@@ -109,8 +109,8 @@ func TestExchanges(t *testing.T) {
 		{"undocumented route", "GET", "/other", ``, 200, made, "no such path"},
 		{"no route, and the server says so", "GET", "/other", ``, 404, `{}`, ""},
 		{"no method, and the server says so", "DELETE", "/things/7", ``, 405, `{}`, ""},
-		{"wrong request that was taken", "POST", "/things/", `{"name": 7}`, 201, made, "the request was taken"},
-		{"wrong request that was refused", "POST", "/things/", `{"name": 7}`, 400, `{"error": "name"}`, ""},
+		{"wrong request that was taken", "POST", "/things/", `{"name": true}`, 201, made, "the request was taken"},
+		{"wrong request that was refused", "POST", "/things/", `{"name": true}`, 400, `{"error": "name"}`, ""},
 		{"wrong path parameter that was taken", "GET", "/things/x", ``, 200, made, "the request was taken"},
 		{"a body where none belongs", "GET", "/things/7", `{}`, 200, made, "the request was taken"},
 	} {
@@ -142,7 +142,6 @@ func TestOperations(t *testing.T) {
 
 func TestDocumentsThatAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, says string }{
-		"open object":      {"      unevaluatedProperties: false\n", "", "unevaluatedProperties"},
 		"an older version": {"3.1.0", "3.0.3", "not 3.1"},
 		"a broken $ref":    {"schemas/Thing'", "schemas/Nothing'", "Nothing"},
 		"no YAML":          {"openapi: 3.1.0", "\t", ""},

@@ -4,6 +4,13 @@ const follow = () => document.documentElement.classList.toggle("dark-mode", dark
 follow();
 dark.addEventListener("change", follow);
 
+// The document names the API's public address. This page may be open at another one, and calls the API beside it.
+function here(request) {
+  const to = new URL(request.url, location.href);
+  request.url = location.origin + to.pathname + to.search;
+  return request;
+}
+
 // The key that a reader enters stays in this page's memory: it is not kept, and is sent to this API alone.
 SwaggerUIBundle({
   url: document.getElementById("docs").dataset.document,
@@ -15,6 +22,7 @@ SwaggerUIBundle({
   filter: false,
   persistAuthorization: false,
   queryConfigEnabled: false,
+  requestInterceptor: here,
   requestSnippetsEnabled: true,
   tryItOutEnabled: true,
   validatorUrl: null,

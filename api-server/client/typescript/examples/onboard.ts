@@ -1,0 +1,24 @@
+// Onboards a student, looks her up and reads the list of students.
+import { Fault, pages, provisionStudent, registrar, students } from "../src/index.js";
+
+const client = registrar({ baseUrl: process.env.BASE_URL!, key: process.env.API_KEY! });
+
+const { data: made } = await provisionStudent({
+  client,
+  body: { email: "asha@north-institute.org", first_name: "Asha", last_name: "Rao", courses: ["ielts"] },
+});
+console.log(made.status, made.enrollments[0]?.action);
+
+const { data: found } = await students({ client, query: { email: "asha@north-institute.org" } });
+if (found.object === "student") console.log(found.student.first_name, found.enrollments.length);
+
+for await (const page of pages(students, { client, query: { limit: 1 } })) {
+  for (const student of page.students) console.log(student.email);
+}
+
+try {
+  await students({ client, query: { email: "nobody@north-institute.org" } });
+} catch (error) {
+  if (!(error instanceof Fault)) throw error;
+  console.log(error.status, error.code);
+}

@@ -190,7 +190,7 @@ func (h *house) provision(email string, wantStatus int) *client.Provisioned {
 	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
 	defer cancel()
 	answer, err := h.partner.ProvisionStudentWithResponse(ctx, nil, client.ProvisionRequest{
-		Email: email, FirstName: "Asha", LastName: "Rao", Courses: []string{"ielts"}})
+		Email: email, FirstName: "Asha", LastName: new("Rao"), Courses: &client.TextList{"ielts"}})
 	must(h.t, err)
 	if answer.StatusCode() != wantStatus {
 		h.t.Fatalf("provisioning %s: %d, want %d: %s", email, answer.StatusCode(), wantStatus, answer.Body)
@@ -208,6 +208,7 @@ func (h *house) awaitEvents(email string, n int) []stack.Received {
 		h.t.Fatalf("%d of %d events about %s: %v", len(got), n, email, err)
 	}
 	for _, r := range got {
+		check.Equal(h.t, "what the schema of the event finds", r.Invalid, "", "%s", r.Body)
 		if check.True(h.t, "the signature verifies", r.Verified != nil, "the signature of %s does not verify", r.Body) {
 			check.True(h.t, "*r.Verified", *r.Verified, "the signature of %s does not verify", r.Body)
 		}

@@ -93,6 +93,9 @@ func (c *checker) webhooks(ctx context.Context) error {
 			if d.Verified == nil || !*d.Verified {
 				c.report.find("a signature at %s does not verify: %s", d.Path, d.Body)
 			}
+			if d.Invalid != "" {
+				c.report.find("an event at %s is not as its schema says: %s: %s", d.Path, d.Invalid, d.Body)
+			}
 			if strings.HasSuffix(d.Path, "/healthy") {
 				box := name + d.Path
 				if got[box] == nil {

@@ -52,8 +52,9 @@ type Received struct {
 	Method     string            `json:"method"`
 	Path       string            `json:"path"`
 	Headers    map[string]string `json:"headers"`
-	Body       string            `json:"body"`     // the raw text
-	Verified   *bool             `json:"verified"` // nil: no secret is known for this path
+	Body       string            `json:"body"`              // the raw text
+	Verified   *bool             `json:"verified"`          // nil: no secret is known for this path
+	Invalid    string            `json:"invalid,omitempty"` // where the body is not as the event's schema says; else ""
 }
 
 // Respond answers a request that has been written down.
@@ -181,6 +182,9 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if secret, ok := rc.secrets.Load(r.URL.Path); ok {
 		valid := verify(secret.(string), r.Header.Get("X-Service-Signature"), body, got.ReceivedAt)
 		got.Verified = &valid
+	}
+	if err := CheckEvent(body); err != nil {
+		got.Invalid = err.Error()
 	}
 	if err := rc.write(got); err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

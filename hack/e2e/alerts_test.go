@@ -46,17 +46,17 @@ func newAlarm(t *testing.T) *alarm {
 	t.Cleanup(db.Close)
 	// An api-server that is small, and that limits its callers.
 	must(t, h.api.Stop())
-	h.api.Env = append(h.api.Env, "MAX_IN_FLIGHT=8", "RATE_LIMIT_PER_SECOND=1000", "RATE_LIMIT_BURST=1000", "DATABASE_URL="+h.settings.DatabaseURL+pool(h.settings.DatabaseURL))
+	h.api.Env = append(h.api.Env, "MAX_IN_FLIGHT=8", "RATE_LIMIT_PER_SECOND=1000", "RATE_LIMIT_BURST=1000", "DATABASE_URL="+pooled(h.settings.ProgramURL("api-server")))
 	h.start(h.api, h.settings.Ports.APIPrivate)
 	return &alarm{house: h, prometheus: p, alerts: alertQueries(t, rules), db: db.Pool}
 }
 
-// pool makes an address one of four connections.
-func pool(address string) string {
+// pooled makes an address one of four connections.
+func pooled(address string) string {
 	if strings.Contains(address, "?") {
-		return "&pool_max_conns=4"
+		return address + "&pool_max_conns=4"
 	}
-	return "?pool_max_conns=4"
+	return address + "?pool_max_conns=4"
 }
 
 // find brings the situation about, again and again, until the expressions of all the named alerts

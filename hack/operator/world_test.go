@@ -149,7 +149,8 @@ func (w *world) startServers(ctx context.Context) error {
 	if w.url, err = w.postgres.EnsureDatabase(ctx, "registrar", "registrar"); err != nil {
 		return err
 	}
-	if err := pg.Migrate(ctx, w.url, slog.New(slog.DiscardHandler)); err != nil {
+	quiet := slog.New(slog.DiscardHandler)
+	if err := errors.Join(pg.Migrate(ctx, w.url, quiet), pg.Secure(ctx, w.url, stack.RolePrefix, quiet)); err != nil {
 		return err
 	}
 	db, err := pg.Open(ctx, w.url)
@@ -233,7 +234,7 @@ func (w *world) operatorAs(ctx context.Context, account, name string, extra ...s
 	if err != nil {
 		return nil, err
 	}
-	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "DATABASE_URL="+w.url, "REDIS_URL="+w.redis.URL(), "SECRET_KEYSET="+w.keyset,
+	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "DATABASE_URL="+stack.RoleURL(w.url, "operator"), "REDIS_URL="+w.redis.URL(), "SECRET_KEYSET="+w.keyset,
 		"CLUSTER_NAME=test", "LEASE_NAMESPACE=registrar-system", "WEBHOOK_ALLOW_NETWORKS=", "WEBHOOK_ALLOW_HTTP=",
 		fmt.Sprintf("PRIVATE_ADDR=127.0.0.1:%d", ports[0]), fmt.Sprintf("METRICS_ADDR=127.0.0.1:%d", ports[1]))
 	return &process{private: ports[0], metrics: ports[1], Program: stack.NewProgram(stack.Command{

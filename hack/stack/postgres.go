@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 const postgresStartsWithin = time.Minute
@@ -171,34 +173,46 @@ func (p *Postgres) urlOf(user, password, database string) string {
 }
 
 // EnsureDatabase makes a database with an owner of the same name who is not a superuser, unless
-// they exist, and returns the owner's connection URL.
+// they exist, and returns the owner's connection URL. The programs' roles (RoleURL) have the same
+// password; they may do nothing yet.
 func (p *Postgres) EnsureDatabase(ctx context.Context, name, password string) (string, error) {
 	conn, err := pgx.Connect(ctx, p.URL("postgres"))
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close(ctx)
-	var role, database bool
-	err = conn.QueryRow(ctx, `
-		SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1), EXISTS (SELECT FROM pg_database WHERE datname = $1)`,
-		name).Scan(&role, &database)
-	if err != nil {
+	roles := []string{name}
+	for _, program := range pg.Programs {
+		roles = append(roles, pg.RoleOf(RolePrefix, program))
+	}
+	for _, role := range roles {
+		if err := ensureRole(ctx, conn, role, password); err != nil {
+			return "", err
+		}
+	}
+	var exists bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&exists); err != nil {
 		return "", err
 	}
-	quoted := pgx.Identifier{name}.Sanitize()
-	verb := "CREATE"
-	if role {
-		verb = "ALTER"
-	}
-	if _, err := conn.Exec(ctx, verb+" ROLE "+quoted+" LOGIN PASSWORD '"+strings.ReplaceAll(password, "'", "''")+"'"); err != nil {
-		return "", err
-	}
-	if !database {
+	if quoted := (pgx.Identifier{name}).Sanitize(); !exists {
 		if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted+" OWNER "+quoted); err != nil {
 			return "", err
 		}
 	}
 	return p.urlOf(name, password, name), nil
+}
+
+func ensureRole(ctx context.Context, conn *pgx.Conn, name, password string) error {
+	var exists bool
+	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)`, name).Scan(&exists); err != nil {
+		return err
+	}
+	verb := "CREATE"
+	if exists {
+		verb = "ALTER"
+	}
+	_, err := conn.Exec(ctx, verb+" ROLE "+pgx.Identifier{name}.Sanitize()+" LOGIN PASSWORD '"+strings.ReplaceAll(password, "'", "''")+"'")
+	return err
 }
 
 // PostgresDir chooses the folder for a server's data: below state, or, when the user who runs the

@@ -14,11 +14,13 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -57,10 +59,11 @@ type Settings struct {
 	Ports  Ports
 	Extra  []string // further NAME=value, stronger than all others
 
-	DatabaseURL, RedisURL, SMTPURL string
-	PlatformKey                    string
-	KeysetFile                     string // SECRET_KEYSET_FILE
-	CAFile                         string // WEBHOOK_CA_FILE
+	DatabaseURL       string // the schema's owner's; see ProgramURL
+	RedisURL, SMTPURL string
+	PlatformKey       string
+	KeysetFile        string // SECRET_KEYSET_FILE
+	CAFile            string // WEBHOOK_CA_FILE
 }
 
 // PublicURL is the base of every link that leaves in an answer or a mail.
@@ -74,11 +77,34 @@ func (s Settings) Platform(ctx context.Context, method, path string, body, resul
 	return Call(ctx, method, s.PlatformURL()+path, s.PlatformKey, body, result)
 }
 
-// Environment is the programs' whole configuration. They share one; only PRIVATE_ADDR is a
-// program's own.
-func (s Settings) Environment(privatePort int) []string {
+// ProgramURL is the database's address for a program, which has a role of its own with the rights
+// that it needs: a right that is missing is found by whatever runs here.
+func (s Settings) ProgramURL(program string) string { return RoleURL(s.DatabaseURL, program) }
+
+// RolePrefix is that of the programs' roles, as in the databases of tests (pgtest.RolePrefix).
+const RolePrefix = "registrar"
+
+// RoleURL makes of the address of a database's owner the one of a program's role, which has the
+// same password.
+func RoleURL(owner, program string) string {
+	u, err := url.Parse(owner)
+	if err != nil {
+		return owner // the program says what is wrong
+	}
+	role := pg.RoleOf(RolePrefix, program)
+	if password, given := u.User.Password(); given {
+		u.User = url.UserPassword(role, password)
+	} else {
+		u.User = url.User(role)
+	}
+	return u.String()
+}
+
+// environment is a program's whole configuration. They share one, but for their database role and
+// PRIVATE_ADDR.
+func (s Settings) environment(databaseURL string, privatePort int) []string {
 	env := append(os.Environ(),
-		"DATABASE_URL="+s.DatabaseURL,
+		"DATABASE_URL="+databaseURL,
 		"REDIS_URL="+s.RedisURL,
 		"SMTP_URL="+s.SMTPURL,
 		"MAIL_FROM=Registrar <no-reply@registrar.example>",
@@ -106,6 +132,7 @@ func (s Settings) WebhookSender() *Program { return s.program("webhook-sender", 
 func (s Settings) Migrate() *Program {
 	p := s.program("api-server", s.Ports.APIPrivate, "migrate")
 	p.Name, p.LogFile = "api-server migrate", filepath.Join(s.LogDir, "migrate.log")
+	p.Env = append(s.environment(s.DatabaseURL, s.Ports.APIPrivate), "DATABASE_ROLES="+RolePrefix)
 	return p
 }
 
@@ -114,7 +141,7 @@ func (s Settings) program(name string, privatePort int, args ...string) *Program
 		Name:    name,
 		Path:    filepath.Join(s.Bin, name),
 		Args:    args,
-		Env:     s.Environment(privatePort),
+		Env:     s.environment(s.ProgramURL(name), privatePort),
 		LogFile: filepath.Join(s.LogDir, name+".log"),
 	})
 }

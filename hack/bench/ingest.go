@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/internal/chart"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
 // ingestScene is a house with one organization of n students.
@@ -19,13 +20,20 @@ func ingestScene(ctx context.Context, r *run, students, urls int) (*scene, *esta
 		return nil, nil, err
 	}
 	e := &estate{house: s.house, r: r, orgs: []holding{{id: int64(s.org), students: students}}}
+	e.orgs[0].firstUser, err = s.addStudents(ctx, s.org, students)
+	return s, e, err
+}
+
+// addStudents makes n students of the organization; their ids follow each other from the first.
+func (s *scene) addStudents(ctx context.Context, org id.Organization, n int) (first int64, err error) {
 	err = s.db.QueryRow(ctx, `
 		WITH a AS (INSERT INTO accounts (email, username, first_name, created_via, created_at, updated_at)
-			SELECT 's' || n || '@estate.school', 's' || n, 'Student', 'api', now(), now() FROM generate_series(1, $2::integer) AS n RETURNING id),
+			SELECT 's' || n || '@' || $1::bigint || '.estate.school', $1::bigint || '-s' || n, 'Student', 'api', now(), now()
+			FROM generate_series(1, $2::integer) AS n RETURNING id),
 		m AS (INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
 			SELECT $1, id, 'member', 'active', 'api', now(), now() FROM a)
-		SELECT min(id) FROM a`, s.org, students).Scan(&e.orgs[0].firstUser)
-	return s, e, err
+		SELECT min(id) FROM a`, org, n).Scan(&first)
+	return first, err
 }
 
 // callers are as many as call at once: a core each.
@@ -90,13 +98,8 @@ func workIngest(ctx context.Context, r *run) (err error) {
 	profiled := s.profiles(ctx, r, r.lasting(15*time.Second))
 	var calls atomic.Int64
 	done, err := load(ctx, callers, r.lasting(20*time.Second), func(ctx context.Context) error {
-		n := calls.Add(1)
-		var b strings.Builder
-		for i := range records {
-			fmt.Fprintf(&b, `,{"kind":"test","id":"b%d-%d","organization":"quiet","user_id":%d,"item_id":%d,"attempt":"practice","state":"finished",
-				"started_at":%q,"completed_at":%q,"sections":{"listening":6.5,"reading":7,"writing":6,"speaking":6.5}}`, n, i, e.orgs[0].user(), quiz.ID, at, at)
-		}
-		return s.settings.Platform(ctx, http.MethodPost, "work", `{"records":[`+b.String()[1:]+`]}`, nil)
+		body := workBody(records, fmt.Sprint("b", calls.Add(1)), "quiet", quiz.ID, at, e.orgs[0].user)
+		return s.settings.Platform(ctx, http.MethodPost, "work", body, nil)
 	})
 	profiled()
 	if err != nil {
@@ -113,4 +116,14 @@ func workIngest(ctx context.Context, r *run) (err error) {
 	r.draw(chart.Rows{Title: "Final results a second, with their events and deliveries", Unit: "/s", Rows: []chart.Row{bar("POST /work", rate, 5000, chart.Blue)}})
 	r.verdict("results a second", rate >= 5000 && results > 0 && deliveries >= results, "at least 5,000, each with its delivery", "%.0f; %d results and %d deliveries are stored", rate, results, deliveries)
 	return s.printStatements(ctx, r)
+}
+
+// workBody is a body of POST /work with so many finished tests.
+func workBody(records int, name, organization string, item int64, at string, user func() int64) string {
+	var b strings.Builder
+	for i := range records {
+		fmt.Fprintf(&b, `,{"kind":"test","id":"%s-%d","organization":%q,"user_id":%d,"item_id":%d,"attempt":"practice","state":"finished",
+			"started_at":%q,"completed_at":%q,"sections":{"listening":6.5,"reading":7,"writing":6,"speaking":6.5}}`, name, i, organization, user(), item, at, at)
+	}
+	return `{"records":[` + b.String()[1:] + `]}`
 }

@@ -105,7 +105,8 @@ func studentBody(name string) string {
 
 func (p *partner) call(ctx context.Context, n int64, want int) error {
 	address := "127.0.0.1:" + strconv.Itoa(p.settings.Ports.API)
-	return p.lines.post(ctx, address, "/api/v1/provision/student/", p.key, studentBody(strconv.FormatInt(n, 10)), func(status int, body []byte) error {
+	r := request{http.MethodPost, address, "/api/v1/provision/student/", partnerKey(p.key), studentBody(strconv.FormatInt(n, 10))}
+	return p.lines.send(ctx, r, func(status int, body []byte) error {
 		if status != want {
 			return fmt.Errorf("student %d: %d %s", n, status, body)
 		}

@@ -30,13 +30,20 @@ type line struct {
 // lineTimeout is how long an answer may take.
 const lineTimeout = 30 * time.Second
 
-// post sends a JSON body and returns the answer's status; the body only lives until use returns.
-func (l *lines) post(ctx context.Context, address, path, key, body string, use func(status int, body []byte) error) error {
-	c, err := l.take(ctx, address)
+// request is a call with a JSON body. Auth is the header line that carries the key.
+type request struct{ method, address, path, auth, body string }
+
+// partnerKey and platformKey are the header lines of the two APIs' keys.
+func partnerKey(key string) string  { return "X-API-Key: " + key }
+func platformKey(key string) string { return "Authorization: Bearer " + key }
+
+// send makes a call; the body of its answer only lives until use returns.
+func (l *lines) send(ctx context.Context, r request, use func(status int, body []byte) error) error {
+	c, err := l.take(ctx, r.address)
 	if err != nil {
 		return err
 	}
-	status, err := c.post(address, path, key, body)
+	status, err := c.send(r)
 	if err != nil {
 		_ = c.conn.Close()
 		return err
@@ -64,10 +71,10 @@ func (l *lines) take(ctx context.Context, address string) (*line, error) {
 	return &line{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-func (c *line) post(address, path, key, body string) (status int, err error) {
+func (c *line) send(r request) (status int, err error) {
 	c.out.Reset()
-	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: %s\r\nX-API-Key: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		path, address, key, len(body), body)
+	fmt.Fprintf(&c.out, "%s %s HTTP/1.1\r\nHost: %s\r\n%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		r.method, r.path, r.address, r.auth, len(r.body), r.body)
 	if err := c.conn.SetDeadline(time.Now().Add(lineTimeout)); err != nil {
 		return 0, err
 	}

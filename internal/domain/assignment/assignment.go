@@ -77,6 +77,12 @@ type Assignment struct {
 	Position    int64
 }
 
+// Key names an assignment of an organization.
+type Key struct {
+	Organization id.Organization
+	ID           id.Assignment
+}
+
 // Overdue says whether the due date has passed before the work was handed in.
 func (a Assignment) Overdue(now time.Time) bool {
 	return a.Status.unfinished() && a.DueAt != nil && a.DueAt.Before(now)

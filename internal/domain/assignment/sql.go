@@ -195,63 +195,102 @@ func insertAll(ctx context.Context, tx *pg.Tx, drafts []Placed, now time.Time, m
 
 // Find returns the organizations of assignments, whichever they are: for the platform only.
 func Find(ctx context.Context, q pg.Querier, ids []id.Assignment) (map[id.Assignment]id.Organization, error) {
-	rows, err := q.Query(ctx, `SELECT id, organization_id FROM assignments WHERE id = ANY ($1)`, ids)
-	if err != nil {
-		return nil, err
-	}
+	var b pg.Batch
 	owners := make(map[id.Assignment]id.Organization, len(ids))
+	QueueFind(&b, ids, owners)
+	return owners, b.Send(ctx, q)
+}
+
+// QueueFind queues what Find does, into owners.
+func QueueFind(b *pg.Batch, ids []id.Assignment, owners map[id.Assignment]id.Organization) {
+	if len(ids) == 0 {
+		return
+	}
 	var a id.Assignment
 	var org id.Organization
-	_, err = pgx.ForEachRow(rows, []any{&a, &org}, func() error { owners[a] = org; return nil })
-	return owners, err
+	b.Rows(func() error { owners[a] = org; return nil }, []any{&a, &org},
+		`SELECT id, organization_id FROM assignments WHERE id = ANY ($1)`, ids)
 }
 
 // Lock returns assignments of the organization by id, and locks their rows in the order of their ids.
 func Lock(ctx context.Context, tx *pg.Tx, org id.Organization, ids []id.Assignment) (map[id.Assignment]Assignment, error) {
-	byID := make(map[id.Assignment]Assignment, len(ids))
-	if len(ids) == 0 {
-		return byID, nil
+	keys := make([]Key, len(ids))
+	for i, a := range ids {
+		keys[i] = Key{org, a}
 	}
-	rows, err := tx.Query(ctx, `
-		SELECT `+columns+` FROM assignments s
-		WHERE s.organization_id = $1 AND s.id = ANY ($2) ORDER BY s.id FOR NO KEY UPDATE`, org, ids)
-	if err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Assignment])
-	for _, a := range all {
-		byID[a.ID] = a
+	var b pg.Batch
+	locked := make(map[Key]Assignment, len(ids))
+	QueueLock(&b, keys, locked)
+	err := b.Send(ctx, tx)
+	byID := make(map[id.Assignment]Assignment, len(locked))
+	for k, a := range locked {
+		byID[k.ID] = a
 	}
 	return byID, err
 }
 
+// QueueLock queues Lock for several organizations, into locked.
+func QueueLock(b *pg.Batch, keys []Key, locked map[Key]Assignment) {
+	if len(keys) == 0 {
+		return
+	}
+	orgs, ids := make([]id.Organization, len(keys)), make([]id.Assignment, len(keys))
+	for i, k := range keys {
+		orgs[i], ids[i] = k.Organization, k.ID
+	}
+	type row struct {
+		Organization id.Organization
+		Assignment
+	}
+	// With LIMIT, the planner does not plan again for each number of keys.
+	pg.Structs(b, func(r row) { locked[Key{r.Organization, r.ID}] = r.Assignment }, `
+		SELECT k.organization, `+columns+`
+		FROM (SELECT organization, id FROM unnest($1::bigint[], $2::bigint[]) AS k(organization, id)
+			ORDER BY id LIMIT $3) AS k
+		CROSS JOIN LATERAL (
+			SELECT * FROM assignments WHERE organization_id = k.organization AND id = k.id LIMIT 1 FOR NO KEY UPDATE) AS s`,
+		orgs, ids, len(keys))
+}
+
 // Save writes the status, completion and result of assignments that the transaction has locked.
 func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changed []Assignment, now time.Time) error {
-	if len(changed) == 0 {
-		return nil
+	var b pg.Batch
+	byKey := make(map[Key]Assignment, len(changed))
+	for _, a := range changed {
+		byKey[Key{org, a.ID}] = a
 	}
-	ids, statuses, refs := make([]int64, len(changed)), make([]string, len(changed)), make([]string, len(changed))
-	done := make([]*time.Time, len(changed))
-	for i, a := range changed {
-		ids[i], statuses[i], refs[i], done[i] = int64(a.ID), string(a.Status), a.ResultRef, a.CompletedAt
+	QueueSave(&b, byKey, now)
+	return b.Send(ctx, tx)
+}
+
+// QueueSave queues Save for several organizations.
+func QueueSave(b *pg.Batch, changed map[Key]Assignment, now time.Time) {
+	n := len(changed)
+	if n == 0 {
+		return
 	}
-	_, err := tx.Exec(ctx, `
+	orgs, ids, statuses, refs := make([]int64, 0, n), make([]int64, 0, n), make([]string, 0, n), make([]string, 0, n)
+	done := make([]*time.Time, 0, n)
+	for k, a := range changed {
+		orgs, ids, statuses = append(orgs, int64(k.Organization)), append(ids, int64(a.ID)), append(statuses, string(a.Status))
+		refs, done = append(refs, a.ResultRef), append(done, a.CompletedAt)
+	}
+	b.Queue(`
 		UPDATE assignments s SET
 			status = u.status,
 			completed_at = u.completed_at,
 			result_ref = nullif(u.result_ref, ''),
 			updated_at = @now
-		FROM unnest(@ids::bigint[], @statuses::text[], @done::timestamptz[], @refs::text[])
-			AS u(id, status, completed_at, result_ref)
-		WHERE s.organization_id = @organization AND s.id = u.id`, pg.Args{
-		"organization": org,
-		"now":          now,
-		"ids":          ids,
-		"statuses":     statuses,
-		"done":         done,
-		"refs":         refs,
+		FROM unnest(@organizations::bigint[], @ids::bigint[], @statuses::text[], @done::timestamptz[], @refs::text[])
+			AS u(organization, id, status, completed_at, result_ref)
+		WHERE s.organization_id = u.organization AND s.id = u.id`, pg.Args{
+		"now":           now,
+		"organizations": orgs,
+		"ids":           ids,
+		"statuses":      statuses,
+		"done":          done,
+		"refs":          refs,
 	})
-	return err
 }
 
 // Relist queues new positions, in their old order, for all work of the users. Queue it as late as possible,

@@ -207,10 +207,8 @@ func Load(ctx context.Context, q pg.Querier, org id.Organization, items []id.Ite
 
 // LoadMany is Load for several organizations: items that all or one of them can see.
 func LoadMany(ctx context.Context, q pg.Querier, orgs []id.Organization, items []id.Item) (map[id.Item]Item, error) {
-	found, err := selectItems(ctx, q, orgs, items)
-	byID := make(map[id.Item]Item, len(found))
-	for _, i := range found {
-		byID[i.ID] = i
-	}
-	return byID, err
+	var b pg.Batch
+	found := make(map[id.Item]Item, len(items))
+	QueueLoad(&b, orgs, items, found)
+	return found, b.Send(ctx, q)
 }

@@ -108,10 +108,14 @@ func selectItem(ctx context.Context, q pg.Querier, org id.Organization, kind Kin
 		WHERE `+visible+` AND i.active AND i.kind = $2 AND i.id = $3`, org, kind, item)
 }
 
-func selectItems(ctx context.Context, q pg.Querier, orgs []id.Organization, ids []id.Item) ([]Item, error) {
-	return pg.List[Item](ctx, q, `
+// QueueLoad queues what LoadMany does, into found.
+func QueueLoad(b *pg.Batch, orgs []id.Organization, items []id.Item, found map[id.Item]Item) {
+	if len(items) == 0 {
+		return
+	}
+	pg.Structs(b, func(i Item) { found[i.ID] = i }, `
 		SELECT `+itemColumns+` FROM catalog_items i
-		WHERE (i.organization_id = ANY ($1) OR i.organization_id IS NULL) AND i.id = ANY ($2)`, orgs, ids)
+		WHERE (i.organization_id = ANY ($1) OR i.organization_id IS NULL) AND i.id = ANY ($2)`, orgs, items)
 }
 
 // queuePlaceStarters leaves out tests that were placed before or have a result of the student.

@@ -161,11 +161,3 @@ func (o Organization) check() error {
 	within("set_password_link_valid_days", o.Defaults.SetPasswordLinkValidDays, 1, 365)
 	return faults.Err()
 }
-
-// IDs finds organizations by their slugs; unknown ones are not in the answer.
-func IDs(ctx context.Context, q pg.Querier, slugs []string) (map[string]id.Organization, error) {
-	if len(slugs) == 0 {
-		return map[string]id.Organization{}, nil
-	}
-	return selectIDs(ctx, q, slugs)
-}

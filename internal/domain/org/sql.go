@@ -362,14 +362,13 @@ func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.
 	return members, err
 }
 
-func selectIDs(ctx context.Context, q pg.Querier, slugs []string) (map[string]id.Organization, error) {
-	rows, err := q.Query(ctx, `SELECT slug, id FROM organizations WHERE slug = ANY ($1)`, slugs)
-	if err != nil {
-		return nil, err
+// IDs queues a read, into found, of organizations by their slugs; unknown ones are not in it.
+func IDs(b *pg.Batch, slugs []string, found map[string]id.Organization) {
+	if len(slugs) == 0 {
+		return
 	}
-	ids := make(map[string]id.Organization)
 	var slug string
 	var org id.Organization
-	_, err = pgx.ForEachRow(rows, []any{&slug, &org}, func() error { ids[slug] = org; return nil })
-	return ids, err
+	b.Rows(func() error { found[slug] = org; return nil }, []any{&slug, &org},
+		`SELECT slug, id FROM organizations WHERE slug = ANY ($1)`, slugs)
 }

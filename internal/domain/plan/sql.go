@@ -515,9 +515,9 @@ func selectSeen(ctx context.Context, q pg.Querier, orgs []id.Organization, users
 
 // TouchTests queues a decision of the plans whose tests were given as the assignments, because
 // students have worked on them. A closed plan keeps the result, too.
-func TouchTests(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, tests ...id.Assignment) error {
-	return queueSteps(ctx, tx, now, `organization_id = $1
-		AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, org, tests)
+func TouchTests(ctx context.Context, tx *pg.Tx, orgs []id.Organization, now time.Time, tests ...id.Assignment) error {
+	return queueSteps(ctx, tx, now, `organization_id = ANY ($1)
+		AND id IN (SELECT plan_id FROM plan_tests WHERE assignment_id = ANY ($2))`, orgs, tests)
 }
 
 // TouchEnrollments queues a decision of the plans on the enrollments, because their access has
@@ -628,39 +628,49 @@ func Browsers(ctx context.Context, q pg.Querier, plans ...Stored) (map[Student]b
 
 // Session is the session of an assigned test, by the ref of its result.
 type Session struct {
-	Ref    string
-	User   id.User
-	Begins bool // now: BrowserSessions decides whether it needs the secure exam browser
+	Organization id.Organization
+	Ref          string
+	User         id.User
+	Begins       bool // now: BrowserSessions decides whether it needs the secure exam browser
 }
 
-// BrowserSessions returns, by ref, which sessions run only in the secure exam browser. It decides
+// BrowserSessions says of each session whether it runs only in the secure exam browser. It decides
 // that once, for the sessions that begin (reference: plans#settings), and keeps it afterwards.
-func BrowserSessions(ctx context.Context, tx *pg.Tx, org id.Organization, sessions []Session) (map[string]bool, error) {
-	if len(sessions) == 0 {
-		return nil, nil //nolint:nilnil // of no sessions, none
+func BrowserSessions(ctx context.Context, tx *pg.Tx, sessions []Session) ([]bool, error) {
+	n := len(sessions)
+	only := make([]bool, n)
+	if n == 0 {
+		return only, nil
 	}
-	refs, users, begin := make([]string, len(sessions)), make([]id.User, len(sessions)), make([]bool, len(sessions))
+	orgs, refs, users, begin := make([]id.Organization, n), make([]string, n), make([]id.User, n), make([]bool, n)
 	for i, s := range sessions {
-		refs[i], users[i], begin[i] = s.Ref, s.User, s.Begins
+		orgs[i], refs[i], users[i], begin[i] = s.Organization, s.Ref, s.User, s.Begins
 	}
 	rows, err := tx.Query(ctx, `
-		WITH begun AS (
+		WITH session AS (
+			SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bool[]) AS s(org, ref, usr, begins)
+		), begun AS (
 			INSERT INTO plan_browser_sessions (organization_id, ref)
-			SELECT b.organization_id, s.ref FROM unnest($2::text[], $3::bigint[], $4::bool[]) AS s(ref, usr, begins)
-			JOIN plan_browsers b ON b.organization_id = $1 AND b.user_id = s.usr
-			WHERE s.begins
-			ON CONFLICT DO NOTHING RETURNING ref
+			SELECT s.org, s.ref FROM session s
+			JOIN plan_browsers b ON b.organization_id = s.org AND b.user_id = s.usr
+			WHERE s.begins ORDER BY s.org, s.ref
+			ON CONFLICT DO NOTHING RETURNING organization_id, ref
 		)
-		SELECT ref FROM begun
-		UNION SELECT ref
-		FROM plan_browser_sessions
-		WHERE organization_id = $1 AND ref = ANY ($2)`, org, refs, users, begin)
+		SELECT organization_id, ref FROM begun
+		UNION SELECT p.organization_id, p.ref
+		FROM session s JOIN plan_browser_sessions p ON p.organization_id = s.org AND p.ref = s.ref`, orgs, refs, users, begin)
 	if err != nil {
 		return nil, err
 	}
-	only := map[string]bool{}
-	var ref string
-	_, err = pgx.ForEachRow(rows, []any{&ref}, func() error { only[ref] = true; return nil })
+	type key struct {
+		org id.Organization
+		ref string
+	}
+	found, k := map[key]bool{}, key{}
+	_, err = pgx.ForEachRow(rows, []any{&k.org, &k.ref}, func() error { found[k] = true; return nil })
+	for i, s := range sessions {
+		only[i] = found[key{s.Organization, s.Ref}]
+	}
 	return only, err
 }
 

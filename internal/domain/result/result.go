@@ -12,9 +12,7 @@
 package result
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
@@ -94,41 +92,42 @@ func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &
 
 func sameTime(a, b *time.Time) bool { return a == b || a != nil && b != nil && a.Equal(*b) }
 
+// Key names a result: refs are unique within an organization.
+type Key struct {
+	Organization id.Organization
+	Ref          string
+}
+
 // Change is a result to be stored.
 type Change struct {
+	Organization id.Organization
 	Result
 	New    bool // there was none under its ref
 	Places bool // it became final, now or again, and takes the next position
 }
 
-// ErrRaced means that another transaction stored a result that Lock had not found. Run the transaction
-// again.
-var ErrRaced = errors.New("result: another transaction stored the same result")
+// Raced says whether a transaction failed because another one stored a result that Lock had not found.
+// Run it again then.
+func Raced(err error) bool { return pg.Violates(err, "results_pkey") }
 
-// Save stores the changes and gives them positions in their order. It has to be the last statement of the
-// transaction, and the caller must have locked the results that are not new. ErrRaced when another
-// transaction has stored one of the new ones.
-func Save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change, now time.Time) error {
-	if len(changes) == 0 {
-		return nil
+// Save queues the changes and gives them positions in their order, each organization its own. It has to
+// be the last statement of the transaction but for the commit, and the caller must have locked the
+// results that are not new.
+func Save(b *pg.Batch, changes []Change, now time.Time) {
+	if len(changes) > 0 {
+		save(b, changes, now)
 	}
-	fresh, changed := 0, 0
-	for _, c := range changes {
-		if c.New {
-			fresh++
-		} else {
-			changed++
-		}
-	}
-	inserted, updated, err := save(ctx, tx, org, changes, now)
-	if err == nil && (inserted != fresh || updated != changed) {
-		return ErrRaced
-	}
-	return err
+}
+
+// Member is a user in an organization.
+type Member struct {
+	Organization id.Organization
+	User         id.User
 }
 
 // Person is a user in an organization, as results need them.
 type Person struct {
+	Organization               id.Organization
 	User                       id.User
 	Email, FirstName, LastName string
 	InScope                    bool // lists show the person's work today

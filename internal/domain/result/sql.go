@@ -41,32 +41,33 @@ const listedColumns = columns + `,
 	a.last_name,
 	i.title AS item_title`
 
-// Lock returns the results of the refs and locks their rows in the order of the refs.
-func Lock(ctx context.Context, tx *pg.Tx, org id.Organization, refs []string) (map[string]Result, error) {
-	rows, err := tx.Query(ctx, `
-		SELECT `+columns+` FROM results r
-		WHERE r.organization_id = $1 AND r.ref = ANY ($2) ORDER BY r.ref FOR NO KEY UPDATE`, org, refs)
-	if err != nil {
-		return nil, err
+// Lock queues a read of the results of the keys, into found. It locks their rows in the order of the keys.
+func Lock(b *pg.Batch, keys []Key, found map[Key]Result) {
+	if len(keys) == 0 {
+		return
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[Result])
-	byRef := make(map[string]Result, len(all))
-	for _, r := range all {
-		byRef[r.Ref] = r
+	orgs, refs := make([]id.Organization, len(keys)), make([]string, len(keys))
+	for i, k := range keys {
+		orgs[i], refs[i] = k.Organization, k.Ref
 	}
-	return byRef, err
+	type row struct {
+		Organization id.Organization
+		Result
+	}
+	// With LIMIT, the planner does not plan again for each number of keys.
+	pg.Structs(b, func(r row) { found[Key{r.Organization, r.Ref}] = r.Result }, `
+		SELECT k.organization, `+columns+`
+		FROM (SELECT organization, ref FROM unnest($1::bigint[], $2::text[]) AS k(organization, ref)
+			ORDER BY organization, ref LIMIT $3) AS k
+		CROSS JOIN LATERAL (
+			SELECT * FROM results WHERE organization_id = k.organization AND ref = k.ref LIMIT 1 FOR NO KEY UPDATE) AS r`,
+		orgs, refs, len(keys))
 }
 
-// draw takes @places positions; base is the last one before them.
-const draw = `
-	INSERT INTO result_positions AS p (organization_id, last) VALUES (@organization, @places::bigint)
-	ON CONFLICT (organization_id) DO UPDATE SET last = p.last + excluded.last
-	RETURNING p.last - @places AS base`
-
-// keepSpans widens the spans of placed, rows of (position, final_at).
+// keepSpans widens the spans of placed, rows of (organization, position, final_at).
 const keepSpans = `
 	INSERT INTO result_spans AS s (organization_id, span, first_final, last_final)
-	SELECT @organization, position / 1024, min(final_at), max(final_at) FROM placed GROUP BY 2 ORDER BY 2
+	SELECT organization, position / 1024, min(final_at), max(final_at) FROM placed GROUP BY 1, 2 ORDER BY 1, 2
 	ON CONFLICT (organization_id, span) DO UPDATE SET
 		first_final = least(s.first_final, excluded.first_final),
 		last_final = greatest(s.last_final, excluded.last_final)`
@@ -89,46 +90,52 @@ var written = pg.Columns{
 	{Name: "final_at", Type: "timestamptz"},
 }
 
-// save writes all changes in one statement, which locks the counter before it writes.
-func save(ctx context.Context, tx *pg.Tx, org id.Organization, changes []Change, now time.Time) (inserted, updated int, err error) {
-	args, places := arguments(changes)
-	args["organization"], args["places"], args["now"] = org, places, now
-	counter := draw
-	if places == 0 {
-		counter = `SELECT @places::bigint AS base`
-	}
-	err = tx.QueryRow(ctx, `
-		WITH counter AS (`+counter+`
+// save writes all changes in one statement, which locks the counters, in the order of their organizations,
+// before it writes.
+func save(b *pg.Batch, changes []Change, now time.Time) {
+	args := arguments(changes)
+	args["now"] = now
+	b.Queue(`
+		WITH draws AS (
+			SELECT organization, places FROM unnest(@drawing::bigint[], @places::bigint[]) AS d(organization, places)
+		), counter AS (
+			INSERT INTO result_positions AS p (organization_id, last)
+			SELECT organization, places FROM draws ORDER BY organization
+			ON CONFLICT (organization_id) DO UPDATE SET last = p.last + excluded.last
+			RETURNING p.organization_id, p.last
+		), bases AS (
+			SELECT d.organization, counter.last - d.places AS base
+			FROM counter JOIN draws d ON d.organization = counter.organization_id
 		), source AS (
-			SELECT u.*, CASE WHEN u.place > 0 THEN counter.base + u.place END AS position
-			FROM counter, unnest(
+			SELECT u.*, CASE WHEN u.place > 0 THEN b.base + u.place END AS position
+			FROM unnest(
+				@organization::bigint[],
 				@ref::text[],
 				@kind::text[],
 				@place::bigint[],
 				@fresh::boolean[],
-				`+written.Arrays()+`) AS u(ref, kind, place, fresh, `+written.Names()+`)
+				`+written.Arrays()+`) AS u(organization, ref, kind, place, fresh, `+written.Names()+`)
+			LEFT JOIN bases b ON b.organization = u.organization
 		), fresh AS (
 			INSERT INTO results (organization_id, ref, kind, position, updated_at, `+written.Names()+`)
-			SELECT @organization, ref, kind, position, @now, `+written.Names()+`
-			FROM source WHERE fresh
-			ON CONFLICT DO NOTHING RETURNING 1
+			SELECT organization, ref, kind, position, @now, `+written.Names()+`
+			FROM source WHERE fresh ORDER BY organization, ref
 		), changed AS (
 			UPDATE results r SET
 				(`+written.Names()+`) = ROW (`+written.Of("s")+`),
 				position = CASE WHEN s.final_at IS NULL THEN NULL ELSE coalesce(s.position, r.position) END,
 				updated_at = @now
-			FROM source s WHERE NOT s.fresh AND r.organization_id = @organization AND r.ref = s.ref RETURNING 1
+			FROM source s WHERE NOT s.fresh AND r.organization_id = s.organization AND r.ref = s.ref
 		), placed AS (
-			SELECT position, final_at FROM source WHERE position IS NOT NULL
-		), spans AS (`+keepSpans+`)
-		SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM changed)`,
-		args).Scan(&inserted, &updated)
-	return inserted, updated, err
+			SELECT organization, position, final_at FROM source WHERE position IS NOT NULL
+		)`+keepSpans, args)
 }
 
-// arguments are the changes by column, and the number of those that take a position.
-func arguments(changes []Change) (args pg.Args, places int) {
+// arguments are the changes by column, and the organizations that draw positions.
+func arguments(changes []Change) pg.Args {
 	n := len(changes)
+	drawn, drawing, places := map[id.Organization]int64{}, []int64{}, []int64{}
+	orgs := make([]int64, n)
 	refs, kinds, types := make([]string, n), make([]string, n), make([]string, n)
 	users, items, assignments := make([]int64, n), make([]int64, n), make([]*int64, n)
 	attempts, sections, states := make([]string, n), make([]*string, n), make([]string, n)
@@ -136,18 +143,24 @@ func arguments(changes []Change) (args pg.Args, places int) {
 	scores, highest, objects := make([]*int64, n), make([]*int64, n), make([]*string, n)
 	finals, place, fresh := make([]*time.Time, n), make([]int64, n), make([]bool, n)
 	for i, c := range changes {
-		refs[i], kinds[i], types[i] = c.Ref, c.Kind, c.Type
+		orgs[i], refs[i], kinds[i], types[i] = int64(c.Organization), c.Ref, c.Kind, c.Type
 		users[i], items[i], assignments[i] = int64(c.User), int64(c.Item), orNull(int64(c.Assignment))
 		attempts[i], sections[i], states[i] = string(c.Attempt), orNull(c.Section), string(c.State)
 		started[i], completed[i], released[i] = c.StartedAt, c.CompletedAt, c.ReleasedAt
 		scores[i], highest[i], objects[i] = (*int64)(c.Score), (*int64)(c.MaxScore), orNull(string(c.Sections))
 		finals[i], fresh[i] = c.FinalAt, c.New
 		if c.Places {
-			places++
-			place[i] = int64(places)
+			drawn[c.Organization]++
+			place[i] = drawn[c.Organization]
 		}
 	}
+	for org, n := range drawn {
+		drawing, places = append(drawing, int64(org)), append(places, n)
+	}
 	return pg.Args{
+		"drawing":       drawing,
+		"places":        places,
+		"organization":  orgs,
 		"ref":           refs,
 		"kind":          kinds,
 		"type":          types,
@@ -166,7 +179,7 @@ func arguments(changes []Change) (args pg.Args, places int) {
 		"final_at":      finals,
 		"place":         place,
 		"fresh":         fresh,
-	}, places
+	}
 }
 
 func orNull[T comparable](v T) *T {
@@ -198,7 +211,7 @@ func Relist(b *pg.Batch, org id.Organization, users []id.User) {
 			UPDATE result_positions SET last = last + (SELECT count(*) FROM source)
 			WHERE organization_id = @organization
 		), placed AS (
-			SELECT position, final_at FROM source
+			SELECT @organization::bigint AS organization, position, final_at FROM source
 		), spans AS (`+keepSpans+`)
 		UPDATE results r SET position = s.position FROM source s
 		WHERE r.organization_id = @organization AND r.user_id = ANY (@users) AND r.position IS NOT NULL
@@ -228,26 +241,31 @@ func TakeReturns(ctx context.Context, tx *pg.Tx, limit int) (map[id.Organization
 // parameter, such as $4, holds.
 func inScope(today string) string { return scope.Listed("r.organization_id", "r.user_id", today) }
 
-// People returns, by id, those of the users who are or were members of the organization or enrolled in it.
-func People(ctx context.Context, q pg.Querier, org id.Organization, users []id.User, today clock.Date) (map[id.User]Person, error) {
-	rows, err := q.Query(ctx, `
-		SELECT r.user_id, r.email, r.first_name, r.last_name, `+inScope("$3")+`
-		FROM (SELECT $1::bigint AS organization_id, u.id AS user_id, a.email, a.first_name, a.last_name
-			FROM unnest($2::bigint[]) AS u(id)
-			CROSS JOIN LATERAL `+scope.Person("$1", "u.id")+` AS a
-			LEFT JOIN members m ON m.organization_id = $1 AND m.user_id = u.id
-			WHERE m.role IS NOT NULL OR coalesce((
-				SELECT true FROM enrollments e WHERE e.organization_id = $1 AND e.user_id = u.id LIMIT 1), false)) AS r`,
-		org, users, today)
-	if err != nil {
-		return nil, err
+// People queues a read, into found, of those of the members who are or were members of the organization
+// or enrolled in it.
+func People(b *pg.Batch, members []Member, today clock.Date, found map[Member]Person) {
+	if len(members) == 0 {
+		return
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Person])
-	byID := make(map[id.User]Person, len(all))
-	for _, p := range all {
-		byID[p.User] = p
+	orgs, users := make([]id.Organization, len(members)), make([]id.User, len(members))
+	for i, m := range members {
+		orgs[i], users[i] = m.Organization, m.User
 	}
-	return byID, err
+	// With LIMIT, the planner does not plan again for each number of people.
+	pg.Structs(b, func(p Person) { found[Member{p.Organization, p.User}] = p }, `
+		SELECT
+			r.organization_id AS organization,
+			r.user_id AS "user",
+			a.email,
+			a.first_name,
+			a.last_name,
+			`+inScope("$3")+` AS in_scope
+		FROM (SELECT * FROM unnest($1::bigint[], $2::bigint[]) AS u(organization_id, user_id) LIMIT $4) AS r
+		CROSS JOIN LATERAL `+scope.Person("r.organization_id", "r.user_id")+` AS a
+		WHERE `+scope.Role("r.organization_id", "r.user_id")+` IS NOT NULL OR coalesce((
+			SELECT true FROM enrollments e
+			WHERE e.organization_id = r.organization_id AND e.user_id = r.user_id LIMIT 1), false)`,
+		orgs, users, today, len(members))
 }
 
 func selectLast(ctx context.Context, q pg.Querier, org id.Organization) (last int64, err error) {

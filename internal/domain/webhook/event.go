@@ -7,6 +7,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -55,6 +57,8 @@ type Event struct {
 	Type Type
 	User id.User // the person it is about, for erasing them later; 0 for none
 	Data any
+	// Traceparent is the span that the event belongs to (obs.Traceparent); "" is the one of the context.
+	Traceparent string
 }
 
 // Record writes events and their deliveries in the caller's transaction; now becomes the
@@ -76,15 +80,15 @@ func Write(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time,
 	if len(events) == 0 {
 		return nil
 	}
-	rows := make([]eventRow, len(events))
+	rows, own := make([]eventRow, len(events)), obs.Traceparent(ctx)
 	for i, e := range events {
 		data, err := json.Marshal(e.Data)
 		if err != nil {
 			return fmt.Errorf("event %s: %w", e.Type, err)
 		}
-		rows[i] = eventRow{id: id.NewEvent(), kind: e.Type, user: e.User, data: data}
+		rows[i] = eventRow{id: id.NewEvent(), kind: e.Type, user: e.User, data: data, traceparent: cmp.Or(e.Traceparent, own)}
 	}
-	queueEvents(ctx, b, org, now, rows)
+	queueEvents(b, org, now, rows)
 	return nil
 }
 
@@ -98,4 +102,6 @@ type eventRow struct {
 	kind Type
 	user id.User
 	data []byte
+
+	traceparent string
 }

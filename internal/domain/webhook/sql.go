@@ -20,16 +20,18 @@ import (
 
 // queueEvents writes events and their deliveries in one statement. A URL that is off gets its
 // delivery as skipped, so that it can be recovered.
-func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events []eventRow) {
+func queueEvents(b *pg.Batch, org id.Organization, now time.Time, events []eventRow) {
 	ids := make([]id.Event, len(events))
 	kinds := make([]string, len(events))
 	users := make([]int64, len(events))
 	data := make([]string, len(events))
+	traceparents := make([]string, len(events))
 	// An id for every URL that there may be: drawing them here costs less than there, and
 	// one text of bytes costs less than an array.
 	deliveries := make([]byte, 0, len(events)*MaxEndpoints*16)
 	for i, e := range events {
 		ids[i], kinds[i], users[i], data[i] = e.id, string(e.kind), int64(e.user), string(e.data)
+		traceparents[i] = e.traceparent
 		for range MaxEndpoints {
 			d := id.NewDelivery()
 			deliveries = append(deliveries, d[:]...)
@@ -39,12 +41,12 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 		WITH urls AS MATERIALIZED (
 			SELECT id, slot, events, switched_on FROM webhook_endpoints WHERE organization_id = @org
 		), fresh AS (
-			SELECT n, id, kind, nullif(user_id, 0) AS user_id, data
-			FROM unnest(@ids::uuid[], @kinds::text[], @users::bigint[], @data::text[])
-				WITH ORDINALITY AS u(id, kind, user_id, data, n)
+			SELECT n, id, kind, nullif(user_id, 0) AS user_id, data, nullif(traceparent, '') AS traceparent
+			FROM unnest(@ids::uuid[], @kinds::text[], @users::bigint[], @data::text[], @traceparents::text[])
+				WITH ORDINALITY AS u(id, kind, user_id, data, traceparent, n)
 		), stored AS (
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent, sequence)
-			SELECT id, @org, user_id, kind, @now, data::json, nullif(@traceparent, ''), next_position(@org) FROM fresh
+			SELECT id, @org, user_id, kind, @now, data::json, traceparent, next_position(@org) FROM fresh
 		), chosen AS MATERIALIZED (
 			SELECT
 				encode(
@@ -70,15 +72,15 @@ func queueEvents(ctx context.Context, b *pg.Batch, org id.Organization, now time
 		INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
 		SELECT @org, endpoint_id, id, event_id, @now FROM chosen WHERE switched_on`,
 		pg.Args{
-			"org":         org,
-			"now":         now,
-			"ids":         ids,
-			"kinds":       kinds,
-			"users":       users,
-			"data":        data,
-			"deliveries":  deliveries,
-			"per_event":   MaxEndpoints,
-			"traceparent": obs.Traceparent(ctx),
+			"org":          org,
+			"now":          now,
+			"ids":          ids,
+			"kinds":        kinds,
+			"users":        users,
+			"data":         data,
+			"deliveries":   deliveries,
+			"per_event":    MaxEndpoints,
+			"traceparents": traceparents,
 		}).Exec(func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() > 0 {
 			Wake(b, org)

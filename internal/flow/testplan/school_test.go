@@ -159,7 +159,9 @@ func (s *school) given() []id.Assignment {
 // touch queues a step and lets a worker do it.
 func (s *school) touch() {
 	s.t.Helper()
-	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(s.t.Context(), tx, 1, s.now, s.given()...) })
+	err := s.DB.InTx(s.t.Context(), func(tx *pg.Tx) error {
+		return plan.TouchTests(s.t.Context(), tx, []id.Organization{1}, s.now, s.given()...)
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}

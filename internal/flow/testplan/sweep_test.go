@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -64,7 +65,7 @@ func TestManyWorkersDecideAPlanOnce(t *testing.T) {
 	for range 8 {
 		go func() { _, err := s.Sweep(t.Context()); errs <- err }()
 		go func() {
-			errs <- s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(t.Context(), tx, 1, s.now, given...) })
+			errs <- s.DB.InTx(t.Context(), func(tx *pg.Tx) error { return plan.TouchTests(t.Context(), tx, []id.Organization{1}, s.now, given...) })
 		}()
 	}
 	for range 16 {

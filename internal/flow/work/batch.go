@@ -17,77 +17,114 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// batch holds the records of one organization in one transaction.
+// batch holds the records of one transaction, of one organization or several.
 type batch struct {
 	*Service
-	org      id.Organization
 	now      time.Time
 	targets  []target
 	outcomes []Outcome // of all records of the call
 
 	// read from the database, and then updated by each record
-	assignments map[id.Assignment]assignment.Assignment
-	results     map[string]result.Result
-	people      map[id.User]result.Person
-	items       map[id.Item]catalog.Item
+	assignments map[assignment.Key]assignment.Assignment
+	results     map[result.Key]result.Result
+	people      map[result.Member]result.Person
+	items       map[id.Item]catalog.Item // of all organizations of the batch
 
 	// decided
-	was   map[string]result.Result // the changed results as they were read
-	order []string                 // the refs of the changed results, in the order of their last record
-	moved map[id.Assignment]bool
+	was   map[result.Key]result.Result // the changed results as they were read
+	order []result.Key                 // of the changed results, in the order of their last record
+	moved map[assignment.Key]bool
+
+	traces map[result.Key]string // the traceparents of their last records
 }
 
-// read locks what the records can change: assignments first and then results, each in the order that all
-// transactions use.
-func (b *batch) read(ctx context.Context, tx *pg.Tx) (err error) {
-	named := map[id.Assignment]bool{}
+// read locks what the records can change, assignments before results and each in the order that all
+// transactions use, and reads what they name. What has been read may name more: the assignment of a
+// quiz its student and item, a known result its assignment. So it reads until nothing is missing. In a
+// hurry the transaction waits for no lock for long.
+func (b *batch) read(ctx context.Context, tx *pg.Tx, hurry bool) error {
+	b.assignments, b.results = map[assignment.Key]assignment.Assignment{}, map[result.Key]result.Result{}
+	b.people, b.items = map[result.Member]result.Person{}, map[id.Item]catalog.Item{}
+	orgs := map[id.Organization]bool{}
 	for _, t := range b.targets {
-		if t.assignment != 0 {
-			named[t.assignment] = true
+		orgs[t.org] = true
+	}
+	in, today := slices.Sorted(maps.Keys(orgs)), clock.DateIn(b.now, b.Zone)
+	var read pg.Batch
+	if hurry {
+		read.Hurry()
+	}
+	asked := b.names(named{})
+	for more := asked; !more.none(); more = b.names(asked) {
+		assignment.QueueLock(&read, slices.Collect(maps.Keys(more.assignments)), b.assignments)
+		result.Lock(&read, slices.Collect(maps.Keys(more.results)), b.results)
+		result.People(&read, slices.Collect(maps.Keys(more.members)), today, b.people)
+		catalog.QueueLoad(&read, in, slices.Collect(maps.Keys(more.items)), b.items)
+		if err := read.Send(ctx, tx); err != nil {
+			return err
 		}
+		asked.add(more)
+		read = pg.Batch{}
 	}
-	if b.assignments, err = assignment.Lock(ctx, tx, b.org, slices.Sorted(maps.Keys(named))); err != nil {
-		return err
-	}
-	refs := make([]string, len(b.targets))
+	return nil
+}
+
+// named is what is read of the database.
+type named struct {
+	assignments map[assignment.Key]bool
+	results     map[result.Key]bool
+	members     map[result.Member]bool
+	items       map[id.Item]bool
+}
+
+func (n named) none() bool {
+	return len(n.assignments)+len(n.results)+len(n.members)+len(n.items) == 0
+}
+
+func (n named) add(more named) {
+	maps.Copy(n.assignments, more.assignments)
+	maps.Copy(n.results, more.results)
+	maps.Copy(n.members, more.members)
+	maps.Copy(n.items, more.items)
+}
+
+// names returns what the records name, by themselves or by what has been read, and was not asked for.
+func (b *batch) names(asked named) named {
+	n := named{map[assignment.Key]bool{}, map[result.Key]bool{}, map[result.Member]bool{}, map[id.Item]bool{}}
 	for i := range b.targets {
 		t := &b.targets[i]
-		if a, ok := b.assignments[t.assignment]; ok && t.Kind != catalog.Test {
+		if a, ok := b.assignments[t.given(t.assignment)]; ok && t.Kind != catalog.Test {
 			t.assume(a)
 		}
-		refs[i] = t.ref
-	}
-	if b.results, err = result.Lock(ctx, tx, b.org, refs); err != nil {
-		return err
-	}
-	if err := b.readKnown(ctx, tx); err != nil {
-		return err
-	}
-	users, items := map[id.User]bool{}, map[id.Item]bool{}
-	for i := range b.targets {
-		t := &b.targets[i]
-		t.inherit(b.results[t.ref])
-		users[t.User], items[t.Item] = true, true
-	}
-	today := clock.DateIn(b.now, b.Zone)
-	if b.people, err = result.People(ctx, tx, b.org, slices.Sorted(maps.Keys(users)), today); err != nil {
-		return err
-	}
-	b.items, err = catalog.Load(ctx, tx, b.org, slices.Sorted(maps.Keys(items)))
-	return err
-}
-
-// readKnown locks the assignments of known results whose records do not name them.
-func (b *batch) readKnown(ctx context.Context, tx *pg.Tx) error {
-	more := map[id.Assignment]bool{}
-	for _, r := range b.results {
-		if _, ok := b.assignments[r.Assignment]; !ok && r.Assignment != 0 {
-			more[r.Assignment] = true
+		r := b.results[t.key()]
+		t.inherit(r)
+		for _, a := range []id.Assignment{t.assignment, r.Assignment} {
+			if k := t.given(a); a != 0 && !asked.assignments[k] {
+				n.assignments[k] = true
+			}
+		}
+		if t.ref != "" && !asked.results[t.key()] {
+			n.results[t.key()] = true
+		}
+		if t.User != 0 && !asked.members[t.member()] {
+			n.members[t.member()] = true
+		}
+		if t.Item != 0 && !asked.items[t.Item] {
+			n.items[t.Item] = true
 		}
 	}
-	found, err := assignment.Lock(ctx, tx, b.org, slices.Sorted(maps.Keys(more)))
-	maps.Copy(b.assignments, found)
-	return err
+	return n
+}
+
+// key names the record's result.
+func (t *target) key() result.Key { return result.Key{Organization: t.org, Ref: t.ref} }
+
+// member is the student in the record's organization.
+func (t *target) member() result.Member { return result.Member{Organization: t.org, User: t.User} }
+
+// given names an assignment in the record's organization.
+func (t *target) given(a id.Assignment) assignment.Key {
+	return assignment.Key{Organization: t.org, ID: a}
 }
 
 // assume fills in what the assignment of a quiz or an assessment says.
@@ -111,9 +148,9 @@ func (t *target) inherit(r result.Result) {
 
 // decide handles the records one after the other. Each builds on the results of those before it.
 func (b *batch) decide() {
-	b.was, b.moved = map[string]result.Result{}, map[id.Assignment]bool{}
+	b.was, b.moved, b.traces = map[result.Key]result.Result{}, map[assignment.Key]bool{}, map[result.Key]string{}
 	for _, t := range b.targets {
-		t.inherit(b.results[t.ref]) // again, as an earlier record of the call may have made it
+		t.inherit(b.results[t.key()]) // again, as an earlier record of the call may have made it
 		r, err := t.decide(b.before(t))
 		if err != nil {
 			b.outcomes[t.index] = Outcome{Status: Rejected, Err: err}
@@ -125,14 +162,14 @@ func (b *batch) decide() {
 
 func (b *batch) before(t target) before {
 	v := before{now: b.now}
-	v.result, v.known = b.results[t.ref]
-	if p, ok := b.people[t.User]; ok {
+	v.result, v.known = b.results[t.key()]
+	if p, ok := b.people[t.member()]; ok {
 		v.person = &p
 	}
-	if i, ok := b.items[t.Item]; ok {
+	if i, ok := b.items[t.Item]; ok && (i.Organization == 0 || i.Organization == t.org) {
 		v.item = &i
 	}
-	if a, ok := b.assignments[t.assignment]; ok {
+	if a, ok := b.assignments[t.given(t.assignment)]; ok {
 		v.assignment = &a
 	}
 	return v
@@ -140,95 +177,105 @@ func (b *batch) before(t target) before {
 
 // take keeps the result of a record for those after it.
 func (b *batch) take(t target, r result.Result) {
-	old, known := b.results[t.ref]
-	first, changed := b.was[t.ref]
+	key := t.key()
+	old, known := b.results[key]
+	first, changed := b.was[key]
 	if !changed {
 		first = old
 	}
-	o := Outcome{Status: Applied, Result: r, New: !known && !changed}
-	b.outcomes[t.index] = o
-	if a, ok := b.assignments[r.Assignment]; ok {
+	b.outcomes[t.index] = Outcome{Status: Applied, Result: r, New: !known && !changed}
+	given := t.given(r.Assignment)
+	if a, ok := b.assignments[given]; ok {
 		if next, moves := progress(a, r); moves {
-			b.assignments[a.ID], b.moved[a.ID] = next, true
+			b.assignments[given], b.moved[given] = next, true
 		}
 	}
 	if known && old.Same(r) {
 		b.outcomes[t.index].Status = Unchanged
 		return
 	}
-	b.results[t.ref], b.was[t.ref] = r, first
+	b.results[key], b.was[key], b.traces[key] = r, first, t.traceparent
 	if changed {
-		b.order = slices.DeleteFunc(b.order, func(ref string) bool { return ref == t.ref })
+		b.order = slices.DeleteFunc(b.order, func(k result.Key) bool { return k == key })
 	}
-	b.order = append(b.order, t.ref)
+	b.order = append(b.order, key)
 }
 
-// write stores assignments and events, and last the results.
-func (b *batch) write(ctx context.Context, tx *pg.Tx) error {
-	moved := make([]assignment.Assignment, 0, len(b.moved))
-	for _, a := range slices.Sorted(maps.Keys(b.moved)) {
-		moved = append(moved, b.assignments[a])
-	}
-	if err := assignment.Save(ctx, tx, b.org, moved, b.now); err != nil {
-		return err
-	}
+// write queues what is stored: assignments and events, and last the results.
+func (b *batch) write(ctx context.Context, tx *pg.Tx) (*pg.Batch, error) {
 	changes := make([]result.Change, len(b.order))
-	for i, ref := range b.order {
-		r := b.results[ref]
-		changes[i] = finish(b.was[ref], r, b.now)
-	}
-	if err := webhook.Record(ctx, tx, b.org, b.now, b.events(changes)...); err != nil {
-		return err
+	for i, k := range b.order {
+		changes[i] = finish(b.was[k], b.results[k], b.now)
+		changes[i].Organization = k.Organization
 	}
 	if err := b.touchPlans(ctx, tx, changes); err != nil {
-		return err
+		return nil, err
 	}
 	if err := b.settleBrowsers(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
-	return result.Save(ctx, tx, b.org, changes, b.now)
+	moved := make(map[assignment.Key]assignment.Assignment, len(b.moved))
+	for k := range b.moved {
+		moved[k] = b.assignments[k]
+	}
+	var all pg.Batch
+	assignment.QueueSave(&all, moved, b.now)
+	if err := b.record(ctx, &all, changes); err != nil {
+		return nil, err
+	}
+	result.Save(&all, changes, b.now)
+	return &all, nil
 }
 
 // touchPlans queues a decision of the test plans whose tests were worked on.
 func (b *batch) touchPlans(ctx context.Context, tx *pg.Tx, changes []result.Change) error {
+	var orgs []id.Organization
 	var tests []id.Assignment
 	for _, c := range changes {
-		if b.assignments[c.Assignment].Source == assignment.ViaPlan {
-			tests = append(tests, c.Assignment)
+		if b.assignments[assignment.Key{Organization: c.Organization, ID: c.Assignment}].Source == assignment.ViaPlan {
+			orgs, tests = append(orgs, c.Organization), append(tests, c.Assignment)
 		}
 	}
 	if len(tests) == 0 {
 		return nil
 	}
-	return plan.TouchTests(ctx, tx, b.org, b.now, tests...)
+	return plan.TouchTests(ctx, tx, orgs, b.now, tests...)
 }
 
 // settleBrowsers adds to the outcomes whether sessions of assigned tests need the secure exam browser.
 func (b *batch) settleBrowsers(ctx context.Context, tx *pg.Tx) error {
 	var sessions []plan.Session
+	var of []*Outcome
 	for _, t := range b.targets {
-		if o := b.outcomes[t.index]; o.Err == nil && o.Result.Kind == string(catalog.Test) && o.Result.Assignment != 0 {
-			sessions = append(sessions, plan.Session{Ref: t.ref, User: o.Result.User, Begins: o.New})
+		if o := &b.outcomes[t.index]; o.Err == nil && o.Result.Kind == string(catalog.Test) && o.Result.Assignment != 0 {
+			sessions = append(sessions, plan.Session{Organization: t.org, Ref: t.ref, User: o.Result.User, Begins: o.New})
+			of = append(of, o)
 		}
 	}
-	only, err := plan.BrowserSessions(ctx, tx, b.org, sessions)
-	for _, t := range b.targets {
-		b.outcomes[t.index].SafeExamBrowser = only[t.ref]
+	only, err := plan.BrowserSessions(ctx, tx, sessions)
+	for i := range only {
+		of[i].SafeExamBrowser = only[i]
 	}
 	return err
 }
 
-// events returns the events of results that became final, of students in scope only.
-func (b *batch) events(changes []result.Change) []webhook.Event {
-	var events []webhook.Event
+// record queues the events of results that became final, of students in scope only.
+func (b *batch) record(ctx context.Context, all *pg.Batch, changes []result.Change) error {
+	events := map[id.Organization][]webhook.Event{}
 	for _, c := range changes {
-		p := b.people[c.User]
+		p := b.people[result.Member{Organization: c.Organization, User: c.User}]
 		if !c.Places || !p.InScope {
 			continue
 		}
 		shown := wire.NewFinalResult(&result.Listed{Result: c.Result, Email: p.Email, FirstName: p.FirstName, LastName: p.LastName,
 			ItemTitle: b.items[c.Item].Title}, b.PublicURL, time.UTC)
-		events = append(events, webhook.Event{Type: webhook.ResultFinal, User: c.User, Data: shown})
+		events[c.Organization] = append(events[c.Organization], webhook.Event{Type: webhook.ResultFinal, User: c.User, Data: shown,
+			Traceparent: b.traces[result.Key{Organization: c.Organization, Ref: c.Ref}]})
 	}
-	return events
+	for _, org := range slices.Sorted(maps.Keys(events)) {
+		if err := webhook.Write(ctx, all, org, b.now, events[org]...); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -33,6 +33,8 @@ type Record struct {
 	Mark        catalog.Mark
 
 	Fault error // found while it was decoded
+
+	traceparent string // of a record that others are gathered with
 }
 
 // Outcome is the answer to a record.

@@ -41,3 +41,16 @@ func TestAwayIsAServerThatCannotBeAsked(t *testing.T) {
 		}
 	}
 }
+
+func TestRefusedIsOneStatement(t *testing.T) {
+	t.Parallel()
+	for code, refused := range map[string]bool{"55P03": true, "22021": true, "23503": true, "40P01": true,
+		"57P01": false, "08006": false, "25006": false, "53100": false, "58030": false} {
+		if got := pg.Refused(fmt.Errorf("a statement: %w", &pgconn.PgError{Code: code})); got != refused {
+			t.Errorf("%s: %v", code, got)
+		}
+	}
+	if pg.Refused(context.DeadlineExceeded) || pg.Refused(nil) {
+		t.Error("an error that is not PostgreSQL's")
+	}
+}

@@ -52,3 +52,26 @@ func (b *Batch) TryLock(space LockSpace, key string, got *bool) {
 func (b *Batch) Lock(space LockSpace, key string) {
 	b.Queue(`SELECT pg_advisory_xact_lock($1, hashtext($2))`, int32(space), key)
 }
+
+// Hurry makes later statements of the transaction fail when they wait for a lock longer than 100 ms. It is
+// for work of several organizations at once, which would all wait for the lock of one.
+func (b *Batch) Hurry() { b.Queue("SET LOCAL " + lockTimeout + " = '100ms'") }
+
+// Rows queues a query whose rows are read into targets, one after the other; each is called after each row.
+func (b *Batch) Rows(each func() error, targets []any, sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, targets, each)
+		return err
+	})
+}
+
+// Structs queues a query whose rows are read into structs by the names of their columns.
+func Structs[T any](b *Batch, each func(T), sql string, args ...any) {
+	b.Queue(sql, args...).Query(func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, pgx.RowToStructByName[T])
+		for _, one := range all {
+			each(one)
+		}
+		return err
+	})
+}

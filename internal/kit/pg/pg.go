@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,6 +162,20 @@ func Violates(err error, constraint string) bool {
 func Duplicate(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "23505"
+}
+
+// Locked says whether err is that of a statement that waited for a lock for too long (Batch.Hurry, GiveWay).
+func Locked(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "55P03"
+}
+
+// Refused says whether err is PostgreSQL's refusal of a statement, which it may take in another transaction.
+// When the server is away, a standby, out of disk or memory, it refuses all alike.
+func Refused(err error) bool {
+	var e *pgconn.PgError
+	all := func(class string) bool { return strings.HasPrefix(e.Code, class) }
+	return errors.As(err, &e) && !Away(err) && !slices.ContainsFunc([]string{"25", "53", "57", "58"}, all)
 }
 
 // Away says whether err means that PostgreSQL could not be reached, so that a retry can help:

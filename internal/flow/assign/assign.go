@@ -5,6 +5,7 @@ package assign
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
@@ -20,17 +21,22 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/gather"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service assigns work.
+// Service assigns work. It must not be copied.
 type Service struct {
 	DB        *pg.DB
 	Mail      email.Service
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's; decides today, and when a due date ends
 	PublicURL string         // the base of every link, without a slash at its end
+
+	once  sync.Once
+	calls *gather.Group[id.Organization, gathered, given]
 }
 
 // Command is one call of POST /assignments/.
@@ -78,32 +84,18 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 	if err := d.checkAccess(ctx, o.ID, a.ID, clock.DateIn(now, d.Zone)); err != nil {
 		return shown, false, err
 	}
-	mails := c.Notify && item.Kind == catalog.Test
-	var message email.Message
-	if mails { // made before the transaction, in which others wait for the organization's next position
-		if message, err = d.message(ctx, o, a, item, due); err != nil {
+	g := gathered{org: o.ID, account: a, item: item, traceparent: obs.Traceparent(ctx), draft: assignment.Draft{User: a.ID, Item: item.ID,
+		Kind: string(item.Kind), Source: assignment.ViaAPI, Notify: c.Notify, DueAt: due}}
+	if c.Notify && item.Kind == catalog.Test { // made before the transaction, in which others wait for the organization's next position
+		m, err := d.message(ctx, o, a, item, due)
+		if err != nil {
 			return shown, false, err
 		}
+		g.mail = &m
 	}
-	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
-		made, fresh, err := assignment.Assign(ctx, tx, o.ID, assignment.Draft{User: a.ID, Item: item.ID, Kind: string(item.Kind),
-			Source: assignment.ViaAPI, Notify: c.Notify, DueAt: due}, now)
-		if err != nil {
-			return err
-		}
-		var event webhook.Event
-		shown, event = notify.Assigned(made, a, item, now)
-		if created = fresh; !created {
-			return nil
-		}
-		if mails {
-			if _, err := d.Mail.Queue(ctx, tx, now, message); err != nil {
-				return err
-			}
-		}
-		return webhook.Record(ctx, tx, o.ID, now, event)
-	})
-	return shown, created, err
+	d.once.Do(func() { d.calls = gather.New[id.Organization](d.together) })
+	made, err := d.calls.Do(ctx, o.ID, g)
+	return made.shown, made.created, err
 }
 
 // Withdraw takes back work that the student has not begun. withdrawn is false for work that has expired

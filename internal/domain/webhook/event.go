@@ -11,6 +11,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -77,18 +78,25 @@ func Record(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time, 
 // Write queues what Record does. The batch must be sent in the transaction that makes the
 // change.
 func Write(ctx context.Context, b *pg.Batch, org id.Organization, now time.Time, events ...Event) error {
-	if len(events) == 0 {
-		return nil
-	}
-	rows, own := make([]eventRow, len(events)), obs.Traceparent(ctx)
-	for i, e := range events {
-		data, err := json.Marshal(e.Data)
-		if err != nil {
-			return fmt.Errorf("event %s: %w", e.Type, err)
+	return WriteAll(ctx, b, now, map[id.Organization][]Event{org: events})
+}
+
+// WriteAll is Write for several organizations.
+func WriteAll(ctx context.Context, b *pg.Batch, now time.Time, events map[id.Organization][]Event) error {
+	var rows []eventRow
+	own := obs.Traceparent(ctx)
+	for _, org := range slices.Sorted(maps.Keys(events)) {
+		for _, e := range events[org] {
+			data, err := json.Marshal(e.Data)
+			if err != nil {
+				return fmt.Errorf("event %s: %w", e.Type, err)
+			}
+			rows = append(rows, eventRow{id: id.NewEvent(), org: org, kind: e.Type, user: e.User, data: data, traceparent: cmp.Or(e.Traceparent, own)})
 		}
-		rows[i] = eventRow{id: id.NewEvent(), kind: e.Type, user: e.User, data: data, traceparent: cmp.Or(e.Traceparent, own)}
 	}
-	queueEvents(b, org, now, rows)
+	if len(rows) > 0 {
+		queueEvents(b, now, rows)
+	}
 	return nil
 }
 
@@ -99,6 +107,7 @@ func Wake(tx interface{ Wake(channel, payload string) }, org id.Organization) {
 
 type eventRow struct {
 	id   id.Event
+	org  id.Organization
 	kind Type
 	user id.User
 	data []byte

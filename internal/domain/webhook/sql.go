@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -18,10 +17,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
-// queueEvents writes events and their deliveries in one statement. A URL that is off gets its
-// delivery as skipped, so that it can be recovered.
-func queueEvents(b *pg.Batch, org id.Organization, now time.Time, events []eventRow) {
+// queueEvents writes events and their deliveries in one statement; those of an organization follow each other.
+// A URL that is off gets its delivery as skipped, so that it can be recovered.
+func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 	ids := make([]id.Event, len(events))
+	orgs := make([]id.Organization, len(events))
 	kinds := make([]string, len(events))
 	users := make([]int64, len(events))
 	data := make([]string, len(events))
@@ -30,7 +30,7 @@ func queueEvents(b *pg.Batch, org id.Organization, now time.Time, events []event
 	// one text of bytes costs less than an array.
 	deliveries := make([]byte, 0, len(events)*MaxEndpoints*16)
 	for i, e := range events {
-		ids[i], kinds[i], users[i], data[i] = e.id, string(e.kind), int64(e.user), string(e.data)
+		ids[i], orgs[i], kinds[i], users[i], data[i] = e.id, e.org, string(e.kind), int64(e.user), string(e.data)
 		traceparents[i] = e.traceparent
 		for range MaxEndpoints {
 			d := id.NewDelivery()
@@ -39,23 +39,31 @@ func queueEvents(b *pg.Batch, org id.Organization, now time.Time, events []event
 	}
 	b.Queue(`
 		WITH urls AS MATERIALIZED (
-			SELECT id, slot, events, switched_on FROM webhook_endpoints WHERE organization_id = @org
+			SELECT organization_id AS org, id, slot, events, switched_on
+			FROM webhook_endpoints WHERE organization_id = ANY (@owners)
 		), fresh AS (
-			SELECT n, id, kind, nullif(user_id, 0) AS user_id, data, nullif(traceparent, '') AS traceparent
-			FROM unnest(@ids::uuid[], @kinds::text[], @users::bigint[], @data::text[], @traceparents::text[])
-				WITH ORDINALITY AS u(id, kind, user_id, data, traceparent, n)
+			SELECT n, org, id, kind, nullif(user_id, 0) AS user_id, data, nullif(traceparent, '') AS traceparent
+			FROM unnest(
+				@ids::uuid[],
+				@orgs::bigint[],
+				@kinds::text[],
+				@users::bigint[],
+				@data::text[],
+				@traceparents::text[])
+				WITH ORDINALITY AS u(id, org, kind, user_id, data, traceparent, n)
 		), stored AS (
 			INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, traceparent, sequence)
-			SELECT id, @org, user_id, kind, @now, data::json, traceparent, next_position(@org) FROM fresh
+			SELECT id, org, user_id, kind, @now, data::json, traceparent, next_position(org) FROM fresh
 		), chosen AS MATERIALIZED (
 			SELECT
 				encode(
 					substr(@deliveries::bytea, 16 * ((fresh.n - 1) * @per_event + urls.slot - 1)::integer + 1, 16),
 					'hex')::uuid AS id,
 				fresh.id AS event_id,
+				urls.org,
 				urls.id AS endpoint_id,
 				urls.switched_on
-			FROM fresh, urls
+			FROM fresh JOIN urls ON urls.org = fresh.org
 			WHERE urls.events = '{}' OR fresh.kind = ANY (urls.events)
 		), skipped AS (
 			INSERT INTO webhook_journal (
@@ -67,25 +75,27 @@ func queueEvents(b *pg.Batch, org id.Organization, now time.Time, events []event
 				status,
 				started_at
 			)
-			SELECT @org, endpoint_id, id, 1, event_id, 'skipped', @now FROM chosen WHERE NOT switched_on
+			SELECT org, endpoint_id, id, 1, event_id, 'skipped', @now FROM chosen WHERE NOT switched_on
+		), queued AS (
+			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
+			SELECT org, endpoint_id, id, event_id, @now FROM chosen WHERE switched_on
 		)
-		INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
-		SELECT @org, endpoint_id, id, event_id, @now FROM chosen WHERE switched_on`,
+		SELECT DISTINCT org FROM chosen WHERE switched_on`,
 		pg.Args{
-			"org":          org,
+			"owners":       slices.Compact(slices.Clone(orgs)),
 			"now":          now,
 			"ids":          ids,
+			"orgs":         orgs,
 			"kinds":        kinds,
 			"users":        users,
 			"data":         data,
 			"deliveries":   deliveries,
 			"per_event":    MaxEndpoints,
 			"traceparents": traceparents,
-		}).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() > 0 {
-			Wake(b, org)
-		}
-		return nil
+		}).Query(func(rows pgx.Rows) error {
+		var org id.Organization
+		_, err := pgx.ForEachRow(rows, []any{&org}, func() error { Wake(b, org); return nil })
+		return err
 	})
 }
 

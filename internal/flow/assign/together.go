@@ -2,7 +2,6 @@ package assign
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -69,10 +68,8 @@ func (d *Service) together(ctx context.Context, all []gathered) (answers []given
 				}
 			}
 		}
-		for _, org := range slices.Sorted(maps.Keys(events)) {
-			if err := webhook.Write(ctx, &last, org, now, events[org]...); err != nil {
-				return err
-			}
+		if err := webhook.WriteAll(ctx, &last, now, events); err != nil {
+			return err
 		}
 		return last.Commit(ctx, tx)
 	})

@@ -272,10 +272,5 @@ func (b *batch) record(ctx context.Context, all *pg.Batch, changes []result.Chan
 		events[c.Organization] = append(events[c.Organization], webhook.Event{Type: webhook.ResultFinal, User: c.User, Data: shown,
 			Traceparent: b.traces[result.Key{Organization: c.Organization, Ref: c.Ref}]})
 	}
-	for _, org := range slices.Sorted(maps.Keys(events)) {
-		if err := webhook.Write(ctx, all, org, b.now, events[org]...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return webhook.WriteAll(ctx, all, b.now, events)
 }

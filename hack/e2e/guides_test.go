@@ -29,6 +29,7 @@ var elsewhere = map[string]string{
 	"operator.md":   "TestTheOperatorPageIsTrue",                    // on a Kubernetes
 	"operations.md": "TestTheChartOnANode",                          // on a Kubernetes with the chart
 	"roster.md":     "TestThePageOnRostersIsTrue",
+	"events.md":     "TestTheDocumentsAreValid", // which holds the samples against the schemas
 }
 
 // A block of a page: its language, its text, and where it is. Blocks in lists are indented.

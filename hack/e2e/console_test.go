@@ -199,7 +199,7 @@ func (d *adminBrowser) rotate(endpoint string) {
 // scripts for once.
 func (d *adminBrowser) switchedOff(endpoint string) {
 	d.t.Helper()
-	conn, err := pgx.Connect(d.t.Context(), d.settings.DatabaseURL)
+	conn, err := pgx.Connect(d.t.Context(), d.database)
 	must(d.t, err)
 	defer func() { _ = conn.Close(context.WithoutCancel(d.t.Context())) }()
 	_, err = conn.Exec(d.t.Context(), `UPDATE webhook_health SET consecutive_failures = 49

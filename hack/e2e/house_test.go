@@ -28,6 +28,7 @@ type house struct {
 	t        *testing.T
 	dir      string // logs and the two below
 	settings stack.Settings
+	database string // PostgreSQL's own address, also behind a pooler
 	redis    *stack.Redis
 	mail     *stack.MailCatcher
 	receiver *stack.Receiver
@@ -64,7 +65,10 @@ func newHouseOn(t *testing.T, databaseURL string, extra ...string) *house {
 	ctx, dir := t.Context(), t.TempDir()
 	tools, err := stack.EnsureServers(ctx, os.Stderr)
 	must(t, err)
-	h := &house{t: t, dir: dir}
+	h := &house{t: t, dir: dir, database: databaseURL}
+	if behindPgBouncer(t) {
+		databaseURL = startPgBouncer(t, databaseURL).URL()
+	}
 	t.Cleanup(h.checkLogs) // last, when everything has ended
 	redis, err := stack.StartRedis(ctx, stack.RedisOptions{Server: tools.RedisServer, Port: port(t), LogFile: filepath.Join(dir, "redis.log")})
 	must(t, err)

@@ -128,7 +128,7 @@ func (k *killer) kill(ctx context.Context, h *house) error {
 // state is everything that calls leave behind, but for ids, times and one-time links.
 func (h *house) state() []string {
 	h.t.Helper()
-	conn, err := pgx.Connect(h.t.Context(), h.settings.DatabaseURL)
+	conn, err := pgx.Connect(h.t.Context(), h.database)
 	must(h.t, err)
 	defer func() { _ = conn.Close(h.t.Context()) }()
 	rows, err := conn.Query(h.t.Context(), `

@@ -169,7 +169,7 @@ func newRosterHouse(t *testing.T) *house {
 
 func connect(t *testing.T, h *house) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), h.settings.DatabaseURL)
+	conn, err := pgx.Connect(t.Context(), h.database)
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -214,6 +215,60 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitReady(t, theirs)
+}
+
+// The operator needs no session of PostgreSQL.
+func TestAnOperatorBehindPgBouncer(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "pooled")
+	server, err := stack.EnsurePgBouncer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := stack.ServiceUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := stack.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pooler, err := stack.StartPgBouncer(t.Context(), stack.PgBouncerOptions{Server: server, Port: port, User: user,
+		LogFile: filepath.Join(w.dir, "pgbouncer.log"), DatabaseURL: w.url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pooler.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := w.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	pooled, err := w.newOperator(t.Context(), "pooled", "DATABASE_URL="+pooler.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), pooled.Program, pooled.private); err != nil {
+		t.Fatal(err)
+	}
+	e, leaving := endpoint("pooled", "results"), endpoint("pooled", "leaving")
+	w.create(t, e, leaving)
+	w.awaitReady(t, e)
+	w.awaitReady(t, leaving)
+	w.fail(t, e, webhook.SwitchOffAfter)
+	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonSwitchedOff)
+	if err := w.client.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(t, leaving)
+	if err := pooled.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (w *world) holder(t *testing.T) string {

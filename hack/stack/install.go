@@ -33,6 +33,7 @@ type need struct {
 var (
 	needPostgres   = need{"PostgreSQL (initdb and postgres)", "postgresql", findPostgres}
 	needRedis      = need{"Redis (redis-server)", "redis-server", onPath("redis-server", "valkey-server")}
+	needPgBouncer  = need{"PgBouncer", "pgbouncer", onPath("pgbouncer", "/usr/sbin/pgbouncer")}
 	needPrometheus = need{"Prometheus", "prometheus", onPath("prometheus")}
 	needPHP        = need{"PHP", "php-cli", onPath("php")}
 	needChromium   = need{"Chromium", "chromium", onPath("chromium", "chromium-browser", "google-chrome")}
@@ -51,7 +52,7 @@ func EnsureAll(ctx context.Context, out io.Writer) (Tools, error) {
 	if err != nil {
 		return tools, err
 	}
-	if err := ensure(ctx, out, needChromium, needPrometheus, needPHP); err != nil {
+	if err := ensure(ctx, out, needChromium, needPrometheus, needPHP, needPgBouncer); err != nil {
 		fmt.Fprintln(out, "Tests that need what is missing will say so:", err)
 	}
 	tools.Chromium, tools.Prometheus, tools.PHP = needChromium.find(), needPrometheus.find(), needPHP.find()

@@ -15,3 +15,8 @@ var (
 
 // Right is one right of a program.
 type Right = right
+
+// BehindPooler makes the DB work as behind a pooler, whatever it leads to.
+func (db *DB) BehindPooler(settings map[string]string) {
+	db.pooled, db.setting = true, setLocally(settings)
+}

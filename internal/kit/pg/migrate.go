@@ -69,6 +69,9 @@ func migrate(ctx context.Context, url string, files fs.FS, log *slog.Logger) err
 		return err
 	}
 	applied, err := m.alone(ctx)
+	if refusesSettings(err) {
+		err = errPooler
+	}
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
@@ -100,6 +103,9 @@ func (m *migrator) alone(ctx context.Context) (applied int, err error) {
 		return 0, err
 	}
 	defer func() { _ = conn.Close() }()
+	if err := refusePooler(ctx, conn); err != nil {
+		return 0, err
+	}
 	if err := locker.SessionLock(ctx, conn); err != nil {
 		return 0, err
 	}
@@ -119,6 +125,16 @@ func (m *migrator) alone(ctx context.Context) (applied int, err error) {
 		applied++
 	}
 	return applied, nil
+}
+
+func refusePooler(ctx context.Context, conn *sql.Conn) error {
+	return conn.Raw(func(driver any) error {
+		pooled, err := throughPooler(ctx, driver.(*stdlib.Conn).Conn())
+		if err == nil && pooled {
+			err = errPooler
+		}
+		return err
+	})
 }
 
 func (m *migrator) apply(ctx context.Context, conn *sql.Conn, source *goose.Source) error {

@@ -38,6 +38,9 @@ type DB struct {
 	// Wakes sends the wake-ups of transactions, and those of others arrive by it. Set it before
 	// the DB is used, and before a second pool is opened; nil sends none.
 	Wakes *wake.Bus
+
+	pooled  bool   // PostgreSQL is reached through a pooler
+	setting string // the statement that each transaction begins with then
 }
 
 // defaultConns is the pool's size when the address does not set pool_max_conns. With pgx's
@@ -63,9 +66,6 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if _, given := cfg.ConnConfig.RuntimeParams["application_name"]; !given {
 		cfg.ConnConfig.RuntimeParams["application_name"] = "registrar"
 	}
-	if _, given := cfg.ConnConfig.RuntimeParams[idleInTransaction]; !given {
-		cfg.ConnConfig.RuntimeParams[idleInTransaction] = silence
-	}
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = defaultConns
 	}
@@ -76,21 +76,25 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	// Days are computed in Go; timestamps are sent as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// PostgreSQL would compile short statements on many partitions, which is never worth it.
-	cfg.ConnConfig.RuntimeParams["jit"] = "off"
+	settings := map[string]string{"jit": "off"}
+	if _, given := cfg.ConnConfig.RuntimeParams[idleInTransaction]; !given {
+		settings[idleInTransaction] = silence
+	}
 	if obs.Tracing() {
 		cfg.ConnConfig.Tracer = otelpgx.NewTracer() // below a span alone; without arguments
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
-	if err != nil {
-		return nil, fmt.Errorf("postgresql: %w", err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if err := pool.Ping(ctx); err != nil {
-		pool.Close()
+	pool, pooled, err := connect(ctx, cfg, settings)
+	if err != nil {
 		return nil, fmt.Errorf("postgresql does not answer: %w", err)
 	}
-	return &DB{Pool: pool}, nil
+	db := &DB{Pool: pool, pooled: pooled}
+	if pooled {
+		db.setting = setLocally(settings)
+		db.tellOfPooler(ctx)
+	}
+	return db, nil
 }
 
 // parse reads an address. Its error says what is wrong without any part of the address: pgx
@@ -132,7 +136,7 @@ func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	tx := &Tx{conn: conn}
+	tx := &Tx{conn: conn, setting: db.setting}
 	defer conn.Release()
 	defer tx.rollback(ctx)
 	if err := fn(tx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,6 +17,7 @@ import (
 // the last ones.
 type Tx struct {
 	conn      *pgxpool.Conn
+	setting   string // sent with the BEGIN, unless it is empty
 	begun     bool
 	committed bool
 	wakes     []wakeUp
@@ -38,7 +40,7 @@ func (tx *Tx) begin(ctx context.Context) error {
 	if tx.begun {
 		return nil
 	}
-	if _, err := tx.conn.Exec(ctx, begin); err != nil {
+	if _, err := tx.conn.Exec(ctx, strings.TrimSuffix(begin+"; "+tx.setting, "; ")); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	tx.begun = true
@@ -114,9 +116,15 @@ func (tx *Tx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 		return tx.conn.SendBatch(ctx, b)
 	}
 	tx.begun = true // also when it fails: then the rollback finds nothing to do
-	b.QueuedQueries = slices.Insert(b.QueuedQueries, 0, &pgx.QueuedQuery{SQL: begin})
+	first := []*pgx.QueuedQuery{{SQL: begin}}
+	if tx.setting != "" {
+		first = append(first, &pgx.QueuedQuery{SQL: tx.setting})
+	}
+	b.QueuedQueries = slices.Insert(b.QueuedQueries, 0, first...)
 	results := tx.conn.SendBatch(ctx, b)
-	_, _ = results.Exec() // its fault comes back from Close
+	for range first {
+		_, _ = results.Exec() // its fault comes back from Close
+	}
 	return results
 }
 

@@ -1,0 +1,102 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const poolerStartsWithin = 20 * time.Second
+
+// PgBouncerOptions say which server to run, and for whom.
+type PgBouncerOptions struct {
+	Server      string // pgbouncer
+	Port        int
+	LogFile     string
+	User        *User  // see ServiceUser
+	DatabaseURL string // of PostgreSQL, which trusts its user
+}
+
+// PgBouncer is a connection pooler on 127.0.0.1 in transaction mode, as its package configures it otherwise.
+type PgBouncer struct {
+	*Program
+
+	dir string
+	url string
+}
+
+// EnsurePgBouncer finds the server, or installs it as EnsureServers does.
+func EnsurePgBouncer(ctx context.Context) (server string, err error) {
+	if err := ensure(ctx, os.Stderr, needPgBouncer); err != nil {
+		return "", err
+	}
+	return needPgBouncer.find(), nil
+}
+
+// StartPgBouncer starts the server and returns once it leads to the database.
+func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error) {
+	u, err := url.Parse(o.DatabaseURL)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := TempDir(ctx, o.User)
+	if err != nil {
+		return nil, err
+	}
+	users := filepath.Join(dir, "users")
+	password, _ := u.User.Password()
+	if err := os.WriteFile(users, fmt.Appendf(nil, "%q %q\n", u.User.Username(), password), 0o644); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	file := filepath.Join(dir, "pgbouncer.ini")
+	text := fmt.Sprintf(`[databases]
+* = host=%s port=%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s
+pool_mode = transaction
+max_client_conn = 1000
+`, u.Hostname(), u.Port(), o.Port, users)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	u.Host = hostPort(o.Port)
+	p := &PgBouncer{dir: dir, url: u.String()}
+	p.Program = NewProgram(Command{Name: "pgbouncer", Path: o.Server, Args: []string{file}, Dir: dir, LogFile: o.LogFile, User: o.User})
+	return p, p.Start(ctx)
+}
+
+// Start starts a stopped or killed server again.
+func (p *PgBouncer) Start(ctx context.Context) error {
+	if err := p.Program.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, poolerStartsWithin)
+	defer cancel()
+	err := p.Await(ctx, func(ctx context.Context) error {
+		conn, err := pgx.Connect(ctx, p.url)
+		if err != nil {
+			return err
+		}
+		return conn.Close(ctx)
+	})
+	if err != nil {
+		return errors.Join(err, p.Stop())
+	}
+	return nil
+}
+
+// URL is the database's address through the pooler.
+func (p *PgBouncer) URL() string { return p.url }
+
+// Close ends the server and removes its files.
+func (p *PgBouncer) Close() error { return errors.Join(p.Stop(), os.RemoveAll(p.dir)) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -81,13 +82,16 @@ func (s *scene) addOrganization(ctx context.Context, slug, path string, urls int
 	return id.Organization(made), nil
 }
 
+// anybody is one of many students: first attempts of one student's events are made in order.
+func anybody() id.User { return id.User(4711 + rand.IntN(1_000_000)) }
+
 // record commits n events in transactions of at most a few hundred.
 func (s *scene) record(ctx context.Context, org id.Organization, n int) error {
 	const most = 500
 	for n > 0 {
 		events := make([]webhook.Event, min(n, most))
 		for i := range events {
-			events[i] = webhook.Event{Type: webhook.ResultFinal, User: 4711, Data: resultData}
+			events[i] = webhook.Event{Type: webhook.ResultFinal, User: anybody(), Data: resultData}
 		}
 		n -= len(events)
 		err := s.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Record(ctx, tx, org, time.Now(), events...) })
@@ -243,7 +247,7 @@ func (s *scene) offer(ctx context.Context, rate int, during time.Duration) (comm
 
 func (s *scene) recordOne(ctx context.Context) (event string, err error) {
 	err = s.db.InTx(ctx, func(tx *pg.Tx) error {
-		if err := webhook.Record(ctx, tx, s.org, time.Now(), webhook.Event{Type: webhook.ResultFinal, User: 4711, Data: resultData}); err != nil {
+		if err := webhook.Record(ctx, tx, s.org, time.Now(), webhook.Event{Type: webhook.ResultFinal, User: anybody(), Data: resultData}); err != nil {
 			return err
 		}
 		var made id.Event

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -190,6 +191,7 @@ func (rc *Receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
+	r.Body = io.NopCloser(bytes.NewReader(body)) // once more, for whoever answers by it
 	(*rc.respond.Load())(w, r)
 }
 

@@ -61,6 +61,7 @@ func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 					'hex')::uuid AS id,
 				fresh.id AS event_id,
 				urls.org,
+				fresh.user_id,
 				urls.id AS endpoint_id,
 				urls.switched_on
 			FROM fresh JOIN urls ON urls.org = fresh.org
@@ -77,8 +78,8 @@ func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 			)
 			SELECT org, endpoint_id, id, 1, event_id, 'skipped', @now FROM chosen WHERE NOT switched_on
 		), queued AS (
-			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, due_at)
-			SELECT org, endpoint_id, id, event_id, @now FROM chosen WHERE switched_on
+			INSERT INTO webhook_queue (organization_id, endpoint_id, id, event_id, user_id, due_at)
+			SELECT org, endpoint_id, id, event_id, user_id, @now FROM chosen WHERE switched_on
 		)
 		SELECT DISTINCT org FROM chosen WHERE switched_on`,
 		pg.Args{

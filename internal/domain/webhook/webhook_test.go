@@ -50,11 +50,12 @@ func add(t *testing.T, k webhook.Service, org id.Organization, url string, event
 	return e
 }
 
+// record commits events, each about another person.
 func record(t *testing.T, db *pg.DB, org id.Organization, types ...webhook.Type) {
 	t.Helper()
 	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
-		for _, kind := range types {
-			if err := webhook.Record(t.Context(), tx, org, now, webhook.Event{Type: kind, User: 1, Data: map[string]int{"user_id": 1}}); err != nil {
+		for i, kind := range types {
+			if err := webhook.Record(t.Context(), tx, org, now, webhook.Event{Type: kind, User: id.User(i + 1), Data: map[string]int{"user_id": 1}}); err != nil {
 				return err
 			}
 		}

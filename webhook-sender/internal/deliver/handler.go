@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
@@ -36,8 +38,9 @@ const (
 	renewTerm   = 20 * time.Second
 )
 
-// Handle attempts the deliveries that the lease still holds, all at the same time: the relay
-// keeps to the URL's allowance. It returns when the outcomes are recorded.
+// Handle attempts the deliveries that the lease still holds, at the same time but for first attempts
+// of one student's events: the relay keeps to the URL's allowance. It returns when the outcomes are
+// recorded.
 func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 	lease, err := task.Decode[task.Deliver](payload)
 	if err != nil {
@@ -69,7 +72,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		obs.Past(due.Event.Traceparent, "webhook queue", queuedSince(ctx, began), began)
 		obs.Past(due.Event.Traceparent, "webhook load", began, loaded, "db.system.name", "postgresql")
 	}
-	outcomes, stopped := h.attempt(ctx, lease, target, read, messages)
+	outcomes, stopped := h.attempt(ctx, lease, target, read, until, messages)
 	left := len(messages) - len(outcomes)
 	if ctx.Err() != nil {
 		// Attempts that were cut off because this process stops say nothing about the
@@ -84,7 +87,7 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 		obs.Past(due.Event.Traceparent, "webhook record", attempted, time.Now(), "db.system.name", "postgresql")
 	}
 	h.Metrics.observe(outcomes)
-	if left > 0 {
+	if left > 0 && ctx.Err() == nil {
 		err = h.giveBack(ctx, lease)
 	}
 	return errors.Join(stopped, err)
@@ -137,34 +140,54 @@ func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []di
 
 // attempt sends the messages to the target, which was read at the given time. An error says
 // why some messages were not attempted; the others have outcomes.
-func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, read time.Time, messages []message) ([]webhook.Outcome, error) {
+func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, read, until time.Time, messages []message) ([]webhook.Outcome, error) {
 	if lease.InOrder {
-		return h.inOrder(ctx, lease, target, read, messages)
+		return h.inOrder(ctx, lease, target, read, h.Clock().Add(renewTerm), messages, false)
 	}
-	outcomes := make([]webhook.Outcome, len(messages))
+	chains := chained(messages)
+	outcomes, errs := make([][]webhook.Outcome, len(chains)), make([]error, len(chains))
 	var wg sync.WaitGroup
-	for i, m := range messages {
-		wg.Go(func() { outcomes[i] = h.one(ctx, lease, target, m) })
+	for i, chain := range chains {
+		wg.Go(func() { outcomes[i], errs[i] = h.inOrder(ctx, lease, target, read, until, chain, true) })
 	}
 	wg.Wait()
-	return outcomes, nil
+	return slices.Concat(outcomes...), errors.Join(errs...)
+}
+
+// chained puts the messages of one student's events behind each other, in the events' order.
+func chained(messages []message) (chains [][]message) {
+	of := map[id.User]int{} // index of the student's chain
+	for _, m := range messages {
+		i, known := of[m.due.Student]
+		if m.due.Student == 0 || !known {
+			i = len(chains)
+			of[m.due.Student], chains = i, append(chains, nil)
+		}
+		chains[i] = append(chains[i], m)
+	}
+	for _, chain := range chains {
+		slices.SortStableFunc(chain, func(a, b message) int { return cmp.Compare(a.due.Event.Sequence, b.due.Event.Sequence) })
+	}
+	return chains
 }
 
 // targetAge is how old a target may be when an attempt begins. A new secret or address is used
 // from the next attempt on, and attempts to quick receivers do not cost a statement each.
 const targetAge = 50 * time.Millisecond
 
-// inOrder sends one message after the other, until one fails, the URL is switched off or
-// removed, or the lease, which was just renewed, has no time left for another. The caller
-// gives back the rest.
-func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispatch.Target, read time.Time, messages []message) (outcomes []webhook.Outcome, err error) {
-	began, secret := h.Clock(), messages[0].secret
-	for _, m := range messages {
+// inOrder sends one message after the other, until the URL is switched off or removed, or the
+// lease, which ends at until, has no time left for another, or one fails and the others do not
+// follow whatever becomes of it. The caller gives back the rest. The first was just loaded.
+func (h *Handler) inOrder(
+	ctx context.Context, lease task.Deliver, target dispatch.Target, read, until time.Time, messages []message, whatever bool,
+) (outcomes []webhook.Outcome, err error) {
+	secret := messages[0].secret
+	for i, m := range messages {
 		now := h.Clock()
-		if now.Sub(began) > renewTerm-startMargin {
+		if i > 0 && until.Sub(now) < startMargin {
 			break
 		}
-		if now.Sub(read) > targetAge {
+		if now.Sub(read) > targetAge && (i > 0 || lease.InOrder) {
 			if target, err = dispatch.ReadTarget(ctx, h.DB, lease.Endpoint); err != nil || !target.SwitchedOn {
 				return outcomes, err
 			}
@@ -176,7 +199,7 @@ func (h *Handler) inOrder(ctx context.Context, lease task.Deliver, target dispat
 		m.url, m.secret = target.URL, secret
 		o := h.one(ctx, lease, target, m)
 		outcomes = append(outcomes, o)
-		if o.Verdict != webhook.Delivered {
+		if o.Verdict != webhook.Delivered && !whatever || ctx.Err() != nil {
 			break
 		}
 	}

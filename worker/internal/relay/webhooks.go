@@ -102,14 +102,18 @@ func (w *Webhooks) Run(ctx context.Context) {
 	var subscribed sync.WaitGroup
 	subscribed.Go(func() { w.DB.Wakes.Subscribe(ctx, due.note, webhook.Channel) })
 	defer subscribed.Wait()
-	poll := time.NewTicker(cmp.Or(w.Poll, time.Second))
+	pause := cmp.Or(w.Poll, time.Second)
+	poll := time.NewTicker(pause)
 	defer poll.Stop()
+	next := time.NewTimer(pause) // when the picker wants to look
+	defer next.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-due.signal:
 		case <-w.change:
+		case <-next.C:
 		case <-poll.C:
 			w.try(ctx, "sweeping leases", w.sweep)
 			if time.Now().After(w.scan) {
@@ -120,15 +124,19 @@ func (w *Webhooks) Run(ctx context.Context) {
 			w.swept = time.Time{}
 			due.addAll()
 		}
-		w.try(ctx, "leasing deliveries", func(ctx context.Context) error { return w.drain(ctx, due) })
+		if w.try(ctx, "leasing deliveries", func(ctx context.Context) error { return w.drain(ctx, due) }) {
+			next.Reset(w.picker.Next(w.Clock(), pause))
+		}
 	}
 }
 
 // try logs a failed step. The relay goes on when PostgreSQL or Redis is back: the rows wait.
-func (w *Webhooks) try(ctx context.Context, what string, step func(context.Context) error) {
-	if err := step(ctx); err != nil && ctx.Err() == nil {
+func (w *Webhooks) try(ctx context.Context, what string, step func(context.Context) error) (done bool) {
+	err := step(ctx)
+	if err != nil && ctx.Err() == nil {
 		w.Log.WarnContext(ctx, what+" failed; trying again", "error", err)
 	}
+	return err == nil
 }
 
 // drain leases until nothing more may run now. It leases nothing while Redis is away.

@@ -119,14 +119,15 @@ func (d *fixture) accept(got chan<- int) func(context.Context, task.Deliver) err
 
 func (d *fixture) record(t *testing.T, n int) {
 	t.Helper()
-	d.recordFor(t, d.org, n)
+	d.recordFor(t, d.org, 0, n)
 }
 
-func (d *fixture) recordFor(t *testing.T, org id.Organization, n int) {
+// recordFor commits events about the student; 0 is nobody.
+func (d *fixture) recordFor(t *testing.T, org id.Organization, student id.User, n int) {
 	t.Helper()
 	err := d.db.InTx(t.Context(), func(tx *pg.Tx) error {
 		for range n {
-			e := webhook.Event{Type: webhook.StudentJoined, User: 1, Data: struct{}{}}
+			e := webhook.Event{Type: webhook.StudentJoined, User: student, Data: struct{}{}}
 			if err := webhook.Record(t.Context(), tx, org, time.Now(), e); err != nil {
 				return err
 			}
@@ -162,6 +163,16 @@ func TestABacklogLargerThanTheAllowanceDrains(t *testing.T) {
 	d.serve(t, d.accept(got))
 	d.record(t, 700)
 	await(t, got, 700)
+}
+
+// Each lease of a student's first attempts waits for the one before, and nothing wakes the relay for it.
+func TestAStudentsBacklogDrains(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t, nil)
+	got := make(chan int, 1000)
+	d.serve(t, d.accept(got))
+	d.recordFor(t, d.org, 7, 200)
+	await(t, got, 200)
 }
 
 func TestTasksThatRedisLosesAreMadeAgain(t *testing.T) {
@@ -314,7 +325,7 @@ func TestShardsMoveWithoutADeliveryMadeTwice(t *testing.T) {
 	for round := range 3 {
 		stop := worker()
 		for i := range orgs {
-			d.recordFor(t, id.Organization(i+2), events)
+			d.recordFor(t, id.Organization(i+2), 0, events)
 		}
 		total += orgs * events * 3
 		if round == 1 {

@@ -84,7 +84,8 @@ type pendingURL struct {
 	next         time.Time // when to look at it again; zero: when it is woken, or the Scan finds it
 	since        time.Time // nothing that is due before it is left, but for what is on its way into the queue
 	floor        [16]byte  // leases with lesser ids are gone
-	seen         bool      // by the Scan that runs
+	order        order
+	seen         bool // by the Scan that runs
 }
 
 // alarms is a heap of times at which URLs are to be looked at; one that is not its URL's next any
@@ -255,7 +256,7 @@ func (p *Picker) Pass(ctx context.Context, now time.Time, orgs []id.Organization
 			p.queue(a.endpoint)
 		}
 	}
-	var known []id.Endpoint
+	known := []id.Endpoint{} // not nil, which is NULL and would leave out all that are not known
 	for _, org := range orgs {
 		known = append(known, p.orgs[org]...)
 		p.Wake(p.orgs[org]...)
@@ -269,7 +270,10 @@ func (p *Picker) Pass(ctx context.Context, now time.Time, orgs []id.Organization
 	for _, e := range taken {
 		p.urls[e].inTurn = false
 	}
-	p.remember(states)
+	if err := p.remember(ctx, states); err != nil {
+		p.Wake(taken...)
+		return nil, false, err
+	}
 	if p.asks || asks {
 		if leases, err = p.special(ctx, now, states); err != nil {
 			p.Wake(taken...)
@@ -316,17 +320,23 @@ func (s state) room(now time.Time) int {
 }
 
 // remember notes what states say of their URLs, before anything new is leased.
-func (p *Picker) remember(states []state) {
+func (p *Picker) remember(ctx context.Context, states []state) error {
+	var fresh []state
 	for _, s := range states {
 		u := p.url(s.Endpoint)
+		u.order.keep(s.Leased)
 		if u.organization == 0 {
 			u.organization = s.Organization
 			p.orgs[s.Organization] = append(p.orgs[s.Organization], s.Endpoint)
+		}
+		if !u.order.known {
+			fresh = append(fresh, s)
 		}
 		if u.floor = s.Floor; u.floor == ([16]byte{}) {
 			u.floor = uuid.Must(uuid.NewV7())
 		}
 	}
+	return p.learn(ctx, fresh)
 }
 
 // due leases what is due at the URLs, each within its room and its share of the pass.
@@ -352,38 +362,96 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 	if err != nil {
 		return nil, err
 	}
+	found := make([][]picked, len(want))
+	for _, r := range rows {
+		found[r.N-1] = append(found[r.N-1], r)
+	}
+	free, err := p.hold(ctx, now, want, found)
+	if err != nil {
+		return nil, err
+	}
 	var leases []Lease
-	for len(rows) > 0 {
-		r := want[rows[0].N-1]
-		n := 1
-		for n < len(rows) && rows[n].N == rows[0].N {
-			n++
+	for i, r := range want {
+		u, n := p.url(r.Endpoint), len(free[i])
+		more := len(found[i]) == r.most || u.order.pause > 0
+		if len(found[i]) == r.most && r.most < r.room {
+			p.queue(r.Endpoint)
 		}
-		found := rows[:n]
-		rows = rows[n:]
-		u := p.url(r.Endpoint)
-		since := now.Add(-slack)
-		if n == r.most {
-			if last := found[n-1].Due; last.Before(since) {
-				since = last
-			}
-			if r.most < r.room {
-				p.queue(r.Endpoint)
-			}
-		}
-		u.since = later(u.since, since)
 		// Leases hold fewer deliveries while few are due, so that several senders attempt them.
 		size := min(Batch, n)
 		if len(want) < crowd {
 			size = max(1, min(Batch, n/2))
 		}
-		for part := range slices.Chunk(found, size) {
+		for _, part := range parts(free[i], size) {
 			l := newLease(r.state, part, false)
-			l.More = n == r.most
+			l.More = more
 			leases = append(leases, l)
+			for _, d := range part {
+				u.order.note(d.Delivery, d.Student)
+			}
 		}
 	}
 	return leases, nil
+}
+
+// hold takes from what was found for each request what may be leased now. It notes from when on others
+// are left, and looks for further deliveries where some are held back that took these their places.
+func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found [][]picked) (free [][]picked, err error) {
+	free = make([][]picked, len(want))
+	var again []request
+	var busy []map[id.User]bool
+	var of []int // indices of again in want
+	for i, r := range want {
+		u, since := p.url(r.Endpoint), now.Add(-slack)
+		if len(found[i]) == 0 {
+			u.order.pause = 0
+			continue
+		}
+		held, those := []picked(nil), u.order.busy()
+		free[i], held = divide(found[i], those)
+		if len(found[i]) == r.most {
+			since = earlier(since, found[i][r.most-1].Due)
+		}
+		if len(held) == 0 {
+			u.order.pause = 0
+		} else {
+			since = earlier(since, held[0].Due)
+			if u.order.pause = min(2*u.order.pause, lastPause); len(free[i]) > 0 || u.order.pause == 0 {
+				u.order.pause = firstPause
+			}
+			p.lookAt(r.Endpoint, now.Add(u.order.pause))
+			if len(found[i]) == r.most {
+				r.most -= len(free[i])
+				r.Leased = slices.Clone(r.Leased)
+				for _, d := range free[i] {
+					r.Leased = append(r.Leased, d.Delivery)
+					those[d.Student] = those[d.Student] || d.Student != 0
+				}
+				again, busy, of = append(again, r), append(busy, those), append(of, i)
+			}
+		}
+		u.since = later(u.since, since)
+	}
+	if len(again) == 0 {
+		return free, nil
+	}
+	others := make([][]picked, len(again))
+	rows, err := pickOthers(ctx, p.db, now, again, busy)
+	for _, r := range rows {
+		others[r.N-1] = append(others[r.N-1], r)
+	}
+	for n, i := range of {
+		more, _ := divide(others[n], busy[n])
+		free[i] = append(free[i], more...)
+	}
+	return free, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func later(a, b time.Time) time.Time {
@@ -477,8 +545,9 @@ type Due struct {
 	Delivery id.Delivery
 	Lease    [16]byte
 	Event    webhook.Stored
-	Number   int // of the entry in the journal that the attempt will be
-	Run      int // what webhook.Health's was when it was leased
+	Student  id.User // whom the event is about, if it is the first attempt; 0 otherwise
+	Number   int     // of the entry in the journal that the attempt will be
+	Run      int     // what webhook.Health's was when it was leased
 	More     bool
 	Tries    int // earlier attempts in this round of the schedule
 }

@@ -109,33 +109,77 @@ type picked struct {
 	N        int // of the request, from 1 on
 	Delivery id.Delivery
 	Due      time.Time
+	Student  id.User // whose events' first attempts are made in order; 0 when it is none of these
 }
+
+// studentOf is the student of a row q of webhook_queue whose first attempt is still to be made, or 0.
+const studentOf = `CASE WHEN q.entries = 0 THEN coalesce(q.user_id, 0) ELSE 0 END`
 
 // pickDue reads for each request what is due and not leased, the first due first.
 func pickDue(ctx context.Context, q pg.Querier, now time.Time, want []request) ([]picked, error) {
+	return pick(ctx, q, now, want, "", pg.Args{})
+}
+
+// pickOthers is pickDue without first attempts of students who have one under way at the URL.
+func pickOthers(ctx context.Context, q pg.Querier, now time.Time, want []request, busy []map[id.User]bool) ([]picked, error) {
+	var urls []id.Endpoint
+	var students []id.User
+	for i, r := range want {
+		for s := range busy[i] {
+			urls, students = append(urls, r.Endpoint), append(students, s)
+		}
+	}
+	return pick(ctx, q, now, want, `
+		AND (endpoint_id, `+studentOf+`) NOT IN (SELECT * FROM unnest(@urls::bigint[], @students::bigint[]))`,
+		pg.Args{"urls": urls, "students": students})
+}
+
+func pick(ctx context.Context, q pg.Querier, now time.Time, want []request, which string, args pg.Args) ([]picked, error) {
 	endpoints, most, since := make([]id.Endpoint, len(want)), make([]int32, len(want)), make([]time.Time, len(want))
 	leased := make([]id.Delivery, 0, len(want))
 	for i, r := range want {
 		endpoints[i], most[i], since[i] = r.Endpoint, int32(r.most), r.since
 		leased = append(leased, r.Leased...)
 	}
+	args["endpoints"], args["most"], args["since"], args["now"], args["leased"] = endpoints, most, since, now, leased
 	return pg.List[picked](ctx, q, `
-		SELECT u.n::int AS n, q.id AS delivery, q.due_at AS due
+		SELECT u.n::int AS n, q.id AS delivery, q.due_at AS due, q.student
 		FROM unnest(@endpoints::bigint[], @most::int[], @since::timestamptz[]) WITH ORDINALITY AS u(id, most, since, n)
 		CROSS JOIN LATERAL (
-			SELECT id, due_at FROM webhook_queue
+			SELECT id, due_at, `+studentOf+` AS student FROM webhook_queue q
 			WHERE endpoint_id = u.id AND due_at >= u.since AND due_at <= @now AND NOT in_order AND NOT asked
-			  AND id NOT IN (SELECT unnest(@leased::uuid[]))
+			  AND id NOT IN (SELECT unnest(@leased::uuid[]))`+which+`
 			ORDER BY due_at, id LIMIT u.most
 		) AS q
-		ORDER BY u.n, q.due_at, q.id`,
-		pg.Args{
-			"endpoints": endpoints,
-			"most":      most,
-			"since":     since,
-			"now":       now,
-			"leased":    leased,
-		})
+		ORDER BY u.n, q.due_at, q.id`, args)
+}
+
+// selectStudents reads whose first attempts are among the leased deliveries.
+func selectStudents(ctx context.Context, q pg.Querier, states []state) ([]underWay, error) {
+	var orgs []id.Organization
+	var endpoints []id.Endpoint
+	var leased []id.Delivery
+	for _, s := range states {
+		for _, d := range s.Leased {
+			orgs, endpoints, leased = append(orgs, s.Organization), append(endpoints, s.Endpoint), append(leased, d)
+		}
+	}
+	return pg.List[underWay](ctx, q, `
+		SELECT u.endpoint_id AS endpoint, u.id AS delivery, q.user_id AS student
+		FROM unnest($1::bigint[], $2::bigint[], $3::uuid[]) AS u(organization_id, endpoint_id, id)
+		CROSS JOIN LATERAL (
+			SELECT user_id FROM webhook_queue
+			WHERE organization_id = u.organization_id AND endpoint_id = u.endpoint_id AND id = u.id
+			  AND entries = 0 AND user_id IS NOT NULL AND NOT asked
+			LIMIT 1
+		) AS q`, orgs, endpoints, leased)
+}
+
+// underWay is a first attempt that a sender has in hand.
+type underWay struct {
+	Endpoint id.Endpoint
+	Delivery id.Delivery
+	Student  id.User
 }
 
 // special is a delivery that does not go by the allowance.
@@ -336,6 +380,7 @@ func ReadTarget(ctx context.Context, q pg.Querier, endpoint id.Endpoint) (Target
 
 type dueRow struct {
 	Delivery id.Delivery
+	Student  id.User
 	Number   int
 	Tries    int
 	Until    time.Time
@@ -384,6 +429,7 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	batch.Queue(`
 		SELECT
 			q.id AS delivery,
+			`+studentOf+` AS student,
 			q.entries + 1 AS number,
 			q.tries,
 			l.until,
@@ -415,7 +461,7 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 	}
 	dues := make([]Due, len(rows))
 	for i, r := range rows {
-		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Number: r.Number, Tries: r.Tries, Run: d.Run, More: d.More}
+		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Student: r.Student, Number: r.Number, Tries: r.Tries, Run: d.Run, More: d.More}
 		until = r.Until
 	}
 	return target, dues, until, err

@@ -1,0 +1,143 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// line is a URL of an organization's own, and a Picker that leads all shards.
+type line struct {
+	*flowtest.Fixture
+	t      *testing.T
+	org    id.Organization
+	picker *Picker
+	now    time.Time
+}
+
+func newLine(t *testing.T) *line {
+	t.Helper()
+	l := &line{Fixture: flowtest.New(t), t: t, now: time.Now()}
+	one := l.Organization("one")
+	one.Endpoint()
+	l.Exec(`INSERT INTO webhook_health (endpoint_id, allowance) SELECT id, 256 FROM webhook_endpoints`)
+	l.org = one.ID
+	l.picker = l.leader()
+	return l
+}
+
+func (l *line) leader() *Picker {
+	p := NewPicker(l.Database, 20*time.Second)
+	for shard := range Shards {
+		p.shards[shard] = nil
+	}
+	return p
+}
+
+// record commits n events about the student.
+func (l *line) record(student id.User, n int) {
+	l.t.Helper()
+	l.InTx(func(tx *pg.Tx) error {
+		events := slices.Repeat([]webhook.Event{{Type: webhook.EnrollmentUpdated, User: student, Data: struct{}{}}}, n)
+		return webhook.Record(l.t.Context(), tx, l.org, l.now, events...)
+	})
+}
+
+// pass leases, and lists for each lease whose deliveries it holds.
+func (l *line) pass(p *Picker) (leases []Lease, students [][]id.User) {
+	l.t.Helper()
+	leases, _, err := p.Pass(l.t.Context(), l.now, []id.Organization{l.org})
+	check.NoError(check.Now(l.t), err, "%v", err)
+	for _, lease := range leases {
+		whose, err := pg.Column[id.User](l.t.Context(), l.Database,
+			`SELECT coalesce(user_id, 0) FROM webhook_queue WHERE id = ANY ($1::uuid[]) ORDER BY id`, lease.Deliveries)
+		check.NoError(check.Now(l.t), err, "%v", err)
+		students = append(students, whose)
+	}
+	return leases, students
+}
+
+// fail records that the first attempts of a lease have failed, and has the URL be well again.
+func (l *line) fail(lease Lease) {
+	l.t.Helper()
+	_, dues, _, err := Load(l.t.Context(), l.Database, lease.Deliver)
+	check.NoError(check.Now(l.t), err, "%v", err)
+	var outcomes []webhook.Outcome
+	for _, d := range dues {
+		outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: l.org, Lease: d.Lease,
+			Number: d.Number, StartedAt: l.now, Duration: time.Millisecond, Verdict: webhook.Retry, Cause: "http_503"})
+	}
+	l.InTx(func(tx *pg.Tx) error { return webhook.Settle(l.t.Context(), tx, outcomes) })
+	l.Exec(`UPDATE webhook_health SET consecutive_failures = 0, next_probe_at = NULL, allowance = 256`)
+}
+
+// all is every student of the leases, in ascending order.
+func all(students [][]id.User) []id.User {
+	return slices.Sorted(slices.Values(slices.Concat(students...)))
+}
+
+// Reference: webhooks#order.
+func TestAStudentsFirstAttemptsAreInOneLease(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	l.Exec(`INSERT INTO webhook_secrets (endpoint_id, version, sealed, created_at) SELECT id, 1, '', now() FROM webhook_endpoints`)
+	for range 3 {
+		for student := range id.User(4) { // 0 is nobody
+			l.record(student, 1)
+		}
+	}
+	leases, students := l.pass(l.picker)
+	check.Slices(t, "whose", all(students), []id.User{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3}, "%v", students)
+	in := map[id.User]int{}
+	for i, whose := range students {
+		for _, s := range whose {
+			at, known := in[s]
+			check.True(t, "the student is in this lease alone", s == 0 || !known || at == i, "student %d: %v", s, students)
+			in[s] = i
+		}
+	}
+	check.True(t, "there are several leases", len(leases) > 1, "%v", students)
+
+	// What comes now has to wait for them, also when another process takes over.
+	l.record(1, 2)
+	l.record(0, 1)
+	l.record(4, 1)
+	_, students = l.pass(l.picker)
+	check.Slices(t, "whose", all(students), []id.User{0, 4}, "%v", students)
+	check.True(t, "it looks again soon", l.picker.Next(l.now, time.Hour) <= firstPause, "in %s", l.picker.Next(l.now, time.Hour))
+	other := l.leader()
+	check.NoError(check.Now(t), other.Scan(t.Context(), l.now), "scan")
+	_, students = l.pass(other)
+	check.Equal(t, "leases of another leader", len(students), 0, "%v", students)
+
+	// An attempt that failed holds nothing back.
+	l.fail(leases[in[1]])
+	l.now = l.now.Add(time.Minute - time.Second) // before it is repeated
+	for _, p := range []*Picker{l.picker, other} {
+		_, students = l.pass(p)
+		want := []id.User{1, 1}
+		if p == other {
+			want = nil
+		}
+		check.Slices(t, "whose", all(students), want, "%v", students)
+	}
+}
+
+// Who has more than a lease holds is in nobody's way.
+func TestAStudentWithManyEventsIsInNobodysWay(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	l.record(1, 300)
+	l.record(2, 2)
+	l.record(0, 1)
+	_, students := l.pass(l.picker)
+	check.Slices(t, "whose", all(students), slices.Concat([]id.User{0}, slices.Repeat([]id.User{1}, Batch), []id.User{2, 2}), "%v", students)
+	_, students = l.pass(l.picker)
+	check.Equal(t, "leases beside", len(students), 0, "%v", students)
+}

@@ -1,0 +1,116 @@
+package deliver_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+)
+
+// arrivals is a receiver that notes in which order the events of each student begin to arrive, and
+// refuses every third request.
+type arrivals struct {
+	mu       sync.Mutex
+	requests int
+	under    map[int64]int     // requests under way, by student
+	order    map[int64][]int64 // sequences, by student
+	together bool              // two of one student's have been under way
+}
+
+func (a *arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Data struct {
+			UserID int64 `json:"user_id"`
+		}
+	}
+	_ = json.NewDecoder(r.Body).Decode(&body)
+	student := body.Data.UserID
+	sequence, _ := strconv.ParseInt(r.Header.Get("X-Service-Sequence"), 10, 64)
+	a.mu.Lock()
+	a.requests++
+	refuse := a.requests%3 == 0
+	a.under[student]++
+	a.together = a.together || a.under[student] > 1
+	a.order[student] = append(a.order[student], sequence)
+	a.mu.Unlock()
+	if refuse {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	a.mu.Lock()
+	a.under[student]--
+	a.mu.Unlock()
+}
+
+// recordRounds commits an event about each student in each round.
+func (h *house) recordRounds(t *testing.T, students, rounds int) {
+	t.Helper()
+	for range rounds {
+		err := h.db.InTx(t.Context(), func(tx *pg.Tx) error {
+			for s := range students {
+				e := webhook.Event{Type: webhook.EnrollmentUpdated, User: id.User(s + 1), Data: map[string]any{"user_id": s + 1}}
+				if err := webhook.Record(t.Context(), tx, h.org, time.Now(), e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		check.NoError(check.Now(t), err, "%v", err)
+	}
+}
+
+// Reference: webhooks#order.
+func TestFirstAttemptsOfAStudentAreMadeOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	in := &arrivals{under: map[int64]int{}, order: map[int64][]int64{}}
+	server := httptest.NewServer(in)
+	t.Cleanup(server.Close)
+	h := newHouse(t, loopback, "")
+	h.addURL(t, server.URL)
+	_, err := h.db.Exec(t.Context(), `UPDATE webhook_health SET allowance = 256`)
+	check.NoError(check.Now(t), err, "%v", err)
+	const students, rounds = 6, 10
+	h.recordRounds(t, students, rounds)
+	var handled sync.WaitGroup
+	for _, l := range h.lease(t, time.Second) {
+		handled.Go(func() {
+			err := h.handler.Handle(t.Context(), task.Encode(l.Deliver))
+			check.NoError(t, err, "%v", err)
+		})
+	}
+	handled.Wait()
+	check.Equal(t, "requests", in.requests, students*rounds, "%v", in.order)
+	check.False(t, "two of one student's were under way", in.together, "%v", in.order)
+	for student, sequences := range in.order {
+		check.True(t, "the order is that of the sequence", slices.IsSorted(sequences), "student %d: %v", student, sequences)
+	}
+}
+
+// A slow receiver gets no attempt for which the lease has no time left: what follows is given back.
+func TestWhatALeaseHasNoTimeForIsGivenBack(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, loopback, "")
+	var later atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		later.Store(int64(9 * time.Second)) // this long it takes to answer
+	}))
+	t.Cleanup(server.Close)
+	h.handler.Clock = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	h.addURL(t, server.URL)
+	h.recordRounds(t, 1, 3)
+	h.handle(t, h.lease(t, time.Second))
+	var statuses string
+	err := h.db.QueryRow(t.Context(), `SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_states`).Scan(&statuses)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.Equal(t, "statuses", statuses, "delivered waiting waiting", "%s", statuses)
+}

@@ -120,8 +120,8 @@ func (c *Connections) remove(conn net.Conn) {
 }
 
 func (c *Connections) shut(conn net.Conn) {
-	_ = conn.Close() // its server notices
 	if c.closed != nil {
 		c.closed.Inc()
 	}
+	_ = conn.Close() // its server notices
 }

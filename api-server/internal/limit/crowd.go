@@ -17,7 +17,8 @@ type party[T any] struct {
 	client  string
 	held    int64 // of all that it has
 	loose   int64 // of it, what may be taken back
-	members list.List
+	members list.List // what may be taken back, the oldest first
+	count   int       // of all that it has
 	index   int
 }
 
@@ -45,6 +46,7 @@ func (c *crowd[T]) party(client string) *party[T] {
 // join adds a thing that may be taken back.
 func (c *crowd[T]) join(client string, value T, weight int64) *member[T] {
 	m := &member[T]{party: c.party(client), value: value}
+	m.party.count++
 	c.loosen(m)
 	c.grow(m, weight)
 	return m
@@ -85,13 +87,14 @@ func (c *crowd[T]) leave(m *member[T]) {
 	c.secure(m)
 	p := m.party
 	p.held -= m.weight
+	p.count--
 	m.weight = 0
 	c.forget(p)
 }
 
 // forget drops the party when it has nothing.
 func (c *crowd[T]) forget(p *party[T]) {
-	if p.held == 0 && p.members.Len() == 0 && c.of[p.client] == p {
+	if p.count == 0 {
 		delete(c.of, p.client)
 		heap.Remove(&c.ranked, p.index)
 	}

@@ -246,7 +246,7 @@ func TestAnOperatorBehindPgBouncer(t *testing.T) {
 	if err := w.operator.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	pooled, err := w.newOperator(t.Context(), "pooled", "DATABASE_URL="+pooler.URL())
+	pooled, err := w.newOperator(t.Context(), "pooled", "DATABASE_URL="+stack.RoleURL(pooler.URL(), "operator"))
 	if err != nil {
 		t.Fatal(err)
 	}

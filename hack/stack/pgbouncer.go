@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 const poolerStartsWithin = 20 * time.Second
@@ -20,7 +22,7 @@ type PgBouncerOptions struct {
 	Port        int
 	LogFile     string
 	User        *User  // see ServiceUser
-	DatabaseURL string // of PostgreSQL, which trusts its user
+	DatabaseURL string // the owner's, of PostgreSQL itself; the programs' roles get through as well
 }
 
 // PgBouncer is a connection pooler on 127.0.0.1 in transaction mode, as its package configures it otherwise.
@@ -51,7 +53,11 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 	}
 	users := filepath.Join(dir, "users")
 	password, _ := u.User.Password()
-	if err := os.WriteFile(users, fmt.Appendf(nil, "%q %q\n", u.User.Username(), password), 0o644); err != nil {
+	known := fmt.Appendf(nil, "%q %q\n", u.User.Username(), password)
+	for _, program := range pg.Programs {
+		known = fmt.Appendf(known, "%q %q\n", pg.RoleOf(RolePrefix, program), password)
+	}
+	if err := os.WriteFile(users, known, 0o644); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	file := filepath.Join(dir, "pgbouncer.ini")

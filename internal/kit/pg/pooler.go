@@ -90,7 +90,7 @@ func (db *DB) tellOfPooler(ctx context.Context) {
 	err := db.QueryRow(ctx, `SELECT current_setting('jit'), quote_ident(current_database())`).Scan(&jit, &database)
 	if err == nil && jit == "on" {
 		slog.WarnContext(ctx, "PostgreSQL is reached through a pooler, and compiles statements, which makes short ones slow",
-			"do", "ALTER DATABASE "+database+" SET jit = off")
+			"do", fmt.Sprintf("ALTER DATABASE %s SET jit = off", database))
 		return
 	}
 	slog.InfoContext(ctx, "PostgreSQL is reached through a pooler")

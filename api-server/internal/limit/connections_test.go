@@ -3,11 +3,13 @@ package limit
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -102,7 +104,7 @@ func TestAnAddressGetsItsShareOfTheConnections(t *testing.T) {
 	check.False(t, "answered", s.ask(idle), "the oldest that was idle")
 	check.True(t, "answered", s.ask(s.dial(t, "127.0.0.1")), "one more")
 	_, err := half.Read(make([]byte, 1))
-	check.Equal(t, "what is read", err, io.EOF, "the one with half a header")
+	check.True(t, "the one with half a header is closed", err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "%v", err)
 	check.True(t, "answered", s.ask(s.dial(t, "127.0.0.2")), "another address")
 	s.hold(t, "127.0.0.1")
 	s.hold(t, "127.0.0.1")

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -141,19 +142,44 @@ func (s *site) drain() {
 }
 
 func (s *site) rotate() {
-	s.write("present.json", s.secretValue("registrar-keys", "SECRET_KEYSET"))
+	present := s.secretValue("registrar-keys", "SECRET_KEYSET")
+	s.write("present.json", present)
 	s.documented("SECRET_KEYSET_FILE=present.json api-server rotate-keyset add")
 	s.documented("SECRET_KEYSET_FILE=step1.json api-server rotate-keyset promote")
+	put := s.lookUp("kubectl patch secret registrar-keys --patch \"{\\\"data\\\"")
 	restart := s.lookUp("kubectl rollout restart deployment --selector")
 	done := s.lookUp("kubectl rollout status deployment --selector")
-	put := s.lookUp("kubectl patch secret registrar-keys --patch \"{\\\"data\\\"")
-	l := s.load("keyset", 0)
-	for _, step := range []string{"step1.json", "step2.json"} {
+	ended := s.lookUp("until [ -z \"$(kubectl get pod")
+	roll := func(step string) {
 		s.must(put, "STEP="+step)
 		s.must(restart)
 		s.must(done)
+		s.must(ended)
+		s.runs(former)
 	}
-	s.runs(former)
+	l := s.load("keyset", 0)
+	roll("step1.json")
+	database := "DATABASE_URL=" + s.secretValue("registrar-connections", "DATABASE_URL")
+	drop := s.lookUp("SECRET_KEYSET_FILE=step2.json api-server rotate-keyset drop")
+	if _, err := s.sh(drop, database); err == nil {
+		s.t.Error("the older key is dropped while it encrypts everything")
+	}
+	roll("step2.json")
+	status := s.lookUp("SECRET_KEYSET_FILE=step2.json api-server rotate-keyset status")
+	s.await("everything is encrypted with the new key", func() error {
+		if said := s.must(status, database); !strings.Contains(said, "Nothing is encrypted with an older key") {
+			return errors.New(said)
+		}
+		return nil
+	})
+	s.must(drop, database)
+	roll("step3.json")
+	before, err := seal.New([]byte(present))
+	must(s.t, err)
+	after, err := seal.New([]byte(s.secretValue("registrar-keys", "SECRET_KEYSET")))
+	must(s.t, err)
+	check.False(s.t, "the keyset has an older key", after.Rotating(), "after step3.json was rolled out")
+	check.False(s.t, "the key is the same as before the rotation", bytes.Equal(before.Primary(), after.Primary()), "")
 	l.end()
 	s.ping("after-rotation")
 

@@ -402,68 +402,101 @@ func TestMetricsAreClosedUntilSomebodyIsNamed(t *testing.T) {
 	}
 }
 
-// What the operator may do is what config/rbac says, from which its own tests run.
+// What the chart lets the operator do, and where, is what the overlays of config do, from which its own tests run.
+// In other namespaces than those that it serves it may do nothing.
 func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(chartDir(t), "..", "..", "config", "rbac", "role.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		nottested.Skip(t, "KUBEBUILDER_ASSETS names no Kubernetes; make test prepares one")
 	}
-	want := permissions(objects(t, string(content)))
-	evaluation := filepath.Join(chartDir(t), "ci", "evaluation-values.yaml")
-	all := render(t, "--values", evaluation, "--set", "operator.clusterWide=true")
-	if got := permissions([]object{find(all, "ClusterRole", "n-r-registrar-operator")}); !slices.Equal(got, want) {
-		t.Errorf("the chart: %v\nconfig/rbac: %v", got, want)
+	// own is the operator's namespace, which the chart's renderings here call n.
+	own := func(namespace string) string {
+		if namespace == "n" {
+			return "registrar-system"
+		}
+		return namespace
 	}
-	if find(all, "Role", "n-r-registrar-operator") != nil {
-		t.Error("who may do it everywhere has rights in a namespace besides")
-	}
-	for values, namespaces := range map[string][]string{
-		evaluation: {"n"}, // the release's own
-		filepath.Join(chartDir(t), "ci", "external-values.yaml"): {"partners", "school-1"},
+	for overlay, c := range map[string]struct {
+		values, more string
+		serves       []string // in the chart's words; "" is everywhere
+	}{
+		"default":      {"evaluation-values.yaml", "operator.clusterWide=false", []string{"n"}},
+		"namespaces":   {"external-values.yaml", "operator.clusterWide=false", []string{"partners", "school-1"}},
+		"cluster-wide": {"evaluation-values.yaml", "operator.clusterWide=true", []string{""}},
 	} {
-		some := render(t, "--values", values)
-		cluster := find(some, "ClusterRole", "n-r-registrar-operator")
-		for _, p := range permissions([]object{cluster}) {
-			if check.Lacks(t, "the permission", p, "secrets", "the operator may %s everywhere", p) {
-				check.Lacks(t, "the permission", p, "webhookendpoints", "the operator may %s everywhere", p)
+		out, err := run(t, filepath.Join(assets, "kubectl"), "kustomize", filepath.Join(chartDir(t), "..", "..", "config", overlay))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kustomized, chart := objects(t, out), render(t, "--values", filepath.Join(chartDir(t), "ci", c.values), "--set", c.more)
+		want, got := grants(kustomized, "registrar-operator"), grants(chart, "r-registrar-operator")
+		for namespace, may := range got {
+			namespace = own(namespace)
+			check.Slices(t, "what the operator may do", may, want[namespace], "in %q by the chart, beside config/%s", namespace, overlay)
+			delete(want, namespace)
+		}
+		check.Equal(t, "number of namespaces with other rights", len(want), 0, "config/%s besides the chart: %v", overlay, want)
+		var reads []string
+		for namespace, may := range got {
+			if slices.Contains(may, "get /secrets") {
+				reads = append(reads, namespace)
 			}
 		}
-		var in []string
-		for _, role := range some {
-			if role["kind"] != "Role" || text(role, "metadata", "name") != "n-r-registrar-operator" {
-				continue
-			}
-			in = append(in, text(role, "metadata", "namespace"))
-			if got := permissions([]object{cluster, role}); !slices.Equal(got, want) {
-				t.Errorf("in %s: %v\nconfig/rbac: %v", text(role, "metadata", "namespace"), got, want)
-			}
-		}
-		check.Slices(t, "namespaces", in, namespaces, "%s", values)
-		operator := container(find(some, "Deployment", "r-registrar-operator"))
-		for _, e := range list(operator, "env") {
-			if text(e, "name") == "WATCH_NAMESPACES" {
-				check.Equal(t, "WATCH_NAMESPACES", text(e, "value"), strings.Join(namespaces, ","), "%s", values)
-			}
-		}
+		slices.Sort(reads)
+		check.Slices(t, "namespaces whose Secrets the operator reads", reads, c.serves, "%s", c.values)
+		watched := strings.Join(c.serves, ",")
+		check.Equal(t, "WATCH_NAMESPACES", variable(find(chart, "Deployment", "r-registrar-operator"), "WATCH_NAMESPACES"), watched, "%s", c.values)
+		check.Equal(t, "WATCH_NAMESPACES", variable(find(kustomized, "Deployment", "registrar-operator"), "WATCH_NAMESPACES"), own(watched), "config/%s", overlay)
 	}
 }
 
-// permissions are the single things that roles allow, "create events.k8s.io/events", in order.
-func permissions(roles []object) []string {
-	var all []string
-	for _, role := range roles {
-		for _, rule := range list(role, "rules") {
-			for _, group := range list(rule, "apiGroups") {
-				for _, resource := range list(rule, "resources") {
-					for _, verb := range list(rule, "verbs") {
-						all = append(all, fmt.Sprintf("%v %v/%v", verb, group, resource))
-					}
+// grants are what a ServiceAccount may do in each namespace, by the bindings; "" is everywhere.
+func grants(all []object, account string) map[string][]string {
+	may := map[string][]string{}
+	for _, binding := range all {
+		kind, namespace := text(binding, "kind"), text(binding, "metadata", "namespace")
+		if kind != "RoleBinding" && kind != "ClusterRoleBinding" || text(binding, "subjects", 0, "name") != account {
+			continue
+		}
+		for _, role := range all {
+			if text(role, "kind") == text(binding, "roleRef", "kind") && text(role, "metadata", "name") == text(binding, "roleRef", "name") &&
+				(text(role, "kind") == "ClusterRole" || text(role, "metadata", "namespace") == namespace) {
+				may[namespace] = append(may[namespace], permissions(role)...)
+			}
+		}
+	}
+	for namespace := range may {
+		slices.Sort(may[namespace])
+	}
+	return may
+}
+
+// permissions are the single things that a role allows, "create events.k8s.io/events".
+func permissions(role object) (all []string) {
+	for _, rule := range list(role, "rules") {
+		names := ""
+		for _, name := range list(rule, "resourceNames") {
+			names += fmt.Sprint(" ", name)
+		}
+		for _, group := range list(rule, "apiGroups") {
+			for _, resource := range list(rule, "resources") {
+				for _, verb := range list(rule, "verbs") {
+					all = append(all, fmt.Sprintf("%v %v/%v%s", verb, group, resource, names))
 				}
 			}
 		}
 	}
-	slices.Sort(all)
 	return all
+}
+
+// variable is the value of an environment variable of a workload's first container; "" where it has none.
+func variable(workload object, name string) string {
+	for _, e := range list(container(workload), "env") {
+		if text(e, "name") == name {
+			return text(e, "value")
+		}
+	}
+	return ""
 }
 
 // container is the first container of a workload.

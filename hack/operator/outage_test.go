@@ -174,31 +174,40 @@ func TestAnotherOperatorTakesOver(t *testing.T) {
 	w.awaitReady(t, last)
 }
 
-// With a list of namespaces, RoleBindings in them are all that the operator needs.
+// With config/namespaces, which lists them, the operator has rights in these and serves these.
 func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	w := theWorld(t)
-	w.run(t, "create", "serviceaccount", "-n", "registrar-system", "limited")
-	for _, name := range []string{"listed", "listed-too", "unlisted"} {
+	for _, name := range []string{"partners", "school-1", "unlisted"} {
 		w.tenant(t, name)
 	}
-	for _, name := range []string{"listed", "listed-too"} {
-		w.run(t, "create", "rolebinding", "limited", "-n", name, "--clusterrole=registrar-operator", "--serviceaccount=registrar-system:limited")
-	}
-	w.run(t, "create", "rolebinding", "limited", "-n", "registrar-system", "--role=registrar-operator-leader-election", "--serviceaccount=registrar-system:limited")
-	before := endpoint("listed", "before")
+	before := endpoint("partners", "before")
 	w.create(t, before)
 	w.awaitReady(t, before)
 	if err := w.operator.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	limited, err := w.operatorAs(t.Context(), "limited", "limited", "WATCH_NAMESPACES=listed,listed-too", "METRICS_ADDR=0")
+	w.run(t, "delete", "-f", "../../config/cluster-wide/role_binding.yaml")
+	w.run(t, "apply", "-k", "../../config/namespaces")
+	t.Cleanup(func() {
+		if _, err := w.cluster.Kubectl(context.WithoutCancel(t.Context()), "apply", "-k", "../../config/cluster-wide"); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, of := range []string{"secrets", "webhookendpoints.registrar.dev"} {
+		for namespace, want := range map[string]string{"partners": "yes", "school-1": "yes", "unlisted": "no", "registrar-system": "no", "kube-system": "no"} {
+			got, _ := w.cluster.Kubectl(t.Context(), "auth", "can-i", "list", of, "--namespace="+namespace, "--as="+operatorAccount) // an error says no
+			check.Equal(t, "whether the operator may list "+of, strings.Fields(got)[0], want, "in %s", namespace)
+		}
+	}
+
+	limited, err := w.newOperator(t.Context(), "limited", "WATCH_NAMESPACES="+w.watched(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stack.StartReady(t.Context(), limited.Program, limited.private); err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs := endpoint("listed", "ours"), endpoint("unlisted", "theirs")
+	ours, theirs := endpoint("school-1", "ours"), endpoint("unlisted", "theirs")
 	w.create(t, theirs, ours)
 	w.awaitReady(t, ours)
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); check.NoError(t, err, "a resource of another namespace was touched (%v): %+v", err, theirs) {
@@ -211,10 +220,18 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 	if err := limited.Stop(); err != nil {
 		t.Fatal(err)
 	}
+	w.run(t, "apply", "-k", "../../config/cluster-wide")
 	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitReady(t, theirs)
+}
+
+// watched is what the operator's Deployment has for WATCH_NAMESPACES.
+func (w *world) watched(t *testing.T) string {
+	t.Helper()
+	return strings.TrimSpace(w.run(t, "get", "deployment/registrar-operator", "--namespace=registrar-system",
+		`--output=jsonpath={.spec.template.spec.containers[0].env[?(@.name=="WATCH_NAMESPACES")].value}`))
 }
 
 // The operator needs no session of PostgreSQL.

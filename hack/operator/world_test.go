@@ -194,10 +194,9 @@ func (w *world) startCluster(ctx context.Context) error {
 	return err
 }
 
-// install applies config/default as an administrator would, and makes a user of the
-// operator's ServiceAccount.
+// install applies config/cluster-wide as an administrator would.
 func (w *world) install(ctx context.Context) error {
-	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/default"); err != nil {
+	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/cluster-wide"); err != nil {
 		return err
 	}
 	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/webhookendpoints.registrar.dev")
@@ -219,14 +218,12 @@ func (w *world) startOperator(ctx context.Context) (err error) {
 	return stack.StartReady(ctx, w.operator.Program, w.operator.private)
 }
 
-// newOperator prepares an operator with the rights of the ServiceAccount in config/rbac.
-func (w *world) newOperator(ctx context.Context, name string, extra ...string) (*process, error) {
-	return w.operatorAs(ctx, "registrar-operator", name, extra...)
-}
+// operatorAccount is the ServiceAccount in config/rbac, as a user.
+const operatorAccount = "system:serviceaccount:registrar-system:registrar-operator"
 
-// operatorAs prepares an operator with the rights of a ServiceAccount in registrar-system.
-func (w *world) operatorAs(ctx context.Context, account, name string, extra ...string) (*process, error) {
-	kubeconfig, err := w.cluster.User("system:serviceaccount:registrar-system:"+account, "system:serviceaccounts", "system:authenticated")
+// newOperator prepares an operator with the rights of its ServiceAccount.
+func (w *world) newOperator(ctx context.Context, name string, extra ...string) (*process, error) {
+	kubeconfig, err := w.cluster.User(operatorAccount, "system:serviceaccounts", "system:authenticated")
 	if err != nil {
 		return nil, err
 	}

@@ -110,6 +110,7 @@ func (v *kube) label(ctx, _ context.Context) (string, error) {
 	for _, args := range [][]string{
 		{"create", "namespace", demoSlug},
 		{"label", "namespace", demoSlug, "registrar.dev/organization=" + organization},
+		{"create", "rolebinding", "registrar-operator", "--namespace=" + demoSlug, "--clusterrole=registrar-operator-namespaced", "--serviceaccount=" + operatorNamespace + ":registrar-operator"},
 	} {
 		if _, err := v.cluster.Kubectl(ctx, args...); err != nil {
 			return "", err
@@ -130,7 +131,7 @@ func (v *kube) startOperator(ctx, keep context.Context) (string, error) {
 	private, metrics := v.state.Ports[portOperatorPrivate], v.state.Ports[portOperatorMetrics]
 	p := stack.NewProgram(stack.Command{Name: "operator", Path: filepath.Join(v.bin, "operator"), LogFile: v.path("logs", "operator.log"),
 		Env: append(os.Environ(),
-			"KUBECONFIG="+kubeconfig, "LEASE_NAMESPACE="+operatorNamespace, "CLUSTER_NAME=local",
+			"KUBECONFIG="+kubeconfig, "LEASE_NAMESPACE="+operatorNamespace, "CLUSTER_NAME=local", "WATCH_NAMESPACES="+demoSlug,
 			"DATABASE_URL="+stack.RoleURL(v.registrar["DATABASE_URL"], "operator"), "REDIS_URL="+v.registrar["REDIS_URL"], "SECRET_KEYSET_FILE="+keyset, "SCHEMA_WAIT=60s",
 			"WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8,::1/128",
 			fmt.Sprintf("PRIVATE_ADDR=127.0.0.1:%d", private), fmt.Sprintf("METRICS_ADDR=127.0.0.1:%d", metrics),

@@ -30,12 +30,12 @@ import (
 
 //go:generate go tool -modfile=../../../hack/tools/go.mod controller-gen rbac:roleName=registrar-operator paths=.;../guard output:rbac:artifacts:config=../../../config/rbac
 
-// What the operator needs beside its lease; config/rbac/role.yaml is generated from this.
-// +kubebuilder:rbac:groups=registrar.dev,resources=webhookendpoints,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=registrar.dev,resources=webhookendpoints/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get;list;watch;create;patch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// What the operator needs in each namespace that it serves; config/rbac/role.yaml is generated from this.
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints/status,verbs=patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=secrets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=events.k8s.io,resources=events,verbs=create;patch
 
 // fieldManager names the operator in managedFields.
 const fieldManager = client.FieldOwner("registrar-operator")

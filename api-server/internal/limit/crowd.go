@@ -15,8 +15,8 @@ type crowd[T any] struct {
 // party is what one address has.
 type party[T any] struct {
 	client  string
-	held    int64 // of all that it has
-	loose   int64 // of it, what may be taken back
+	held    int64     // of all that it has
+	loose   int64     // of it, what may be taken back
 	members list.List // what may be taken back, the oldest first
 	count   int       // of all that it has
 	index   int

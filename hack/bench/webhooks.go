@@ -21,7 +21,7 @@ var webhookCases = []benchCase{
 	{"webhook-latency", "200 events/s for 60 s to 4 URLs, alone and beside 10 hanging URLs with 10,000 events waiting", onScene(4, latency)},
 	{"webhook-idle", "one event at a time while nothing else happens", onScene(1, idle)},
 	{"webhook-waiting", "1,000,000 deliveries that wait for their retry", onScene(4, waiting)},
-	{"webhook-faults", "20,000 events while every part is killed, emptied, stopped or restarted, beside receivers that do everything wrong", faults},
+	{"webhook-faults", "50,000 events while every part is killed, emptied, stopped or restarted, beside receivers that do everything wrong", faults},
 }
 
 // resultData is data of a result.final event, about 1.5 KB.

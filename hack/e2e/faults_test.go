@@ -122,14 +122,7 @@ func TestWorkersThatEndHandOver(t *testing.T) {
 	for i := range 6 {
 		h.addURL(fmt.Sprintf("/shared/%d", i))
 	}
-	others := make([]*stack.Program, 2)
-	for i := range others {
-		settings := h.settings
-		settings.Ports.WorkerPrivate = port(t)
-		others[i] = settings.Worker()
-		h.start(others[i], settings.Ports.WorkerPrivate)
-		t.Cleanup(func() { _ = others[i].Stop() })
-	}
+	others := []*stack.Program{h.anotherWorker(), h.anotherWorker()}
 	db := connect(t, h)
 	eventually(t, db, "all three lead", `SELECT count(DISTINCT holder) = 3 FROM leaders WHERE name LIKE 'relay-webhooks-%' AND expires > now()`)
 	const students = 60

@@ -387,6 +387,16 @@ type dueRow struct {
 	webhook.Stored
 }
 
+// queueOf are the rows q of the queue that belong to a list of deliveries of one URL. Each is looked up: the
+// LIMIT keeps PostgreSQL, whose statistics are often those of an empty queue, from reading all of the URL's.
+func queueOf(deliveries string) string {
+	return ` unnest(` + deliveries + `::uuid[]) AS listed(id) CROSS JOIN LATERAL (
+			SELECT *, ctid AS at FROM webhook_queue
+			WHERE organization_id = @org AND endpoint_id = @endpoint AND id = listed.id
+			LIMIT 1
+		) AS q`
+}
+
 // eventOf joins the event v of the row q of the queue. An event and its deliveries are recorded
 // within moments, which lets PostgreSQL leave out the partitions of other days: @first and @last
 // bound what is searched. The OFFSET keeps it from reading everything between these two instead of
@@ -439,9 +449,7 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 			v.data,
 			coalesce(v.sequence, 0) AS sequence,
 			coalesce(v.traceparent, '') AS traceparent
-		FROM webhook_leases l
-		JOIN webhook_queue q ON q.organization_id = l.organization_id AND q.endpoint_id = l.endpoint_id
-			AND q.id = ANY (@deliveries::uuid[])`+eventOf+`
+		FROM webhook_leases l CROSS JOIN`+queueOf("@deliveries")+eventOf+`
 		WHERE l.organization_id = @org AND l.endpoint_id = @endpoint AND l.id = @lease
 		ORDER BY q.id`,
 		pg.Args{
@@ -471,9 +479,8 @@ func endSuperseded(ctx context.Context, q pg.Querier, d task.Deliver, retries []
 	first, last := eventBounds(retries)
 	return pg.Column[id.Delivery](ctx, q, `
 		WITH found AS MATERIALIZED (
-			SELECT q.ctid AS at FROM webhook_queue q`+eventOf+`
-			WHERE q.organization_id = @org AND q.endpoint_id = @endpoint AND q.id = ANY (@retries::uuid[])
-			  AND NOT q.asked AND EXISTS (`+webhook.Successor+`)
+			SELECT q.at FROM`+queueOf("@retries")+eventOf+`
+			WHERE NOT q.asked AND EXISTS (`+webhook.Successor+`)
 		), gone AS (
 			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at
 			RETURNING q.organization_id, q.endpoint_id, q.id, q.event_id, q.entries
@@ -498,9 +505,8 @@ func Traces(ctx context.Context, q pg.Querier, leases []Lease) ([]string, error)
 	for _, l := range leases {
 		first, last := eventBounds(l.Deliveries)
 		some, err := pg.Column[string](ctx, q, `
-			SELECT v.traceparent FROM webhook_queue q`+eventOf+`
-			WHERE q.organization_id = @org AND q.endpoint_id = @endpoint AND q.id = ANY (@deliveries::uuid[])
-			  AND v.traceparent IS NOT NULL`,
+			SELECT v.traceparent FROM`+queueOf("@deliveries")+eventOf+`
+			WHERE v.traceparent IS NOT NULL`,
 			pg.Args{
 				"deliveries": l.Deliveries,
 				"first":      first,

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 // Only active students get a place in a class, also where people.csv does not name the person.
@@ -114,38 +112,12 @@ func TestSeatsOfANewOrganizationAreFoundByTheirKeys(t *testing.T) {
 			roster.Counts{Update: n - 2, Deactivate: n - 2, Skip: 2, SeatsRemoved: n - 2}},
 		{"came back", func() roster.Run { return h.undo(t, run.ID) }, roster.Counts{Update: n - 2, SeatsAdded: n - 2}},
 	} {
-		before := h.read(t)
+		before := pgtest.RowsRead(t, h.DB)
 		run = step.do()
 		want(t, run, roster.Applied, step.want)
-		for table, rows := range h.read(t) { // some ten a place, and hundreds where all of them were read for each
+		for table, rows := range pgtest.RowsRead(t, h.DB) { // some ten a place, and hundreds where all of them were read for each
 			rows -= before[table]
 			check.True(t, "rows read of "+table, rows <= 25*n, "%s: %d rows of %s were read for %d places", step.name, rows, table, n)
 		}
 	}
-}
-
-// read counts the rows that indexes of each table have found so far. Backends report it when they end.
-func (h *house) read(t testing.TB) map[string]int {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	over := time.After(time.Minute)
-	for others := "more"; others != "0"; {
-		select {
-		case <-tick.C:
-		case <-over:
-			t.Fatal("connections are open after a minute")
-		}
-		h.DB.Reset()
-		others = h.text(t, `SELECT count(*)::text FROM pg_stat_activity
-			WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`)
-	}
-	rows, err := h.DB.Query(t.Context(), `SELECT relname, coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables`)
-	check.NoError(check.Now(t), err, "%v", err)
-	read := map[string]int{}
-	var table string
-	var n int
-	_, err = pgx.ForEachRow(rows, []any{&table, &n}, func() error { read[table] = n; return nil })
-	check.NoError(check.Now(t), err, "%v", err)
-	return read
 }

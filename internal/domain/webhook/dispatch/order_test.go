@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 // line is a URL of an organization's own, and a Picker that leads all shards.
@@ -140,4 +141,23 @@ func TestAStudentWithManyEventsIsInNobodysWay(t *testing.T) {
 	check.Slices(t, "whose", all(students), slices.Concat([]id.User{0}, slices.Repeat([]id.User{1}, Batch), []id.User{2, 2}), "%v", students)
 	_, students = l.pass(l.picker)
 	check.Equal(t, "leases beside", len(students), 0, "%v", students)
+}
+
+// A lease costs what is in it, whatever else the URL has pending, and also with the statistics of an empty queue.
+func TestALeaseReadsOnlyItsOwnRows(t *testing.T) {
+	t.Parallel()
+	l := newLine(t)
+	l.Exec(`INSERT INTO webhook_secrets (endpoint_id, version, sealed, created_at) SELECT id, 1, '', now() FROM webhook_endpoints`)
+	l.Exec(`ANALYZE webhook_queue`)
+	for student := range id.User(20) {
+		l.record(student+1, 100)
+	}
+	leases, _ := l.pass(l.picker)
+	check.True(check.Now(t), "there are leases", len(leases) > 0, "none")
+	before := pgtest.RowsRead(t, l.Database)
+	_, dues, _, err := Load(t.Context(), l.Database, leases[0].Deliver)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.Equal(t, "deliveries", len(dues), len(leases[0].Deliveries), "of the lease")
+	rows := pgtest.RowsRead(t, l.Database)["webhook_queue"] - before["webhook_queue"]
+	check.True(t, "rows read", rows <= 2*len(dues), "%d rows of 2,000 were read for %d deliveries", rows, len(dues))
 }

@@ -802,21 +802,19 @@ type Error_Errors struct {
 // ErrorStatus defines model for Error.Status.
 type ErrorStatus string
 
-// Event The body that a webhook carries, and the event's sequence
+// Event The body that a webhook carries, and the event's sequence. Its type says which it is
 type Event struct {
 	// Created ISO 8601 with an offset: UTC, or that of the zone that was asked for
-	Created Timestamp `json:"created"`
-
-	// Data By the type
-	Data         map[string]interface{} `json:"data"`
-	ID           string                 `json:"id"`
-	Organization EventOrganization      `json:"organization"`
+	Created      Timestamp         `json:"created"`
+	ID           string            `json:"id"`
+	Organization EventOrganization `json:"organization"`
 
 	// Sequence Rises from event to event, and skips some numbers; X-Service-Sequence of a webhook
 	Sequence int `json:"sequence"`
 
 	// Type Such as result.final
-	Type string `json:"type"`
+	Type  string `json:"type"`
+	union json.RawMessage
 }
 
 // EventEnrollment defines model for EventEnrollment.
@@ -2424,6 +2422,458 @@ type ReceiveStudentJoinedEventJSONRequestBody = StudentJoinedEvent
 
 // ReceiveStudentLeftEventJSONRequestBody defines body for ReceiveStudentLeftEvent for application/json ContentType.
 type ReceiveStudentLeftEventJSONRequestBody = StudentLeftEvent
+
+// AsResultFinalEvent returns the union data inside the Event as a ResultFinalEvent
+func (t Event) AsResultFinalEvent() (ResultFinalEvent, error) {
+	var body ResultFinalEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromResultFinalEvent overwrites any union data inside the Event as the provided ResultFinalEvent
+func (t *Event) FromResultFinalEvent(v ResultFinalEvent) error {
+	t.Type = "result.final"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"result.final"}`))
+	t.union = b
+	return err
+}
+
+// MergeResultFinalEvent performs a merge with any union data inside the Event, using the provided ResultFinalEvent
+func (t *Event) MergeResultFinalEvent(v ResultFinalEvent) error {
+	t.Type = "result.final"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"result.final"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsStudentJoinedEvent returns the union data inside the Event as a StudentJoinedEvent
+func (t Event) AsStudentJoinedEvent() (StudentJoinedEvent, error) {
+	var body StudentJoinedEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromStudentJoinedEvent overwrites any union data inside the Event as the provided StudentJoinedEvent
+func (t *Event) FromStudentJoinedEvent(v StudentJoinedEvent) error {
+	t.Type = "student.joined"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"student.joined"}`))
+	t.union = b
+	return err
+}
+
+// MergeStudentJoinedEvent performs a merge with any union data inside the Event, using the provided StudentJoinedEvent
+func (t *Event) MergeStudentJoinedEvent(v StudentJoinedEvent) error {
+	t.Type = "student.joined"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"student.joined"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsStudentLeftEvent returns the union data inside the Event as a StudentLeftEvent
+func (t Event) AsStudentLeftEvent() (StudentLeftEvent, error) {
+	var body StudentLeftEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromStudentLeftEvent overwrites any union data inside the Event as the provided StudentLeftEvent
+func (t *Event) FromStudentLeftEvent(v StudentLeftEvent) error {
+	t.Type = "student.left"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"student.left"}`))
+	t.union = b
+	return err
+}
+
+// MergeStudentLeftEvent performs a merge with any union data inside the Event, using the provided StudentLeftEvent
+func (t *Event) MergeStudentLeftEvent(v StudentLeftEvent) error {
+	t.Type = "student.left"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"student.left"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsEnrollmentCreatedEvent returns the union data inside the Event as a EnrollmentCreatedEvent
+func (t Event) AsEnrollmentCreatedEvent() (EnrollmentCreatedEvent, error) {
+	var body EnrollmentCreatedEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromEnrollmentCreatedEvent overwrites any union data inside the Event as the provided EnrollmentCreatedEvent
+func (t *Event) FromEnrollmentCreatedEvent(v EnrollmentCreatedEvent) error {
+	t.Type = "enrollment.created"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.created"}`))
+	t.union = b
+	return err
+}
+
+// MergeEnrollmentCreatedEvent performs a merge with any union data inside the Event, using the provided EnrollmentCreatedEvent
+func (t *Event) MergeEnrollmentCreatedEvent(v EnrollmentCreatedEvent) error {
+	t.Type = "enrollment.created"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.created"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsEnrollmentUpdatedEvent returns the union data inside the Event as a EnrollmentUpdatedEvent
+func (t Event) AsEnrollmentUpdatedEvent() (EnrollmentUpdatedEvent, error) {
+	var body EnrollmentUpdatedEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromEnrollmentUpdatedEvent overwrites any union data inside the Event as the provided EnrollmentUpdatedEvent
+func (t *Event) FromEnrollmentUpdatedEvent(v EnrollmentUpdatedEvent) error {
+	t.Type = "enrollment.updated"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.updated"}`))
+	t.union = b
+	return err
+}
+
+// MergeEnrollmentUpdatedEvent performs a merge with any union data inside the Event, using the provided EnrollmentUpdatedEvent
+func (t *Event) MergeEnrollmentUpdatedEvent(v EnrollmentUpdatedEvent) error {
+	t.Type = "enrollment.updated"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.updated"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsEnrollmentExpiringEvent returns the union data inside the Event as a EnrollmentExpiringEvent
+func (t Event) AsEnrollmentExpiringEvent() (EnrollmentExpiringEvent, error) {
+	var body EnrollmentExpiringEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromEnrollmentExpiringEvent overwrites any union data inside the Event as the provided EnrollmentExpiringEvent
+func (t *Event) FromEnrollmentExpiringEvent(v EnrollmentExpiringEvent) error {
+	t.Type = "enrollment.expiring"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.expiring"}`))
+	t.union = b
+	return err
+}
+
+// MergeEnrollmentExpiringEvent performs a merge with any union data inside the Event, using the provided EnrollmentExpiringEvent
+func (t *Event) MergeEnrollmentExpiringEvent(v EnrollmentExpiringEvent) error {
+	t.Type = "enrollment.expiring"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.expiring"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsEnrollmentEndedEvent returns the union data inside the Event as a EnrollmentEndedEvent
+func (t Event) AsEnrollmentEndedEvent() (EnrollmentEndedEvent, error) {
+	var body EnrollmentEndedEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromEnrollmentEndedEvent overwrites any union data inside the Event as the provided EnrollmentEndedEvent
+func (t *Event) FromEnrollmentEndedEvent(v EnrollmentEndedEvent) error {
+	t.Type = "enrollment.ended"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.ended"}`))
+	t.union = b
+	return err
+}
+
+// MergeEnrollmentEndedEvent performs a merge with any union data inside the Event, using the provided EnrollmentEndedEvent
+func (t *Event) MergeEnrollmentEndedEvent(v EnrollmentEndedEvent) error {
+	t.Type = "enrollment.ended"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"enrollment.ended"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsAssignmentCreatedEvent returns the union data inside the Event as a AssignmentCreatedEvent
+func (t Event) AsAssignmentCreatedEvent() (AssignmentCreatedEvent, error) {
+	var body AssignmentCreatedEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromAssignmentCreatedEvent overwrites any union data inside the Event as the provided AssignmentCreatedEvent
+func (t *Event) FromAssignmentCreatedEvent(v AssignmentCreatedEvent) error {
+	t.Type = "assignment.created"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"assignment.created"}`))
+	t.union = b
+	return err
+}
+
+// MergeAssignmentCreatedEvent performs a merge with any union data inside the Event, using the provided AssignmentCreatedEvent
+func (t *Event) MergeAssignmentCreatedEvent(v AssignmentCreatedEvent) error {
+	t.Type = "assignment.created"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"assignment.created"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsAssignmentOverdueEvent returns the union data inside the Event as a AssignmentOverdueEvent
+func (t Event) AsAssignmentOverdueEvent() (AssignmentOverdueEvent, error) {
+	var body AssignmentOverdueEvent
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromAssignmentOverdueEvent overwrites any union data inside the Event as the provided AssignmentOverdueEvent
+func (t *Event) FromAssignmentOverdueEvent(v AssignmentOverdueEvent) error {
+	t.Type = "assignment.overdue"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"assignment.overdue"}`))
+	t.union = b
+	return err
+}
+
+// MergeAssignmentOverdueEvent performs a merge with any union data inside the Event, using the provided AssignmentOverdueEvent
+func (t *Event) MergeAssignmentOverdueEvent(v AssignmentOverdueEvent) error {
+	t.Type = "assignment.overdue"
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	b, err = runtime.JSONMerge(b, []byte(`{"type":"assignment.overdue"}`))
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t Event) Discriminator() (string, error) {
+	var discriminator struct {
+		Discriminator string `json:"type"`
+	}
+	err := json.Unmarshal(t.union, &discriminator)
+	return discriminator.Discriminator, err
+}
+
+func (t Event) ValueByDiscriminator() (interface{}, error) {
+	discriminator, err := t.Discriminator()
+	if err != nil {
+		return nil, err
+	}
+	switch discriminator {
+	case "assignment.created":
+		return t.AsAssignmentCreatedEvent()
+	case "assignment.overdue":
+		return t.AsAssignmentOverdueEvent()
+	case "enrollment.created":
+		return t.AsEnrollmentCreatedEvent()
+	case "enrollment.ended":
+		return t.AsEnrollmentEndedEvent()
+	case "enrollment.expiring":
+		return t.AsEnrollmentExpiringEvent()
+	case "enrollment.updated":
+		return t.AsEnrollmentUpdatedEvent()
+	case "result.final":
+		return t.AsResultFinalEvent()
+	case "student.joined":
+		return t.AsStudentJoinedEvent()
+	case "student.left":
+		return t.AsStudentLeftEvent()
+	default:
+		return nil, errors.New("unknown discriminator value: " + discriminator)
+	}
+}
+
+func (t Event) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	object := make(map[string]json.RawMessage)
+	if t.union != nil {
+		err = json.Unmarshal(b, &object)
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	object["created"], err = json.Marshal(t.Created)
+	if err != nil {
+		return nil, fmt.Errorf("error marshaling 'created': %w", err)
+	}
+
+	object["id"], err = json.Marshal(t.ID)
+	if err != nil {
+		return nil, fmt.Errorf("error marshaling 'id': %w", err)
+	}
+
+	object["organization"], err = json.Marshal(t.Organization)
+	if err != nil {
+		return nil, fmt.Errorf("error marshaling 'organization': %w", err)
+	}
+
+	object["sequence"], err = json.Marshal(t.Sequence)
+	if err != nil {
+		return nil, fmt.Errorf("error marshaling 'sequence': %w", err)
+	}
+
+	object["type"], err = json.Marshal(t.Type)
+	if err != nil {
+		return nil, fmt.Errorf("error marshaling 'type': %w", err)
+	}
+
+	b, err = json.Marshal(object)
+	return b, err
+}
+
+func (t *Event) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	if err != nil {
+		return err
+	}
+	object := make(map[string]json.RawMessage)
+	err = json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["created"]; found {
+		err = json.Unmarshal(raw, &t.Created)
+		if err != nil {
+			return fmt.Errorf("error reading 'created': %w", err)
+		}
+	}
+
+	if raw, found := object["id"]; found {
+		err = json.Unmarshal(raw, &t.ID)
+		if err != nil {
+			return fmt.Errorf("error reading 'id': %w", err)
+		}
+	}
+
+	if raw, found := object["organization"]; found {
+		err = json.Unmarshal(raw, &t.Organization)
+		if err != nil {
+			return fmt.Errorf("error reading 'organization': %w", err)
+		}
+	}
+
+	if raw, found := object["sequence"]; found {
+		err = json.Unmarshal(raw, &t.Sequence)
+		if err != nil {
+			return fmt.Errorf("error reading 'sequence': %w", err)
+		}
+	}
+
+	if raw, found := object["type"]; found {
+		err = json.Unmarshal(raw, &t.Type)
+		if err != nil {
+			return fmt.Errorf("error reading 'type': %w", err)
+		}
+	}
+
+	return err
+}
 
 // AsStudentLookup returns the union data inside the Students200JSONResponseBody as a StudentLookup
 func (t Students200JSONResponseBody) AsStudentLookup() (StudentLookup, error) {

@@ -8,13 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // New makes a client of the API at baseURL, which may end in /api/v1/, for the
-// organization of the key.
+// organization of the key. It sends requests up to five times: see [WithAttempts].
 func New(baseURL, key string, options ...ClientOption) (*ClientWithResponses, error) {
 	if key == "" {
 		return nil, errors.New("registrar: the API key is empty")
@@ -23,13 +22,17 @@ func New(baseURL, key string, options ...ClientOption) (*ClientWithResponses, er
 	return NewClientWithResponses(server, append(options[:len(options):len(options)], authorized(key))...)
 }
 
-// authorized sends the key with every request and makes errors of refusals.
+// authorized sends the key with every request, repeats requests and makes errors of refusals.
 func authorized(key string) ClientOption {
 	return func(c *Client) error {
-		if c.Client == nil {
-			c.Client = http.DefaultClient
+		again, ok := c.Client.(repeating)
+		if !ok {
+			again = repeating{c.Client, attempts}
 		}
-		c.Client = refusing{c.Client}
+		if again.next == nil {
+			again.next = http.DefaultClient
+		}
+		c.Client = refusing{again}
 		c.RequestEditors = append(c.RequestEditors, func(_ context.Context, r *http.Request) error {
 			r.Header.Set("X-API-Key", key)
 			return nil
@@ -54,8 +57,8 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("registrar: %d %s: %s", f.Status, cmp.Or(f.Code, http.StatusText(f.Status)), f.Message)
 }
 
-// Retry says whether the same request may succeed later: after too many requests, and after
-// an error of the server. Anything else has to be changed first.
+// Retry says whether the same request may succeed later than the client itself has tried: after too many
+// requests, and after an error of the server. Anything else has to be changed first.
 func (f *Fault) Retry() bool {
 	return f.Status == http.StatusTooManyRequests || f.Status >= http.StatusInternalServerError
 }
@@ -81,10 +84,7 @@ func (d refusing) Do(r *http.Request) (*http.Response, error) {
 	if json.Unmarshal(text, f) != nil { // a proxy answered
 		f = &Fault{Message: strings.TrimSpace(string(text))}
 	}
-	f.Status, f.RequestID = res.StatusCode, res.Header.Get("X-Request-Id")
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
-		f.RetryAfter = time.Duration(seconds) * time.Second
-	}
+	f.Status, f.RequestID, f.RetryAfter = res.StatusCode, res.Header.Get("X-Request-Id"), retryAfter(res)
 	return nil, f
 }
 

@@ -49,6 +49,7 @@ func TestExamples(t *testing.T) {
 	}{
 		{Example, "success created ielts\nalready_provisioned unchanged\n"},
 		{ExampleClientWithResponses_StudentPages, "Asha active 1\n"},
+		{ExampleClientWithResponses_EventPages, "student.joined asha@north-institute.org\nenrollment.created IELTS Academic\n"},
 		{ExampleFault, "404 student_not_found false\n"},
 	} {
 		if got := printed(t, c.example); got != c.want {
@@ -140,7 +141,7 @@ func TestARefusalOfAProxyIsAFaultToo(t *testing.T) {
 		http.Error(w, "busy", http.StatusBadGateway)
 	}))
 	t.Cleanup(s.Close)
-	c, err := client.New(s.URL, "reg_key")
+	c, err := client.New(s.URL, "reg_key", client.WithAttempts(1))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,12 @@
 // An answer of 400 and above is a [*Fault], the error of every call. Calls may be made at
 // the same time. They take as long as their context lets them.
 //
+// Broken connections, 429 and 5xx are tried again, five times in all. Each change carries an
+// Idempotency-Key, its caller's own or a random one, so it is carried out once.
+//
 // Lists are read page by page with [ClientWithResponses.StudentPages] and its sisters; the
-// cursor of the last page may be stored, to read on another day.
+// cursor of the last page may be stored, to read on another day. An [Event] of
+// [ClientWithResponses.EventPages] is one of several types, which Event.ValueByDiscriminator returns.
 package client
 
 //go:generate sh -c "go run ../internal/openapi/document > partner.tmp.yaml"

@@ -51,6 +51,30 @@ func ExampleClientWithResponses_StudentPages() {
 	}
 }
 
+func ExampleClientWithResponses_EventPages() {
+	c, err := client.New(os.Getenv("BASE_URL"), os.Getenv("API_KEY"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for page, err := range c.EventPages(context.Background(), client.ListEventsParams{}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, event := range page.Events {
+			what, err := event.ValueByDiscriminator()
+			if err != nil {
+				continue // of a type that came after this client
+			}
+			switch what := what.(type) {
+			case client.StudentJoinedEvent:
+				fmt.Println(event.Type, what.Data.Email)
+			case client.EnrollmentCreatedEvent:
+				fmt.Println(event.Type, what.Data.Enrollment.CourseName)
+			}
+		}
+	}
+}
+
 func ExampleFault() {
 	c, err := client.New(os.Getenv("BASE_URL"), os.Getenv("API_KEY"))
 	if err != nil {

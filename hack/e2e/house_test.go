@@ -155,7 +155,7 @@ func (h *house) seed() {
 	h.platform(http.MethodPost, "organizations/demo/api-keys", `{"name": "Tests", "access": "full"}`, &key)
 	h.key = key.Key
 	var err error
-	h.partner, err = client.New(h.settings.PublicURL(), h.key)
+	h.partner, err = client.New(h.settings.PublicURL(), h.key, client.WithAttempts(1))
 	must(h.t, err)
 	var made struct {
 		Secret string `json:"signing_secret"`

@@ -51,7 +51,7 @@ func TestNothingBreaks(t *testing.T) {
 }
 
 // asAnswers turns the webhooks of a document into calls that are answered with the event: what Registrar sends is
-// held to the rules for answers.
+// held to the rules for answers. So are the events of the list, which are the same; among them new ones may come.
 func asAnswers(t *testing.T, document string) []byte {
 	t.Helper()
 	var doc map[string]any
@@ -65,6 +65,12 @@ func asAnswers(t *testing.T, document string) []byte {
 			"200": map[string]any{"description": "The event", "content": body["content"]}}}}
 	}
 	delete(doc, "webhooks")
+	if components, ok := doc["components"].(map[string]any); ok {
+		schemas, _ := components["schemas"].(map[string]any)
+		listed, _ := schemas["Event"].(map[string]any)
+		delete(listed, "oneOf")
+		delete(listed, "discriminator")
+	}
 	text, err := yaml.Marshal(doc)
 	must(t, err)
 	return text

@@ -105,6 +105,10 @@ func TestTypesAreGeneratedForTypeScript(t *testing.T) {
 import type { components, operations } from "./partner";
 const request: components["schemas"]["ProvisionRequest"] = { email: "asha@north-institute.org", first_name: "Asha", tenure_months: 3, courses: ["ielts"] };
 type Students = operations["students"]["responses"][200]["content"]["application/json"];
+export function about(event: components["schemas"]["Event"]): string {
+  // So does the type of an event, of what is in it.
+  return event.type === "result.final" ? event.data.score_label : event.type === "student.left" ? event.data.email : "";
+}
 export function who(answer: Students): string[] {
   // The field object tells the two answers apart.
   return answer.object === "student" ? [answer.student.email] : answer.students.map((s) => s.email);

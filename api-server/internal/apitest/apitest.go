@@ -41,14 +41,17 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/prometheus/client_golang/prometheus"
+	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/obs/logtest"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -142,6 +145,25 @@ var (
 	partner  = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Partner) })
 	platform = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Platform) })
 )
+
+// EventData is what an event of the type may hold: the data of the document's example.
+func EventData(t testing.TB, of webhook.Type) json.RawMessage {
+	t.Helper()
+	var document struct {
+		Webhooks map[webhook.Type]struct {
+			Post struct {
+				RequestBody struct {
+					Content map[string]struct{ Example struct{ Data any } }
+				} `yaml:"requestBody"`
+			}
+		}
+	}
+	err := yaml.Unmarshal(openapi.Partner, &document)
+	check.NoError(check.Now(t), err, "%s", of)
+	data, err := json.Marshal(document.Webhooks[of].Post.RequestBody.Content["application/json"].Example.Data)
+	check.NoError(check.Now(t), err, "%s", of)
+	return data
+}
 
 func checker(t testing.TB, read func() (*apicheck.Checker, error)) *apicheck.Checker {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 )
 
@@ -84,12 +85,24 @@ func addExamples(operation, examples *yaml.Node) {
 }
 
 // addEvents adds what is made from the types of Go, the schemas of events and of what lists share with
-// them, to a document that has a tag webhooks, and the webhooks.
+// them, to a document that has a tag webhooks, and the webhooks. An Event of a list is one of those that URLs can select.
 func addEvents(d, examples *yaml.Node) {
 	if examples == nil {
 		return
 	}
-	merge(field(field(d, "components"), "schemas"), plain(parse(wire.Schemas())))
+	schemas := field(field(d, "components"), "schemas")
+	merge(schemas, plain(parse(wire.Schemas())))
+	one, byType := &yaml.Node{Kind: yaml.SequenceNode}, &yaml.Node{Kind: yaml.MappingNode}
+	for _, t := range webhook.Types() {
+		ref := &yaml.Node{Kind: yaml.ScalarNode, Value: "#/components/schemas/" + wire.EventName(t)}
+		one.Content = append(one.Content, object("$ref", ref))
+		byType.Content = append(byType.Content, object(string(t), ref).Content...)
+	}
+	discriminator := object("propertyName", &yaml.Node{Kind: yaml.ScalarNode, Value: "type"})
+	merge(discriminator, object("mapping", byType))
+	listed := field(schemas, "Event")
+	merge(listed, object("oneOf", one))
+	merge(listed, object("discriminator", discriminator))
 	all := &yaml.Node{Kind: yaml.MappingNode}
 	for _, t := range wire.EventTypes() {
 		webhook := parse([]byte(fmt.Sprintf(eventOperation, wire.EventName(t), wire.EventAbout(t))))

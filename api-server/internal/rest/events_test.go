@@ -170,12 +170,16 @@ func TestAReaderOfEventsThatIsKilledMissesNothing(t *testing.T) {
 	}
 	e := apitest.New(t)
 	north, south := e.Organization(t, "north"), e.Organization(t, "south")
+	data := map[webhook.Type]json.RawMessage{}
+	for _, kind := range []webhook.Type{webhook.StudentJoined, webhook.ResultFinal, webhook.StudentLeft} {
+		data[kind] = apitest.EventData(t, kind)
+	}
 	var writers, readers sync.WaitGroup
 	for n := range 8 {
 		o, random := []apitest.Organization{north, north, north, south}[n%4], rand.New(rand.NewPCG(uint64(n), 1))
 		writers.Go(func() {
 			for range rounds {
-				check.NoError(t, recordSome(t.Context(), e.DB, o.ID, random), "recording")
+				check.NoError(t, recordSome(t.Context(), e.DB, o.ID, data, random), "recording")
 			}
 		})
 	}
@@ -233,13 +237,13 @@ func readAll(t *testing.T, c *apitest.Client) (all []fed) {
 var errTakenBack = errors.New("taken back")
 
 // recordSome records some events in one transaction, which takes its time or is taken back.
-func recordSome(ctx context.Context, db *pg.DB, org id.Organization, random *rand.Rand) error {
+func recordSome(ctx context.Context, db *pg.DB, org id.Organization, data map[webhook.Type]json.RawMessage, random *rand.Rand) error {
 	err := db.InTx(ctx, func(tx *pg.Tx) error {
 		for range 1 + random.IntN(3) {
 			var events []webhook.Event
 			for range 1 + random.IntN(3) {
 				kind := []webhook.Type{webhook.StudentJoined, webhook.ResultFinal, webhook.StudentLeft, webhook.ResultFinal}[random.IntN(4)]
-				events = append(events, webhook.Event{Type: kind, Data: struct{}{}})
+				events = append(events, webhook.Event{Type: kind, Data: data[kind]})
 			}
 			if err := webhook.Record(ctx, tx, org, time.Now(), events...); err != nil {
 				return err

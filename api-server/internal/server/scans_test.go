@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -129,7 +130,8 @@ func crowd(t *testing.T, e *apitest.Env) (crowded, sparse apitest.Organization) 
 		`INSERT INTO activity_days (organization_id, date, user_id, first_seen_at, last_seen_at, visits, active_minutes, page_views, tests_started, tests_completed)
 			SELECT DISTINCT ON (user_id, at::date) org, at::date, user_id, at, at, 1, 1, 1, 1, 1 FROM work`,
 		`INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, sequence)
-			SELECT uuid7_floor(at), org, user_id, CASE WHEN n % 100 = 0 THEN 'student.left' ELSE 'result.final' END, at, '{}', position FROM work`,
+			SELECT uuid7_floor(at), org, user_id, CASE WHEN n % 100 = 0 THEN 'student.left' ELSE 'result.final' END, at,
+				CASE WHEN org > 2 THEN '{}' WHEN n % 100 = 0 THEN '` + string(apitest.EventData(t, webhook.StudentLeft)) + `' ELSE '` + string(apitest.EventData(t, webhook.ResultFinal)) + `' END::json, position FROM work`,
 		`SELECT setval('positions_' || id, 200000) FROM organizations`,
 		`VACUUM ANALYZE`,
 	} {

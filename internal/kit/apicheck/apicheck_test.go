@@ -38,8 +38,20 @@ paths:
       parameters: [{name: id, in: path, required: true, schema: {type: integer}}]
       responses:
         '200': {description: One, content: {application/json: {schema: {$ref: '#/components/schemas/MadeThing'}}}}
+  /news/:
+    get:
+      responses:
+        '200': {description: All, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/News'}}}}}
 components:
   schemas:
+    News:
+      type: object
+      required: [kind, place]
+      properties: {kind: {type: string}, place: {type: integer}}
+      oneOf: [{$ref: '#/components/schemas/Birth'}, {$ref: '#/components/schemas/Death'}]
+      discriminator: {propertyName: kind, mapping: {birth: '#/components/schemas/Birth', death: '#/components/schemas/Death'}}
+    Birth: {type: object, required: [name], properties: {kind: {const: birth}, name: {type: string}}}
+    Death: {type: object, required: [name, of], properties: {kind: {const: death}, name: {type: string}, of: {type: object, properties: {cause: {type: string}}}}}
     Thing:
       type: object
       required: [name, end]
@@ -105,6 +117,10 @@ func TestExchanges(t *testing.T) {
 		{"wrong pattern", "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x", "end": "26"}`, "end"},
 		{"missing header", "POST", "/things/?noid", `{"name": "x"}`, 201, made, "X-Request-Id"},
 		{"undocumented status", "GET", "/things/7", ``, 204, ``, "status is not supported"},
+		{"one of several", "GET", "/news", ``, 200, `[{"kind": "birth", "name": "x", "place": 1}, {"kind": "death", "name": "x", "of": {"cause": "age"}, "place": 2}]`, ""},
+		{"an undocumented field of one of several", "GET", "/news", ``, 200, `[{"kind": "birth", "name": "x", "place": 1, "more": 1}]`, "more"},
+		{"an undocumented field in one of several", "GET", "/news", ``, 200, `[{"kind": "death", "name": "x", "of": {"more": 1}, "place": 2}]`, "more"},
+		{"a field of another of several", "GET", "/news", ``, 200, `[{"kind": "birth", "name": "x", "of": {}, "place": 1}]`, "of"},
 		{"undocumented method", "DELETE", "/things/7", ``, 200, made, "no such path"},
 		{"undocumented route", "GET", "/other", ``, 200, made, "no such path"},
 		{"no route, and the server says so", "GET", "/other", ``, 404, `{}`, ""},
@@ -135,7 +151,7 @@ func TestOperations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, all := checker.Operations(), []string{"GET /things/{id}", "POST /things/"}; !slices.Equal(got, all) {
+	if got, all := checker.Operations(), []string{"GET /news/", "GET /things/{id}", "POST /things/"}; !slices.Equal(got, all) {
 		t.Fatalf("%q", got)
 	}
 }

@@ -46,7 +46,7 @@ type closing struct {
 	done    map[string]bool
 }
 
-// findParts finds the schemas that are a part of an allOf.
+// findParts finds the schemas that are a part of another: of an allOf, or a choice beside fields that all choices have.
 func (c closing) findParts(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -54,8 +54,7 @@ func (c closing) findParts(v any) {
 			c.findParts(one)
 		}
 	case object:
-		parts, _ := v["allOf"].([]any)
-		for _, part := range parts {
+		for _, part := range partsOf(v) {
 			if part, ok := part.(object); ok {
 				c.parts[named(part)] = true
 			}
@@ -64,6 +63,15 @@ func (c closing) findParts(v any) {
 			c.findParts(one)
 		}
 	}
+}
+
+func partsOf(s object) []any {
+	parts, _ := s["allOf"].([]any)
+	if s["properties"] != nil {
+		one, _ := s["oneOf"].([]any)
+		parts = append(parts[:len(parts):len(parts)], one...)
+	}
+	return parts
 }
 
 // named is the name of the schema that s refers to; "" where it refers to none.
@@ -129,13 +137,16 @@ func (c closing) inside(s object) {
 			s[field] = c.whole(s[field])
 		}
 	}
-	parts, _ := s["allOf"].([]any)
-	for _, part := range parts {
+	for _, part := range partsOf(s) {
 		if part, ok := part.(object); ok {
 			c.inside(part)
 		}
 	}
-	for _, field := range []string{"oneOf", "anyOf"} {
+	choosing := []string{"oneOf", "anyOf"}
+	if s["properties"] != nil {
+		choosing = choosing[1:]
+	}
+	for _, field := range choosing {
 		choices, _ := s[field].([]any)
 		for i, one := range choices {
 			choices[i] = c.whole(one)

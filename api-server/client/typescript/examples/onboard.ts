@@ -1,5 +1,5 @@
-// Onboards a student, looks her up and reads the list of students.
-import { Fault, pages, provisionStudent, registrar, students } from "../src/index.js";
+// Onboards a student, looks her up, and reads the lists of students and events.
+import { Fault, listEvents, pages, provisionStudent, registrar, students } from "../src/index.js";
 
 const client = registrar({ baseUrl: process.env.BASE_URL!, key: process.env.API_KEY! });
 
@@ -14,6 +14,12 @@ if (found.object === "student") console.log(found.student.first_name, found.enro
 
 for await (const page of pages(students, { client, query: { limit: 1 } })) {
   for (const student of page.students) console.log(student.email);
+}
+
+for await (const page of pages(listEvents, { client, query: { types: "enrollment.created" } })) {
+  for (const event of page.events) {
+    if (event.type === "enrollment.created") console.log(event.type, event.data.enrollment.course_name);
+  }
 }
 
 try {

@@ -71,7 +71,9 @@ function repeating(send: typeof fetch, attempts: number): typeof fetch {
       let pause = Math.random() * Math.min(30, 2 ** attempt / 4);
       try {
         const response = await send(last ? request : request.clone());
-        if (last || (response.status !== 429 && response.status < 500)) return response;
+        // 409 to a repeated change may say that the first one is still worked on.
+        const again = response.status === 429 || response.status >= 500 || (response.status === 409 && attempt > 1);
+        if (last || !again) return response;
         pause = Number(response.headers.get("Retry-After")) || pause;
         await response.body?.cancel();
       } catch (error) {

@@ -699,10 +699,25 @@ export type EventPage = {
     events: Array<Event>;
 };
 
-/**
- * The body that a webhook carries, and the event's sequence
- */
-export type Event = {
+export type Event = (({
+    type: 'result.final';
+} & ResultFinalEvent) | ({
+    type: 'student.joined';
+} & StudentJoinedEvent) | ({
+    type: 'student.left';
+} & StudentLeftEvent) | ({
+    type: 'enrollment.created';
+} & EnrollmentCreatedEvent) | ({
+    type: 'enrollment.updated';
+} & EnrollmentUpdatedEvent) | ({
+    type: 'enrollment.expiring';
+} & EnrollmentExpiringEvent) | ({
+    type: 'enrollment.ended';
+} & EnrollmentEndedEvent) | ({
+    type: 'assignment.created';
+} & AssignmentCreatedEvent) | ({
+    type: 'assignment.overdue';
+} & AssignmentOverdueEvent)) & {
     id: string;
     /**
      * Such as result.final
@@ -710,12 +725,6 @@ export type Event = {
     type: string;
     created: Timestamp;
     organization: EventOrganization;
-    /**
-     * By the type
-     */
-    data: {
-        [key: string]: unknown;
-    };
     /**
      * Rises from event to event, and skips some numbers; X-Service-Sequence of a webhook
      */

@@ -169,6 +169,8 @@ func TestTheTypeScriptClientTriesAgain(t *testing.T) {
 		keys = append(keys, r.Header.Get("Idempotency-Key")+" "+r.Header.Get("X-Api-Key")) // one at a time
 		status, body := http.StatusServiceUnavailable, `{"status": "error", "error": "busy", "code": "busy"}`
 		switch len(keys) {
+		case 2: // the first one is still worked on
+			status, body = http.StatusConflict, `{"status": "error", "error": "busy", "code": "idempotency_key_in_use"}`
 		case 3:
 			status, body = http.StatusOK, `{"status": "already_provisioned"}`
 		case 4:

@@ -181,9 +181,14 @@ func ownPostgres(t *testing.T) (server *stack.Postgres, databaseURL string) {
 	t.Cleanup(func() { _ = server.Stop() })
 	databaseURL, err = server.EnsureDatabase(t.Context(), "registrar", "chaos")
 	must(t, err)
-	migrate := stack.Settings{Bin: os.Getenv("REGISTRAR_BIN"), LogDir: dir, DatabaseURL: databaseURL, Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t)}}
-	must(t, stack.Run(t.Context(), migrate.Migrate()))
+	migrate(t, dir, databaseURL)
 	return server, databaseURL
+}
+
+func migrate(t *testing.T, dir, databaseURL string) {
+	t.Helper()
+	settings := stack.Settings{Bin: os.Getenv("REGISTRAR_BIN"), LogDir: dir, DatabaseURL: databaseURL, Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t)}}
+	must(t, stack.Run(t.Context(), settings.Migrate()))
 }
 
 func (h *house) addURL(path string) {

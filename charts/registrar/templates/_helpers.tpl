@@ -73,6 +73,48 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
+{{/* What an address of PostgreSQL may leave out. What it says is stronger. */}}
+{{- define "registrar.databaseEnv" -}}
+{{- with .Values.database.hosts }}
+- {name: PGHOST, value: {{ join "," . | quote }}}
+- {name: PGPORT, value: {{ $.Values.database.port | quote }}}
+{{- end }}
+{{- if .Values.database.caSecret }}
+- {name: PGSSLMODE, value: verify-full}
+- {name: PGSSLROOTCERT, value: /etc/registrar/database-ca/ca.crt}
+{{- end }}
+{{- if .Values.database.clientCertSecret }}
+- {name: PGSSLCERT, value: /etc/registrar/database-cert/tls.crt}
+- {name: PGSSLKEY, value: /etc/registrar/database-cert/tls.key}
+{{- end }}
+{{- end -}}
+
+{{- define "registrar.databaseMounts" -}}
+{{- if .Values.database.caSecret }}
+- {name: database-ca, mountPath: /etc/registrar/database-ca, readOnly: true}
+{{- end }}
+{{- if .Values.database.clientCertSecret }}
+- {name: database-cert, mountPath: /etc/registrar/database-cert, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "registrar.databaseVolumes" -}}
+{{- if .Values.database.caSecret }}
+- name: database-ca
+  secret:
+    secretName: {{ .Values.database.caSecret }}
+    defaultMode: 0440
+    items: [{key: {{ .Values.database.caSecretKey | quote }}, path: ca.crt}]
+{{- end }}
+{{- if .Values.database.clientCertSecret }}
+- name: database-cert
+  secret:
+    secretName: {{ .Values.database.clientCertSecret }}
+    defaultMode: 0440
+    items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+{{- end }}
+{{- end -}}
+
 {{/* Environment of every program. */}}
 {{- define "registrar.env" -}}
 - name: DATABASE_URL
@@ -82,6 +124,7 @@ capabilities: {drop: [ALL]}
     {{- else }}
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" .root "value" "database" "own" "connections" "key" "DATABASE_URL") }}
     {{- end }}
+{{- include "registrar.databaseEnv" .root }}
 - {name: SECRET_KEYSET_FILE, value: /etc/registrar/keyset/keyset.json}
 - {name: PRIVATE_ADDR, value: ":9090"}
 - {name: LOG_LEVEL, value: {{ .root.Values.logLevel | quote }}}

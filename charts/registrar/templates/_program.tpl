@@ -114,6 +114,9 @@ spec:
           volumeMounts:
             - {name: keyset, mountPath: /etc/registrar/keyset, readOnly: true}
             - {name: tmp, mountPath: /tmp}
+            {{- with include "registrar.databaseMounts" $ | trim }}
+            {{- . | nindent 12 }}
+            {{- end }}
             {{- with .mounts }}
             {{- . | nindent 12 }}
             {{- end }}
@@ -125,6 +128,9 @@ spec:
             defaultMode: 0440
             items: [{key: {{ $keyset.key | quote }}, path: keyset.json}]
         - {name: tmp, emptyDir: {sizeLimit: 512Mi}}
+        {{- with include "registrar.databaseVolumes" $ | trim }}
+        {{- . | nindent 8 }}
+        {{- end }}
         {{- with .volumes }}
         {{- . | nindent 8 }}
         {{- end }}

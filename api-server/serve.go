@@ -72,8 +72,10 @@ func (serveCommand) Run(p *process) error {
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	probe := pg.NewProbe(db)
 	defer probe.Close(p.ctx)
+	probe.Metrics(reg)
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
+		obs.Check{Name: "commits", Optional: true, Probe: probe.Commits}, // what reads goes on without them
 		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	private.Profiles(c.Profiles)
 	serve, err := obs.Listen(p.ctx, c.bounded(reg, "public", obs.NewServer(c.HTTPAddr, apis.Public)),
@@ -82,7 +84,8 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
-	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, refusals.Run, mails.Run, rosters.Run, serve)
+	watch := func(ctx context.Context) error { probe.Watch(ctx, nil); return nil }
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, refusals.Run, mails.Run, rosters.Run, watch, serve)
 }
 
 // bounded bounds the server's connections.

@@ -60,6 +60,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 		return nil, err
 	}
 	obs.PoolMetrics(metrics.Registry, service.DB.Pool)
+	probe.Metrics(metrics.Registry)
 	if err := addProbes(mgr, probe); err != nil {
 		return nil, err
 	}

@@ -68,8 +68,10 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	now.Metrics(reg)
 	db.Wakes.Metrics(reg)
 	handler := &deliver.Handler{DB: steady, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
+	probe := pg.NewProbe(db)
+	defer probe.Close(ctx)
 	private := obs.NewPrivate(reg,
-		obs.Check{Name: "postgresql", Probe: db.Ping}, // not by the pool that deliveries may use up
+		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	private.Profiles(c.Profiles)
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {

@@ -173,6 +173,11 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	must(t, a.redis.Stop())
 	a.find(func() { a.provisionNext(); a.sql(`UPDATE outbox_tasks SET run_at = now() - interval '10 minutes'`)() },
 		"RegistrarRedisAway", "RegistrarRateLimitsUnchecked", "RegistrarOwedWorkLate", "RegistrarRelayStalled")
+	a.find(a.sql(`DO $$ BEGIN
+		EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database());
+		PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'registrar_api_server';
+		END $$`), "RegistrarPostgresUnusable")
+	a.sql(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I RESET default_transaction_read_only', current_database()); END $$`)()
 	a.find(a.sql(`DELETE FROM goose_db_version WHERE version_id = 1`), "RegistrarSchemaBehind")
 	must(t, a.worker.Stop())
 	must(t, a.api.Stop())

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
@@ -19,7 +20,7 @@ func TestConnectionsNoticeALostMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Release()
-	tcp, ok := conn.Conn().PgConn().Conn().(*net.TCPConn)
+	tcp, ok := pg.Socket(conn.Conn()).(*net.TCPConn)
 	if !ok {
 		t.Skip("the tests' PostgreSQL is not asked over TCP")
 	}

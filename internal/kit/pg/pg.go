@@ -41,12 +41,20 @@ type DB struct {
 
 	pooled  bool   // PostgreSQL is reached through a pooler
 	setting string // the statement that each transaction begins with then
+	commits *commits
 }
 
 // defaultConns is the pool's size when the address does not set pool_max_conns. With pgx's
 // default, one a core, requests would wait for each other on small machines, and large
 // machines would open more connections than an operator expects.
 const defaultConns = 16
+
+// A connection is replaced after lifetime, or up to lifetimeJitter later, so that one that leads where
+// the address no longer does is not kept.
+const (
+	lifetime       = 5 * time.Minute
+	lifetimeJitter = time.Minute
+)
 
 // silence is how long a transaction may be idle between two statements. PostgreSQL then ends
 // the transactions of a program whose machine was lost, and frees their locks; by itself it
@@ -57,7 +65,8 @@ const (
 )
 
 // Open connects to the database of url (a postgres:// address, whose query may hold
-// pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer.
+// pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer. The address may
+// name several servers: connections lead to the one that takes writes.
 func Open(ctx context.Context, url string) (*DB, error) {
 	cfg, err := parse(url)
 	if err != nil {
@@ -69,10 +78,16 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if !strings.Contains(url, "pool_max_conns") {
 		cfg.MaxConns = defaultConns
 	}
-	if cfg.ConnConfig.ConnectTimeout == 0 {
-		cfg.ConnConfig.ConnectTimeout = connectTimeout
+	if !strings.Contains(url, "pool_max_conn_lifetime") {
+		cfg.MaxConnLifetime, cfg.MaxConnLifetimeJitter = lifetime, lifetimeJitter
 	}
-	cfg.ConnConfig.DialFunc = dialer(cfg.ConnConfig.ConnectTimeout)
+	if cfg.ConnConfig.ConnectTimeout == 0 {
+		cfg.ConnConfig.ConnectTimeout = connectTimeout(cfg.ConnConfig)
+	}
+	commits := newCommits()
+	cfg.ConnConfig.DialFunc = commits.dialer(cfg.ConnConfig.ConnectTimeout)
+	cfg.ConnConfig.OnNotice = noteUnreplicated
+	leaveStandbys(cfg.ConnConfig)
 	// Days are computed in Go; timestamps are sent as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	// PostgreSQL would compile short statements on many partitions, which is never worth it.
@@ -89,7 +104,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgresql does not answer: %w", err)
 	}
-	db := &DB{Pool: pool, pooled: pooled}
+	db := &DB{Pool: pool, pooled: pooled, commits: commits}
 	if pooled {
 		db.setting = setLocally(settings)
 		db.tellOfPooler(ctx)
@@ -97,11 +112,13 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	return db, nil
 }
 
-// parse reads an address. Its error says what is wrong without any part of the address: pgx
+// parse reads an address. Whatever it asks for, connections lead to a server that takes writes: to be
+// led to a standby is to find PostgreSQL away. Its error says what is wrong without any part of the address: pgx
 // removes the password only from addresses in which it recognises one.
 func parse(url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err == nil {
+		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 		return cfg, nil
 	}
 	text, what := err.Error(), "it cannot be read"
@@ -112,6 +129,14 @@ func parse(url string) (*pgxpool.Config, error) {
 		what = text[i+len("`: "):]
 	}
 	return nil, fmt.Errorf("DATABASE_URL: %s; send a postgres:// address, with special characters of the user name and password percent-encoded", what)
+}
+
+// Exec implements Querier for a statement that stands alone and changes something.
+func (db *DB) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	if db.commits.wait() {
+		return pgconn.CommandTag{}, errCommitsWait
+	}
+	return db.Pool.Exec(ctx, sql, args...)
 }
 
 // attempts bounds how often InTx runs a transaction that PostgreSQL aborts because of a
@@ -132,6 +157,9 @@ func (db *DB) InTx(ctx context.Context, fn func(tx *Tx) error) error {
 }
 
 func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
+	if db.commits.wait() {
+		return errCommitsWait
+	}
 	conn, err := db.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
@@ -144,6 +172,10 @@ func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
 	}
 	if err := tx.end(ctx); err != nil {
 		return err
+	}
+	if unreplicated(conn.Conn()) {
+		_ = conn.Conn().Close(ctx)
+		return fmt.Errorf("commit: %w", errCommitsWait)
 	}
 	for _, w := range tx.wakes {
 		db.Wakes.Wake(w.channel, w.payload)
@@ -182,17 +214,20 @@ func Refused(err error) bool {
 	return errors.As(err, &e) && !Away(err) && !slices.ContainsFunc([]string{"25", "53", "57", "58"}, all)
 }
 
-// Away says whether err means that PostgreSQL could not be reached, so that a retry can help:
-// a refused or lost connection, a server that starts, stops or has no connection left, a
-// transaction that was idle for too long.
+// Away says whether err means that PostgreSQL cannot be used now, so that a retry can help: a refused or
+// lost connection, a server that starts, stops or has no connection or disk left, a standby, a
+// transaction that was idle for too long, commits that wait for a standby. After a lost connection the
+// transaction may have been committed.
 func Away(err error) bool {
 	var connecting *pgconn.ConnectError
-	if errors.As(err, &connecting) {
+	var lost *lostError
+	if errors.As(err, &connecting) || errors.As(err, &lost) || errors.Is(err, errCommitsWait) {
 		return true
 	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") || e.Code == "53300" || e.Code == "25P03"
+		return strings.HasPrefix(e.Code, "08") || strings.HasPrefix(e.Code, "57P") ||
+			slices.Contains([]string{"53100", "53300", "58030", "25P03"}, e.Code) || ofStandby(e)
 	}
 	return pgconn.SafeToRetry(err)
 }

@@ -45,7 +45,7 @@ func TestAProbeConnectsAgain(t *testing.T) {
 	probe, _, beside := newProbe(t)
 	ids := func() (all []int32) {
 		t.Helper()
-		rows, err := beside.Query(t.Context(), `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query = '-- ping' AND pid <> pg_backend_pid()`)
+		rows, err := beside.Query(t.Context(), `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_is_in_recovery%' AND pid <> pg_backend_pid()`)
 		if err != nil {
 			t.Fatal(err)
 		}

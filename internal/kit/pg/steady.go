@@ -41,5 +41,5 @@ func (db *DB) second(ctx context.Context, conns int32, settings map[string]strin
 	if err != nil {
 		return nil, fmt.Errorf("postgresql: %w", err)
 	}
-	return &DB{Pool: pool, Wakes: db.Wakes, pooled: db.pooled, setting: db.setting}, nil
+	return &DB{Pool: pool, Wakes: db.Wakes, pooled: db.pooled, setting: db.setting, commits: db.commits}, nil
 }

@@ -112,13 +112,18 @@ func initPostgres(ctx context.Context, o PostgresOptions) error {
 		defer os.Remove(file)
 		args = append(args, "--auth=scram-sha-256", "--pwfile="+file)
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(o.Bin, "initdb"), args...)
+	return o.run(ctx, "initdb", args...)
+}
+
+// run runs a program of PostgreSQL's as the server's user.
+func (o PostgresOptions) run(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(o.Bin, name), args...)
 	cmd.Dir = o.Dir
 	cmd.SysProcAttr = childAttributes(syscall.SIGTERM, o.User)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, strings.TrimSpace(out.String()))
+		return fmt.Errorf("%s: %w\n%s", name, err, strings.TrimSpace(out.String()))
 	}
 	return nil
 }

@@ -116,6 +116,11 @@ const (
 	EventPageStatusOk EventPageStatus = "ok"
 )
 
+// Defines values for ExplanationPageStatus.
+const (
+	ExplanationPageStatusOk ExplanationPageStatus = "ok"
+)
+
 // Defines values for FinalResultAttempt.
 const (
 	FinalResultAttemptAssigned        FinalResultAttempt = "assigned"
@@ -856,6 +861,107 @@ type EventPage struct {
 // EventPageStatus defines model for EventPage.Status.
 type EventPageStatus string
 
+// ExplanationAttempt defines model for ExplanationAttempt.
+type ExplanationAttempt struct {
+	// Cause ok, http_ and a status, or what kept the receiver from answering
+	Cause      string  `json:"cause"`
+	DurationMs float64 `json:"duration_ms"`
+	Number     int     `json:"number"`
+
+	// Outcome delivered, retry (tried again) or declined
+	Outcome string `json:"outcome"`
+
+	// Reason The cause in words and its remedy
+	Reason string `json:"reason"`
+
+	// ResponseStatus Null where the receiver did not answer
+	ResponseStatus *int `json:"response_status"`
+
+	// StartedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	StartedAt Timestamp `json:"started_at"`
+}
+
+// ExplanationDelivery defines model for ExplanationDelivery.
+type ExplanationDelivery struct {
+	AttemptCount int `json:"attempt_count"`
+
+	// Attempts The last 50, in their order
+	Attempts   []ExplanationAttempt `json:"attempts"`
+	EndpointID int                  `json:"endpoint_id"`
+
+	// Host Of the webhook URL
+	Host string `json:"host"`
+	ID   string `json:"id"`
+
+	// NextAttemptAt While waiting; else null
+	NextAttemptAt *OptionalTimestamp `json:"next_attempt_at"`
+
+	// Reason Why it has the status and what goes on
+	Reason string `json:"reason"`
+
+	// Status waiting, in_flight, delivered, declined, exhausted, skipped, superseded or cancelled
+	Status string `json:"status"`
+
+	// SupersededBy The delivery because of which this one is superseded; null for others
+	SupersededBy *string `json:"superseded_by"`
+}
+
+// ExplanationEntry defines model for ExplanationEntry.
+type ExplanationEntry struct {
+	// At ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	At Timestamp `json:"at"`
+
+	// By Who did it; null where that is not kept
+	By *string `json:"by"`
+
+	// Deliveries Of an event, one for each webhook URL that selected it; null for other kinds
+	Deliveries *[]ExplanationDelivery `json:"deliveries"`
+
+	// Ids The ids of what it is about
+	Ids ExplanationEntry_Ids `json:"ids"`
+
+	// Kind command (of the audit log), roster, membership, enrollment, plan, assignment, result, mail or event
+	Kind string `json:"kind"`
+
+	// Reason Why, in sentences; null where there is no more to say
+	Reason *string `json:"reason"`
+
+	// Summary What happened
+	Summary string `json:"summary"`
+}
+
+// ExplanationEntry_Ids The ids of what it is about
+type ExplanationEntry_Ids struct {
+	AssignmentID *string `json:"assignment_id,omitempty"`
+	CourseID     *int    `json:"course_id,omitempty"`
+	EnrollmentID *int    `json:"enrollment_id,omitempty"`
+	EventID      *string `json:"event_id,omitempty"`
+	PlanID       *int    `json:"plan_id,omitempty"`
+	ResultID     *string `json:"result_id,omitempty"`
+
+	// RunID Of a roster import
+	RunID *int `json:"run_id,omitempty"`
+}
+
+// ExplanationPage defines model for ExplanationPage.
+type ExplanationPage struct {
+	Count   int                `json:"count"`
+	Entries []ExplanationEntry `json:"entries"`
+
+	// HasMore Whether there are earlier entries
+	HasMore bool `json:"has_more"`
+
+	// NextCursor Leads to the earlier entries
+	NextCursor string                `json:"next_cursor"`
+	Status     ExplanationPageStatus `json:"status"`
+
+	// Student Null for an event about nobody, or about a person who is no student of yours any more
+	Student *OptionalPerson `json:"student"`
+}
+
+// ExplanationPageStatus defines model for ExplanationPage.Status.
+type ExplanationPageStatus string
+
 // FinalResult defines model for FinalResult.
 type FinalResult struct {
 	Attempt FinalResultAttempt `json:"attempt"`
@@ -999,6 +1105,9 @@ type OptionalDate = Date
 
 // OptionalMembership Null for a person who is enrolled and no member
 type OptionalMembership = Membership
+
+// OptionalPerson defines model for OptionalPerson.
+type OptionalPerson = Person
 
 // OptionalTestPlan Null when no plan runs
 type OptionalTestPlan = TestPlan
@@ -1969,6 +2078,27 @@ type ListEventSchemas200JSONResponseBody struct {
 	Count  int                                          `json:"count"`
 	Events []ListEventSchemas200JSONResponseBody_Events `json:"events"`
 	Status ListEventSchemas200JSONResponseBodyStatus    `json:"status"`
+}
+
+// ExplainParams defines parameters for Explain.
+type ExplainParams struct {
+	// Email Of a student
+	Email *string `form:"email,omitempty" json:"email,omitempty"`
+
+	// Event The id of an event: that event, its deliveries, and who asked for them again
+	Event *string `form:"event,omitempty" json:"event,omitempty"`
+
+	// Delivery The id of a delivery: its event, and no other delivery of it
+	Delivery *string `form:"delivery,omitempty" json:"delivery,omitempty"`
+
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
+	// Limit Rows of a page
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next_cursor of an earlier answer, with the same filters; it never expires
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ShowOrganizationParams defines parameters for ShowOrganization.
@@ -3168,6 +3298,15 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
 	ShowEventSchema(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Explain Explain what happened to a student, an event or a delivery, and why
+	//
+	// What was asked for and by whom, what was decided, mailed and sent, and what receivers answered, with the reasons in plain words;
+	// the latest first. Send one of `email`, `event` and `delivery`. Events and deliveries are kept for 30 days where the site says
+	// nothing else. Programs go by the `kind` and the ids; sentences may be worded otherwise at any time.
+	//
+	// Corresponds with GET /api/v1/explain/ (the `Explain` operationId).
+	Explain(ctx context.Context, params *ExplainParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ShowOrganization Show the organization, the key used, and the onboarding defaults
 	//
 	// What provisioning does where a call does not say otherwise. Any key may call it.
@@ -3505,6 +3644,25 @@ func (c *Client) ListEventSchemas(ctx context.Context, reqEditors ...RequestEdit
 // Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
 func (c *Client) ShowEventSchema(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewShowEventSchemaRequest(c.Server, pType)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Explain Explain what happened to a student, an event or a delivery, and why
+//
+// What was asked for and by whom, what was decided, mailed and sent, and what receivers answered, with the reasons in plain words;
+// the latest first. Send one of `email`, `event` and `delivery`. Events and deliveries are kept for 30 days where the site says
+// nothing else. Programs go by the `kind` and the ids; sentences may be worded otherwise at any time.
+//
+// Corresponds with GET /api/v1/explain/ (the `Explain` operationId).
+func (c *Client) Explain(ctx context.Context, params *ExplainParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExplainRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4575,6 +4733,120 @@ func NewShowEventSchemaRequest(server string, pType string) (*http.Request, erro
 	return req, nil
 }
 
+// NewExplainRequest constructs an http.Request for the Explain method
+func NewExplainRequest(server string, params *ExplainParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/explain/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Email != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "email", *params.Email, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Event != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "event", *params.Event, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Delivery != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "delivery", *params.Delivery, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewShowOrganizationRequest constructs an http.Request for the ShowOrganization method
 func NewShowOrganizationRequest(server string, params *ShowOrganizationParams) (*http.Request, error) {
 	var err error
@@ -5436,6 +5708,17 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /api/v1/events/schemas/{type}/ (the `ShowEventSchema` operationId).
 	ShowEventSchemaWithResponse(ctx context.Context, pType string, reqEditors ...RequestEditorFn) (*ShowEventSchemaResponse, error)
+
+	// ExplainWithResponse Explain what happened to a student, an event or a delivery, and why
+	//
+	// What was asked for and by whom, what was decided, mailed and sent, and what receivers answered, with the reasons in plain words;
+	// the latest first. Send one of `email`, `event` and `delivery`. Events and deliveries are kept for 30 days where the site says
+	// nothing else. Programs go by the `kind` and the ids; sentences may be worded otherwise at any time.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/explain/ (the `Explain` operationId).
+	ExplainWithResponse(ctx context.Context, params *ExplainParams, reqEditors ...RequestEditorFn) (*ExplainResponse, error)
 
 	// ShowOrganizationWithResponse Show the organization, the key used, and the onboarding defaults
 	//
@@ -6817,6 +7100,107 @@ func (r ShowEventSchemaResponse) StatusCode() int {
 	return 0
 }
 
+// ExplainResponse200Headers the declared response headers of an HTTP 200 response for Explain
+type ExplainResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// ExplainResponse400Headers the declared response headers of an HTTP 400 response for Explain
+type ExplainResponse400Headers struct {
+	XRequestID string
+}
+
+// ExplainResponse401Headers the declared response headers of an HTTP 401 response for Explain
+type ExplainResponse401Headers struct {
+	XRequestID string
+}
+
+// ExplainResponse403Headers the declared response headers of an HTTP 403 response for Explain
+type ExplainResponse403Headers struct {
+	XRequestID string
+}
+
+// ExplainResponse404Headers the declared response headers of an HTTP 404 response for Explain
+type ExplainResponse404Headers struct {
+	XRequestID string
+}
+
+// ExplainResponse429Headers the declared response headers of an HTTP 429 response for Explain
+type ExplainResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ExplainResponse500Headers the declared response headers of an HTTP 500 response for Explain
+type ExplainResponse500Headers struct {
+	XRequestID string
+}
+
+// ExplainResponse503Headers the declared response headers of an HTTP 503 response for Explain
+type ExplainResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type ExplainResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ExplanationPage
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ExplainResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ExplainResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ExplainResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ExplainResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ExplainResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ExplainResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ExplainResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ExplainResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ExplainResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExplainResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 // ShowOrganizationResponse200Headers the declared response headers of an HTTP 200 response for ShowOrganization
 type ShowOrganizationResponse200Headers struct {
 	ETag       string
@@ -7804,6 +8188,23 @@ func (c *ClientWithResponses) ShowEventSchemaWithResponse(ctx context.Context, p
 		return nil, err
 	}
 	return ParseShowEventSchemaResponse(rsp)
+}
+
+// ExplainWithResponse Explain what happened to a student, an event or a delivery, and why
+//
+// What was asked for and by whom, what was decided, mailed and sent, and what receivers answered, with the reasons in plain words;
+// the latest first. Send one of `email`, `event` and `delivery`. Events and deliveries are kept for 30 days where the site says
+// nothing else. Programs go by the `kind` and the ids; sentences may be worded otherwise at any time.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/explain/ (the `Explain` operationId).
+func (c *ClientWithResponses) ExplainWithResponse(ctx context.Context, params *ExplainParams, reqEditors ...RequestEditorFn) (*ExplainResponse, error) {
+	rsp, err := c.Explain(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExplainResponse(rsp)
 }
 
 // ShowOrganizationWithResponse Show the organization, the key used, and the onboarding defaults
@@ -10543,6 +10944,220 @@ func ParseShowEventSchemaResponse(rsp *http.Response) (*ShowEventSchemaResponse,
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers ShowEventSchemaResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseExplainResponse parses an HTTP response from a ExplainWithResponse call
+func ParseExplainResponse(rsp *http.Response) (*ExplainResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExplainResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ExplanationPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ExplainResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ExplainResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ExplainResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ExplainResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ExplainResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ExplainResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ExplainResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ExplainResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

@@ -112,6 +112,7 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 		countPages(t, c.AssignmentPages(ctx, client.ListAssignmentsParams{Limit: new(1)})),
 		countPages(t, c.ResultPages(ctx, client.ListResultsParams{Kind: new("test,quiz"), Since: new("2026-01-01")})),
 		countPages(t, c.EventPages(ctx, client.ListEventsParams{Limit: new(1), Types: new("student.joined,assignment.created")})),
+		countPages(t, c.ExplanationPages(ctx, client.ExplainParams{Limit: new(1), Email: new("ana@north-institute.org")})),
 		countPages(t, c.ActivityPages(ctx, client.ListActivityParams{})),
 	} {
 		if count == 0 {

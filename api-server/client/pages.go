@@ -68,6 +68,18 @@ func (c *ClientWithResponses) EventPages(ctx context.Context, params ListEventsP
 	}, func(p *EventPage) (string, bool) { return p.NextCursor, p.HasMore })
 }
 
+// ExplanationPages reads what happened to a student, an event or a delivery, the latest first.
+func (c *ClientWithResponses) ExplanationPages(ctx context.Context, params ExplainParams) iter.Seq2[*ExplanationPage, error] {
+	return pages(params.Cursor, func(cursor *string) (*ExplanationPage, error) {
+		params.Cursor = cursor
+		answer, err := c.ExplainWithResponse(ctx, &params)
+		if err != nil {
+			return nil, err
+		}
+		return documented(answer.JSON200, answer.HTTPResponse)
+	}, func(p *ExplanationPage) (string, bool) { return p.NextCursor, p.HasMore })
+}
+
 // ActivityPages reads the attendance register, as [ClientWithResponses.StudentPages] does
 // the list of students.
 func (c *ClientWithResponses) ActivityPages(ctx context.Context, params ListActivityParams) iter.Seq2[*ActivityPage, error] {

@@ -131,6 +131,10 @@ func (h *house) callEverything() {
 	} {
 		must(t, change())
 	}
+	for page, err := range c.ExplanationPages(ctx, client.ExplainParams{Email: new(asha), Limit: new(10)}) {
+		must(t, err)
+		check.True(t, "there is something to explain", page.Count > 0, "%+v", page)
+	}
 	people := "person_external_id,email,first_name,last_name,role\n7,bo@north-institute.org,Bo,Li,student\n"
 	_, err = c.ImportRosterWithBodyWithResponse(ctx, &client.ImportRosterParams{XRosterSource: new("sis")}, "text/csv", strings.NewReader(people))
 	must(t, err)

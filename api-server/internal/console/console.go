@@ -28,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/network"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -44,6 +45,7 @@ type Server struct {
 	Keys      *org.Keyring
 	Webhooks  webhook.Service
 	Rosters   *wake.Watch // running
+	Explains  *explain.Service
 	// EgressAddresses are what receivers let in, if the installation publishes them.
 	EgressAddresses []string
 

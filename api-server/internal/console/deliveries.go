@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -77,6 +79,8 @@ type deliveryPage struct {
 	frame
 	Endpoint webhook.Endpoint
 	Delivery journal.Delivery
+	About    *student.Account // whom the event is about; nil: nobody who is a student now
+	Timeline []explain.Entry
 }
 
 // delivery finds what the path names.
@@ -89,9 +93,13 @@ func (s *Server) delivery(r *http.Request) (deliveryPage, error) {
 	if err != nil {
 		return deliveryPage{}, err
 	}
-	d, err := journal.Find(r.Context(), s.DB, f.Here.Organization, e.ID, which)
 	f.Title = "Delivery " + which.String()
-	return deliveryPage{f, e, d}, err
+	p := deliveryPage{frame: f, Endpoint: e}
+	if p.Delivery, err = journal.Find(r.Context(), s.DB, f.Here.Organization, e.ID, which); err != nil {
+		return p, err
+	}
+	p.About, p.Timeline, err = s.Explains.Delivery(r.Context(), f.Here.Organization, which, explain.Position{}, timelineAPage)
+	return p, err
 }
 
 func (s *Server) showDelivery(w http.ResponseWriter, r *http.Request) error {

@@ -57,6 +57,8 @@ func (keyForm) ScopeMeaning(s org.Scope) string {
 		return "daily activity and progress"
 	case org.ScopeEventsRead:
 		return "list events"
+	case org.ScopeExplainRead:
+		return "ask what happened to a student, an event or a delivery, and why"
 	}
 	return ""
 }

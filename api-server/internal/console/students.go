@@ -10,14 +10,13 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/course"
-	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/student/directory"
-	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -89,8 +88,8 @@ type studentPage struct {
 	Plans       []plan.Line
 	Results     []result.Listed
 	Assignments []assignment.Listed
-	Events      []journal.StudentEvent // for managers, as are the mails
-	Mails       []email.Sending
+	Timeline    []explain.Entry // for managers, as are names of API keys and receivers
+	Earlier     string          // where the timeline goes on; "": it does not
 	Now         time.Time
 }
 
@@ -116,12 +115,13 @@ func (s *Server) showStudent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p.Title = p.Student.FirstName + " " + p.Student.LastName
-	reads := []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork}
-	if f.Manages {
-		reads = append(reads, s.readStudentEvents)
-	}
-	for _, read := range reads {
+	for _, read := range []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork} {
 		if err := read(r.Context(), &p); err != nil {
+			return err
+		}
+	}
+	if f.Manages {
+		if err := s.readTimeline(r.Context(), &p, parseTimelinePosition(r.URL.Query().Get("before"))); err != nil {
 			return err
 		}
 	}
@@ -169,13 +169,5 @@ func (s *Server) readWork(ctx context.Context, p *studentPage) (err error) {
 		return err
 	}
 	p.Assignments, err = assignment.Latest(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown)
-	return err
-}
-
-func (s *Server) readStudentEvents(ctx context.Context, p *studentPage) (err error) {
-	if p.Events, err = journal.StudentEvents(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown); err != nil {
-		return err
-	}
-	p.Mails, err = email.OfStudent(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown)
 	return err
 }

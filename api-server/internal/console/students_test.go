@@ -57,7 +57,7 @@ func TestAStudentsPage(t *testing.T) {
 	for name, manages := range map[string]bool{"olive": true, "adam": true, "elena": false, "tariq": false} {
 		status, page, _ := s.signedIn(t, name).get(t, path)
 		want(t, name, status, page, http.StatusOK, common...)
-		for _, text := range []string{"assignment.created", "/webhooks/1/deliveries/dlv_", "/console/north/plans/", "Mails", "plan test open"} {
+		for _, text := range []string{"assignment.created", "/webhooks/1/deliveries/dlv_", "/console/north/plans/", "What happened, and why", "Mail “plan test open”"} {
 			if strings.Contains(page, text) != manages {
 				t.Errorf("%s and %q on the page", name, text)
 			}
@@ -70,10 +70,36 @@ func TestAStudentsPage(t *testing.T) {
 			t.Errorf("the link to %s: %d", link[1], status)
 		}
 	}
+	first := timelineOf(page)
+	for seen := map[string]bool{}; ; {
+		for _, entry := range timelineOf(page) {
+			check.False(t, "the entry was on an earlier page", seen[entry], "%s", entry)
+			seen[entry] = true
+		}
+		earlier := regexp.MustCompile(`href="(\?before=[^"#]+)#timeline"`).FindStringSubmatch(page)
+		if earlier == nil {
+			check.True(t, "the last page shows how it began", strings.Contains(page, "Became a student"), "%s", page)
+			check.True(t, "there are several pages", len(seen) > len(first), "%d entries", len(seen))
+			break
+		}
+		var status int
+		status, page, _ = olive.get(t, path+earlier[1])
+		want(t, "earlier", status, page, http.StatusOK)
+	}
+	for _, before := range []string{"x", "-1", "1-x", "99999999999999999999-1", "9223372036854775807-0", "1-99999999"} {
+		status, page, _ := olive.get(t, path+"?before="+before)
+		want(t, before, status, page, http.StatusOK, "What happened, and why")
+	}
 	staffID := 1
 	for _, none := range []string{fmt.Sprint(staffID), "999999", "x", "0", "-1", "99999999999999999999"} {
 		if status, _, _ := olive.get(t, "/console/north/students/"+none+"/"); status != http.StatusNotFound {
 			t.Errorf("student %s: %d", none, status)
 		}
 	}
+}
+
+// timelineOf are the entries of what happened, each with its text as it is.
+func timelineOf(page string) []string {
+	_, timeline, _ := strings.Cut(page, `id="timeline"`)
+	return regexp.MustCompile(`(?s)<tr><td class="url">.*?</tr>`).FindAllString(timeline, -1)
 }

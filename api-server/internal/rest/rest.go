@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -48,6 +49,7 @@ type Server struct {
 	Provisioning *provision.Service
 	Assignments  *assign.Service
 	Plans        *testplan.Service
+	Explains     *explain.Service
 	Cursors      *page.Cursors
 	Rosters      *wake.Watch // running
 
@@ -84,6 +86,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/enrollments/{id}/resume", edge.Handle(s.resumeAccess))
 	r.Get("/results", edge.Handle(s.listResults))
 	r.Get("/events", edge.Handle(s.listEvents))
+	r.Get("/explain", edge.Handle(s.explain))
 }
 
 // today is the platform's day.

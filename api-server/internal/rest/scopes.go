@@ -34,6 +34,7 @@ var scopes = map[string]org.Scope{
 	"GET /assignments":               org.ScopeAssignmentsRead,
 	"GET /results":                   org.ScopeResultsRead,
 	"GET /events":                    org.ScopeEventsRead,
+	"GET /explain":                   org.ScopeExplainRead,
 }
 
 // usable refuses a key whose time is over, or that is used from elsewhere than it may be.

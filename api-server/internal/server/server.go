@@ -25,6 +25,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
@@ -99,8 +100,9 @@ func New(d Deps) APIs {
 	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
+	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
-		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
+		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Rosters: d.Rosters,
 		Box:     d.Box, Limits: limits, Rate: d.Rate,
 		Places: rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
@@ -117,7 +119,7 @@ func New(d Deps) APIs {
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
-		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
+		Explains: explains, EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
 		Plans:    plans,

@@ -72,7 +72,7 @@ type tenant struct {
 	email                                      string
 	user, course, enrollment, item, key, hooks int64
 	run                                        int64
-	assignment, delivery                       string
+	assignment, delivery, event                string
 	cursors                                    map[string]string // by path
 }
 
@@ -104,6 +104,7 @@ func newTenant(t *testing.T, e *apitest.Env, slug, email string) tenant {
 		slug, o.user, o.item, o.assignment)).Want(t, 201)
 	notified := e.Platform.Get(t, fmt.Sprintf("%s/webhook-endpoints/%d/deliveries", at, o.hooks)).Want(t, 200).Object(t)["deliveries"].([]any)
 	o.delivery = notified[0].(map[string]any)["id"].(string)
+	o.event = notified[0].(map[string]any)["event_id"].(string)
 	return o
 }
 
@@ -118,7 +119,8 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 	e.ImportRosters(t)
 	theirs := newTenant(t, e, "south", "zanzibar@south.example")
 	mine := e.Organization(t, "north")
-	sent := map[string]string{"email": theirs.email, "user_id": fmt.Sprint(theirs.user), "course_id": fmt.Sprint(theirs.course)}
+	sent := map[string]string{"email": theirs.email, "user_id": fmt.Sprint(theirs.user), "course_id": fmt.Sprint(theirs.course),
+		"event": theirs.event, "delivery": theirs.delivery}
 	// What a POST names of others, and what is right otherwise.
 	student := fmt.Sprintf(`"user_id": %d`, theirs.user)
 	bodies := map[string][]string{

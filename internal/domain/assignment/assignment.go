@@ -234,6 +234,25 @@ type Listed struct {
 	ItemTitle, ItemType        string
 }
 
+// Stage is what happened to an assignment.
+type Stage string
+
+// The stages.
+const (
+	StageAssigned  Stage = "assigned"
+	StageOverdue   Stage = "overdue"
+	StageCompleted Stage = "completed"
+	StageExpired   Stage = "expired" // or withdrawn
+)
+
+// Step is a stage of an assignment and when it came to it.
+type Step struct {
+	Assignment
+	ItemTitle string
+	Stage     Stage
+	At        time.Time
+}
+
 // ExpireAfter is how long after its due date unfinished work expires.
 const ExpireAfter = 30 * 24 * time.Hour
 

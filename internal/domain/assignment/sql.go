@@ -465,6 +465,27 @@ func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
 
+// Steps lists up to limit steps of a person's assignments in the organization until that time, the last one
+// first, whether the person is a student today or not.
+func Steps(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Step, error) {
+	return pg.List[Step](ctx, q, `
+		SELECT `+columns+`, i.title AS item_title, s.stage, s.at
+		FROM (
+			SELECT s.*, m.stage, m.at
+			FROM assignments s
+			CROSS JOIN LATERAL (VALUES
+				(s.assigned_at, 'assigned'),
+				(s.overdue_at, 'overdue'),
+				(s.completed_at, 'completed'),
+				(CASE WHEN s.status = 'expired' THEN s.updated_at END, 'expired')
+			) AS m(at, stage)
+			WHERE s.organization_id = $1 AND s.user_id = $2 AND m.at <= $3
+			ORDER BY m.at DESC, s.id DESC, m.stage DESC LIMIT $4
+		) AS s
+		CROSS JOIN LATERAL (SELECT title FROM catalog_items WHERE id = s.item_id LIMIT 1) AS i
+		ORDER BY s.at DESC, s.id DESC, s.stage DESC`, org, user, until, limit)
+}
+
 // Show reads an assignment of the organization with its student and item, whether the person is a student
 // today or not. NotFound when there is none.
 func Show(ctx context.Context, q pg.Querier, org id.Organization, a id.Assignment) (Listed, error) {

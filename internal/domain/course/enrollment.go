@@ -2,6 +2,7 @@ package course
 
 import (
 	"context"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/scope"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -55,6 +56,13 @@ type Enrollment struct {
 	Source           string // of the last call that gave, renewed or extended access with one; else ""
 	Window
 	Notified Notified
+}
+
+// Grant is when an enrollment was made, or given or extended with a reference.
+type Grant struct {
+	Enrollment
+	At  time.Time
+	Ref string // "": the enrollment was made
 }
 
 // OfStudents reads the enrollments of several people in the organization, each list by id.

@@ -503,6 +503,37 @@ func queueRememberRef(b *pg.Batch, org id.Organization, user id.User, courses []
 		ON CONFLICT DO NOTHING`, org, user, courses, ref, now)
 }
 
+// Grants lists the making of each of the user's enrollments in the organization, and up to limit of each one's
+// references until that time; an enrollment comes before its references.
+func Grants(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Grant, error) {
+	rows, err := q.Query(ctx, `
+		SELECT `+enrollmentColumns+`, `+courseColumns+`, g.at, g.ref
+		FROM enrollments e
+		JOIN courses c ON c.id = e.course_id
+		JOIN course_types t ON t.name = c.course_type
+		CROSS JOIN LATERAL (
+			SELECT e.created_at AS at, '' AS ref
+			UNION ALL
+			(SELECT r.created_at, r.ref FROM enrollment_refs r
+			WHERE r.enrollment_id = e.id AND r.created_at <= $3
+			ORDER BY r.created_at DESC, r.ref DESC LIMIT $4)
+		) AS g
+		WHERE e.organization_id = $1 AND e.user_id = $2
+		ORDER BY e.id, g.ref <> '', g.at DESC, g.ref DESC`, org, user, until, limit)
+	if err != nil {
+		return nil, err
+	}
+	type grantRow struct {
+		enrollmentRow
+		At  time.Time
+		Ref string
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (Grant, error) {
+		r, err := pgx.RowToStructByName[grantRow](row)
+		return Grant{r.enrollment(), r.At, r.Ref}, err
+	})
+}
+
 // LatestRefs reads the external_ref that was remembered last for each of the user's enrollments in the
 // organization; an enrollment without one is missing.
 func LatestRefs(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (map[id.Enrollment]string, error) {

@@ -115,12 +115,14 @@ func (s Service) Write(ctx context.Context, b *pg.Batch, now time.Time, m Messag
 	return nil
 }
 
-// Sending is a mail as the staff of its organization sees it, without its text.
+// Sending is a mail as its organization sees it, without its text.
 type Sending struct {
+	ID        id.Email
 	Type      Type
 	Recipient string
 	Status    Status
 	Detail    string
+	Attempts  int
 	CreatedAt time.Time
 }
 

@@ -155,12 +155,13 @@ func record(ctx context.Context, q pg.Querier, mail id.Email, f outcome, now tim
 	return err
 }
 
-// OfStudent lists the organization's latest mails about the person, whoever received them, the
-// last one first.
-func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Sending, error) {
+// OfStudent lists up to limit of the organization's mails about the person that were written by until, whoever
+// receives them, the last one first.
+func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Sending, error) {
 	return pg.List[Sending](ctx, q, `
-		SELECT type, recipient, status, detail, created_at FROM emails
-		WHERE organization_id = $1 AND user_id = $2 ORDER BY id DESC LIMIT $3`, org, user, limit)
+		SELECT id, type, recipient, status, detail, attempts, created_at FROM emails
+		WHERE organization_id = $1 AND user_id = $2 AND created_at <= $3
+		ORDER BY created_at DESC, id DESC LIMIT $4`, org, user, until, limit)
 }
 
 // Sealed is where the secrets of waiting mails are; a value is bound to place.

@@ -17,18 +17,19 @@ const (
 	ScopeResultsRead     Scope = "results:read"
 	ScopeReportsRead     Scope = "reports:read"
 	ScopeEventsRead      Scope = "events:read"
+	ScopeExplainRead     Scope = "explain:read" // shows of a student what several others show
 )
 
 // Scopes lists them in the order in which people choose.
 func Scopes() []Scope {
 	return []Scope{ScopeProvision, ScopeRoster, ScopeStudentsRead, ScopeCatalogRead, ScopeAssignments, ScopeAssignmentsRead,
-		ScopeResultsRead, ScopeReportsRead, ScopeEventsRead}
+		ScopeResultsRead, ScopeReportsRead, ScopeEventsRead, ScopeExplainRead}
 }
 
 // Reads says whether nothing can be changed with the scope.
 func (s Scope) Reads() bool {
 	switch s {
-	case "", ScopeStudentsRead, ScopeCatalogRead, ScopeAssignmentsRead, ScopeResultsRead, ScopeReportsRead, ScopeEventsRead:
+	case "", ScopeStudentsRead, ScopeCatalogRead, ScopeAssignmentsRead, ScopeResultsRead, ScopeReportsRead, ScopeEventsRead, ScopeExplainRead:
 		return true
 	case ScopeProvision, ScopeRoster, ScopeAssignments:
 	}

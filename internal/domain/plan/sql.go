@@ -690,6 +690,21 @@ func History(ctx context.Context, q pg.Querier, plan id.Plan, limit int) ([]Entr
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
 }
 
+// Decisions lists up to limit lines of the history of the student's plans until that time, the last one first.
+func Decisions(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Decision, error) {
+	return pg.List[Decision](ctx, q, `
+		SELECT
+			p.id AS plan,
+			p.exam,
+			h.at,
+			h.actor,
+			h.event,
+			h.detail
+		FROM plans p JOIN plan_history h ON h.plan_id = p.id
+		WHERE p.organization_id = $1 AND p.user_id = $2 AND h.at <= $3
+		ORDER BY h.at DESC, h.id DESC LIMIT $4`, org, user, until, limit)
+}
+
 // Lines returns up to limit plans of the organization, the latest first. The user 0 means
 // everybody; which is a status, ChooseAtRisk or "" for all; below is the id of the last plan of the
 // page before, or 0.

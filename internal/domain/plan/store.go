@@ -169,6 +169,13 @@ type Entry struct {
 	Detail map[string]any
 }
 
+// Decision is a line of the history of one of a student's plans.
+type Decision struct {
+	Entry
+	Plan id.Plan
+	Exam string
+}
+
 // Actors that are no API keys.
 const (
 	ActorPlatform = "platform"

@@ -119,6 +119,24 @@ func Save(b *pg.Batch, changes []Change, now time.Time) {
 	}
 }
 
+// Stage is how far a piece of work has come.
+type Stage string
+
+// The stages.
+const (
+	StageBegun    Stage = "begun"
+	StageHandedIn Stage = "handed_in" // where it became final at another time, or did not
+	StageFinal    Stage = "final"
+)
+
+// Step is a stage of a piece of work and when it came to it.
+type Step struct {
+	Result
+	ItemTitle string
+	Stage     Stage
+	At        time.Time
+}
+
 // Member is a user in an organization.
 type Member struct {
 	Organization id.Organization

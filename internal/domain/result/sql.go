@@ -478,3 +478,28 @@ func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staf
 	}
 	return pgx.CollectRows(rows, pgx.RowToStructByName[Found])
 }
+
+// Steps lists up to limit steps of a person's work in the organization until that time, the last one first,
+// whether the person is a student today or not.
+func Steps(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Step, error) {
+	// Final results and others have an index each.
+	return pg.List[Step](ctx, q, `
+		SELECT `+columns+`, i.title AS item_title, r.stage, r.at
+		FROM (
+			SELECT r.*, m.stage, m.at
+			FROM (
+				SELECT * FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NOT NULL
+				UNION ALL
+				SELECT * FROM results WHERE organization_id = $1 AND user_id = $2 AND position IS NULL
+			) AS r
+			CROSS JOIN LATERAL (VALUES
+				(r.started_at, 'begun'),
+				(CASE WHEN r.position IS NULL OR r.completed_at <> r.final_at THEN r.completed_at END, 'handed_in'),
+				(CASE WHEN r.position IS NOT NULL THEN r.final_at END, 'final')
+			) AS m(at, stage)
+			WHERE m.at <= $3
+			ORDER BY m.at DESC, r.ref DESC, m.stage DESC LIMIT $4
+		) AS r
+		CROSS JOIN LATERAL (SELECT title FROM catalog_items WHERE id = r.item_id LIMIT 1) AS i
+		ORDER BY r.at DESC, r.ref DESC, r.stage DESC`, org, user, until, limit)
+}

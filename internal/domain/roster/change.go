@@ -2,6 +2,7 @@ package roster
 
 import (
 	"context"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -18,6 +19,30 @@ type Change struct {
 	Email, FirstName, LastName           string // as the run leaves them
 	BeforeID                             string // where ReplaceIdentity
 	BeforeEmail, BeforeFirst, BeforeLast string // where ChangeProfile
+}
+
+// Touch is what a run does, did or would do about a person that it did not make.
+type Touch struct {
+	Run                    id.RosterRun
+	Source                 string
+	Undoes                 id.RosterRun // the run that it takes back; 0: none
+	State                  State
+	RequestedBy, DecidedBy string
+	Reasons                []Reason // why it was held
+	At                     time.Time
+	Line                   int // of people.csv; 0 for a person who is missing from it
+	Effects                Effects
+	ExternalID             string
+	BeforeID               string // where ReplaceIdentity
+	Email, BeforeEmail     string // where ChangeProfile
+}
+
+// Remark is an issue that a run found with the row of a person whom its source knows.
+type Remark struct {
+	Run    id.RosterRun
+	Source string
+	At     time.Time
+	Issue
 }
 
 // ClassAction is what a run does about a class.

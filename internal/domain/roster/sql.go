@@ -532,6 +532,65 @@ func Aliases(ctx context.Context, q pg.Querier, org id.Organization, user id.Use
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[Alias])
 }
 
+// Touches lists up to limit of what runs of the organization did about a person until that time, the last one
+// first. Previews are not among them, nor is the run that made the person's account.
+func Touches(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Touch, error) {
+	return pg.List[Touch](ctx, q, `
+		SELECT
+			r.id AS run,
+			s.name AS source,
+			coalesce(r.undoes, 0) AS undoes,
+			r.state,
+			r.requested_by,
+			r.decided_by,
+			r.reasons,
+			coalesce(r.stamp, r.created_at) AS at,
+			c.line,
+			c.effects,
+			c.external_id,
+			coalesce(c.before_external_id, '') AS before_id,
+			c.email,
+			coalesce(c.before_email, '') AS before_email
+		FROM roster_changes c
+		JOIN roster_runs r ON r.id = c.run_id
+		JOIN roster_sources s ON s.id = r.source_id
+		WHERE c.user_id = $2 AND r.organization_id = $1 AND NOT r.dry_run AND coalesce(r.stamp, r.created_at) <= $3
+		ORDER BY coalesce(r.stamp, r.created_at) DESC, r.id DESC, c.n DESC LIMIT $4`, org, user, until, limit)
+}
+
+// remarkedRuns is how many of a source's latest runs Remarks looks at.
+const remarkedRuns = 500
+
+// Remarks lists up to limit issues that runs of the organization found with a person's rows until that time, the
+// last one first.
+func Remarks(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]Remark, error) {
+	return pg.List[Remark](ctx, q, `
+		SELECT
+			r.id AS run,
+			s.name AS source,
+			r.at,
+			t.file,
+			t.line,
+			t.person_external_id,
+			t.code,
+			t.severity,
+			t.message
+		FROM roster_identities i
+		JOIN roster_sources s ON s.id = i.source_id
+		CROSS JOIN LATERAL (
+			SELECT id, coalesce(stamp, created_at) AS at FROM roster_runs
+			WHERE organization_id = $1 AND source_id = s.id AND NOT dry_run
+			ORDER BY id DESC LIMIT $5
+		) AS r
+		CROSS JOIN LATERAL (
+			SELECT * FROM roster_issues
+			WHERE run_id = r.id AND person_external_id = i.external_id AND person_external_id <> ''
+			ORDER BY n LIMIT $4
+		) AS t
+		WHERE i.user_id = $2 AND s.organization_id = $1 AND r.at <= $3
+		ORDER BY r.at DESC, r.id DESC, t.n DESC LIMIT $4`, org, user, until, limit, remarkedRuns)
+}
+
 // seatRows are the ids of the class and the person of each change.
 const seatRows = `
 	SELECT k.id AS class_id, i.user_id

@@ -293,12 +293,13 @@ const EndPicked = ` gone AS (
 	RETURNING delivery_id
 )`
 
-// Successor selects the delivery to the URL @endpoint of the newest event about the same result as
-// the event v that the URL has accepted. Ids that are drawn within moments bound what is searched.
-const Successor = `
+// Successor selects the delivery to an endpoint, which is an expression, of the newest event about the same
+// result as the event v that the endpoint has accepted. Ids that are drawn within moments bound what is searched.
+func Successor(endpoint string) string {
+	return `
 	SELECT j.delivery_id
 	FROM webhook_events n
-	JOIN webhook_journal j ON j.organization_id = n.organization_id AND j.endpoint_id = @endpoint
+	JOIN webhook_journal j ON j.organization_id = n.organization_id AND j.endpoint_id = ` + endpoint + `
 		AND j.event_id = n.id AND j.outcome = 'delivered'
 		AND j.delivery_id >= uuid7_floor(uuid7_time(n.id) - interval '10 seconds')
 		AND j.delivery_id < uuid7_floor(uuid7_time(n.id) + interval '10 seconds')
@@ -307,6 +308,7 @@ const Successor = `
 	  AND n.id >= uuid7_floor(uuid7_time(v.id) - interval '1 minute')
 	  AND n.sequence > v.sequence AND n.data ->> 'id' = v.data ->> 'id'
 	ORDER BY n.sequence DESC LIMIT 1`
+}
 
 // queueLockHealth reads and locks the health of endpoints, in their order.
 func queueLockHealth(batch *pgx.Batch, endpoints []id.Endpoint, healths map[id.Endpoint]*Health) {

@@ -34,6 +34,32 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, before int64) 
 	return pgx.CollectRows(rows, scan)
 }
 
+// About reads up to limit of the organization's entries until that time whose target is subject, begins with it
+// and a blank, or is one of others, latest first.
+func About(ctx context.Context, q pg.Querier, org id.Organization, subject string, others []string, until time.Time, limit int) ([]Entry, error) {
+	// Two statements in one, each along the index of targets. The character after a blank is "!".
+	const part = `
+		SELECT * FROM audit_log
+		WHERE organization_id = @organization AND target <> '' AND created_at <= @until AND `
+	rows, err := q.Query(ctx, `
+		SELECT `+columns+`
+		FROM (`+part+`target COLLATE "C" = ANY (@exact::text[])
+			UNION ALL`+part+`target COLLATE "C" >= @subject::text || ' ' AND target COLLATE "C" < @subject::text || '!'
+		) AS found
+		ORDER BY created_at DESC, id DESC LIMIT @limit`,
+		pg.Args{
+			"organization": org,
+			"subject":      subject,
+			"exact":        append([]string{subject}, others...),
+			"until":        until,
+			"limit":        limit,
+		})
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
 const columns = `
 	id,
 	coalesce(organization_id, 0),

@@ -79,13 +79,24 @@ func (e *Event) ScanUUID(v pgtype.UUID) error { *e = v.Bytes; return nil }
 // ScanUUID lets pgx read the id from a uuid.
 func (d *Delivery) ScanUUID(v pgtype.UUID) error { *d = v.Bytes; return nil }
 
+// ParseEvent reads the wire form; anything else is NotFound, as no such row can exist.
+func ParseEvent(s string) (Event, error) {
+	u, err := parse(eventPrefix, s)
+	return Event(u), err
+}
+
 // ParseDelivery reads the wire form; anything else is NotFound, as no such row can exist.
 func ParseDelivery(s string) (Delivery, error) {
-	digits, ok := strings.CutPrefix(s, deliveryPrefix)
+	u, err := parse(deliveryPrefix, s)
+	return Delivery(u), err
+}
+
+func parse(prefix, s string) (uuid.UUID, error) {
+	digits, ok := strings.CutPrefix(s, prefix)
 	if ok && len(digits) == 32 {
 		if u, err := uuid.Parse(digits); err == nil {
-			return Delivery(u), nil
+			return u, nil
 		}
 	}
-	return Delivery{}, fault.New(fault.NotFound, "not_found", "there is nothing with the id %q", s)
+	return uuid.UUID{}, fault.New(fault.NotFound, "not_found", "there is nothing with the id %q", s)
 }

@@ -480,7 +480,7 @@ func endSuperseded(ctx context.Context, q pg.Querier, d task.Deliver, retries []
 	return pg.Column[id.Delivery](ctx, q, `
 		WITH found AS MATERIALIZED (
 			SELECT q.at FROM`+queueOf("@retries")+eventOf+`
-			WHERE NOT q.asked AND EXISTS (`+webhook.Successor+`)
+			WHERE NOT q.asked AND EXISTS (`+webhook.Successor("@endpoint")+`)
 		), gone AS (
 			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at
 			RETURNING q.organization_id, q.endpoint_id, q.id, q.event_id, q.entries

@@ -38,7 +38,7 @@ const (
 )
 
 // withEvents reads Deliveries of the table expression listed.
-const withEvents = `
+var withEvents = `
 	SELECT
 		listed.id,
 		listed.event,
@@ -48,7 +48,7 @@ const withEvents = `
 		v.created_at,
 		CASE WHEN listed.status = 'waiting' THEN listed.due_at END AS due_at,
 		listed.finished_at,
-		CASE WHEN listed.status = 'superseded' THEN (` + webhook.Successor + `) END AS superseded_by
+		CASE WHEN listed.status = 'superseded' THEN (` + webhook.Successor("@endpoint") + `) END AS superseded_by
 	FROM listed CROSS JOIN LATERAL (SELECT * FROM webhook_events WHERE id = listed.event OFFSET 0) AS v
 	ORDER BY listed.id DESC`
 
@@ -492,40 +492,6 @@ func selectBacklogs(ctx context.Context, q pg.Querier, now time.Time) ([]Backlog
 				SELECT id FROM webhook_queue WHERE endpoint_id = e.id LIMIT 100000) AS counted
 		) AS w
 		GROUP BY o.slug HAVING sum(w.n) > 0 ORDER BY 2 DESC, 1`, now)
-}
-
-// selectAbout reads a row for each of the person's latest events and each URL of the
-// organization. The ids of an event and of its deliveries are drawn at one moment, which
-// bounds the search.
-func selectAbout(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]StudentDelivery, error) {
-	return pg.List[StudentDelivery](ctx, q, `
-		SELECT
-			v.id AS event,
-			v.type,
-			v.created_at,
-			coalesce(d.id, '00000000-0000-0000-0000-000000000000') AS delivery,
-			coalesce(e.id, 0) AS endpoint,
-			coalesce(e.url, '') AS url,
-			coalesce(d.status, '') AS status
-		FROM (
-			SELECT id, type, created_at FROM webhook_events
-			WHERE user_id = $2 AND organization_id = $1 ORDER BY id DESC LIMIT $3
-		) AS v
-		LEFT JOIN webhook_endpoints e ON e.organization_id = $1
-		LEFT JOIN LATERAL (
-			SELECT q.id, CASE WHEN`+webhook.IsLeased+`THEN 'in_flight' ELSE 'waiting' END AS status
-			FROM webhook_queue q
-			WHERE q.organization_id = $1 AND q.endpoint_id = e.id AND q.event_id = v.id
-			  AND q.id >= uuid7_floor(uuid7_time(v.id) - interval '100 milliseconds')
-			  AND q.id < uuid7_floor(uuid7_time(v.id) + interval '1 second')
-			UNION ALL
-			SELECT j.delivery_id, j.status FROM webhook_journal j
-			WHERE j.organization_id = $1 AND j.endpoint_id = e.id AND j.event_id = v.id AND j.status IS NOT NULL
-			  AND j.delivery_id >= uuid7_floor(uuid7_time(v.id) - interval '100 milliseconds')
-			  AND j.delivery_id < uuid7_floor(uuid7_time(v.id) + interval '1 second')
-			LIMIT 1
-		) AS d ON true
-		ORDER BY v.id DESC, e.id`, org, user, limit)
 }
 
 // adopt moves up to limit rows of webhook_deliveries, with their attempts, to the queue and to the

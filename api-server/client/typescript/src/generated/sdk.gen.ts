@@ -2,7 +2,7 @@
 
 import { client } from './client.gen.js';
 import { type Client, formDataBodySerializer, type Options as Options2, type TDataShape } from './client/index.js';
-import type { AssignWorkData, AssignWorkErrors, AssignWorkResponses, EndAccessData, EndAccessErrors, EndAccessResponses, ImportRosterData, ImportRosterErrors, ImportRosterResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAssignmentsData, ListAssignmentsErrors, ListAssignmentsResponses, ListCatalogData, ListCatalogErrors, ListCatalogResponses, ListCoursesData, ListCoursesErrors, ListCoursesResponses, ListEventSchemasData, ListEventSchemasErrors, ListEventSchemasResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListProgressData, ListProgressErrors, ListProgressResponses, ListResultsData, ListResultsErrors, ListResultsResponses, PingData2, PingErrors, PingResponses, ProvisionStudentData, ProvisionStudentErrors, ProvisionStudentResponses, ResumeAccessData, ResumeAccessErrors, ResumeAccessResponses, ShowEventSchemaData, ShowEventSchemaErrors, ShowEventSchemaResponses, ShowOrganizationData, ShowOrganizationErrors, ShowOrganizationResponses, StudentsData, StudentsErrors, StudentsResponses, SuspendAccessData, SuspendAccessErrors, SuspendAccessResponses, WithdrawWorkData, WithdrawWorkErrors, WithdrawWorkResponses } from './types.gen.js';
+import type { AssignWorkData, AssignWorkErrors, AssignWorkResponses, EndAccessData, EndAccessErrors, EndAccessResponses, ExplainData, ExplainErrors, ExplainResponses, ImportRosterData, ImportRosterErrors, ImportRosterResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAssignmentsData, ListAssignmentsErrors, ListAssignmentsResponses, ListCatalogData, ListCatalogErrors, ListCatalogResponses, ListCoursesData, ListCoursesErrors, ListCoursesResponses, ListEventSchemasData, ListEventSchemasErrors, ListEventSchemasResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListProgressData, ListProgressErrors, ListProgressResponses, ListResultsData, ListResultsErrors, ListResultsResponses, PingData2, PingErrors, PingResponses, ProvisionStudentData, ProvisionStudentErrors, ProvisionStudentResponses, ResumeAccessData, ResumeAccessErrors, ResumeAccessResponses, ShowEventSchemaData, ShowEventSchemaErrors, ShowEventSchemaResponses, ShowOrganizationData, ShowOrganizationErrors, ShowOrganizationResponses, StudentsData, StudentsErrors, StudentsResponses, SuspendAccessData, SuspendAccessErrors, SuspendAccessResponses, WithdrawWorkData, WithdrawWorkErrors, WithdrawWorkResponses } from './types.gen.js';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -231,6 +231,20 @@ export const listResults = <ThrowOnError extends boolean = true>(options?: Optio
 export const listEvents = <ThrowOnError extends boolean = true>(options?: Options<ListEventsData, ThrowOnError>) => (options?.client ?? client).get<ListEventsResponses, ListEventsErrors, ThrowOnError>({
     security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
     url: '/api/v1/events/',
+    ...options
+});
+
+/**
+ * Explain what happened to a student, an event or a delivery, and why
+ *
+ * What was asked for and by whom, what was decided, mailed and sent, and what receivers answered, with the reasons in plain words;
+ * the latest first. Send one of `email`, `event` and `delivery`. Events and deliveries are kept for 30 days where the site says
+ * nothing else. Programs go by the `kind` and the ids; sentences may be worded otherwise at any time.
+ *
+ */
+export const explain = <ThrowOnError extends boolean = true>(options?: Options<ExplainData, ThrowOnError>) => (options?.client ?? client).get<ExplainResponses, ExplainErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/explain/',
     ...options
 });
 

@@ -542,6 +542,8 @@ export type OptionalMembership = Membership | null;
 
 export type OptionalTimestamp = Timestamp | null;
 
+export type OptionalPerson = Person | null;
+
 export type OptionalDate = Date | null;
 
 export type StudentLookup = {
@@ -729,6 +731,115 @@ export type Event = (({
      * Rises from event to event, and skips some numbers; X-Service-Sequence of a webhook
      */
     sequence: number;
+};
+
+export type ExplanationPage = {
+    status: 'ok';
+    count: number;
+    /**
+     * Whether there are earlier entries
+     */
+    has_more: boolean;
+    /**
+     * Leads to the earlier entries
+     */
+    next_cursor: string;
+    /**
+     * Null for an event about nobody, or about a person who is no student of yours any more
+     */
+    student: OptionalPerson;
+    entries: Array<ExplanationEntry>;
+};
+
+export type ExplanationEntry = {
+    at: Timestamp;
+    /**
+     * command (of the audit log), roster, membership, enrollment, plan, assignment, result, mail or event
+     */
+    kind: string;
+    /**
+     * What happened
+     */
+    summary: string;
+    /**
+     * Why, in sentences; null where there is no more to say
+     */
+    reason: string | null;
+    /**
+     * Who did it; null where that is not kept
+     */
+    by: string | null;
+    /**
+     * The ids of what it is about
+     */
+    ids: {
+        enrollment_id?: number;
+        course_id?: number;
+        /**
+         * Of a roster import
+         */
+        run_id?: number;
+        plan_id?: number;
+        assignment_id?: string;
+        result_id?: string;
+        event_id?: string;
+    };
+    /**
+     * Of an event, one for each webhook URL that selected it; null for other kinds
+     */
+    deliveries: Array<ExplanationDelivery> | null;
+};
+
+export type ExplanationDelivery = {
+    id: string;
+    endpoint_id: number;
+    /**
+     * Of the webhook URL
+     */
+    host: string;
+    /**
+     * waiting, in_flight, delivered, declined, exhausted, skipped, superseded or cancelled
+     */
+    status: string;
+    /**
+     * Why it has the status and what goes on
+     */
+    reason: string;
+    /**
+     * While waiting; else null
+     */
+    next_attempt_at: OptionalTimestamp;
+    /**
+     * The delivery because of which this one is superseded; null for others
+     */
+    superseded_by: string | null;
+    attempt_count: number;
+    /**
+     * The last 50, in their order
+     */
+    attempts: Array<ExplanationAttempt>;
+};
+
+export type ExplanationAttempt = {
+    number: number;
+    started_at: Timestamp;
+    /**
+     * delivered, retry (tried again) or declined
+     */
+    outcome: string;
+    /**
+     * Null where the receiver did not answer
+     */
+    response_status: number | null;
+    /**
+     * ok, http_ and a status, or what kept the receiver from answering
+     */
+    cause: string;
+    /**
+     * The cause in words and its remedy
+     */
+    reason: string;
+    duration_ms: number;
 };
 
 export type ResultPage = {
@@ -2457,6 +2568,80 @@ export type ListEventsResponses = {
 };
 
 export type ListEventsResponse = ListEventsResponses[keyof ListEventsResponses];
+
+export type ExplainData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * Of a student
+         */
+        email?: string;
+        /**
+         * The id of an event: that event, its deliveries, and who asked for them again
+         */
+        event?: string;
+        /**
+         * The id of a delivery: its event, and no other delivery of it
+         */
+        delivery?: string;
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+        /**
+         * Rows of a page
+         */
+        limit?: number;
+        /**
+         * The next_cursor of an earlier answer, with the same filters; it never expires
+         */
+        cursor?: string;
+    };
+    url: '/api/v1/explain/';
+};
+
+export type ExplainErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ExplainError = ExplainErrors[keyof ExplainErrors];
+
+export type ExplainResponses = {
+    /**
+     * A page of what happened
+     */
+    200: ExplanationPage;
+};
+
+export type ExplainResponse = ExplainResponses[keyof ExplainResponses];
 
 export type ListEventSchemasData = {
     body?: never;

@@ -80,6 +80,19 @@ func (c *ClientWithResponses) ExplanationPages(ctx context.Context, params Expla
 	}, func(p *ExplanationPage) (string, bool) { return p.NextCursor, p.HasMore })
 }
 
+// WebhookDeliveryPages reads what was sent to a webhook URL, newest first, as [ClientWithResponses.StudentPages]
+// does the list of students.
+func (c *ClientWithResponses) WebhookDeliveryPages(ctx context.Context, endpoint int, params ListWebhookDeliveriesParams) iter.Seq2[*WebhookDeliveryPage, error] {
+	return pages(params.Cursor, func(cursor *string) (*WebhookDeliveryPage, error) {
+		params.Cursor = cursor
+		answer, err := c.ListWebhookDeliveriesWithResponse(ctx, endpoint, &params)
+		if err != nil {
+			return nil, err
+		}
+		return documented(answer.JSON200, answer.HTTPResponse)
+	}, func(p *WebhookDeliveryPage) (string, bool) { return p.NextCursor, p.HasMore })
+}
+
 // ActivityPages reads the attendance register, as [ClientWithResponses.StudentPages] does
 // the list of students.
 func (c *ClientWithResponses) ActivityPages(ctx context.Context, params ListActivityParams) iter.Seq2[*ActivityPage, error] {

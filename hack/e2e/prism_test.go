@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -135,6 +136,7 @@ func (h *house) callEverything() {
 		must(t, err)
 		check.True(t, "there is something to explain", page.Count > 0, "%+v", page)
 	}
+	h.callAboutWebhooks()
 	people := "person_external_id,email,first_name,last_name,role\n7,bo@north-institute.org,Bo,Li,student\n"
 	_, err = c.ImportRosterWithBodyWithResponse(ctx, &client.ImportRosterParams{XRosterSource: new("sis")}, "text/csv", strings.NewReader(people))
 	must(t, err)
@@ -148,4 +150,52 @@ func (h *house) callEverything() {
 	check.True(t, "a key that was used is refused", err != nil, "%v", err)
 	_, err = c.SuspendAccessWithResponse(ctx, "999999", nil)
 	check.True(t, "no such enrollment", err != nil, "%v", err)
+}
+
+// callAboutWebhooks makes every call about webhook URLs.
+func (h *house) callAboutWebhooks() {
+	t, ctx, c := h.t, h.t.Context(), h.partner
+	made, err := c.CreateWebhookEndpointWithResponse(ctx, &client.CreateWebhookEndpointParams{IdempotencyKey: new("subscribe")},
+		client.NewWebhookEndpoint{URL: h.receiver.URL("/partner"), Events: &[]client.WebhookEventType{client.WebhookEventTypeResultFinal}})
+	must(t, err)
+	hook := made.JSON201.ID
+	h.secrets = append(h.secrets, made.JSON201.SigningSecret)
+	rotated, err := c.RotateWebhookSecretWithResponse(ctx, hook, nil)
+	must(t, err)
+	h.secrets = append(h.secrets, rotated.JSON200.SigningSecret)
+	h.receiver.Trust("/partner", rotated.JSON200.SigningSecret)
+	sent, err := c.SendWebhookTestWithResponse(ctx, hook, nil)
+	must(t, err)
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err = h.receiver.Await(waiting, 1, func(r stack.Received) bool { return r.Path == "/partner" && r.Verified != nil && *r.Verified })
+	must(t, err)
+	for _, err := range c.WebhookDeliveryPages(ctx, hook, client.ListWebhookDeliveriesParams{TZ: new("Asia/Kolkata")}) {
+		must(t, err)
+	}
+	for _, call := range []func() error{
+		func() error { _, err := c.ListWebhookEndpointsWithResponse(ctx, nil); return err },
+		func() error { _, err := c.ShowWebhookEndpointWithResponse(ctx, hook, nil); return err },
+		func() error {
+			_, err := c.ChangeWebhookEndpointWithResponse(ctx, hook, nil, client.WebhookEndpointSettings{TimeZone: new("Asia/Kolkata")})
+			return err
+		},
+		func() error { _, err := c.TurnOnWebhookEndpointWithResponse(ctx, hook, nil); return err },
+		func() error {
+			_, err := c.ShowWebhookDeliveryWithResponse(ctx, hook, sent.JSON202.DeliveryID, nil)
+			return err
+		},
+		func() error {
+			_, err := c.RecoverWebhookDeliveriesWithResponse(ctx, hook, nil, client.NewWebhookRecovery{Since: "2026-11-01T00:00:00+00:00"})
+			return err
+		},
+		func() error { _, err := c.ListWebhookRecoveriesWithResponse(ctx, hook, nil); return err },
+		func() error { _, err := c.DeleteWebhookEndpointWithResponse(ctx, hook, nil); return err },
+	} {
+		must(t, call())
+	}
+	_, err = c.ResendWebhookDeliveryWithResponse(ctx, hook, sent.JSON202.DeliveryID, nil)
+	check.True(t, "the URL is gone", err != nil, "%v", err)
+	_, err = c.CreateWebhookEndpointWithResponse(ctx, nil, client.NewWebhookEndpoint{URL: "https://10.0.0.1/"})
+	check.True(t, "an address that is not public is refused", err != nil, "%v", err)
 }

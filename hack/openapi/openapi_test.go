@@ -223,4 +223,13 @@ func TestAMockAnswersTheClient(t *testing.T) {
 			t.Fatal("the mock pages for ever")
 		}
 	}
+	hook, err := c.CreateWebhookEndpointWithResponse(ctx, nil, client.NewWebhookEndpoint{URL: "https://hooks.north-institute.org/registrar"})
+	must(t, err)
+	for page, err := range c.WebhookDeliveryPages(ctx, hook.JSON201.ID, client.ListWebhookDeliveriesParams{}) {
+		must(t, err)
+		check.Equal(t, "attempts", len(page.Deliveries[0].Attempts), 1, "%+v", page)
+		if pages++; pages > 3 {
+			t.Fatal("the mock pages for ever")
+		}
+	}
 }

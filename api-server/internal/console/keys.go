@@ -59,6 +59,10 @@ func (keyForm) ScopeMeaning(s org.Scope) string {
 		return "list events"
 	case org.ScopeExplainRead:
 		return "ask what happened to a student, an event or a delivery, and why"
+	case org.ScopeWebhooks:
+		return "add, change and delete webhook URLs, and see and repeat their deliveries"
+	case org.ScopeWebhooksRead:
+		return "see webhook URLs and their deliveries"
 	}
 	return ""
 }

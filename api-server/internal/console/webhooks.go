@@ -101,7 +101,7 @@ func (s *Server) createEndpoint(w http.ResponseWriter, r *http.Request) error {
 func typed(err error) (string, bool) {
 	switch fault.KindOf(err) {
 	case fault.Invalid, fault.Conflict:
-		return err.Error(), true
+		return err.Error(), !fault.Has(err, "managed")
 	case fault.Internal, fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.TooLarge, fault.Unavailable:
 	}
 	return "", false
@@ -152,18 +152,10 @@ func (s *Server) showEndpoint(w http.ResponseWriter, r *http.Request) error {
 	return s.oneEndpoint(w, r, http.StatusOK, f, e, "")
 }
 
-// errManaged is the answer to whoever would change here what is kept elsewhere.
-func errManaged(e webhook.Endpoint) error {
-	return fault.New(fault.Conflict, "managed", "This URL is kept by %s; change it there.", e.ManagedBy)
-}
-
 func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
 	f, e, err := s.endpoint(r)
 	if err != nil {
 		return err
-	}
-	if e.ManagedBy != "" {
-		return errManaged(e)
 	}
 	form := readForm(w, r)
 	_, err = s.Webhooks.Change(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, form.settings(), s.Clock())
@@ -181,9 +173,6 @@ func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
 	f, e, err := s.endpoint(r)
 	if err != nil {
 		return err
-	}
-	if e.ManagedBy != "" {
-		return errManaged(e)
 	}
 	e, secret, err := s.Webhooks.Rotate(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, "", s.Clock())
 	if err != nil {
@@ -219,9 +208,6 @@ func (s *Server) deleteEndpoint(w http.ResponseWriter, r *http.Request) error {
 	f, e, err := s.endpoint(r)
 	if err != nil {
 		return err
-	}
-	if e.ManagedBy != "" {
-		return errManaged(e)
 	}
 	if err := s.Webhooks.Remove(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, s.Clock()); err != nil {
 		return err

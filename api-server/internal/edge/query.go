@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -138,4 +139,18 @@ func (q *Query) Day(name string) clock.Date {
 		return clock.Date{}
 	}
 	return d
+}
+
+// Zone reads tz, the zone in which timestamps are written; UTC when it was not sent.
+func (q *Query) Zone() *time.Location {
+	name := q.Text("tz")
+	if name == "" {
+		return time.UTC
+	}
+	zone, err := clock.Zone("tz", name)
+	if err != nil {
+		q.Add(err)
+		return time.UTC
+	}
+	return zone
 }

@@ -9,6 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 // object is any object of a document.
@@ -37,6 +39,19 @@ func TestEveryOperationDocuments400(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The events that a URL may select are those that there are.
+func TestTheEventsToSelectAreDocumented(t *testing.T) {
+	t.Parallel()
+	for name, document := range map[string][]byte{"partner": openapi.Partner, "platform": openapi.Platform} {
+		schemas := read(t, document)["components"].(object)["schemas"].(object)
+		var documented []webhook.Type
+		for _, one := range schemas["WebhookEventType"].(object)["enum"].([]any) {
+			documented = append(documented, webhook.Type(one.(string)))
+		}
+		check.Slices(t, "the events", documented, webhook.Types(), "%s", name)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/webhooks"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -73,23 +74,11 @@ func (s *Server) Routes(r chi.Router) {
 	r.Put("/organizations/{slug}/staff/{email}", edge.Handle(s.putStaff))
 	r.Post("/organizations/{slug}/courses", edge.Handle(s.createCourse))
 	r.Patch("/organizations/{slug}/courses/{id}", edge.Handle(s.changeCourse))
-	r.Post("/organizations/{slug}/webhook-endpoints", edge.Handle(s.createEndpoint))
-	r.Get("/organizations/{slug}/webhook-endpoints", edge.Handle(s.listEndpoints))
-	r.Get("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.showEndpoint))
-	r.Patch("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.changeEndpoint))
-	r.Delete("/organizations/{slug}/webhook-endpoints/{id}", edge.Handle(s.removeEndpoint))
-	r.Post("/organizations/{slug}/webhook-endpoints/{id}/rotate-secret", edge.Handle(s.rotateSecret))
-	r.Post("/organizations/{slug}/webhook-endpoints/{id}/send-test", edge.Handle(s.sendTest))
-	r.Post("/organizations/{slug}/webhook-endpoints/{id}/turn-on", edge.Handle(s.turnOn))
+	(&webhooks.Server{Endpoints: s.Webhooks, Clock: s.Clock, Cursors: s.Cursors, Caller: s.caller}).Routes(r, "/organizations/{slug}")
 	r.Patch("/organizations/{slug}/enrollments/{id}", edge.Handle(s.changeEnrollment))
 	r.Patch("/organizations/{slug}/members/{user_id}", edge.Handle(s.changeMember))
 	r.Delete("/organizations/{slug}/members/{user_id}", edge.Handle(s.removeMember))
 	r.Post("/sign-ins", edge.Handle(s.noteSignIn))
-	r.Post("/organizations/{slug}/webhook-endpoints/{id}/recover", edge.Handle(s.recoverDeliveries))
-	r.Get("/organizations/{slug}/webhook-endpoints/{id}/recoveries", edge.Handle(s.listRecoveries))
-	r.Get("/organizations/{slug}/webhook-endpoints/{id}/deliveries", edge.Handle(s.listDeliveries))
-	r.Get("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}", edge.Handle(s.showDelivery))
-	r.Post("/organizations/{slug}/webhook-endpoints/{id}/deliveries/{delivery}/resend", edge.Handle(s.resendDelivery))
 	r.Delete("/users/{user_id}/webhook-data", edge.Handle(s.eraseWebhookData))
 	r.Put("/organizations/{slug}/roster-sources/{source}", edge.Handle(s.putRosterSource))
 	r.Get("/organizations/{slug}/roster-runs", edge.Handle(s.listRosterRuns))
@@ -163,4 +152,10 @@ func (s *Server) organization(r *http.Request) (org.Organization, error) {
 		edge.Annotate(r.Context(), "organization", o.Slug)
 	}
 	return o, err
+}
+
+// caller is the platform, which calls about the organization that the path names.
+func (s *Server) caller(r *http.Request) (webhooks.Caller, error) {
+	o, err := s.organization(r)
+	return webhooks.Caller{Organization: o.ID, Actor: audit.Platform}, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
@@ -48,7 +49,7 @@ type workBody struct {
 func workOf(o work.Outcome) workBody {
 	r := o.Result
 	b := workBody{Status: "ok", ResultID: r.Ref, Kind: r.Kind, UserID: r.User, ItemID: r.Item, Attempt: r.Attempt, State: r.State,
-		Final: r.State.Final(), StartedAt: stampOf(r.StartedAt), CompletedAt: stampOf(r.CompletedAt), ReleasedAt: stampOf(r.ReleasedAt),
+		Final: r.State.Final(), StartedAt: clock.OptionalStamp(r.StartedAt, time.UTC), CompletedAt: clock.OptionalStamp(r.CompletedAt, time.UTC), ReleasedAt: clock.OptionalStamp(r.ReleasedAt, time.UTC),
 		Score: r.Score, MaxScore: r.MaxScore, Sections: r.Sections, SafeExamBrowser: o.SafeExamBrowser}
 	if r.Assignment != 0 {
 		b.AssignmentID = new(assignment.Assignment{ID: r.Assignment, Kind: r.Kind}.Ref())

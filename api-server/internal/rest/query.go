@@ -21,15 +21,8 @@ type query struct {
 
 // readQuery also reads tz, in which timestamps are written and dates are meant.
 func readQuery(r *http.Request) *query {
-	q := &query{edge.ReadQuery(r), time.UTC}
-	if name := q.Text("tz"); name != "" {
-		if zone, err := clock.Zone("tz", name); err != nil {
-			q.Add(err)
-		} else {
-			q.zone = zone
-		}
-	}
-	return q
+	q := edge.ReadQuery(r)
+	return &query{q, q.Zone()}
 }
 
 func (q *query) course() id.Course { return id.Course(q.ID("course_id")) }

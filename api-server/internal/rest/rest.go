@@ -14,7 +14,9 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/webhooks"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
@@ -50,6 +52,7 @@ type Server struct {
 	Assignments  *assign.Service
 	Plans        *testplan.Service
 	Explains     *explain.Service
+	Webhooks     webhook.Service
 	Cursors      *page.Cursors
 	Rosters      *wake.Watch // running
 
@@ -87,6 +90,13 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/results", edge.Handle(s.listResults))
 	r.Get("/events", edge.Handle(s.listEvents))
 	r.Get("/explain", edge.Handle(s.explain))
+	(&webhooks.Server{Endpoints: s.Webhooks, Clock: s.Clock, Cursors: s.Cursors, Caller: caller}).Routes(r, "")
+}
+
+// caller is the key, which calls about its organization.
+func caller(r *http.Request) (webhooks.Caller, error) {
+	p := principal(r.Context())
+	return webhooks.Caller{Organization: p.Organization.ID, Actor: p.Actor()}, nil
 }
 
 // today is the platform's day.

@@ -35,6 +35,20 @@ var scopes = map[string]org.Scope{
 	"GET /results":                   org.ScopeResultsRead,
 	"GET /events":                    org.ScopeEventsRead,
 	"GET /explain":                   org.ScopeExplainRead,
+
+	"GET /webhook-endpoints":                                    org.ScopeWebhooksRead,
+	"POST /webhook-endpoints":                                   org.ScopeWebhooks,
+	"GET /webhook-endpoints/{id}":                               org.ScopeWebhooksRead,
+	"PATCH /webhook-endpoints/{id}":                             org.ScopeWebhooks,
+	"DELETE /webhook-endpoints/{id}":                            org.ScopeWebhooks,
+	"POST /webhook-endpoints/{id}/rotate-secret":                org.ScopeWebhooks,
+	"POST /webhook-endpoints/{id}/send-test":                    org.ScopeWebhooks,
+	"POST /webhook-endpoints/{id}/turn-on":                      org.ScopeWebhooks,
+	"GET /webhook-endpoints/{id}/deliveries":                    org.ScopeWebhooksRead,
+	"GET /webhook-endpoints/{id}/deliveries/{delivery}":         org.ScopeWebhooksRead,
+	"POST /webhook-endpoints/{id}/deliveries/{delivery}/resend": org.ScopeWebhooks,
+	"POST /webhook-endpoints/{id}/recover":                      org.ScopeWebhooks,
+	"GET /webhook-endpoints/{id}/recoveries":                    org.ScopeWebhooksRead,
 }
 
 // usable refuses a key whose time is over, or that is used from elsewhere than it may be.

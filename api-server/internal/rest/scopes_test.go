@@ -68,21 +68,19 @@ func TestAKeyReachesWhatItsScopesName(t *testing.T) {
 	clients := map[string][2]*apitest.Client{} // by scope: a key with it, and one with all others
 	for _, s := range org.Scopes() {
 		others := slices.DeleteFunc(org.Scopes(), func(o org.Scope) bool {
-			return o == s || s == org.ScopeAssignmentsRead && o == org.ScopeAssignments
+			return o == s || s == org.ScopeAssignmentsRead && o == org.ScopeAssignments || s == org.ScopeWebhooksRead && o == org.ScopeWebhooks
 		})
 		with, _ := madeKey(t, e, "north", map[string]any{"scopes": []org.Scope{s}})
 		without, _ := madeKey(t, e, "north", map[string]any{"access": "scoped", "scopes": others})
 		clients[string(s)] = [2]*apitest.Client{e.Partner(with), e.Partner(without)}
 	}
 	send := func(c *apitest.Client, o operation) *apitest.Answer {
-		path := strings.TrimPrefix(strings.ReplaceAll(o.path, "{id}", "1"), "/api/v1/")
+		path := strings.TrimPrefix(strings.NewReplacer("{id}", "1", "{delivery}", "1").Replace(o.path), "/api/v1/")
 		switch o.method {
-		case http.MethodGet:
-			return c.Get(t, path)
-		case http.MethodDelete:
-			return c.Delete(t, path)
+		case http.MethodGet, http.MethodDelete:
+			return c.Do(t, o.method, path, nil)
 		}
-		return c.Post(t, path, `{}`)
+		return c.Do(t, o.method, path, `{}`)
 	}
 	for _, o := range operations(t) {
 		if o.public {
@@ -107,14 +105,16 @@ func TestAKeyReachesWhatItsScopesName(t *testing.T) {
 	}
 }
 
-// A scope that includes another, and what every key may call.
-func TestAssignmentsIncludesReadingThem(t *testing.T) {
+// A scope that changes something includes the one that reads it.
+func TestChangingIncludesReading(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)
 	e.Organization(t, "north")
-	text, _ := madeKey(t, e, "north", map[string]any{"scopes": []string{"assignments"}})
-	e.Partner(text).Get(t, "assignments/").Want(t, http.StatusOK)
-	e.Partner(text).Get(t, "results/").WantFault(t, http.StatusForbidden, "missing_scope", "")
+	for scope, list := range map[string]string{"assignments": "assignments/", "webhooks": "webhook-endpoints/"} {
+		text, _ := madeKey(t, e, "north", map[string]any{"scopes": []string{scope}})
+		e.Partner(text).Get(t, list).Want(t, http.StatusOK)
+		e.Partner(text).Get(t, "results/").WantFault(t, http.StatusForbidden, "missing_scope", "")
+	}
 }
 
 // The answer that another key of the organization was given is not replayed to a key without the scope.

@@ -101,17 +101,17 @@ func New(d Deps) APIs {
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
 	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
+	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
-		Rosters: d.Rosters,
-		Box:     d.Box, Limits: limits, Rate: d.Rate,
+		Webhooks: webhooks, Rosters: d.Rosters,
+		Box: d.Box, Limits: limits, Rate: d.Rate,
 		Places: rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, "/api/v1", openapi.Partner, d.PublicURL)
 		openapi.EventRoutes(r, d.PublicURL)
 		r.Group(partner.Routes)
 	})
-	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},

@@ -134,7 +134,14 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 		"/api/v1/enrollments/{id}/resume/":  {`{}`},
 		"/api/v1/assignments/{id}/":         {``},
 		"/api/v1/roster/import/":            {`{}`}, // its rows name people by the caller's own codes
+		"/api/v1/webhook-endpoints/":        {`{}`}, // it names nothing
 	}
+	hooks := "/api/v1/webhook-endpoints/{id}/"
+	for _, path := range []string{"", "rotate-secret/", "send-test/", "turn-on/", "recover/", "deliveries/{delivery}/resend/"} {
+		bodies[hooks+path] = []string{`{"time_zone": "UTC", "since": "2026-11-20T00:00:00+00:00"}`}
+	}
+	others := map[string]string{"enrollments": fmt.Sprint(theirs.enrollment), "assignments": theirs.assignment,
+		"webhook-endpoints": fmt.Sprint(theirs.hooks), "deliveries": theirs.delivery}
 	for _, o := range operations(t, openapi.Partner) {
 		t.Run(o.method+" "+o.path, func(t *testing.T) {
 			for _, key := range []string{"", "reg_wrong"} {
@@ -142,15 +149,19 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 					t.Errorf("with the key %q: %d", key, a.Status)
 				}
 			}
+			path := parameter.ReplaceAllStringFunc(o.path, func(part string) string {
+				noun, _, _ := strings.Cut(part, "/")
+				return noun + "/" + others[noun]
+			})
+			if o.method == "GET" && path != o.path {
+				theirs.Full.Get(t, path).Want(t, 200)
+				refused(t, mine.Full.Get(t, path))
+				return
+			}
 			if o.method != "GET" {
 				if bodies[o.path] == nil {
 					t.Fatal("say in this test how others' ids are sent to the new route")
 				}
-				others := map[string]string{"enrollments": fmt.Sprint(theirs.enrollment), "assignments": theirs.assignment}
-				path := parameter.ReplaceAllStringFunc(o.path, func(part string) string {
-					noun, _, _ := strings.Cut(part, "/")
-					return noun + "/" + others[noun]
-				})
 				for _, body := range bodies[o.path] {
 					refused(t, mine.Full.Do(t, o.method, path, body))
 				}

@@ -18,20 +18,23 @@ const (
 	ScopeReportsRead     Scope = "reports:read"
 	ScopeEventsRead      Scope = "events:read"
 	ScopeExplainRead     Scope = "explain:read" // shows of a student what several others show
+	ScopeWebhooks        Scope = "webhooks"     // with reading them
+	ScopeWebhooksRead    Scope = "webhooks:read"
 )
 
 // Scopes lists them in the order in which people choose.
 func Scopes() []Scope {
 	return []Scope{ScopeProvision, ScopeRoster, ScopeStudentsRead, ScopeCatalogRead, ScopeAssignments, ScopeAssignmentsRead,
-		ScopeResultsRead, ScopeReportsRead, ScopeEventsRead, ScopeExplainRead}
+		ScopeResultsRead, ScopeReportsRead, ScopeEventsRead, ScopeExplainRead, ScopeWebhooks, ScopeWebhooksRead}
 }
 
 // Reads says whether nothing can be changed with the scope.
 func (s Scope) Reads() bool {
 	switch s {
-	case "", ScopeStudentsRead, ScopeCatalogRead, ScopeAssignmentsRead, ScopeResultsRead, ScopeReportsRead, ScopeEventsRead, ScopeExplainRead:
+	case "", ScopeStudentsRead, ScopeCatalogRead, ScopeAssignmentsRead, ScopeResultsRead, ScopeReportsRead, ScopeEventsRead, ScopeExplainRead,
+		ScopeWebhooksRead:
 		return true
-	case ScopeProvision, ScopeRoster, ScopeAssignments:
+	case ScopeProvision, ScopeRoster, ScopeAssignments, ScopeWebhooks:
 	}
 	return false
 }
@@ -45,7 +48,8 @@ func (k Key) May(need Scope) bool {
 		return need.Reads()
 	case Scoped:
 		return need == "" || slices.Contains(k.Scopes, need) ||
-			need == ScopeAssignmentsRead && slices.Contains(k.Scopes, ScopeAssignments)
+			need == ScopeAssignmentsRead && slices.Contains(k.Scopes, ScopeAssignments) ||
+			need == ScopeWebhooksRead && slices.Contains(k.Scopes, ScopeWebhooks)
 	}
 	return false
 }

@@ -63,7 +63,7 @@ func chosenSecret(given string) (string, error) {
 
 // Rotate replaces the signing secret by the given one, or by a generated one for "", and
 // returns it. The next attempt already uses it. Giving the current secret changes nothing,
-// so the call can be repeated. Faults: NotFound; Invalid on signing_secret.
+// so the call can be repeated. Faults: those of mayChange; Invalid on signing_secret.
 func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
 	secret, err := chosenSecret(secret)
 	if err != nil {
@@ -71,6 +71,9 @@ func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization
 	}
 	entry := audit.Entry{Organization: org, Actor: by, Action: "replaced signing secret", At: now}
 	e, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
+		if err := mayChange(ctx, tx, by, org, endpoint); err != nil {
+			return false, err
+		}
 		current, err := lockSecret(ctx, tx, org, endpoint)
 		if err != nil || s.same(ctx, endpoint, current, secret) {
 			return false, err

@@ -179,8 +179,25 @@ func (s Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, e
 	return e, err
 }
 
+// mayChange says whether the giver of a command may change the endpoint, its secret included, or delete it. What a
+// resource manages is read-only for staff and partners; the platform may change it, and its operator changes it back.
+// Faults: NotFound; Conflict "managed".
+func mayChange(ctx context.Context, tx *pg.Tx, by audit.Actor, org id.Organization, endpoint id.Endpoint) error {
+	if by.Kind != audit.Staff && by.Kind != audit.PartnerKey {
+		return nil
+	}
+	e, err := selectEndpoint(ctx, tx, org, endpoint)
+	switch {
+	case pg.None(err):
+		return errNoEndpoint(endpoint)
+	case err == nil && e.ManagedBy != "":
+		return fault.New(fault.Conflict, "managed", "this webhook URL is kept by %s; change or delete that resource instead", e.ManagedBy)
+	}
+	return err
+}
+
 // Change applies the given settings. Pending deliveries keep their events and go to the new
-// URL from their next attempt on. Faults: as Add's, and NotFound.
+// URL from their next attempt on. Faults: as Add's, and those of mayChange.
 func (s Service) Change(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, settings Settings, now time.Time) (Endpoint, error) {
 	settings, err := settings.check(s.Policy)
 	if err != nil {
@@ -188,15 +205,21 @@ func (s Service) Change(ctx context.Context, by audit.Actor, org id.Organization
 	}
 	entry := audit.Entry{Organization: org, Actor: by, Action: "changed webhook URL", At: now}
 	e, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
+		if err := mayChange(ctx, tx, by, org, endpoint); err != nil {
+			return false, err
+		}
 		return true, updateEndpoint(ctx, tx, org, endpoint, settings, now)
 	})
 	return e, uniqueness(err, "")
 }
 
 // Remove deletes an endpoint; another one can be added at once. A task cancels the pending
-// deliveries afterwards. Faults: NotFound.
+// deliveries afterwards. Faults: those of mayChange.
 func (s Service) Remove(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, now time.Time) error {
 	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if err := mayChange(ctx, tx, by, org, endpoint); err != nil {
+			return err
+		}
 		url, err := deleteEndpoint(ctx, tx, org, endpoint)
 		if pg.None(err) {
 			return errNoEndpoint(endpoint)

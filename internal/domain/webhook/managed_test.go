@@ -75,3 +75,30 @@ func TestManagedEndpointsAreFoundByTheirManager(t *testing.T) {
 		check.False(t, "signs", signs, "what cannot be opened signs: %t, %v", signs, err)
 	}
 }
+
+// Staff and partners leave what a resource manages to it; the platform may step in.
+func TestWhatAResourceManagesIsReadOnlyForStaffAndPartners(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	one := newOrganization(t, k.DB, "one")
+	url, zone := "https://a.example.org/", "Europe/London"
+	e, _, err := k.Add(t.Context(), audit.Platform, one, webhook.Settings{URL: &url, ManagedBy: "kubernetes/a/b/x"}, now)
+	check.NoError(check.Now(t), err, "a URL that is managed")
+	try := func(by audit.Actor) (faults []error) {
+		_, err := k.Change(t.Context(), by, one, e.ID, webhook.Settings{TimeZone: &zone}, now)
+		_, _, rotating := k.Rotate(t.Context(), by, one, e.ID, "", now)
+		return []error{err, rotating, k.Remove(t.Context(), by, one, e.ID, now)}
+	}
+	for _, by := range []audit.Actor{{Kind: audit.Staff, ID: 1, Name: "Olive"}, {Kind: audit.PartnerKey, ID: 1, Name: "Student office"}} {
+		for i, err := range try(by) {
+			check.True(t, "it is refused", fault.Has(err, "managed"), "command %d of %s: %v", i, by.Name, err)
+		}
+	}
+	found, err := k.Find(t.Context(), one, e.ID)
+	check.NoError(check.Now(t), err, "the URL")
+	check.Equal(t, "the zone", found.TimeZone, "UTC", "%+v", found)
+	check.Equal(t, "the secret's version", found.SecretVersion, e.SecretVersion, "%+v", found)
+	for i, err := range try(audit.Platform) {
+		check.NoError(t, err, "command %d of the platform", i)
+	}
+}

@@ -37,7 +37,7 @@ func NewAssignment(l assignment.Listed, now time.Time, loc *time.Location) Assig
 	a := Assignment{ID: l.Ref(), Kind: catalog.Kind(l.Kind),
 		Student: Person{UserID: l.User, Email: student.Email(l.Email), FirstName: l.FirstName, LastName: l.LastName},
 		Item:    AssignedItem{l.Item, l.ItemTitle, l.ItemType}, Status: l.Status, Overdue: l.Overdue(now),
-		AssignedAt: clock.Timestamp(l.AssignedAt.In(loc)), DueDate: stamp(l.DueAt, loc), CompletedAt: stamp(l.CompletedAt, loc)}
+		AssignedAt: clock.Timestamp(l.AssignedAt.In(loc)), DueDate: clock.OptionalStamp(l.DueAt, loc), CompletedAt: clock.OptionalStamp(l.CompletedAt, loc)}
 	if l.ResultRef != "" {
 		a.ResultID = &l.ResultRef
 	}
@@ -49,11 +49,4 @@ func (a Assignment) In(loc *time.Location) Assignment {
 	a.AssignedAt = clock.Timestamp(time.Time(a.AssignedAt).In(loc))
 	a.DueDate, a.CompletedAt = a.DueDate.In(loc), a.CompletedAt.In(loc)
 	return a
-}
-
-func stamp(t *time.Time, loc *time.Location) *clock.Timestamp {
-	if t == nil {
-		return nil
-	}
-	return clock.Stamp(*t, loc)
 }

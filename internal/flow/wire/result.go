@@ -53,7 +53,7 @@ func NewFinalResult(l *result.Listed, publicURL string, loc *time.Location) Fina
 	f := FinalResult{ID: l.Ref, Kind: catalog.Kind(l.Kind),
 		Student: Person{UserID: l.User, Email: student.Email(l.Email), FirstName: l.FirstName, LastName: l.LastName},
 		Item:    ResultItem{l.Item, l.ItemTitle, l.Type, catalog.TypeLabel(l.Type)}, Attempt: l.Attempt,
-		StartedAt: stamp(l.StartedAt, loc), CompletedAt: stamp(l.CompletedAt, loc), ReleasedAt: stamp(l.ReleasedAt, loc),
+		StartedAt: clock.OptionalStamp(l.StartedAt, loc), CompletedAt: clock.OptionalStamp(l.CompletedAt, loc), ReleasedAt: clock.OptionalStamp(l.ReleasedAt, loc),
 		Sections: l.Sections, ResultURL: ResultURL(publicURL, l.Ref)}
 	if l.Score != nil && l.MaxScore != nil {
 		f.Score, f.MaxScore = *l.Score, *l.MaxScore

@@ -89,6 +89,14 @@ func Stamp(t time.Time, loc *time.Location) *Timestamp {
 	return &s
 }
 
+// OptionalStamp is Stamp of a time that there may be; nil is null.
+func OptionalStamp(t *time.Time, loc *time.Location) *Timestamp {
+	if t == nil {
+		return nil
+	}
+	return Stamp(*t, loc)
+}
+
 // In is t in loc; nil stays nil.
 func (t *Timestamp) In(loc *time.Location) *Timestamp {
 	if t == nil {

@@ -1,4 +1,4 @@
-package platform
+package webhooks
 
 import (
 	"encoding/binary"
@@ -11,7 +11,6 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
-	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
@@ -54,11 +53,11 @@ type timingBody struct {
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func deliveryOf(d journal.Delivery) deliveryBody {
-	body := deliveryBody{d.ID, d.Event, d.Type, d.Status, clock.Stamp(d.CreatedAt, time.UTC), stampOf(d.DueAt), stampOf(d.FinishedAt), d.SupersededBy,
+func deliveryOf(d journal.Delivery, zone *time.Location) deliveryBody {
+	body := deliveryBody{d.ID, d.Event, d.Type, d.Status, clock.Stamp(d.CreatedAt, zone), clock.OptionalStamp(d.DueAt, zone), clock.OptionalStamp(d.FinishedAt, zone), d.SupersededBy,
 		make([]attemptBody, len(d.Attempts))}
 	for i, a := range d.Attempts {
-		body.Attempts[i] = attemptBody{a.Number, clock.Stamp(a.StartedAt, time.UTC), a.Verdict, a.Cause, webhook.Explain(a.Cause), a.Detail,
+		body.Attempts[i] = attemptBody{a.Number, clock.Stamp(a.StartedAt, zone), a.Verdict, a.Cause, webhook.Explain(a.Cause), a.Detail,
 			a.RequestHeaders, a.Status, responseText(a.Response), a.Peer,
 			timingBody{millis(a.Duration), millis(a.Timing.DNS), millis(a.Timing.Connect), millis(a.Timing.TLS), millis(a.Timing.FirstByte)}}
 	}
@@ -77,33 +76,39 @@ func responseText(b []byte) *string {
 	return &text
 }
 
+// Limits of a page.
+const (
+	maxLimit   = 500
+	usualLimit = 100
+)
+
 func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	q := edge.ReadQuery(r)
-	limit := q.Limit(maxLimit, usualLimit)
+	zone, limit := q.Zone(), q.Limit(maxLimit, usualLimit)
 	statuses, err := journal.CheckStatuses(q.Words("status"))
 	q.Add(err)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	org, which, err := s.endpoint(r)
+	t, err := s.target(r)
 	if err != nil {
 		return err
 	}
-	q.Filter("endpoint", strconv.FormatInt(int64(which), 10))
+	q.Filter("endpoint", strconv.FormatInt(int64(t.endpoint), 10))
 	for _, status := range statuses {
 		q.Filter("status", string(status))
 	}
 	return edge.List[journal.Delivery]{
-		Cursors: s.Cursors, Organization: org, Name: "deliveries", Array: "deliveries", Limit: limit,
+		Cursors: s.Cursors, Organization: t.Organization, Name: "deliveries", Array: "deliveries", Limit: limit,
 		Read: func(after page.Position, limit int, each func(journal.Delivery) error) error {
-			if _, err := s.Webhooks.Find(r.Context(), org, which); err != nil {
+			if _, err := s.Endpoints.Find(r.Context(), t.Organization, t.endpoint); err != nil {
 				return err
 			}
-			found, err := journal.List(r.Context(), s.DB, org, which, journal.Filter{Statuses: statuses}, deliveryAt(after), limit)
+			found, err := journal.List(r.Context(), s.Endpoints.DB, t.Organization, t.endpoint, journal.Filter{Statuses: statuses}, deliveryAt(after), limit)
 			return edge.Each(found, err, each)
 		},
 		Position: func(d journal.Delivery) page.Position { return positionOf(d.ID) },
-		Show:     func(d journal.Delivery) any { return deliveryOf(d) },
+		Show:     func(d journal.Delivery) any { return deliveryOf(d, zone) },
 	}.Answer(w, r, q)
 }
 
@@ -118,35 +123,39 @@ func deliveryAt(p page.Position) (d id.Delivery) {
 	return d
 }
 
-// delivery is what the path names.
-func (s *Server) delivery(r *http.Request) (org id.Organization, which id.Endpoint, delivery id.Delivery, err error) {
-	if org, which, err = s.endpoint(r); err == nil {
+// delivery reads a path that names a delivery.
+func (s *Server) delivery(r *http.Request) (t target, delivery id.Delivery, err error) {
+	if t, err = s.target(r); err == nil {
 		delivery, err = id.ParseDelivery(edge.Param(r, "delivery"))
 	}
-	return org, which, delivery, err
+	return t, delivery, err
 }
 
 func (s *Server) showDelivery(w http.ResponseWriter, r *http.Request) error {
-	org, which, delivery, err := s.delivery(r)
+	zone, err := zoneOf(r)
 	if err != nil {
 		return err
 	}
-	d, err := journal.Find(r.Context(), s.DB, org, which, delivery)
+	t, delivery, err := s.delivery(r)
+	if err != nil {
+		return err
+	}
+	d, err := journal.Find(r.Context(), s.Endpoints.DB, t.Organization, t.endpoint, delivery)
 	if err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {
 		Status string `json:"status"`
 		deliveryBody
-	}{"ok", deliveryOf(d)})
+	}{"ok", deliveryOf(d, zone)})
 }
 
 func (s *Server) resendDelivery(w http.ResponseWriter, r *http.Request) error {
-	org, which, delivery, err := s.delivery(r)
+	t, delivery, err := s.delivery(r)
 	if err != nil {
 		return err
 	}
-	if err := journal.Resend(r.Context(), s.DB, audit.Platform, org, which, delivery, s.Clock()); err != nil {
+	if err := journal.Resend(r.Context(), s.Endpoints.DB, t.Actor, t.Organization, t.endpoint, delivery, s.Clock()); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusAccepted, sentBody{"ok", delivery})
@@ -164,14 +173,14 @@ type recoveryBody struct {
 	FinishedAt *clock.Timestamp       `json:"finished_at"`
 }
 
-func recoveryOf(r journal.Recovery) recoveryBody {
-	return recoveryBody{r.ID, r.Status, clock.Stamp(r.Since, time.UTC), clock.Stamp(r.Until, time.UTC), r.Total, r.PutBack, r.Waiting,
-		clock.Stamp(r.CreatedAt, time.UTC), stampOf(r.FinishedAt)}
+func recoveryOf(r journal.Recovery, zone *time.Location) recoveryBody {
+	return recoveryBody{r.ID, r.Status, clock.Stamp(r.Since, zone), clock.Stamp(r.Until, zone), r.Total, r.PutBack, r.Waiting,
+		clock.Stamp(r.CreatedAt, zone), clock.OptionalStamp(r.FinishedAt, zone)}
 }
 
 // recoverDeliveries takes since and, when it is not now, until.
 func (s *Server) recoverDeliveries(w http.ResponseWriter, r *http.Request) error {
-	b, err := edge.ReadBody(w, r)
+	b, zone, err := readBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -180,7 +189,7 @@ func (s *Server) recoverDeliveries(w http.ResponseWriter, r *http.Request) error
 	if err := b.Err(); err != nil {
 		return err
 	}
-	org, which, err := s.endpoint(r)
+	t, err := s.target(r)
 	if err != nil {
 		return err
 	}
@@ -188,25 +197,30 @@ func (s *Server) recoverDeliveries(w http.ResponseWriter, r *http.Request) error
 	if until == nil {
 		until = &now
 	}
-	run, err := journal.Recover(r.Context(), s.DB, audit.Platform, journal.Recovery{Organization: org, Endpoint: which, Since: *since, Until: *until}, now)
+	run, err := journal.Recover(r.Context(), s.Endpoints.DB, t.Actor, journal.Recovery{Organization: t.Organization, Endpoint: t.endpoint, Since: *since, Until: *until}, now)
 	if err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusAccepted, struct {
 		Status string `json:"status"`
 		recoveryBody
-	}{"ok", recoveryOf(run)})
+		Warnings []string `json:"warnings,omitempty"`
+	}{"ok", recoveryOf(run, zone), b.Unread()})
 }
 
 func (s *Server) listRecoveries(w http.ResponseWriter, r *http.Request) error {
-	org, which, err := s.endpoint(r)
+	zone, err := zoneOf(r)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Webhooks.Find(r.Context(), org, which); err != nil {
+	t, err := s.target(r)
+	if err != nil {
 		return err
 	}
-	runs, err := journal.Recoveries(r.Context(), s.DB, org, which)
+	if _, err := s.Endpoints.Find(r.Context(), t.Organization, t.endpoint); err != nil {
+		return err
+	}
+	runs, err := journal.Recoveries(r.Context(), s.Endpoints.DB, t.Organization, t.endpoint)
 	if err != nil {
 		return err
 	}
@@ -216,24 +230,7 @@ func (s *Server) listRecoveries(w http.ResponseWriter, r *http.Request) error {
 		Recoveries []recoveryBody `json:"recoveries"`
 	}{"ok", len(runs), make([]recoveryBody, len(runs))}
 	for i, run := range runs {
-		body.Recoveries[i] = recoveryOf(run)
+		body.Recoveries[i] = recoveryOf(run, zone)
 	}
 	return edge.JSON(w, http.StatusOK, body)
-}
-
-// eraseWebhookData removes a person from the stored payloads.
-func (s *Server) eraseWebhookData(w http.ResponseWriter, r *http.Request) error {
-	user, err := edge.IDParam[id.User](r, "user_id")
-	if err != nil {
-		return err
-	}
-	n, err := journal.Erase(r.Context(), s.DB, audit.Platform, user, s.Clock())
-	if err != nil {
-		return err
-	}
-	return edge.JSON(w, http.StatusOK, struct {
-		Status string  `json:"status"`
-		User   id.User `json:"user_id"`
-		Events int     `json:"erased_events"`
-	}{"ok", user, n})
 }

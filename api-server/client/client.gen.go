@@ -1730,6 +1730,7 @@ type SentWebhookStatus string
 
 // ShownWebhookDelivery defines model for ShownWebhookDelivery.
 type ShownWebhookDelivery struct {
+	// Attempts The latest twenty, oldest first
 	Attempts []WebhookAttempt `json:"attempts"`
 
 	// CreatedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
@@ -2087,6 +2088,7 @@ type WebhookAttempt_TimingMs struct {
 
 // WebhookDelivery defines model for WebhookDelivery.
 type WebhookDelivery struct {
+	// Attempts The latest twenty, oldest first
 	Attempts []WebhookAttempt `json:"attempts"`
 
 	// CreatedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
@@ -4080,12 +4082,14 @@ type ClientInterface interface {
 	// Corresponds with PATCH /api/v1/webhook-endpoints/{id}/ (the `ChangeWebhookEndpoint` operationId).
 	ChangeWebhookEndpoint(ctx context.Context, id WebhookEndpointID, params *ChangeWebhookEndpointParams, body ChangeWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListWebhookDeliveries List the deliveries of a URL with every attempt, newest first
+	// ListWebhookDeliveries List the deliveries of a URL with their attempts, newest first
+	//
+	// A page that has much to show ends before its limit and has `has_more` true.
 	//
 	// Corresponds with GET /api/v1/webhook-endpoints/{id}/deliveries/ (the `ListWebhookDeliveries` operationId).
 	ListWebhookDeliveries(ctx context.Context, id WebhookEndpointID, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ShowWebhookDelivery Show a delivery with every attempt
+	// ShowWebhookDelivery Show a delivery with its attempts
 	//
 	// Corresponds with GET /api/v1/webhook-endpoints/{id}/deliveries/{delivery}/ (the `ShowWebhookDelivery` operationId).
 	ShowWebhookDelivery(ctx context.Context, id WebhookEndpointID, delivery DeliveryID, params *ShowWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4722,7 +4726,9 @@ func (c *Client) ChangeWebhookEndpoint(ctx context.Context, id WebhookEndpointID
 	return c.Client.Do(req)
 }
 
-// ListWebhookDeliveries List the deliveries of a URL with every attempt, newest first
+// ListWebhookDeliveries List the deliveries of a URL with their attempts, newest first
+//
+// A page that has much to show ends before its limit and has `has_more` true.
 //
 // Corresponds with GET /api/v1/webhook-endpoints/{id}/deliveries/ (the `ListWebhookDeliveries` operationId).
 func (c *Client) ListWebhookDeliveries(ctx context.Context, id WebhookEndpointID, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -4737,7 +4743,7 @@ func (c *Client) ListWebhookDeliveries(ctx context.Context, id WebhookEndpointID
 	return c.Client.Do(req)
 }
 
-// ShowWebhookDelivery Show a delivery with every attempt
+// ShowWebhookDelivery Show a delivery with its attempts
 //
 // Corresponds with GET /api/v1/webhook-endpoints/{id}/deliveries/{delivery}/ (the `ShowWebhookDelivery` operationId).
 func (c *Client) ShowWebhookDelivery(ctx context.Context, id WebhookEndpointID, delivery DeliveryID, params *ShowWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7813,14 +7819,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /api/v1/webhook-endpoints/{id}/ (the `ChangeWebhookEndpoint` operationId).
 	ChangeWebhookEndpointWithResponse(ctx context.Context, id WebhookEndpointID, params *ChangeWebhookEndpointParams, body ChangeWebhookEndpointJSONRequestBody, reqEditors ...RequestEditorFn) (*ChangeWebhookEndpointResponse, error)
 
-	// ListWebhookDeliveriesWithResponse List the deliveries of a URL with every attempt, newest first
+	// ListWebhookDeliveriesWithResponse List the deliveries of a URL with their attempts, newest first
+	//
+	// A page that has much to show ends before its limit and has `has_more` true.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/webhook-endpoints/{id}/deliveries/ (the `ListWebhookDeliveries` operationId).
 	ListWebhookDeliveriesWithResponse(ctx context.Context, id WebhookEndpointID, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*ListWebhookDeliveriesResponse, error)
 
-	// ShowWebhookDeliveryWithResponse Show a delivery with every attempt
+	// ShowWebhookDeliveryWithResponse Show a delivery with its attempts
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12008,7 +12016,9 @@ func (c *ClientWithResponses) ChangeWebhookEndpointWithResponse(ctx context.Cont
 	return ParseChangeWebhookEndpointResponse(rsp)
 }
 
-// ListWebhookDeliveriesWithResponse List the deliveries of a URL with every attempt, newest first
+// ListWebhookDeliveriesWithResponse List the deliveries of a URL with their attempts, newest first
+//
+// A page that has much to show ends before its limit and has `has_more` true.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -12021,7 +12031,7 @@ func (c *ClientWithResponses) ListWebhookDeliveriesWithResponse(ctx context.Cont
 	return ParseListWebhookDeliveriesResponse(rsp)
 }
 
-// ShowWebhookDeliveryWithResponse Show a delivery with every attempt
+// ShowWebhookDeliveryWithResponse Show a delivery with its attempts
 //
 // Returns a wrapper object for the known response body format(s).
 //

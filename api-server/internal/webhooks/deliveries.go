@@ -76,11 +76,41 @@ func responseText(b []byte) *string {
 	return &text
 }
 
-// Limits of a page.
+// Limits of a page. It ends early once its attempts fill mostOfLog bytes, and readAtOnce deliveries are read at a
+// time: what receivers have answered is theirs to choose, and must not fill the memory of an api-server.
 const (
 	maxLimit   = 500
 	usualLimit = 100
+	readAtOnce = 25
+	mostOfLog  = 1 << 20
+
+	attemptSize = 512 // of an attempt without what was answered, in about
 )
+
+// readLog reads deliveries of a URL that are older than last, until it has limit or enough. more says that there may
+// be others behind the one that it ends with.
+func (s *Server) readLog(r *http.Request, t target, f journal.Filter, last id.Delivery, limit int, each func(journal.Delivery) error) (end id.Delivery, more bool, err error) {
+	for size := 0; limit > 0; {
+		if size > mostOfLog {
+			return last, true, nil
+		}
+		n := min(limit, readAtOnce)
+		found, err := journal.List(r.Context(), s.Endpoints.DB, t.Organization, t.endpoint, f, last, n)
+		if err = edge.Each(found, err, each); err != nil || len(found) == 0 {
+			return last, false, err
+		}
+		for _, d := range found {
+			for _, a := range d.Attempts {
+				size += attemptSize + len(a.Response)
+			}
+		}
+		last, limit = found[len(found)-1].ID, limit-len(found)
+		if len(found) < n {
+			return last, false, nil
+		}
+	}
+	return last, false, nil
+}
 
 func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	q := edge.ReadQuery(r)
@@ -98,17 +128,20 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	for _, status := range statuses {
 		q.Filter("status", string(status))
 	}
+	var end id.Delivery
+	var more bool
 	return edge.List[journal.Delivery]{
 		Cursors: s.Cursors, Organization: t.Organization, Name: "deliveries", Array: "deliveries", Limit: limit,
 		Read: func(after page.Position, limit int, each func(journal.Delivery) error) error {
 			if _, err := s.Endpoints.Find(r.Context(), t.Organization, t.endpoint); err != nil {
 				return err
 			}
-			found, err := journal.List(r.Context(), s.Endpoints.DB, t.Organization, t.endpoint, journal.Filter{Statuses: statuses}, deliveryAt(after), limit)
-			return edge.Each(found, err, each)
+			end, more, err = s.readLog(r, t, journal.Filter{Statuses: statuses}, deliveryAt(after), limit, each)
+			return err
 		},
 		Position: func(d journal.Delivery) page.Position { return positionOf(d.ID) },
 		Show:     func(d journal.Delivery) any { return deliveryOf(d, zone) },
+		Reached:  func() (page.Position, bool) { return positionOf(end), more },
 	}.Answer(w, r, q)
 }
 

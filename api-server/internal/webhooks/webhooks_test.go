@@ -2,6 +2,8 @@ package webhooks_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
@@ -201,6 +203,43 @@ func TestDeliveriesAreListedWithEveryAttempt(t *testing.T) {
 		s.north.get(t, "/2/deliveries").WantFault(t, 404, "not_found", "")
 		s.north.post(t, last+"/resend", "").Want(t, 202)
 		check.Equal(t, "deliveries that wait", s.deliveries(t, "status=waiting,%20in_flight").Count, 1, "after a resend")
+	})
+}
+
+// What receivers answer fills no api-server: a page ends early, and a delivery shows its latest attempts.
+// Reference: webhooks#managing-urls.
+func TestALongLogComesInShortPages(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s site) {
+		s.north.post(t, "", one).Want(t, 201)
+		s.Decline(t, s.organization.ID, 1)
+		const others = 260
+		for _, statement := range []string{
+			`INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at, outcome, cause, response_body, request_headers)
+				SELECT organization_id, endpoint_id, uuid7(), 1, event_id, 'declined', started_at, 'declined', 'http_404', convert_to(repeat('x', 4096), 'UTF8'), '{}'
+				FROM webhook_journal, generate_series(1, ` + fmt.Sprint(others) + `)`,
+			`INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, started_at, outcome, cause, request_headers)
+				SELECT organization_id, endpoint_id, delivery_id, n, event_id, started_at + n * interval '1 s', 'declined', 'http_404', '{}'
+				FROM (SELECT * FROM webhook_journal ORDER BY delivery_id DESC LIMIT 1) AS newest, generate_series(2, 30) AS n`,
+		} {
+			if _, err := s.DB.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var ids []string
+		pages, cursor := 0, ""
+		for more := true; more; pages++ {
+			l := s.deliveries(t, "limit=500&cursor="+cursor)
+			ids, cursor, more = append(ids, l.ids()...), l.NextCursor, l.HasMore
+		}
+		check.True(t, "there are several pages", pages > 1, "%d", pages)
+		check.Equal(t, "deliveries of all pages", len(ids), 1+others, "none is missing")
+		check.True(t, "they are newest first, each once", slices.IsSortedFunc(ids, func(a, b string) int { return strings.Compare(b, a) }) &&
+			len(slices.Compact(slices.Clone(ids))) == len(ids), "%v", ids)
+		var d struct{ Attempts []struct{ Number int } }
+		s.north.get(t, "/1/deliveries/"+ids[0]).Want(t, 200).Into(t, &d)
+		check.True(check.Now(t), "the latest attempts are shown", len(d.Attempts) == 20, "%+v", d)
+		check.Equal(t, "the numbers", [2]int{d.Attempts[0].Number, d.Attempts[19].Number}, [2]int{11, 30}, "of the first and the last one")
 	})
 }
 

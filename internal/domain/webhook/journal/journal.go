@@ -41,8 +41,12 @@ type Delivery struct {
 	FinishedAt *time.Time
 	// SupersededBy is the delivery because of which this one is webhook.StatusSuperseded.
 	SupersededBy *id.Delivery
-	Attempts     []Attempt `db:"-"` // in their order
+	Attempts     []Attempt `db:"-"` // the latest MostAttempts, in their order
 }
+
+// MostAttempts is how many of a delivery's attempts are read: resends may make any number of them, and each has what
+// the receiver chose to answer.
+const MostAttempts = 20
 
 // Attempt is one recorded attempt of a delivery.
 type Attempt struct {
@@ -102,8 +106,7 @@ func errNoDelivery(delivery id.Delivery) error {
 	return fault.New(fault.NotFound, "not_found", "the URL has no delivery with the id %s", delivery)
 }
 
-// attach reads the attempts of the deliveries of a URL. They are numbered by themselves: the
-// journal's numbers count entries that are no attempts, too.
+// attach reads the attempts of the deliveries of a URL.
 func attach(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, list []Delivery) error {
 	if len(list) == 0 {
 		return nil
@@ -115,7 +118,6 @@ func attach(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.
 	attempts, err := selectAttempts(ctx, q, org, endpoint, list)
 	for _, a := range attempts {
 		d := &list[index[a.Delivery]]
-		a.Number = len(d.Attempts) + 1
 		a.RequestHeaders = withCommon(a.RequestHeaders, *d)
 		d.Attempts = append(d.Attempts, a)
 	}

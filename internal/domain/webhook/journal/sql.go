@@ -104,8 +104,9 @@ func selectDelivery(ctx context.Context, q pg.Querier, org id.Organization, endp
 		)`+withEvents, pg.Args{"org": org, "endpoint": endpoint, "delivery": delivery})
 }
 
-// selectAttempts reads the attempts of the deliveries, which come newest first. The bounds on
-// their ids let PostgreSQL leave out the partitions of other days.
+// selectAttempts reads the latest attempts of the deliveries, which come newest first. They are numbered by
+// themselves: the journal's numbers count entries that are no attempts, too. The bounds on the deliveries' ids let
+// PostgreSQL leave out the partitions of other days.
 func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, list []Delivery) ([]Attempt, error) {
 	ids := make([]id.Delivery, len(list))
 	for i, d := range list {
@@ -116,9 +117,18 @@ func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endp
 		webhook.Timing
 	}
 	rows, err := pg.List[row](ctx, q, `
+		WITH attempts AS (
+			SELECT
+				*,
+				row_number() OVER (PARTITION BY delivery_id ORDER BY number) AS nth,
+				count(*) OVER (PARTITION BY delivery_id) AS made
+			FROM webhook_journal
+			WHERE organization_id = $4 AND endpoint_id = $5 AND outcome IS NOT NULL
+			  AND delivery_id = ANY ($1::uuid[]) AND delivery_id >= $2 AND delivery_id <= $3
+		)
 		SELECT
 			delivery_id AS delivery,
-			number,
+			nth AS number,
 			started_at,
 			duration_us * interval '1 microsecond' AS duration,
 			outcome AS verdict,
@@ -132,10 +142,8 @@ func selectAttempts(ctx context.Context, q pg.Querier, org id.Organization, endp
 			coalesce(connect_us, 0) * interval '1 microsecond' AS connect,
 			coalesce(tls_us, 0) * interval '1 microsecond' AS tls,
 			coalesce(first_byte_us, 0) * interval '1 microsecond' AS first_byte
-		FROM webhook_journal
-		WHERE organization_id = $4 AND endpoint_id = $5 AND outcome IS NOT NULL
-		  AND delivery_id = ANY ($1::uuid[]) AND delivery_id >= $2 AND delivery_id <= $3
-		ORDER BY delivery_id, number`, ids, ids[len(ids)-1], ids[0], org, endpoint)
+		FROM attempts WHERE nth > made - $6
+		ORDER BY delivery_id, nth`, ids, ids[len(ids)-1], ids[0], org, endpoint, MostAttempts)
 	attempts := make([]Attempt, len(rows))
 	for i, r := range rows {
 		attempts[i] = r.Attempt

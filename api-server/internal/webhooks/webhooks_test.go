@@ -278,7 +278,7 @@ func TestTimestampsAreInTheZoneThatIsAskedFor(t *testing.T) {
 		}
 		check.Equal(t, "created_at", created(s.north.post(t, "/1/recover?tz=Asia/Kolkata", span).Want(t, 202)), any(here), "of a recovery")
 		check.Contains(t, "the list", string(s.north.get(t, "/1/recoveries?tz=Asia/Kolkata").Want(t, 200).Body), here, "of recoveries")
-		f := s.north.post(t, "?tz=Nowhere", `{}`).WantFault(t, 400, "missing", "url")
+		f := s.north.post(t, "?tz=Nowhere", `{}`).WantFault(t, 400, "unknown_time_zone", "tz")
 		check.Equal(t, "faults that are listed", len(f.Errors), 2, "%+v", f)
 		for _, path := range []string{"", "/1", "/1/deliveries", "/1/recoveries"} {
 			s.north.get(t, path+"?tz=Local").WantFault(t, 400, "unknown_time_zone", "tz")

@@ -24,7 +24,7 @@ import (
 
 // large are the tables that no list may read as a whole.
 var large = []string{"accounts", "members", "enrollments", "assignments", "results", "result_spans", "activity_days", "webhook_events_default",
-	"emails", "audit_log", "roster_changes", "webhook_journal_default"}
+	"emails", "audit_log", "roster_changes"}
 
 // Every list with each of its filters reads the large tables along an index that narrows
 // them, whether PostgreSQL plans a statement for its values or once for all of them. The

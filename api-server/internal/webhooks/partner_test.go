@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/webhooktest"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -20,7 +21,7 @@ func TestAPartnersCommandsAreInTheAuditLog(t *testing.T) {
 	c := partner(north)
 	c.post(t, "", one).Want(t, 201)
 	c.patch(t, "/1", `{"events": ["result.final"]}`).Want(t, 200)
-	e.Decline(t, north.ID, 1)
+	webhooktest.Decline(t, e.DB, north.ID, e.Now(), 1)
 	var l log
 	c.get(t, "/1/deliveries").Want(t, 200).Into(t, &l)
 	c.post(t, "/1/rotate-secret", "").Want(t, 200)
@@ -49,7 +50,7 @@ func TestAReadOnlyKeyReadsURLsAlone(t *testing.T) {
 	north := e.Organization(t, "north")
 	c, reader := partner(north), calls{north.ReadOnly, "webhook-endpoints"}
 	c.post(t, "", one).Want(t, 201)
-	e.Decline(t, north.ID, 1)
+	webhooktest.Decline(t, e.DB, north.ID, e.Now(), 1)
 	var l log
 	reader.get(t, "/1/deliveries").Want(t, 200).Into(t, &l)
 	delivery := "/1/deliveries/" + l.ids()[0]
@@ -86,7 +87,7 @@ func TestAURLThatAResourceKeepsIsReadOnly(t *testing.T) {
 	check.Equal(t, "the URL", string(c.get(t, "/1").Want(t, 200).Body), string(before.Body), "is as it was")
 	c.post(t, "", one).WantFault(t, 409, "url_exists", "")
 	c.patch(t, "/2", one).WantFault(t, 409, "url_exists", "")
-	e.Decline(t, north.ID, 1)
+	webhooktest.Decline(t, e.DB, north.ID, e.Now(), 1)
 	var l log
 	c.get(t, "/1/deliveries").Want(t, 200).Into(t, &l)
 	c.post(t, "/1/send-test", "").Want(t, 202)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/webhooktest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
@@ -140,7 +141,7 @@ func TestURLsOfAnotherOrganizationAreNotFound(t *testing.T) {
 	both(t, func(t *testing.T, s site) {
 		s.north.post(t, "", one).Want(t, 201)
 		s.south.post(t, "", `{"url": "https://hooks.south-institute.org/in"}`).Want(t, 201)
-		s.Decline(t, s.organization.ID, 1)
+		webhooktest.Decline(t, s.DB, s.organization.ID, s.Now(), 1)
 		delivery := "/deliveries/" + s.deliveries(t, "").ids()[0]
 		for _, path := range []string{"/1", "/1/deliveries", "/1/recoveries", "/1" + delivery, "/2" + delivery} {
 			s.south.get(t, path).WantFault(t, 404, "not_found", "")
@@ -189,7 +190,7 @@ func TestDeliveriesAreListedWithEveryAttempt(t *testing.T) {
 	both(t, func(t *testing.T, s site) {
 		s.north.post(t, "", one).Want(t, 201)
 		check.Equal(t, "deliveries", s.deliveries(t, "").Count, 0, "of a new URL")
-		s.Decline(t, s.organization.ID, 3)
+		webhooktest.Decline(t, s.DB, s.organization.ID, s.Now(), 3)
 		first := s.deliveries(t, "status=declined&limit=2")
 		second := s.deliveries(t, "status=declined&limit=2&cursor="+first.NextCursor)
 		check.Equal(check.Now(t), "rows of the pages", [2]int{first.Count, second.Count}, [2]int{2, 1}, "%+v, %+v", first, second)
@@ -212,7 +213,7 @@ func TestALongLogComesInShortPages(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s site) {
 		s.north.post(t, "", one).Want(t, 201)
-		s.Decline(t, s.organization.ID, 1)
+		webhooktest.Decline(t, s.DB, s.organization.ID, s.Now(), 1)
 		const others = 260
 		for _, statement := range []string{
 			`INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at, outcome, cause, response_body, request_headers)
@@ -249,7 +250,7 @@ func TestARecoveryIsBegunAndWatched(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s site) {
 		s.north.post(t, "", one).Want(t, 201)
-		s.Decline(t, s.organization.ID, 3)
+		webhooktest.Decline(t, s.DB, s.organization.ID, s.Now(), 3)
 		s.north.post(t, "/1/recover", span).Want(t, 202).Golden(t, "recovery")
 		s.north.post(t, "/1/recover", span).WantFault(t, 409, "recovery_running", "")
 		s.north.post(t, "/1/recover", `{}`).WantFault(t, 400, "missing", "since")
@@ -265,7 +266,7 @@ func TestTimestampsAreInTheZoneThatIsAskedFor(t *testing.T) {
 		const here = "2026-11-21T15:30:00+05:30"
 		created := func(a *apitest.Answer) any { return a.Object(t)["created_at"] }
 		check.Equal(t, "created_at", created(s.north.post(t, "?tz=Asia/Kolkata", one).Want(t, 201)), any(here), "of a new URL")
-		s.Decline(t, s.organization.ID, 1)
+		webhooktest.Decline(t, s.DB, s.organization.ID, s.Now(), 1)
 		for _, d := range s.deliveries(t, "tz=Asia/Kolkata").Deliveries {
 			check.Equal(t, "the times", [2]string{d.Created, d.Ended}, [2]string{here, here}, "of a delivery")
 			check.Equal(t, "created_at", created(s.north.get(t, "/1/deliveries/"+d.ID+"?tz=Asia/Kolkata").Want(t, 200)), any(here), "of a delivery")

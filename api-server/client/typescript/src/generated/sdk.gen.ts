@@ -2,7 +2,7 @@
 
 import { client } from './client.gen.js';
 import { type Client, formDataBodySerializer, type Options as Options2, type TDataShape } from './client/index.js';
-import type { AssignWorkData, AssignWorkErrors, AssignWorkResponses, EndAccessData, EndAccessErrors, EndAccessResponses, ExplainData, ExplainErrors, ExplainResponses, ImportRosterData, ImportRosterErrors, ImportRosterResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAssignmentsData, ListAssignmentsErrors, ListAssignmentsResponses, ListCatalogData, ListCatalogErrors, ListCatalogResponses, ListCoursesData, ListCoursesErrors, ListCoursesResponses, ListEventSchemasData, ListEventSchemasErrors, ListEventSchemasResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListProgressData, ListProgressErrors, ListProgressResponses, ListResultsData, ListResultsErrors, ListResultsResponses, PingData2, PingErrors, PingResponses, ProvisionStudentData, ProvisionStudentErrors, ProvisionStudentResponses, ResumeAccessData, ResumeAccessErrors, ResumeAccessResponses, ShowEventSchemaData, ShowEventSchemaErrors, ShowEventSchemaResponses, ShowOrganizationData, ShowOrganizationErrors, ShowOrganizationResponses, StudentsData, StudentsErrors, StudentsResponses, SuspendAccessData, SuspendAccessErrors, SuspendAccessResponses, WithdrawWorkData, WithdrawWorkErrors, WithdrawWorkResponses } from './types.gen.js';
+import type { AssignWorkData, AssignWorkErrors, AssignWorkResponses, ChangeWebhookEndpointData, ChangeWebhookEndpointErrors, ChangeWebhookEndpointResponses, CreateWebhookEndpointData, CreateWebhookEndpointErrors, CreateWebhookEndpointResponses, DeleteWebhookEndpointData, DeleteWebhookEndpointErrors, DeleteWebhookEndpointResponses, EndAccessData, EndAccessErrors, EndAccessResponses, ExplainData, ExplainErrors, ExplainResponses, ImportRosterData, ImportRosterErrors, ImportRosterResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAssignmentsData, ListAssignmentsErrors, ListAssignmentsResponses, ListCatalogData, ListCatalogErrors, ListCatalogResponses, ListCoursesData, ListCoursesErrors, ListCoursesResponses, ListEventSchemasData, ListEventSchemasErrors, ListEventSchemasResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListProgressData, ListProgressErrors, ListProgressResponses, ListResultsData, ListResultsErrors, ListResultsResponses, ListWebhookDeliveriesData, ListWebhookDeliveriesErrors, ListWebhookDeliveriesResponses, ListWebhookEndpointsData, ListWebhookEndpointsErrors, ListWebhookEndpointsResponses, ListWebhookRecoveriesData, ListWebhookRecoveriesErrors, ListWebhookRecoveriesResponses, PingData2, PingErrors, PingResponses, ProvisionStudentData, ProvisionStudentErrors, ProvisionStudentResponses, RecoverWebhookDeliveriesData, RecoverWebhookDeliveriesErrors, RecoverWebhookDeliveriesResponses, ResendWebhookDeliveryData, ResendWebhookDeliveryErrors, ResendWebhookDeliveryResponses, ResumeAccessData, ResumeAccessErrors, ResumeAccessResponses, RotateWebhookSecretData, RotateWebhookSecretErrors, RotateWebhookSecretResponses, SendWebhookTestData, SendWebhookTestErrors, SendWebhookTestResponses, ShowEventSchemaData, ShowEventSchemaErrors, ShowEventSchemaResponses, ShowOrganizationData, ShowOrganizationErrors, ShowOrganizationResponses, ShowWebhookDeliveryData, ShowWebhookDeliveryErrors, ShowWebhookDeliveryResponses, ShowWebhookEndpointData, ShowWebhookEndpointErrors, ShowWebhookEndpointResponses, StudentsData, StudentsErrors, StudentsResponses, SuspendAccessData, SuspendAccessErrors, SuspendAccessResponses, TurnOnWebhookEndpointData, TurnOnWebhookEndpointErrors, TurnOnWebhookEndpointResponses, WithdrawWorkData, WithdrawWorkErrors, WithdrawWorkResponses } from './types.gen.js';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -261,6 +261,167 @@ export const listEventSchemas = <ThrowOnError extends boolean = true>(options?: 
  * The schema of the whole body, in the version 2020-12. No key is needed.
  */
 export const showEventSchema = <ThrowOnError extends boolean = true>(options: Options<ShowEventSchemaData, ThrowOnError>) => (options.client ?? client).get<ShowEventSchemaResponses, ShowEventSchemaErrors, ThrowOnError>({ url: '/api/v1/events/schemas/{type}/', ...options });
+
+/**
+ * List your webhook URLs
+ *
+ * By id; the list is not paged.
+ */
+export const listWebhookEndpoints = <ThrowOnError extends boolean = true>(options?: Options<ListWebhookEndpointsData, ThrowOnError>) => (options?.client ?? client).get<ListWebhookEndpointsResponses, ListWebhookEndpointsErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/',
+    ...options
+});
+
+/**
+ * Add a webhook URL
+ *
+ * Events from now on are sent to it. An organization has ten URLs at most (409 `url_limit`) and each once (409 `url_exists`). Send an
+ * `Idempotency-Key`: the signing secret is in no other answer, and a repeat gets the first one again.
+ *
+ */
+export const createWebhookEndpoint = <ThrowOnError extends boolean = true>(options: Options<CreateWebhookEndpointData, ThrowOnError>) => (options.client ?? client).post<CreateWebhookEndpointResponses, CreateWebhookEndpointErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Delete a webhook URL
+ *
+ * Deliveries that wait are cancelled.
+ * A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+ *
+ */
+export const deleteWebhookEndpoint = <ThrowOnError extends boolean = true>(options: Options<DeleteWebhookEndpointData, ThrowOnError>) => (options.client ?? client).delete<DeleteWebhookEndpointResponses, DeleteWebhookEndpointErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/',
+    ...options
+});
+
+/**
+ * Show a webhook URL
+ */
+export const showWebhookEndpoint = <ThrowOnError extends boolean = true>(options: Options<ShowWebhookEndpointData, ThrowOnError>) => (options.client ?? client).get<ShowWebhookEndpointResponses, ShowWebhookEndpointErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/',
+    ...options
+});
+
+/**
+ * Change a webhook URL
+ *
+ * What is not sent stays as it is. Deliveries recorded before keep their event; their next attempt goes to the new address.
+ * A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+ *
+ */
+export const changeWebhookEndpoint = <ThrowOnError extends boolean = true>(options: Options<ChangeWebhookEndpointData, ThrowOnError>) => (options.client ?? client).patch<ChangeWebhookEndpointResponses, ChangeWebhookEndpointErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Replace the signing secret
+ *
+ * The old one ends at once; the next attempt is signed with the new one.
+ * A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+ *
+ */
+export const rotateWebhookSecret = <ThrowOnError extends boolean = true>(options: Options<RotateWebhookSecretData, ThrowOnError>) => (options.client ?? client).post<RotateWebhookSecretResponses, RotateWebhookSecretErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/rotate-secret/',
+    ...options
+});
+
+/**
+ * Send a ping
+ *
+ * One attempt, also while the URL is switched off; its failure does not count towards switching off.
+ */
+export const sendWebhookTest = <ThrowOnError extends boolean = true>(options: Options<SendWebhookTestData, ThrowOnError>) => (options.client ?? client).post<SendWebhookTestResponses, SendWebhookTestErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/send-test/',
+    ...options
+});
+
+/**
+ * Switch a URL on again
+ *
+ * Events from now on are delivered; what was skipped meanwhile can be recovered.
+ */
+export const turnOnWebhookEndpoint = <ThrowOnError extends boolean = true>(options: Options<TurnOnWebhookEndpointData, ThrowOnError>) => (options.client ?? client).post<TurnOnWebhookEndpointResponses, TurnOnWebhookEndpointErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/turn-on/',
+    ...options
+});
+
+/**
+ * List the deliveries of a URL with their attempts, newest first
+ *
+ * A page that has much to show ends before its limit and has `has_more` true.
+ */
+export const listWebhookDeliveries = <ThrowOnError extends boolean = true>(options: Options<ListWebhookDeliveriesData, ThrowOnError>) => (options.client ?? client).get<ListWebhookDeliveriesResponses, ListWebhookDeliveriesErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/deliveries/',
+    ...options
+});
+
+/**
+ * Show a delivery with its attempts
+ */
+export const showWebhookDelivery = <ThrowOnError extends boolean = true>(options: Options<ShowWebhookDeliveryData, ThrowOnError>) => (options.client ?? client).get<ShowWebhookDeliveryResponses, ShowWebhookDeliveryErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/deliveries/{delivery}/',
+    ...options
+});
+
+/**
+ * Attempt a delivery again, at once
+ *
+ * The same event id; any number of times, also while the URL is switched off. While an attempt is under way it is 409 `in_flight`.
+ */
+export const resendWebhookDelivery = <ThrowOnError extends boolean = true>(options: Options<ResendWebhookDeliveryData, ThrowOnError>) => (options.client ?? client).post<ResendWebhookDeliveryResponses, ResendWebhookDeliveryErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/deliveries/{delivery}/resend/',
+    ...options
+});
+
+/**
+ * Send what was not received
+ *
+ * What was recorded from `since` on and before `until`, and was declined, exhausted or skipped, leaves again, oldest first and one after the
+ * other. A URL has one recovery at a time (409 `recovery_running`) and has to be on (409 `switched_off`).
+ *
+ */
+export const recoverWebhookDeliveries = <ThrowOnError extends boolean = true>(options: Options<RecoverWebhookDeliveriesData, ThrowOnError>) => (options.client ?? client).post<RecoverWebhookDeliveriesResponses, RecoverWebhookDeliveriesErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/recover/',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * List the latest twenty recoveries of a URL
+ *
+ * Newest first, with how far they are; the list is not paged.
+ */
+export const listWebhookRecoveries = <ThrowOnError extends boolean = true>(options: Options<ListWebhookRecoveriesData, ThrowOnError>) => (options.client ?? client).get<ListWebhookRecoveriesResponses, ListWebhookRecoveriesErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/webhook-endpoints/{id}/recoveries/',
+    ...options
+});
 
 /**
  * Import a whole roster from a file

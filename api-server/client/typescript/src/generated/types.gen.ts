@@ -874,6 +874,237 @@ export type Error = {
     }>;
 };
 
+export type WebhookEndpointSettings = {
+    /**
+     * A public https:// address on port 443 or one from 1024 to 65535
+     */
+    url?: string;
+    /**
+     * The events it receives; an empty list means all, also those to come
+     */
+    events?: Array<WebhookEventType>;
+    /**
+     * IANA name of the zone in which timestamps of its events are written; UTC for a new URL
+     */
+    time_zone?: string;
+};
+
+export type NewWebhookEndpoint = WebhookEndpointSettings & {
+    [key: string]: unknown;
+};
+
+export type WebhookEventType = 'result.final' | 'student.joined' | 'student.left' | 'enrollment.created' | 'enrollment.updated' | 'enrollment.expiring' | 'enrollment.ended' | 'assignment.created' | 'assignment.overdue';
+
+export type WebhookEndpoint = {
+    id: number;
+    url: string;
+    /**
+     * The events it receives, such as result.final
+     */
+    events: Array<string>;
+    time_zone: string;
+    /**
+     * Off after 50 failed attempts in a row
+     */
+    switched_on: boolean;
+    /**
+     * Null while it is on
+     */
+    switched_off_at: OptionalTimestamp;
+    /**
+     * Empty while it is on
+     */
+    switched_off_reason: string;
+    /**
+     * Rises with each new signing secret
+     */
+    secret_version: number;
+    consecutive_failures: number;
+    /**
+     * Null before the first one
+     */
+    last_success_at: OptionalTimestamp;
+    /**
+     * Null before the first one
+     */
+    last_failure_at: OptionalTimestamp;
+    /**
+     * Deliveries that wait or are on their way; counted up to the maximum
+     */
+    backlog: number;
+    /**
+     * The Kubernetes resource that keeps its settings; null where people and programs do
+     */
+    managed_by: string | null;
+    created_at: Timestamp;
+};
+
+export type ShownWebhookEndpoint = WebhookEndpoint & {
+    status: 'ok';
+    warnings?: UnknownFields;
+};
+
+export type WebhookEndpointWithSecret = WebhookEndpoint & {
+    status: 'ok';
+    /**
+     * Shown this once. The whole text is the HMAC key of X-Service-Signature
+     */
+    signing_secret: string;
+    warnings?: UnknownFields;
+};
+
+/**
+ * Fields of the body that do not exist; left out when there are none
+ */
+export type UnknownFields = Array<string>;
+
+export type WebhookEndpointList = {
+    status: 'ok';
+    count: number;
+    webhook_endpoints: Array<WebhookEndpoint>;
+};
+
+export type DeletedWebhookEndpoint = {
+    status: 'ok';
+    id: number;
+};
+
+export type SentWebhook = {
+    status: 'ok';
+    delivery_id: string;
+};
+
+export type WebhookDelivery = {
+    id: string;
+    event_id: string;
+    /**
+     * Such as result.final
+     */
+    event: string;
+    delivery_status: 'waiting' | 'in_flight' | 'delivered' | 'declined' | 'exhausted' | 'skipped' | 'cancelled' | 'superseded';
+    created_at: Timestamp;
+    /**
+     * Of the next attempt; null unless it waits
+     */
+    due_at: OptionalTimestamp;
+    /**
+     * Null until it has ended
+     */
+    finished_at: OptionalTimestamp;
+    /**
+     * The delivery of a newer state of the same result, because of which this one was not sent again; else null
+     */
+    superseded_by: string | null;
+    /**
+     * The latest twenty, oldest first
+     */
+    attempts: Array<WebhookAttempt>;
+};
+
+export type WebhookAttempt = {
+    number: number;
+    started_at: Timestamp;
+    outcome: 'delivered' | 'retry' | 'declined';
+    /**
+     * ok, http_<status>, timeout, connection_refused, tls_expired, …; docs/reference/webhooks.md lists them
+     */
+    cause: string;
+    /**
+     * One sentence with the fix
+     */
+    explanation: string;
+    /**
+     * The error in its own words, without addresses
+     */
+    detail: string;
+    request_headers: {
+        [key: string]: string;
+    };
+    /**
+     * Null where no answer came
+     */
+    response_status: number | null;
+    /**
+     * Its first 4 KiB; null where no answer came
+     */
+    response_body: string | null;
+    /**
+     * The address that was called; empty when it is not public or a proxy called it
+     */
+    peer: string;
+    /**
+     * Milliseconds; 0 for what did not happen
+     */
+    timing_ms: {
+        total: number;
+        dns: number;
+        connect: number;
+        tls: number;
+        first_byte: number;
+    };
+};
+
+export type ShownWebhookDelivery = WebhookDelivery & {
+    status: 'ok';
+};
+
+export type WebhookDeliveryPage = {
+    status: 'ok';
+    count: number;
+    has_more: boolean;
+    next_cursor: string;
+    deliveries: Array<WebhookDelivery>;
+};
+
+export type NewWebhookRecovery = {
+    /**
+     * A timestamp with an offset; what was recorded from then on
+     */
+    since: string;
+    /**
+     * Likewise; what was recorded before then, now where it is not sent
+     */
+    until?: string;
+};
+
+export type WebhookRecovery = {
+    id: number;
+    /**
+     * Stopped because the URL was switched off
+     */
+    recovery_status: 'running' | 'done' | 'stopped';
+    since: Timestamp;
+    until: Timestamp;
+    /**
+     * Deliveries to put back when it began
+     */
+    total: number;
+    /**
+     * So far
+     */
+    put_back: number;
+    /**
+     * Of those, not attempted yet
+     */
+    waiting: number;
+    created_at: Timestamp;
+    /**
+     * Null while it runs
+     */
+    finished_at: OptionalTimestamp;
+};
+
+export type ShownWebhookRecovery = WebhookRecovery & {
+    status: 'ok';
+    warnings?: UnknownFields;
+};
+
+export type WebhookRecoveryList = {
+    status: 'ok';
+    count: number;
+    recoveries: Array<WebhookRecovery>;
+};
+
 export type Result = {
     id: string;
     kind: Kind;
@@ -1285,11 +1516,6 @@ export type PingEvent = {
 export type Kinds = string;
 
 /**
- * IANA zone in which timestamps are written, UTC where none is named
- */
-export type TimeZone = string;
-
-/**
  * The next_cursor of an earlier answer, with the same filters; it never expires
  */
 export type Cursor = string;
@@ -1350,6 +1576,11 @@ export type UserFilter = number;
 export type CourseFilter = number;
 
 /**
+ * Of a webhook URL
+ */
+export type WebhookEndpointId = number;
+
+/**
  * The enrollment_id of the student's course
  */
 export type EnrollmentId = string;
@@ -1372,6 +1603,21 @@ export type IfNoneMatch = string;
  * `wait=N` waits up to N seconds, 10 at most, for what becomes of the mail; not while many requests wait already
  */
 export type PreferWait = string;
+
+/**
+ * IANA zone in which timestamps are written, UTC where none is named
+ */
+export type TimeZone = string;
+
+/**
+ * Of a delivery, such as dlv_0193a5c2…
+ */
+export type DeliveryId = string;
+
+/**
+ * One status, or several with commas between them, such as declined,exhausted
+ */
+export type DeliveryStatus = string;
 
 export type PingData2 = {
     body?: never;
@@ -2741,6 +2987,914 @@ export type ShowEventSchemaResponses = {
 };
 
 export type ShowEventSchemaResponse = ShowEventSchemaResponses[keyof ShowEventSchemaResponses];
+
+export type ListWebhookEndpointsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/';
+};
+
+export type ListWebhookEndpointsErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ListWebhookEndpointsError = ListWebhookEndpointsErrors[keyof ListWebhookEndpointsErrors];
+
+export type ListWebhookEndpointsResponses = {
+    /**
+     * All of them; an organization has ten at most
+     */
+    200: WebhookEndpointList;
+};
+
+export type ListWebhookEndpointsResponse = ListWebhookEndpointsResponses[keyof ListWebhookEndpointsResponses];
+
+export type CreateWebhookEndpointData = {
+    body: NewWebhookEndpoint;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/';
+};
+
+export type CreateWebhookEndpointErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The body came too slowly, at less than 16 KiB a second; nothing was saved
+     */
+    408: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The body is over its limit, 1 MiB where nothing else is said
+     */
+    413: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type CreateWebhookEndpointError = CreateWebhookEndpointErrors[keyof CreateWebhookEndpointErrors];
+
+export type CreateWebhookEndpointResponses = {
+    /**
+     * Added and switched on; `signing_secret` is not shown again
+     */
+    201: WebhookEndpointWithSecret;
+};
+
+export type CreateWebhookEndpointResponse = CreateWebhookEndpointResponses[keyof CreateWebhookEndpointResponses];
+
+export type DeleteWebhookEndpointData = {
+    body?: never;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: never;
+    url: '/api/v1/webhook-endpoints/{id}/';
+};
+
+export type DeleteWebhookEndpointErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type DeleteWebhookEndpointError = DeleteWebhookEndpointErrors[keyof DeleteWebhookEndpointErrors];
+
+export type DeleteWebhookEndpointResponses = {
+    /**
+     * Deleted
+     */
+    200: DeletedWebhookEndpoint;
+};
+
+export type DeleteWebhookEndpointResponse = DeleteWebhookEndpointResponses[keyof DeleteWebhookEndpointResponses];
+
+export type ShowWebhookEndpointData = {
+    body?: never;
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/';
+};
+
+export type ShowWebhookEndpointErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ShowWebhookEndpointError = ShowWebhookEndpointErrors[keyof ShowWebhookEndpointErrors];
+
+export type ShowWebhookEndpointResponses = {
+    /**
+     * The URL
+     */
+    200: ShownWebhookEndpoint;
+};
+
+export type ShowWebhookEndpointResponse = ShowWebhookEndpointResponses[keyof ShowWebhookEndpointResponses];
+
+export type ChangeWebhookEndpointData = {
+    body: WebhookEndpointSettings;
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/';
+};
+
+export type ChangeWebhookEndpointErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The body came too slowly, at less than 16 KiB a second; nothing was saved
+     */
+    408: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The body is over its limit, 1 MiB where nothing else is said
+     */
+    413: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ChangeWebhookEndpointError = ChangeWebhookEndpointErrors[keyof ChangeWebhookEndpointErrors];
+
+export type ChangeWebhookEndpointResponses = {
+    /**
+     * Changed
+     */
+    200: ShownWebhookEndpoint;
+};
+
+export type ChangeWebhookEndpointResponse = ChangeWebhookEndpointResponses[keyof ChangeWebhookEndpointResponses];
+
+export type RotateWebhookSecretData = {
+    body?: never;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/rotate-secret/';
+};
+
+export type RotateWebhookSecretErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type RotateWebhookSecretError = RotateWebhookSecretErrors[keyof RotateWebhookSecretErrors];
+
+export type RotateWebhookSecretResponses = {
+    /**
+     * The URL with its new secret, shown this once
+     */
+    200: WebhookEndpointWithSecret;
+};
+
+export type RotateWebhookSecretResponse = RotateWebhookSecretResponses[keyof RotateWebhookSecretResponses];
+
+export type SendWebhookTestData = {
+    body?: never;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: never;
+    url: '/api/v1/webhook-endpoints/{id}/send-test/';
+};
+
+export type SendWebhookTestErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type SendWebhookTestError = SendWebhookTestErrors[keyof SendWebhookTestErrors];
+
+export type SendWebhookTestResponses = {
+    /**
+     * On its way
+     */
+    202: SentWebhook;
+};
+
+export type SendWebhookTestResponse = SendWebhookTestResponses[keyof SendWebhookTestResponses];
+
+export type TurnOnWebhookEndpointData = {
+    body?: never;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/turn-on/';
+};
+
+export type TurnOnWebhookEndpointErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type TurnOnWebhookEndpointError = TurnOnWebhookEndpointErrors[keyof TurnOnWebhookEndpointErrors];
+
+export type TurnOnWebhookEndpointResponses = {
+    /**
+     * The URL, switched on
+     */
+    200: ShownWebhookEndpoint;
+};
+
+export type TurnOnWebhookEndpointResponse = TurnOnWebhookEndpointResponses[keyof TurnOnWebhookEndpointResponses];
+
+export type ListWebhookDeliveriesData = {
+    body?: never;
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * One status, or several with commas between them, such as declined,exhausted
+         */
+        status?: string;
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+        /**
+         * Rows of a page
+         */
+        limit?: number;
+        /**
+         * The next_cursor of an earlier answer, with the same filters; it never expires
+         */
+        cursor?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/deliveries/';
+};
+
+export type ListWebhookDeliveriesErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ListWebhookDeliveriesError = ListWebhookDeliveriesErrors[keyof ListWebhookDeliveriesErrors];
+
+export type ListWebhookDeliveriesResponses = {
+    /**
+     * A page of the log
+     */
+    200: WebhookDeliveryPage;
+};
+
+export type ListWebhookDeliveriesResponse = ListWebhookDeliveriesResponses[keyof ListWebhookDeliveriesResponses];
+
+export type ShowWebhookDeliveryData = {
+    body?: never;
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+        /**
+         * Of a delivery, such as dlv_0193a5c2…
+         */
+        delivery: string;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/deliveries/{delivery}/';
+};
+
+export type ShowWebhookDeliveryErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ShowWebhookDeliveryError = ShowWebhookDeliveryErrors[keyof ShowWebhookDeliveryErrors];
+
+export type ShowWebhookDeliveryResponses = {
+    /**
+     * The delivery
+     */
+    200: ShownWebhookDelivery;
+};
+
+export type ShowWebhookDeliveryResponse = ShowWebhookDeliveryResponses[keyof ShowWebhookDeliveryResponses];
+
+export type ResendWebhookDeliveryData = {
+    body?: never;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+        /**
+         * Of a delivery, such as dlv_0193a5c2…
+         */
+        delivery: string;
+    };
+    query?: never;
+    url: '/api/v1/webhook-endpoints/{id}/deliveries/{delivery}/resend/';
+};
+
+export type ResendWebhookDeliveryErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ResendWebhookDeliveryError = ResendWebhookDeliveryErrors[keyof ResendWebhookDeliveryErrors];
+
+export type ResendWebhookDeliveryResponses = {
+    /**
+     * On its way
+     */
+    202: SentWebhook;
+};
+
+export type ResendWebhookDeliveryResponse = ResendWebhookDeliveryResponses[keyof ResendWebhookDeliveryResponses];
+
+export type RecoverWebhookDeliveriesData = {
+    body: NewWebhookRecovery;
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/recover/';
+};
+
+export type RecoverWebhookDeliveriesErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The body came too slowly, at less than 16 KiB a second; nothing was saved
+     */
+    408: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The body is over its limit, 1 MiB where nothing else is said
+     */
+    413: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type RecoverWebhookDeliveriesError = RecoverWebhookDeliveriesErrors[keyof RecoverWebhookDeliveriesErrors];
+
+export type RecoverWebhookDeliveriesResponses = {
+    /**
+     * Begun
+     */
+    202: ShownWebhookRecovery;
+};
+
+export type RecoverWebhookDeliveriesResponse = RecoverWebhookDeliveriesResponses[keyof RecoverWebhookDeliveriesResponses];
+
+export type ListWebhookRecoveriesData = {
+    body?: never;
+    path: {
+        /**
+         * Of a webhook URL
+         */
+        id: number;
+    };
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/webhook-endpoints/{id}/recoveries/';
+};
+
+export type ListWebhookRecoveriesErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ListWebhookRecoveriesError = ListWebhookRecoveriesErrors[keyof ListWebhookRecoveriesErrors];
+
+export type ListWebhookRecoveriesResponses = {
+    /**
+     * The latest twenty
+     */
+    200: WebhookRecoveryList;
+};
+
+export type ListWebhookRecoveriesResponse = ListWebhookRecoveriesResponses[keyof ListWebhookRecoveriesResponses];
 
 export type ImportRosterData = {
     body: {

@@ -63,6 +63,11 @@ verify: $(LINT) ## Check vet, format, modules, generated code and the linter's c
 	$(LINT) config verify
 	hack/verify-generated
 
+.PHONY: docs
+docs: ## Write the documentation into dist, as a site for any web server
+	rm -rf dist
+	go run ./api-server/internal/docsite/write dist
+
 .PHONY: images
 images: ## Build the container images without Docker, into bin/images (ARGS='-arch amd64 -tag dev worker')
 	@$(call tool,images) $(ARGS)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/registrar-dev/registrar/api-server/internal/docsite"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
@@ -83,6 +84,7 @@ func (serveCommand) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	go docsite.Prepare()
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
 	watch := func(ctx context.Context) error { probe.Watch(ctx, nil); return nil }
 	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, refusals.Run, mails.Run, rosters.Run, watch, serve)

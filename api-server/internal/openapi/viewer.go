@@ -16,7 +16,7 @@ import (
 )
 
 // viewer holds the page that shows a document, and Swagger UI, which renders it:
-// hack/update-viewer takes it from npm. Its licence and its parts' are beside it.
+// hack/update-embedded takes it from npm. Its licence and its parts' are beside it.
 //
 //go:embed viewer
 var viewer embed.FS
@@ -29,20 +29,41 @@ const viewerPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 var viewerPage = template.Must(template.ParseFS(viewer, "viewer/page.html"))
 
-// showViewer answers the page of the document at base + "/openapi.json". Asset addresses
-// name their content, so that a browser may keep them for ever.
-func showViewer(title, base string) http.HandlerFunc {
+// page shows a document; both addresses are as the page has them. Asset addresses name their content, so that a
+// browser may keep them for ever.
+func page(title, document, assets string, calls bool) []byte {
 	address := func(asset string) string {
 		sum := sha256.Sum256(mustRead(asset))
-		return base + "/docs/" + asset + "?v=" + hex.EncodeToString(sum[:6])
+		return assets + asset + "?v=" + hex.EncodeToString(sum[:6])
 	}
 	var page bytes.Buffer
-	err := viewerPage.Execute(&page, map[string]string{"Title": title, "Document": base + "/openapi.json",
+	err := viewerPage.Execute(&page, map[string]any{"Title": title, "Document": document, "Calls": calls,
 		"Bundle": address("swagger-ui-bundle.js"), "Start": address("start.js"),
 		"Style": address("swagger-ui.css"), "Own": address("page.css")})
 	if err != nil {
 		panic("openapi: the page cannot be rendered: " + err.Error())
 	}
+	return page.Bytes()
+}
+
+// Site is the page of a document and all that it loads, by path, for a web server that knows nothing of the API:
+// readers cannot try calls there.
+func Site(document []byte) (map[string][]byte, error) {
+	asJSON := toJSON(document)
+	site := map[string][]byte{"index.html": page(title(asJSON), "openapi.json", "", false), "openapi.json": asJSON}
+	for asset := range assets {
+		text, err := io.ReadAll(unpacked(mustRead(asset)))
+		if err != nil {
+			return nil, err
+		}
+		site[asset] = text
+	}
+	return site, nil
+}
+
+// showViewer answers the page of the document at base + "/openapi.json".
+func showViewer(title, base string) http.HandlerFunc {
+	text := page(title, base+"/openapi.json", base+"/docs/", true)
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", viewerPolicy)
@@ -50,7 +71,7 @@ func showViewer(title, base string) http.HandlerFunc {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "no-cache")
-		_, _ = w.Write(page.Bytes()) // the browser may be gone
+		_, _ = w.Write(text) // the browser may be gone
 	}
 }
 
@@ -67,19 +88,22 @@ func mustRead(asset string) []byte {
 	return text
 }
 
+// assets are what the page loads, with their types.
+var assets = map[string]string{
+	"swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+	"start.js":             "text/javascript; charset=utf-8",
+	"swagger-ui.css":       "text/css; charset=utf-8",
+	"page.css":             "text/css; charset=utf-8",
+}
+
 func assetRoutes(r chi.Router) {
-	for asset, mediaType := range map[string]string{
-		"swagger-ui-bundle.js": "text/javascript; charset=utf-8",
-		"start.js":             "text/javascript; charset=utf-8",
-		"swagger-ui.css":       "text/css; charset=utf-8",
-		"page.css":             "text/css; charset=utf-8",
-	} {
+	for asset, mediaType := range assets {
 		r.Get(path.Join("/docs", asset), serveAsset(mediaType, mustRead(asset)))
 	}
 }
 
 func serveAsset(mediaType string, text []byte) http.HandlerFunc {
-	packed := bytes.HasPrefix(text, []byte("\x1f\x8b"))
+	packed := bytes.HasPrefix(text, magic)
 	return func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Type", mediaType)
@@ -90,10 +114,25 @@ func serveAsset(mediaType string, text []byte) http.HandlerFunc {
 			h.Set("Vary", "Accept-Encoding")
 			if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 				h.Set("Content-Encoding", "gzip")
-			} else if unpacked, err := gzip.NewReader(body); err == nil {
-				body = unpacked
+			} else {
+				body = unpacked(text)
 			}
 		}
 		_, _ = io.Copy(w, body) // the browser may be gone
 	}
+}
+
+// magic begins what is packed.
+var magic = []byte("\x1f\x8b")
+
+// unpacked reads an asset as it is before it is compressed.
+func unpacked(text []byte) io.Reader {
+	if !bytes.HasPrefix(text, magic) {
+		return bytes.NewReader(text)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(text))
+	if err != nil {
+		panic("openapi: an asset is broken: " + err.Error())
+	}
+	return reader
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/api-server/internal/console"
+	"github.com/registrar-dev/registrar/api-server/internal/docsite"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
@@ -112,6 +113,7 @@ func New(d Deps) APIs {
 		openapi.EventRoutes(r, d.PublicURL)
 		r.Group(partner.Routes)
 	})
+	docsite.Routes(public)
 	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},

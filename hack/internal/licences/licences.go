@@ -44,6 +44,7 @@ type Text struct {
 
 // embedded are files of other projects in the checkout, by the package that embeds them.
 var embedded = map[string]struct{ name, folder string }{
+	"github.com/registrar-dev/registrar/api-server/internal/docsite": {"minisearch (npm)", "search"},
 	"github.com/registrar-dev/registrar/api-server/internal/openapi": {"swagger-ui-dist (npm)", "viewer"},
 }
 

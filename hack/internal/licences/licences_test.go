@@ -48,6 +48,7 @@ func TestAProgramsNoticesHaveWhatIsInIt(t *testing.T) {
 	said := string(Notices("api-server", all))
 	for name, text := range map[string]string{
 		"github.com/go-chi/chi/v5": "Peter Kieltyka",
+		"minisearch (npm)":         "Luca Ongaro",
 		"swagger-ui-dist (npm)":    "SmartBear",
 		Stdlib:                     "The Go Authors",
 	} {

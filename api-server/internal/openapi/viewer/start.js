@@ -12,8 +12,9 @@ function here(request) {
 }
 
 // The key that a reader enters stays in this page's memory: it is not kept, and is sent to this API alone.
+const docs = document.getElementById("docs");
 SwaggerUIBundle({
-  url: document.getElementById("docs").dataset.document,
+  url: docs.dataset.document,
   dom_id: "#docs",
   deepLinking: true,
   displayRequestDuration: true,
@@ -24,6 +25,7 @@ SwaggerUIBundle({
   queryConfigEnabled: false,
   requestInterceptor: here,
   requestSnippetsEnabled: true,
-  tryItOutEnabled: true,
+  supportedSubmitMethods: "calls" in docs.dataset ? ["get", "post", "put", "patch", "delete"] : [],
+  tryItOutEnabled: "calls" in docs.dataset,
   validatorUrl: null,
 });

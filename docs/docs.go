@@ -1,0 +1,9 @@
+// Package docs embeds the pages of this folder, which api-server serves.
+package docs
+
+import "embed"
+
+// Files are the pages and their pictures.
+//
+//go:embed *.md *.svg benchmarks reference runbooks
+var Files embed.FS

@@ -27,10 +27,18 @@ func TestTheTypeScriptExamplesAreTrue(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	must(t, os.CopyFS(dir, os.DirFS("../../api-server/client/typescript")))
+	must(t, os.RemoveAll(filepath.Join(dir, "node_modules"))) // of who built it there
 	must(t, os.Symlink(modules, filepath.Join(dir, "node_modules")))
+	sample := readGuide(t, "../../docs/quickstart.md").programs["typescript"]
+	sample = strings.Replace(sample, "@registrar-dev/client", "../src/index.js", 1)
+	must(t, os.WriteFile(filepath.Join(dir, "examples", "quickstart.ts"), []byte(sample), 0o600))
 	printedBy(t, exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "tsc"), "-p", dir))
 	examples := filepath.Join(dir, "dist", "examples")
-	newHouse(t).runExamples([]string{node, filepath.Join(examples, "onboard.js")}, []string{node, filepath.Join(examples, "receive.js")})
+	h := newHouse(t)
+	h.runExamples([]string{node, filepath.Join(examples, "onboard.js")}, []string{node, filepath.Join(examples, "receive.js")})
+	quickstart := exec.CommandContext(t.Context(), node, filepath.Join(examples, "quickstart.js"))
+	quickstart.Env = append(os.Environ(), "BASE_URL="+h.settings.PublicURL()+"/api/v1/", "API_KEY="+h.key)
+	check.Equal(t, "what the program of the quick start prints", printedBy(t, quickstart), "success\n", "")
 }
 
 // So do those of the Go client.
@@ -81,8 +89,8 @@ func (h *house) runExamples(onboard, receive []string) {
 	program := exec.CommandContext(ctx, onboard[0], onboard[1:]...)
 	program.Env = append(os.Environ(), "BASE_URL="+h.settings.PublicURL()+"/api/v1/", "API_KEY="+h.key)
 	check.Equal(t, "what the program onboard prints", printedBy(t, program),
-		"success created\nAsha 1\nasha@north-institute.org\nenrollment.created IELTS Academic\n404 student_not_found\n", "")
-	const line = "enrollment.created asha@north-institute.org IELTS Academic\n"
+		"success created\nKofi 1\nkofi@demo-school.org\nenrollment.created IELTS Academic\n404 student_not_found\n", "")
+	const line = "enrollment.created kofi@demo-school.org IELTS Academic\n"
 	err := receiver.Await(ctx, func(context.Context) error {
 		text, err := os.ReadFile(log)
 		if err == nil && !strings.Contains(string(text), line) {

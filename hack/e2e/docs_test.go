@@ -2,16 +2,19 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // shell finds the commands of a page: the blocks fenced as sh.
@@ -47,29 +50,58 @@ func checkout(t *testing.T) string {
 	return dir
 }
 
-func TestTheREADMEIsTrue(t *testing.T) {
+// A reader who follows the README in a new clone, then the quick start, and then the way to a verified webhook in
+// TypeScript, sees exactly what the pages show.
+func TestTheWayFromANewCloneIsTrue(t *testing.T) {
 	t.Parallel()
 	dir := checkout(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
 	down := func(ctx context.Context) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, "make", "down")
 		cmd.Dir = dir
 		return cmd.CombinedOutput()
 	}
 	defer func() { _, _ = down(context.WithoutCancel(t.Context())) }()
-	run := exec.CommandContext(ctx, "sh", "-e", "-c", commands(t, filepath.Join(dir, "README.md")))
-	run.Dir = dir
-	out, err := run.CombinedOutput()
-	if err != nil {
-		t.Fatalf("a command of the README fails: %v\n%s", err, out)
+
+	readme, start := readGuide(t, filepath.Join(dir, "README.md")), readGuide(t, filepath.Join(dir, "docs", "quickstart.md"))
+	typescript := readGuide(t, filepath.Join(dir, "docs", "typescript.md"))
+	check.True(t, "at most ten commands lead to a verified webhook", steps(typescript.scripts) <= 10, "%d", steps(typescript.scripts))
+	scripts := slices.Concat(readme.scripts, start.scripts)
+	if _, err := stack.EnsureLocked(t.Context(), os.Stderr, "../../api-server/client/typescript"); err == nil {
+		for _, script := range typescript.scripts {
+			scripts = append(scripts, strings.Replace(script, "PORT=8099", fmt.Sprint("PORT=", port(t)), 1))
+		}
+	} else {
+		t.Run("typescript.md", func(t *testing.T) { nottested.Skip(t, "its packages cannot be had from npm: %v", err) })
 	}
-	if check.Contains(t, "the output", string(out), `"status":"success"`, "the call of the README does not provision:\n%s", out) {
-		check.Contains(t, "the output", string(out), `"set_password_url":"http`, "the call of the README does not provision:\n%s", out)
+	printed := runInOrder(t, dir, scripts)
+	readme.compare(t, printed[:len(readme.scripts)])
+	start.compare(t, printed[len(readme.scripts):])
+	all := strings.Join(printed[:len(readme.scripts)], "")
+	check.Contains(t, "what the README's commands print", all, `"status":"success"`, "")
+	check.Contains(t, "what the README's commands print", all, `"set_password_url":"http`, "")
+	if len(scripts) > len(readme.scripts)+len(start.scripts) {
+		check.Equal(t, "what the last command prints", printed[len(printed)-1], "enrollment.created kofi@demo-school.org IELTS Academic\n", "")
 	}
-	if out, err := down(ctx); check.NoError(t, err, "`make down` left something running: %v\n%s", err, out) {
-		check.Contains(t, "the output", string(out), "Nothing runs", "`make down` left something running: %v\n%s", err, out)
+	if out, err := down(t.Context()); check.NoError(t, err, "`make down` left something running: %v\n%s", err, out) {
+		check.Contains(t, "what make down prints", string(out), "Everything is stopped.", "")
 	}
+	if out, err := down(t.Context()); check.NoError(t, err, "`make down` left something running: %v\n%s", err, out) {
+		check.Contains(t, "what make down prints", string(out), "Nothing runs", "")
+	}
+}
+
+// steps is how many commands a reader types or pastes: lines that continue no other.
+func steps(scripts []string) (n int) {
+	for _, script := range scripts {
+		continues := false
+		for line := range strings.Lines(script) {
+			if line = strings.TrimSpace(line); !continues && line != "" {
+				n++
+			}
+			continues = strings.HasSuffix(line, `\`) || strings.HasSuffix(line, "|")
+		}
+	}
+	return n
 }
 
 // The commands for contributors end well in a fresh checkout.

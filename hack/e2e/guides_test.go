@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"maps"
@@ -13,11 +14,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 var update = flag.Bool("update", false, "write the answers that are shown in docs again")
@@ -30,6 +33,7 @@ var elsewhere = map[string]string{
 	"operations.md": "TestTheChartOnANode",                          // on a Kubernetes with the chart
 	"roster.md":     "TestThePageOnRostersIsTrue",
 	"events.md":     "TestTheDocumentsAreValid", // which holds the samples against the schemas
+	"typescript.md": "TestTheWayFromANewCloneIsTrue",
 }
 
 // A block of a page: its language, its text, and where it is. Blocks in lists are indented.
@@ -37,7 +41,19 @@ var blocks = regexp.MustCompile("(?ms)^( *)```([a-z]*)\n(.*?)^ *```$")
 
 // languages are those that blocks of guides may have. sh is run, json is what the sh before it
 // prints, and text is what a benchmark printed.
-var languages = []string{"sh", "json", "", "go", "csv", "yaml", "text"}
+var languages = []string{"sh", "json", "", "csv", "yaml", "text", "typescript"}
+
+// runtimes say how the programs of guides are run, by the language of their block. Those in TypeScript are run by
+// TestTheTypeScriptExamplesAreTrue.
+var runtimes = map[string]struct {
+	command []string
+	file    string
+}{
+	"go":     {[]string{"go", "run"}, "main.go"},
+	"python": {[]string{"python3"}, "main.py"},
+	"php":    {[]string{"php"}, "main.php"},
+	"java":   {[]string{"java"}, "Main.java"},
+}
 
 // The commands of every page in docs are run, in order and in one shell, on a Registrar of
 // the page's own, and the JSON that a page shows is what they print: the same fields, and the
@@ -68,62 +84,112 @@ func TestTheGuidesAreTrue(t *testing.T) {
 
 func checkGuide(t *testing.T, page string) {
 	t.Helper()
+	g := readGuide(t, page)
+	if t.Failed() || len(g.scripts) == 0 {
+		return
+	}
+	h, dir := newHouse(t), t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(dir, ".registrar"), 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, ".registrar", "env"), []byte(h.environment()), 0o600))
+	g.compare(t, runInOrder(t, dir, g.scripts))
+	g.runPrograms(t, "BASE_URL="+h.settings.PublicURL()+"/api/v1/", "API_KEY="+h.key)
+}
+
+// runPrograms runs what the page has besides commands. Programs do what the commands before did, which changes nothing.
+func (g guide) runPrograms(t *testing.T, env ...string) {
+	t.Helper()
+	root, err := stack.Root()
+	must(t, err)
+	for language, program := range g.programs {
+		how, known := runtimes[language]
+		if !known {
+			continue
+		}
+		t.Run(language, func(t *testing.T) {
+			if _, err := exec.LookPath(how.command[0]); err != nil {
+				nottested.Skip(t, "%s is not on this machine", how.command[0])
+			}
+			file := filepath.Join(t.TempDir(), how.file)
+			must(t, os.WriteFile(file, []byte(program), 0o600))
+			cmd := exec.CommandContext(t.Context(), how.command[0], append(how.command[1:], file)...)
+			cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
+			out, err := cmd.CombinedOutput()
+			check.NoError(t, err, "%v\n%s", err, out)
+			check.Contains(t, "what it prints", string(out), "already_provisioned", "")
+		})
+	}
+}
+
+// guide is a page of docs with commands.
+type guide struct {
+	file, text string
+	scripts    []string
+	shown      map[int][2]int    // by script: where the page shows what it prints
+	programs   map[string]string // by language
+}
+
+func readGuide(t *testing.T, page string) guide {
+	t.Helper()
 	text, err := os.ReadFile(page)
 	must(t, err)
-	guide := string(text)
-	found := blocks.FindAllStringSubmatchIndex(guide, -1)
-	var scripts []string
-	shown := map[int][2]int{} // by script: where the page shows what it prints
-	for _, m := range found {
-		language, body := guide[m[4]:m[5]], guide[m[6]:m[7]]
+	g := guide{file: page, text: string(text), shown: map[int][2]int{}, programs: map[string]string{}}
+	for _, m := range blocks.FindAllStringSubmatchIndex(g.text, -1) {
+		language, body := g.text[m[4]:m[5]], g.text[m[6]:m[7]]
+		_, runs := runtimes[language]
 		switch {
-		case !slices.Contains(languages, language):
+		case !runs && !slices.Contains(languages, language):
 			t.Errorf("a block in %q: write commands as sh and answers as json", language)
 		case language == "" && strings.Contains(body, "curl "):
 			t.Errorf("a command that no test runs:\n%s", body)
 		case language == "sh":
-			scripts = append(scripts, body)
+			g.scripts = append(g.scripts, body)
+		case runs || language == "typescript":
+			g.programs[language] = body
 		case language == "json":
-			_, twice := shown[len(scripts)-1]
-			check.True(check.Now(t), "a command is before its answer", len(scripts) != 0, "%s", body)
+			_, twice := g.shown[len(g.scripts)-1]
+			check.True(check.Now(t), "a command is before its answer", len(g.scripts) != 0, "%s", body)
 			check.False(check.Now(t), "the command has an answer already", twice, "%s", body)
-			shown[len(scripts)-1] = [2]int{m[6], m[7]}
+			g.shown[len(g.scripts)-1] = [2]int{m[6], m[7]}
 		}
 	}
-	if t.Failed() || len(scripts) == 0 {
-		return
-	}
-	printed := newHouse(t).runInOrder(scripts)
-	for _, i := range slices.Backward(slices.Sorted(maps.Keys(shown))) {
-		at := shown[i]
+	return g
+}
+
+// compare holds what the scripts have printed against what the page shows, or, with -update, writes the page again.
+func (g guide) compare(t *testing.T, printed []string) {
+	t.Helper()
+	text := g.text
+	for _, i := range slices.Backward(slices.Sorted(maps.Keys(g.shown))) {
+		at := g.shown[i]
 		if *update {
-			guide = guide[:at[0]] + laidOut(t, readable(printed[i])) + guide[at[1]:]
-		} else if diff := unlike(parse(t, guide[at[0]:at[1]]), parse(t, readable(printed[i])), "answer"); diff != "" {
-			t.Errorf("%s\nfor\n%s\nit prints\n%s", diff, scripts[i], printed[i])
+			text = text[:at[0]] + laidOut(t, readable(printed[i])) + text[at[1]:]
+		} else if diff := unlike(parse(t, text[at[0]:at[1]]), parse(t, readable(printed[i])), "answer"); diff != "" {
+			t.Errorf("%s: %s\nfor\n%s\nit prints\n%s", filepath.Base(g.file), diff, g.scripts[i], printed[i])
 		}
 	}
-	if *update && guide != string(text) {
-		must(t, os.WriteFile(page, []byte(guide), 0o600))
+	if *update && text != g.text {
+		must(t, os.WriteFile(g.file, []byte(text), 0o600))
 	}
 }
 
-// runInOrder runs the scripts in one shell, in a folder whose .registrar/env says where
-// everything is, as that of `make up` does, and returns what each prints.
-func (h *house) runInOrder(scripts []string) []string {
-	t := h.t
-	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, ".registrar"), 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, ".registrar", "env"), []byte(h.environment()), 0o600))
+// runInOrder runs the scripts in one shell, which begins in the folder, and returns what each prints.
+func runInOrder(t *testing.T, dir string, scripts []string) []string {
+	t.Helper()
+	outputs := t.TempDir()
+	output := func(i int) string { return filepath.Join(outputs, strconv.Itoa(i)) }
 	var all strings.Builder
+	all.WriteString("trap 'kill $! 2>/dev/null || :' EXIT\n") // what a script has left in the background
 	for i, script := range scripts {
-		fmt.Fprintf(&all, "exec >out-%d\n%s\n", i, script)
+		fmt.Fprintf(&all, "exec >%s\n%s\n", output(i), script)
 	}
-	run := exec.CommandContext(t.Context(), "sh", "-e", "-c", all.String())
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	run := exec.CommandContext(ctx, "sh", "-e", "-c", all.String())
 	run.Dir = dir
 	out, err := run.CombinedOutput()
 	printed := make([]string, len(scripts))
 	for i := range scripts {
-		text, _ := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out-%d", i)))
+		text, _ := os.ReadFile(output(i))
 		printed[i] = string(text)
 	}
 	if err != nil {

@@ -60,7 +60,7 @@ Try it: the answer holds a set-password link, and two webhooks and a mail follow
 
   curl -sS -X POST %sprovision/student/ \
     -H 'X-API-Key: %s' -H 'Content-Type: application/json' \
-    -d '{"email": "asha@demo-school.org", "first_name": "Asha", "courses": ["ielts"]}'
+    -d '{"email": "noor@demo-school.org", "first_name": "Noor", "courses": ["ielts"]}'
 
 Ctrl-C or `+"`make down`"+` stops it; the data stay.
 `,

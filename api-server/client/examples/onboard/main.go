@@ -1,4 +1,4 @@
-// Command onboard onboards a student, looks her up, and reads the lists of students and events.
+// Command onboard onboards a student, looks him up, and reads the lists of students and events.
 package main
 
 import (
@@ -23,14 +23,14 @@ func onboard(ctx context.Context) error {
 		return err
 	}
 	answer, err := c.ProvisionStudentWithResponse(ctx, nil, client.ProvisionRequest{
-		Email: "asha@north-institute.org", FirstName: "Asha", LastName: new("Rao"), Courses: &client.TextList{"ielts"}})
+		Email: "kofi@demo-school.org", FirstName: "Kofi", LastName: new("Mensah"), Courses: &client.TextList{"ielts"}})
 	if err != nil {
 		return err
 	}
 	made := answer.Student()
 	fmt.Println(made.Status, made.Enrollments[0].Action)
 
-	found, err := c.Lookup(ctx, "asha@north-institute.org")
+	found, err := c.Lookup(ctx, "kofi@demo-school.org")
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,15 @@
-// Onboards a student, looks her up, and reads the lists of students and events.
+// Onboards a student, looks him up, and reads the lists of students and events.
 import { Fault, listEvents, pages, provisionStudent, registrar, students } from "../src/index.js";
 
 const client = registrar({ baseUrl: process.env.BASE_URL!, key: process.env.API_KEY! });
 
 const { data: made } = await provisionStudent({
   client,
-  body: { email: "asha@north-institute.org", first_name: "Asha", last_name: "Rao", courses: ["ielts"] },
+  body: { email: "kofi@demo-school.org", first_name: "Kofi", last_name: "Mensah", courses: ["ielts"] },
 });
 console.log(made.status, made.enrollments[0]?.action);
 
-const { data: found } = await students({ client, query: { email: "asha@north-institute.org" } });
+const { data: found } = await students({ client, query: { email: "kofi@demo-school.org" } });
 if (found.object === "student") console.log(found.student.first_name, found.enrollments.length);
 
 for await (const page of pages(students, { client, query: { limit: 1 } })) {

@@ -5,5 +5,5 @@ import "embed"
 
 // Files are the pages and their pictures.
 //
-//go:embed *.md *.svg benchmarks reference runbooks
+//go:embed *.md *.svg benchmarks pictures/console-*.webp reference runbooks
 var Files embed.FS

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
@@ -173,6 +174,19 @@ func (b *Browser) Evaluate(script string, value *[]byte) error {
 
 func (b *Browser) Screenshot(_ bool, picture *[]byte) (err error) {
 	*picture, err = get(b.ctx, limit, chromedp.FullScreenshot(100))
+	return err
+}
+
+// Picture is what the window shows, as WebP.
+func (b *Browser) Picture(_ bool, picture *[]byte) (err error) {
+	quality := int64(80)
+	*picture, err = get(b.ctx, limit, chromedp.Action[[]byte](func(ctx context.Context, tab *chromedp.Target) ([]byte, error) {
+		shot, err := cdp.Call(ctx, tab, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
+		if err != nil {
+			return nil, err
+		}
+		return shot.Data, nil
+	}))
 	return err
 }
 

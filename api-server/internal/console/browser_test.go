@@ -60,6 +60,7 @@ func TestTheConsoleInABrowser(t *testing.T) {
 	b.Press("Deliveries")
 	b.AwaitText("there is nothing at this path")
 	b.Screenshot("deliveries")
+	b.Picture("../../../docs/pictures/console-deliveries.webp")
 	b.Press("student.joined")
 	b.AwaitText("First byte")
 	b.Screenshot("delivery")

@@ -65,3 +65,20 @@ func TestTheSiteInABrowser(t *testing.T) {
 	b.Click(`#_pages a[href="events.html"]`)
 	b.AwaitHeading("Events")
 }
+
+// What docs shows of the site itself.
+func TestPicturesOfTheSite(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(router())
+	t.Cleanup(server.Close)
+	b := browsertest.Open(t)
+	for name, size := range map[string]browsertest.Window{"docs": {Width: 1280, Height: 844}, "docs-telephone": {Width: 390, Height: 844}} {
+		b.Size(size.Width, size.Height)
+		for end, dark := range map[string]bool{"": false, "-dark": true} {
+			b.Dark(dark)
+			b.Visit(server.URL + "/docs/quickstart.html")
+			b.Await("h1")
+			b.Picture("../../../docs/pictures/" + name + end + ".webp")
+		}
+	}
+}

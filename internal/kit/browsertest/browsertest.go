@@ -9,7 +9,7 @@
 //
 // The browser is the one at CHROMIUM, and a program of its own, at BROWSER_DRIVER, drives it:
 // `make test` sets both. Screenshots are the test's artefacts: `go test -artifacts` keeps them, and
-// so does the folder SCREENSHOTS.
+// so does the folder SCREENSHOTS. Pictures are those of docs.
 //
 // A browser is watched while it is open. A request to a host that the test did not visit,
 // a breach of a page's content security policy, an uncaught exception, a dialog and an
@@ -222,5 +222,25 @@ func (b *Browser) Screenshot(name string) {
 		if err := os.WriteFile(file, picture, 0o600); err != nil { //nolint:gosec // the developer names the folder
 			b.t.Log(err)
 		}
+	}
+}
+
+// largest is how many bytes a picture of docs may have.
+const largest = 100 << 10
+
+// Picture keeps what the window shows in the file, a picture of docs: the variable PICTURES=1 has it taken again. Otherwise
+// the test fails where the file is not there.
+func (b *Browser) Picture(file string) {
+	b.t.Helper()
+	if os.Getenv("PICTURES") != "" {
+		if err := os.WriteFile(file, ask[[]byte](b, "Picture", true), 0o644); err != nil { //nolint:gosec // for everybody to see
+			b.t.Error(err)
+		}
+	}
+	switch kept, err := os.Stat(file); {
+	case err != nil:
+		b.t.Errorf("PICTURES=1 takes it: %v", err)
+	case kept.Size() > largest:
+		b.t.Errorf("%s has %d bytes, more than %d", file, kept.Size(), largest)
 	}
 }

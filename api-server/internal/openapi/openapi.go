@@ -31,15 +31,17 @@ var (
 )
 
 // Routes serves the document, below the path base, as openapi.yaml and openapi.json and
-// as a page at docs, without a key. address is where callers reach the API; "" leaves what the document says.
+// as a page at docs, without a key. address is where callers reach the API, and beside it the documentation; "" leaves
+// what the document says.
 func Routes(r chi.Router, base string, document []byte, address string) {
+	guides := ""
 	if address != "" {
-		document = at(document, address)
+		document, guides = at(document, address), "/docs/"
 	}
 	asJSON := toJSON(document)
 	r.Get("/openapi.yaml", serve("application/yaml", document))
 	r.Get("/openapi.json", serve("application/json", asJSON))
-	r.Get("/docs", showViewer(title(asJSON), base))
+	r.Get("/docs", showViewer(title(asJSON), base, guides))
 	assetRoutes(r)
 }
 

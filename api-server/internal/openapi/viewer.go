@@ -29,28 +29,35 @@ const viewerPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 var viewerPage = template.Must(template.ParseFS(viewer, "viewer/page.html"))
 
-// page shows a document; both addresses are as the page has them. Asset addresses name their content, so that a
-// browser may keep them for ever.
-func page(title, document, assets string, calls bool) []byte {
+// frame is what a page knows, addresses as it has them.
+type frame struct {
+	Document string
+	Guides   string // "": there are none beside it
+	Calls    bool   // readers can try calls
+	assets   string
+}
+
+// page shows a document. Addresses of assets name their content, so that a browser may keep them for ever.
+func page(title string, f frame) []byte {
 	address := func(asset string) string {
 		sum := sha256.Sum256(mustRead(asset))
-		return assets + asset + "?v=" + hex.EncodeToString(sum[:6])
+		return f.assets + asset + "?v=" + hex.EncodeToString(sum[:6])
 	}
-	var page bytes.Buffer
-	err := viewerPage.Execute(&page, map[string]any{"Title": title, "Document": document, "Calls": calls,
+	var out bytes.Buffer
+	err := viewerPage.Execute(&out, map[string]any{"Title": title, "Frame": f,
 		"Bundle": address("swagger-ui-bundle.js"), "Start": address("start.js"),
 		"Style": address("swagger-ui.css"), "Own": address("page.css")})
 	if err != nil {
 		panic("openapi: the page cannot be rendered: " + err.Error())
 	}
-	return page.Bytes()
+	return out.Bytes()
 }
 
 // Site is the page of a document and all that it loads, by path, for a web server that knows nothing of the API:
-// readers cannot try calls there.
+// readers cannot try calls there. The documentation is in the folder above.
 func Site(document []byte) (map[string][]byte, error) {
 	asJSON := toJSON(document)
-	site := map[string][]byte{"index.html": page(title(asJSON), "openapi.json", "", false), "openapi.json": asJSON}
+	site := map[string][]byte{"index.html": page(title(asJSON), frame{Document: "openapi.json", Guides: "../index.html"}), "openapi.json": asJSON}
 	for asset := range assets {
 		text, err := io.ReadAll(unpacked(mustRead(asset)))
 		if err != nil {
@@ -62,8 +69,8 @@ func Site(document []byte) (map[string][]byte, error) {
 }
 
 // showViewer answers the page of the document at base + "/openapi.json".
-func showViewer(title, base string) http.HandlerFunc {
-	text := page(title, base+"/openapi.json", base+"/docs/", true)
+func showViewer(title, base, guides string) http.HandlerFunc {
+	text := page(title, frame{Document: base + "/openapi.json", Guides: guides, Calls: true, assets: base + "/docs/"})
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", viewerPolicy)

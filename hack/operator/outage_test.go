@@ -3,11 +3,13 @@ package operator_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -113,6 +115,68 @@ func TestADeletionDoesNotWaitForEver(t *testing.T) {
 	w.awaitEvent(t, e, "Warning", "Abandoned")
 	w.restartPostgres(t)
 	if !w.awaitRemoved(t, "kubernetes/test/impatient/results") { // whoever hears PostgreSQL again sweeps
+		t.Error("the URL was not swept")
+	}
+	if err := hasty.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A PostgreSQL that is frozen refuses nothing: connections stay open, and nobody answers. It must hold
+// neither the workers, of which there are 8, nor a deletion.
+func TestAFrozenPostgreSQLHoldsNobody(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "frozen")
+	w.tenant(t, "frozen-too")
+	if err := w.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	hasty, err := w.newOperator(t.Context(), "frozen", "DELETION_PATIENCE=2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stack.StartReady(t.Context(), hasty.Program, hasty.private); err != nil {
+		t.Fatal(err)
+	}
+	leaving := endpoint("frozen", "leaving")
+	w.create(t, leaving)
+	w.awaitReady(t, leaving)
+
+	if err := w.postgres.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	thaw := sync.OnceFunc(func() {
+		if err := w.postgres.Thaw(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(thaw)
+	var during []*v1alpha1.WebhookEndpoint
+	for _, namespace := range []string{"frozen", "frozen-too"} {
+		for n := range 6 {
+			during = append(during, endpoint(namespace, fmt.Sprintf("during-%d", n)))
+		}
+	}
+	for _, e := range during {
+		w.create(t, e)
+	}
+	if err := w.client.Delete(t.Context(), leaving); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range during {
+		w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDatabaseUnavailable)
+	}
+	w.awaitGone(t, leaving)
+	w.awaitEvent(t, leaving, "Warning", "Abandoned")
+
+	thaw()
+	for _, e := range during {
+		w.awaitReady(t, e)
+	}
+	if !w.awaitRemoved(t, "kubernetes/test/frozen/leaving") {
 		t.Error("the URL was not swept")
 	}
 	if err := hasty.Stop(); err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/procfs"
 
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -136,6 +137,35 @@ func passwordFile(o PostgresOptions) (string, error) {
 	}
 	_, err = f.WriteString(o.Password + "\n")
 	return f.Name(), errors.Join(err, f.Close(), o.User.own(f.Name()))
+}
+
+// Freeze halts the server and all its processes in the middle of what they do, as a machine that hangs
+// would: connections stay open, and nobody answers. Thaw lets them go on.
+func (p *Postgres) Freeze() error { return p.signalAll(syscall.SIGSTOP) }
+
+// Thaw ends a Freeze.
+func (p *Postgres) Thaw() error { return p.signalAll(syscall.SIGCONT) }
+
+// signalAll signals the server, and the processes that it has started, which have groups of their own.
+func (p *Postgres) signalAll(s syscall.Signal) error {
+	if err := p.Signal(s); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	server := p.run.identity.PID
+	p.mu.Unlock()
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if stat, err := one.Stat(); err == nil && stat.PPID == server { // others may just have ended
+			if err := syscall.Kill(one.PID, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Start starts a stopped or killed server again, on the same port with the same data.

@@ -20,6 +20,7 @@ type Probe struct {
 	turn   chan *pgx.Conn // holds the connection, or nil, while nobody asks
 	opened atomic.Int64   // connections so far
 
+	failing     atomic.Bool // as of Watch's last question
 	synchronous atomic.Bool // commits wait for standbys, as of the last answer
 	unusable    *prometheus.GaugeVec
 }
@@ -83,6 +84,10 @@ func (p *Probe) Ping(ctx context.Context) (err error) {
 	return p.ask(ctx, p.db) // while PostgreSQL has no connection left for this one, those of the pool still serve
 }
 
+// Failing says whether PostgreSQL did not answer well when Watch asked last. Whoever has few workers need
+// not hold one until PostgreSQL answers.
+func (p *Probe) Failing() bool { return p.failing.Load() }
+
 // Commits returns what is wrong with commits while Watch runs; nil while they end.
 func (p *Probe) Commits(context.Context) error {
 	if p.db.commits.wait() {
@@ -109,6 +114,7 @@ func (p *Probe) Watch(ctx context.Context, answers func()) {
 		asked, cancel := context.WithTimeout(ctx, watchPatience)
 		err := p.Ping(asked)
 		cancel()
+		p.failing.Store(err != nil)
 		switch opened := p.opened.Load(); {
 		case errors.Is(err, errReadOnly):
 			p.db.Reset() // a pooler may lead the pool's connections there, too

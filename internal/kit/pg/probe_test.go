@@ -2,9 +2,11 @@ package pg_test
 
 import (
 	"context"
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
@@ -38,6 +40,35 @@ func TestAProbeNeedsNoConnectionOfThePool(t *testing.T) {
 			t.Fatalf("with all %d connections taken: %v", db.Stat().AcquiredConns(), err)
 		}
 	}
+}
+
+func TestAProbeKnowsThatPostgreSQLFails(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	var cut func()
+	pool, err := pg.Open(t.Context(), address(t, db, func(u *url.URL) { u.Host, cut = relay(t, u.Host) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	probe := pg.NewProbe(pool)
+	t.Cleanup(func() { probe.Close(context.WithoutCancel(t.Context())) })
+	ctx, cancel := context.WithCancel(t.Context())
+	answered, watched := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(watched)
+		probe.Watch(ctx, func() { answered <- struct{}{} })
+	}()
+	<-answered
+	check.False(t, "it fails", probe.Failing(), "when it answers")
+	cut()
+	for end := time.Now().Add(time.Minute); !probe.Failing(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing notices that it does not answer")
+		}
+	}
+	cancel()
+	<-watched
 }
 
 func TestAProbeConnectsAgain(t *testing.T) {

@@ -80,8 +80,17 @@ type visit struct {
 	happened  []occurrence
 }
 
+// A PostgreSQL that is frozen keeps its connections open and does not answer. What a visit does takes
+// stepsLimit at most, and visitLimit with the report of it, so that the few workers come free.
+const (
+	stepsLimit = 7 * time.Second
+	visitLimit = 10 * time.Second
+)
+
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, visitLimit)
+	defer cancel()
 	var object v1alpha1.WebhookEndpoint
 	if err := r.Client.Get(ctx, req.NamespacedName, &object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -96,13 +105,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.release(ctx, &object)
 	}
 	v := &visit{Reconciler: r, object: &object, handled: object.Status.Handled}
-	var err error
+	return r.report(ctx, v, v.apply(ctx))
+}
+
+// apply runs the steps until one fails.
+func (v *visit) apply(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
 	for _, step := range steps {
-		if err = step(v, ctx); err != nil {
-			break
+		if err := step(v, ctx); err != nil {
+			return err
 		}
 	}
-	return r.report(ctx, v, err)
+	return nil
 }
 
 // steps apply the spec, in this order.

@@ -25,8 +25,7 @@ func (r *Reconciler) release(ctx context.Context, object *v1alpha1.WebhookEndpoi
 	if !controllerutil.ContainsFinalizer(object, v1alpha1.Finalizer) {
 		return ctrl.Result{}, nil
 	}
-	err := r.remove(ctx, r.managedBy(client.ObjectKeyFromObject(object)))
-	if err != nil {
+	if err := r.remove(ctx, r.managedBy(client.ObjectKeyFromObject(object))); err != nil {
 		if r.Clock().Sub(object.DeletionTimestamp.Time) < r.Patience {
 			return r.stay(ctx, object, err)
 		}
@@ -53,12 +52,18 @@ func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint,
 	if err := r.write(ctx, v, waiting); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.again(object, cause)
+	result, err := r.again(object, cause)
+	if left := r.Patience - r.Clock().Sub(object.DeletionTimestamp.Time); result.RequeueAfter > left {
+		result.RequeueAfter = max(left, firstRetry)
+	}
+	return result, err
 }
 
 // remove deletes the endpoint that the resource manages, if there is one.
 func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
-	e, err := r.Webhooks.FindManaged(ctx, managedBy)
+	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
+	e, err := r.findManaged(ctx, managedBy)
 	if err == nil {
 		err = r.Webhooks.Remove(ctx, audit.Actor{Kind: audit.Operator, Name: managedBy}, e.Organization, e.ID, r.Clock())
 	}
@@ -71,7 +76,9 @@ func (r *Reconciler) remove(ctx context.Context, managedBy string) error {
 // Sweep removes URLs without a resource: it was deleted while PostgreSQL was away for longer
 // than Patience, or without its finalizer.
 func (r *Reconciler) Sweep(ctx context.Context) error {
-	all, err := r.Webhooks.ListManaged(ctx, r.managedPrefix())
+	listing, cancel := context.WithTimeout(ctx, stepsLimit)
+	all, err := r.Webhooks.ListManaged(listing, r.managedPrefix())
+	cancel()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -43,7 +42,7 @@ func (r *Reconciler) again(object *v1alpha1.WebhookEndpoint, cause error) (ctrl.
 	switch {
 	case apierrors.IsConflict(cause):
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
-	case pg.Away(cause):
+	case away(cause):
 		return ctrl.Result{RequeueAfter: r.away.When(requestOf(object))}, nil
 	}
 	return ctrl.Result{}, cause

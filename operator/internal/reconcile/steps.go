@@ -26,7 +26,7 @@ const (
 
 // find reads the endpoint that an earlier visit registered.
 func (v *visit) find(ctx context.Context) error {
-	e, err := v.Webhooks.FindManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
+	e, err := v.findManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
 	case err != nil:
@@ -36,6 +36,15 @@ func (v *visit) find(ctx context.Context) error {
 	}
 	v.asked = true
 	return nil
+}
+
+// findManaged reads the endpoint that the resource manages. While PostgreSQL is known not to answer, nobody
+// waits for it. Faults: NotFound.
+func (r *Reconciler) findManaged(ctx context.Context, managedBy string) (webhook.Endpoint, error) {
+	if r.Probe.Failing() {
+		return webhook.Endpoint{}, errFailing
+	}
+	return r.Webhooks.FindManaged(ctx, managedBy)
 }
 
 // mayRegister checks that the namespace names the organization. If it no longer does, nothing

@@ -1,8 +1,10 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -36,6 +38,17 @@ type verdict struct {
 	retry   error
 }
 
+// errFailing is the error of a visit that does not ask a PostgreSQL that has not answered others.
+var errFailing = errors.New("PostgreSQL does not answer")
+
+// away says whether err means that PostgreSQL cannot be used now. One that is frozen does not fail: the time
+// of the visit ends. Where Kubernetes has used it up, the error is an url.Error.
+func away(err error) bool {
+	var ofKubernetes *url.Error
+	late := errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &ofKubernetes)
+	return late || pg.Away(err) || errors.Is(err, errFailing)
+}
+
 // judge maps the kinds of faults to verdicts.
 func judge(err error) verdict {
 	var refused *refusal
@@ -45,7 +58,7 @@ func judge(err error) verdict {
 		return verdict{}
 	case errors.As(err, &refused):
 		return verdict{refusal: refused}
-	case pg.Away(err), fault.KindOf(err) == fault.Unavailable:
+	case away(err), fault.KindOf(err) == fault.Unavailable:
 		return verdict{refusal: &refusal{reason: v1alpha1.ReasonDatabaseUnavailable, waits: true,
 			message: "PostgreSQL does not answer; the operator tries again by itself."}, retry: err}
 	case !errors.As(err, &f):

@@ -1,7 +1,10 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -45,6 +48,24 @@ func TestFaultsThatHaveAReason(t *testing.T) {
 	wantVerdict(t, "private", fault.Field("url", "address_not_public", "no"), v1alpha1.ReasonAddressRefused, false)
 	wantVerdict(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1alpha1.ReasonSecretInvalid, false)
 	wantVerdict(t, "step", refuse(v1alpha1.ReasonSecretNotFound, "none"), v1alpha1.ReasonSecretNotFound, false)
+}
+
+// A PostgreSQL that is frozen gives no error of its own.
+func TestWhatIsLateIsPostgreSQL(t *testing.T) {
+	late := fmt.Errorf("begin: %w", context.DeadlineExceeded)
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"the visit's time":       {late, true},
+		"known not to answer":    {errFailing, true},
+		"a lost server":          {&pgconn.PgError{Code: "57P01"}, true},
+		"Kubernetes' time":       {&url.Error{Op: "Get", URL: "https://kubernetes", Err: late}, false},
+		"the operator is to end": {context.Canceled, false},
+		"something else":         {errors.New("surprise"), false},
+	} {
+		check.Equal(t, "PostgreSQL is away", away(c.err), c.want, "%s", name)
+	}
 }
 
 func wantVerdict(t *testing.T, name string, err error, reason string, retried bool) {

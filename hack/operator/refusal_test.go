@@ -92,6 +92,7 @@ func TestTheEleventhURLWaitsForAPlace(t *testing.T) {
 	if !strings.Contains(c.Message, "10 URLs") {
 		t.Errorf("message: %q", c.Message)
 	}
+	check.True(t, "it is not Stalled", conditionOf(eleventh, v1alpha1.ConditionStalled) == nil, "a place may become free")
 	w.awaitEvent(t, eleventh, corev1.EventTypeWarning, v1alpha1.ReasonURLLimitReached)
 	if err := w.client.Delete(t.Context(), all[3]); err != nil {
 		t.Fatal(err)
@@ -111,6 +112,7 @@ func TestAURLIsRegisteredOnce(t *testing.T) {
 	e.Spec.URL = url
 	w.create(t, e)
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonURLInUse)
+	check.True(t, "it is not Stalled", conditionOf(e, v1alpha1.ConditionStalled) == nil, "the URL may become free")
 	if err := w.webhooks.Remove(t.Context(), audit.Platform, o.ID, byHand.ID, o.CreatedAt); err != nil {
 		t.Fatal(err)
 	}

@@ -79,11 +79,15 @@ type WebhookEndpointSpec struct {
 
 // SecretKeyRef names one key of a Secret in the same namespace.
 type SecretKeyRef struct {
+	// Name is the Secret's.
+	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$')",message="signingSecretRef.name: not the name of a Secret"
 	Name string `json:"name"`
 
+	// Key is the one whose value is the signing secret: 24 to 200 visible ASCII characters.
+	//
 	// +optional
 	// +kubebuilder:default=secret
 	// +kubebuilder:validation:MinLength=1
@@ -117,10 +121,14 @@ const (
 	ReasonSecretConflict       = "SecretConflict"
 	ReasonDatabaseUnavailable  = "DatabaseUnavailable"
 	ReasonDeleting             = "Deleting"
+	ReasonReconcileError       = "ReconcileError" // what went wrong is in the message; it is tried again
 )
 
 // WebhookEndpointStatus is what the operator last saw.
 type WebhookEndpointStatus struct {
+	// Conditions say whether events reach the URL (Ready), whether deliveries are made (SwitchedOn) and,
+	// while it is so, that somebody has to act (Stalled).
+	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -142,21 +150,29 @@ type WebhookEndpointStatus struct {
 	// +optional
 	ConsecutiveFailures int `json:"consecutiveFailures,omitempty"`
 
+	// SwitchedOffAt is when the URL was switched off; absent while it is on.
+	//
 	// +optional
 	SwitchedOffAt *metav1.Time `json:"switchedOffAt,omitempty"`
 
+	// SwitchedOffReason says why the URL is off, for people.
+	//
 	// +optional
 	SwitchedOffReason string `json:"switchedOffReason,omitempty"`
 
-	// LastSuccessTime, LastFailureTime and Backlog (deliveries that wait) are refreshed when
-	// something changes and slowly otherwise, never once an attempt.
+	// LastSuccessTime is when a delivery was last accepted. Refreshed when something changes and
+	// slowly otherwise, never once an attempt.
 	//
 	// +optional
 	LastSuccessTime *metav1.Time `json:"lastSuccessTime,omitempty"`
 
+	// LastFailureTime is when an attempt last failed. Refreshed as LastSuccessTime is.
+	//
 	// +optional
 	LastFailureTime *metav1.Time `json:"lastFailureTime,omitempty"`
 
+	// Backlog counts the deliveries that wait. Refreshed as LastSuccessTime is.
+	//
 	// +optional
 	Backlog int64 `json:"backlog,omitempty"`
 
@@ -178,10 +194,18 @@ type WebhookEndpointStatus struct {
 
 // HandledTokens are the values of the annotations that were acted on last.
 type HandledTokens struct {
+	// RotateSecret is that of registrar.dev/rotate-secret.
+	//
 	// +optional
 	RotateSecret string `json:"rotateSecret,omitempty"`
+
+	// TurnOn is that of registrar.dev/turn-on.
+	//
 	// +optional
 	TurnOn string `json:"turnOn,omitempty"`
+
+	// SendTest is that of registrar.dev/send-test.
+	//
 	// +optional
 	SendTest string `json:"sendTest,omitempty"`
 }
@@ -202,8 +226,13 @@ type WebhookEndpoint struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
+	// Spec is what should be true of the URL.
+	//
 	// +required
 	Spec WebhookEndpointSpec `json:"spec"`
+
+	// Status is what the operator last saw.
+	//
 	// +optional
 	Status WebhookEndpointStatus `json:"status,omitzero"`
 }

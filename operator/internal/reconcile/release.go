@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -33,28 +34,38 @@ func (r *Reconciler) release(ctx context.Context, object *v1alpha1.WebhookEndpoi
 		r.emit(object, occurrence{warning, "Abandoned", fmt.Sprintf(
 			"PostgreSQL could not be asked for %s; the URL (id %d) is removed when it answers again.", r.Patience, object.Status.EndpointID)})
 	}
-	before := object.DeepCopy()
-	controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-	if err := r.Client.Patch(ctx, object, patch, fieldManager); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
+	if err := r.unhold(ctx, object); client.IgnoreNotFound(err) != nil {
+		return r.stay(ctx, object, err)
 	}
 	r.figures.forget(object.UID)
 	r.away.Forget(requestOf(object))
 	return ctrl.Result{}, nil
 }
 
+// unhold removes the finalizer from this version of the resource.
+func (r *Reconciler) unhold(ctx context.Context, object *v1alpha1.WebhookEndpoint) error {
+	before := object.DeepCopy()
+	if !controllerutil.RemoveFinalizer(object, v1alpha1.Finalizer) {
+		return nil
+	}
+	return r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
+}
+
 // stay reports why a deletion has to wait, and tries again.
 func (r *Reconciler) stay(ctx context.Context, object *v1alpha1.WebhookEndpoint, cause error) (ctrl.Result, error) {
-	v := &visit{Reconciler: r, object: object, handled: object.Status.Handled}
-	waiting := &refusal{reason: v1alpha1.ReasonDeleting, waits: true,
-		message: fmt.Sprintf("The URL is removed when PostgreSQL answers; the resource goes after %s in any case.", r.Patience)}
-	if err := r.write(ctx, v, waiting); err != nil {
-		return ctrl.Result{}, err
+	waiting := &refusal{reason: v1alpha1.ReasonDeleting, waits: true, message: explain(cause)}
+	if away(cause) {
+		waiting.message = fmt.Sprintf("The URL is removed when PostgreSQL answers; the resource goes after %s in any case.", r.Patience)
+	}
+	if !passes(cause) {
+		v := &visit{Reconciler: r, object: object, handled: object.Status.Handled}
+		if err := r.write(ctx, v, waiting); err != nil {
+			return ctrl.Result{}, errors.Join(cause, r.unwritten(object, err))
+		}
 	}
 	result, err := r.again(object, cause)
-	if left := r.Patience - r.Clock().Sub(object.DeletionTimestamp.Time); result.RequeueAfter > left {
-		result.RequeueAfter = max(left, firstRetry)
+	if left := r.Patience - r.Clock().Sub(object.DeletionTimestamp.Time); result.RequeueAfter > 0 {
+		result.RequeueAfter = min(result.RequeueAfter, max(left, firstRetry))
 	}
 	return result, err
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,8 +20,8 @@ import (
 func (r *Reconciler) report(ctx context.Context, v *visit, err error) (ctrl.Result, error) {
 	judged := judge(err)
 	if err == nil || judged.refusal != nil {
-		if err := r.write(ctx, v, judged.refusal); err != nil {
-			return ctrl.Result{}, err
+		if failure := r.write(ctx, v, judged.refusal); failure != nil {
+			return ctrl.Result{}, errors.Join(err, r.unwritten(v.object, failure))
 		}
 	}
 	for _, h := range v.happened {
@@ -79,6 +80,14 @@ func (r *Reconciler) write(ctx context.Context, v *visit, refused *refusal) erro
 		r.emit(&live, h)
 	}
 	return nil
+}
+
+// unwritten makes an Event of a status that cannot be written, which would be silent otherwise.
+func (r *Reconciler) unwritten(object *v1alpha1.WebhookEndpoint, failure error) error {
+	if !passes(failure) {
+		r.emit(object, occurrence{warning, v1alpha1.ReasonReconcileError, "The status cannot be written. " + explain(failure)})
+	}
+	return failure
 }
 
 // worthWriting says whether to write a status now. Figures that change with every attempt are

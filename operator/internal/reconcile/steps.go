@@ -159,18 +159,19 @@ func (v *visit) sign(ctx context.Context) error {
 // turn suspends and resumes a URL, and on request turns on one that was switched off.
 func (v *visit) turn(ctx context.Context) error {
 	asked := asks(v.object, v1alpha1.AnnotationTurnOn, v.handled.TurnOn) && !v.added
+	switch {
+	case v.object.Spec.Suspend:
+		if err := v.switchOff(ctx, offSuspended); err != nil {
+			return err
+		}
+	case !v.endpoint.SwitchedOn && (asked || offByOperator(v.endpoint)):
+		e, err := v.Webhooks.TurnOn(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
+		if err != nil {
+			return err
+		}
+		v.endpoint = &e
+	}
 	v.handled.TurnOn = v.object.Annotations[v1alpha1.AnnotationTurnOn]
-	if v.object.Spec.Suspend {
-		return v.switchOff(ctx, offSuspended)
-	}
-	if v.endpoint.SwitchedOn || !asked && !offByOperator(v.endpoint) {
-		return nil
-	}
-	e, err := v.Webhooks.TurnOn(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
-	if err != nil {
-		return err
-	}
-	v.endpoint = &e
 	return nil
 }
 

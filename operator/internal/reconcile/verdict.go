@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -61,20 +64,52 @@ func judge(err error) verdict {
 	case away(err), fault.KindOf(err) == fault.Unavailable:
 		return verdict{refusal: &refusal{reason: v1alpha1.ReasonDatabaseUnavailable, waits: true,
 			message: "PostgreSQL does not answer; the operator tries again by itself."}, retry: err}
-	case !errors.As(err, &f):
+	case passes(err):
 		return verdict{retry: err}
+	case !errors.As(err, &f):
+		return failed(err)
 	}
 	switch f.Kind {
 	case fault.Invalid:
 		return verdict{refusal: &refusal{reason: invalidReason(f), message: f.Message}}
 	case fault.Conflict:
 		if reason, known := conflicts[f.Code]; known {
-			return verdict{refusal: &refusal{reason: reason, message: f.Message}}
+			return verdict{refusal: &refusal{reason: reason, message: f.Message, waits: true}}
 		}
-	case fault.Internal, fault.Unauthenticated, fault.Forbidden, fault.NotFound, fault.TooLarge, fault.Unavailable:
-		// NotFound is an endpoint or organization that was removed during the visit.
+	case fault.NotFound: // an endpoint or organization that was removed during the visit
+		return verdict{retry: err}
+	case fault.Internal, fault.Unauthenticated, fault.Forbidden, fault.TooLarge, fault.Unavailable:
 	}
-	return verdict{retry: err}
+	return failed(err)
+}
+
+// failed is the verdict on an error that nothing here expects: it is shown, and tried again.
+func failed(err error) verdict {
+	return verdict{refusal: &refusal{reason: v1alpha1.ReasonReconcileError, waits: true, message: explain(err)}, retry: err}
+}
+
+// passes says whether err is that of an old copy of a resource, of an API server that does not answer, or of an
+// operator that ends. There is nothing to show, or no way to do so.
+func passes(err error) bool {
+	var unreachable *url.Error
+	return apierrors.IsConflict(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		apierrors.IsServiceUnavailable(err) || errors.As(err, &unreachable) || errors.Is(err, context.Canceled)
+}
+
+const maxMessage = 2000
+
+// explain is the text of an error for whoever reads a resource. What went wrong inside is in the log alone.
+func explain(err error) string {
+	message := "The operator has failed; its log says why. It tries again by itself."
+	var refused apierrors.APIStatus
+	var f *fault.Error
+	switch {
+	case errors.As(err, &refused):
+		message = "Kubernetes refuses what the operator has to do: " + refused.Status().Message
+	case errors.As(err, &f) && f.Kind != fault.Internal:
+		message = f.Message
+	}
+	return strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 }
 
 // conflicts are the states of an organization's URLs in which it cannot have another.

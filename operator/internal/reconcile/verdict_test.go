@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -21,13 +25,13 @@ func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
 		reason  string
 		retried bool
 	}{
-		fault.Internal:        {"", true},
+		fault.Internal:        {v1alpha1.ReasonReconcileError, true},
 		fault.Invalid:         {v1alpha1.ReasonInvalidSpec, false},
-		fault.Unauthenticated: {"", true},
-		fault.Forbidden:       {"", true},
+		fault.Unauthenticated: {v1alpha1.ReasonReconcileError, true},
+		fault.Forbidden:       {v1alpha1.ReasonReconcileError, true},
 		fault.NotFound:        {"", true},
-		fault.Conflict:        {"", true},
-		fault.TooLarge:        {"", true},
+		fault.Conflict:        {v1alpha1.ReasonReconcileError, true},
+		fault.TooLarge:        {v1alpha1.ReasonReconcileError, true},
 		fault.Unavailable:     {v1alpha1.ReasonDatabaseUnavailable, true},
 	}
 	for _, kind := range fault.Kinds() {
@@ -41,13 +45,43 @@ func TestEveryKindOfFaultHasAVerdict(t *testing.T) {
 
 func TestFaultsThatHaveAReason(t *testing.T) {
 	wantVerdict(t, "nothing", nil, "", false)
-	wantVerdict(t, "no fault", errors.New("surprise"), "", true)
+	wantVerdict(t, "no fault", errors.New("surprise"), v1alpha1.ReasonReconcileError, true)
+	secrets := schema.GroupResource{Resource: "secrets"}
+	wantVerdict(t, "quota, admission, RBAC", apierrors.NewForbidden(secrets, "x", errors.New("exceeded quota")), v1alpha1.ReasonReconcileError, true)
+	wantVerdict(t, "an admission webhook that fails", apierrors.NewInternalError(errors.New("failed calling webhook")), v1alpha1.ReasonReconcileError, true)
+	wantVerdict(t, "an old copy", apierrors.NewConflict(secrets, "x", nil), "", true)
+	wantVerdict(t, "an API server that is away", &url.Error{Op: "Get", URL: "https://kubernetes", Err: errors.New("refused")}, "", true)
+	wantVerdict(t, "an API server that is busy", apierrors.NewTooManyRequests("later", 1), "", true)
+	wantVerdict(t, "the operator ends", context.Canceled, "", true)
 	wantVerdict(t, "away", &pgconn.PgError{Code: "57P01"}, v1alpha1.ReasonDatabaseUnavailable, true)
 	wantVerdict(t, "limit", fault.New(fault.Conflict, "url_limit", "ten"), v1alpha1.ReasonURLLimitReached, false)
 	wantVerdict(t, "taken", fault.New(fault.Conflict, "url_exists", "there"), v1alpha1.ReasonURLInUse, false)
 	wantVerdict(t, "private", fault.Field("url", "address_not_public", "no"), v1alpha1.ReasonAddressRefused, false)
 	wantVerdict(t, "secret", fault.Field("signing_secret", "invalid_secret", "no"), v1alpha1.ReasonSecretInvalid, false)
 	wantVerdict(t, "step", refuse(v1alpha1.ReasonSecretNotFound, "none"), v1alpha1.ReasonSecretNotFound, false)
+}
+
+func TestErrorsAreExplained(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		says  string
+		hides string
+	}{
+		"Kubernetes": {fmt.Errorf("creating: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "x", errors.New("exceeded quota"))), "exceeded quota", "creating"},
+		"a fault":    {fault.New(fault.TooLarge, "some_code", "too much of it"), "too much of it", "log"},
+		"inside":     {errors.New("relation does not exist"), "its log says why", "relation"},
+		"our fault":  {fault.New(fault.Internal, "some_code", "relation does not exist"), "its log says why", "relation"},
+		"very long":  {fault.New(fault.TooLarge, "some_code", "%s", strings.Repeat("é", maxMessage)), "é", "log"},
+	} {
+		got := explain(c.err)
+		check.Contains(t, "the message", got, c.says, "%s", name)
+		check.False(t, "the message has what nobody is told", strings.Contains(got, c.hides), "%s: %s", name, got)
+		check.True(t, "the message is short", len(got) <= maxMessage && utf8.ValidString(got), "%s", name)
+	}
+	for code := range conflicts {
+		v := judge(fault.New(fault.Conflict, code, "some text"))
+		check.True(t, "it waits", v.refusal.waits, "%s resolves itself", code)
+	}
 }
 
 // A PostgreSQL that is frozen gives no error of its own.

@@ -37,7 +37,7 @@ func TestPublishedLibrariesVerifyARealDelivery(t *testing.T) {
 	h := newHouse(t)
 	h.provision("asha@north-institute.org", http.StatusCreated)
 	real := h.awaitEvents("asha@north-institute.org", 2)[0]
-	chosen, event, at := "whsec_chosen-by-somebody-else", ids.NewEvent(), time.Now()
+	chosen, event, at := "whsec_chosen-by-somebody-else", ids.NewEvent(time.Now()), time.Now()
 	verify := map[string]func(*testing.T, signedRequest) bool{"Go": verifiedByGo}
 	if modules, err := stack.EnsureNPM(t.Context(), os.Stderr, "standardwebhooks", standardVersion); err == nil {
 		verify["Node"] = func(t *testing.T, r signedRequest) bool { t.Helper(); return verifiedByNode(t, modules, r) }

@@ -242,7 +242,7 @@ func (w *world) fail(t *testing.T, e *v1alpha1.WebhookEndpoint, times int) {
 	at := time.Now().Add(-time.Hour)
 	for range times {
 		at = at.Add(time.Second)
-		o := webhook.Outcome{Delivery: id.NewDelivery(), Endpoint: stored.ID, Organization: stored.Organization, Number: 1,
+		o := webhook.Outcome{Delivery: id.NewDelivery(time.Now()), Endpoint: stored.ID, Organization: stored.Organization, Number: 1,
 			StartedAt: at, Duration: time.Millisecond, Verdict: webhook.Retry, Cause: "http_503", Status: 503, RequestHeaders: map[string]string{}}
 		err := w.webhooks.DB.InTx(t.Context(), func(tx *pg.Tx) error {
 			_, err := tx.Exec(t.Context(), `

@@ -28,7 +28,7 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) error {
 				return err
 			}
 			f.User = n.user
-			found, err = feed.Read(ctx, s.DB, n.org, f, after, limit)
+			found, err = feed.Read(ctx, s.DB, n.org, f, after, limit, s.Clock())
 			return edge.Each(found.Events, err, each)
 		},
 		Position: feed.PositionOf,

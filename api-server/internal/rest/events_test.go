@@ -245,7 +245,7 @@ func recordSome(ctx context.Context, db *pg.DB, org id.Organization, data map[we
 				kind := []webhook.Type{webhook.StudentJoined, webhook.ResultFinal, webhook.StudentLeft, webhook.ResultFinal}[random.IntN(4)]
 				events = append(events, webhook.Event{Type: kind, Data: data[kind]})
 			}
-			if err := webhook.Record(ctx, tx, org, time.Now(), events...); err != nil {
+			if err := webhook.Record(ctx, tx, org, apitest.Start, events...); err != nil {
 				return err
 			}
 			if random.IntN(5) == 0 {

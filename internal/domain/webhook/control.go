@@ -189,10 +189,10 @@ func (s Service) SendTest(ctx context.Context, by audit.Actor, org id.Organizati
 	if err != nil {
 		return id.Delivery{}, fmt.Errorf("ping: %w", err)
 	}
-	delivery := id.NewDelivery()
+	delivery := id.NewDelivery(now)
 	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
 		Wake(tx, org)
-		if err := insertPing(ctx, tx, org, endpoint, delivery, eventRow{id: id.NewEvent(), kind: Ping, data: data}, now); err != nil {
+		if err := insertPing(ctx, tx, org, endpoint, delivery, eventRow{id: id.NewEvent(now), kind: Ping, data: data}, now); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "sent test event", Target: e.URL, At: now})

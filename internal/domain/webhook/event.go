@@ -91,7 +91,7 @@ func WriteAll(ctx context.Context, b *pg.Batch, now time.Time, events map[id.Org
 			if err != nil {
 				return fmt.Errorf("event %s: %w", e.Type, err)
 			}
-			rows = append(rows, eventRow{id: id.NewEvent(), org: org, kind: e.Type, user: e.User, data: data, traceparent: cmp.Or(e.Traceparent, own)})
+			rows = append(rows, eventRow{id: id.NewEvent(now), org: org, kind: e.Type, user: e.User, data: data, traceparent: cmp.Or(e.Traceparent, own)})
 		}
 	}
 	if len(rows) > 0 {

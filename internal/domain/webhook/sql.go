@@ -33,7 +33,7 @@ func queueEvents(b *pg.Batch, now time.Time, events []eventRow) {
 		ids[i], orgs[i], kinds[i], users[i], data[i] = e.id, e.org, string(e.kind), int64(e.user), string(e.data)
 		traceparents[i] = e.traceparent
 		for range MaxEndpoints {
-			d := id.NewDelivery()
+			d := id.NewDelivery(now)
 			deliveries = append(deliveries, d[:]...)
 		}
 	}

@@ -49,7 +49,8 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 	standard := []string{"WEBHOOK_ID=" + header.Get("webhook-id"), "WEBHOOK_TIMESTAMP=" + header.Get("webhook-timestamp"),
 		"WEBHOOK_SIGNATURE=" + header.Get("webhook-signature")}
 	const chosen = "whsec_chosen-by-somebody-else"
-	at, event := time.Now(), id.NewEvent()
+	at := time.Now()
+	event := id.NewEvent(at)
 	raw := []string{"WEBHOOK_ID=" + event.String(), fmt.Sprint("WEBHOOK_TIMESTAMP=", at.Unix()),
 		"WEBHOOK_SIGNATURE=" + webhook.SignStandard(chosen, event, at, body)}
 

@@ -24,7 +24,7 @@ type Filter struct {
 const stretch = 20_000
 
 // margin is by how much the times in the ids of events may differ from the order of their sequence:
-// an id is drawn before the transaction that records the event draws its place, and machines' clocks
+// an event is created before the transaction that records it draws its place, and machines' clocks
 // differ. What is older than the margin is not searched.
 const margin = 24 * time.Hour
 
@@ -42,14 +42,13 @@ type Page struct {
 // Read reads up to limit events behind the position, which is zero, PositionOf an event or a Page.End.
 // What is committed after a page was read follows it. Pings are not in the feed, nor are events about
 // people who were erased.
-func Read(ctx context.Context, db *pg.DB, org id.Organization, f Filter, after page.Position, limit int) (p Page, err error) {
-	began := time.Now()
+func Read(ctx context.Context, db *pg.DB, org id.Organization, f Filter, after page.Position, limit int, now time.Time) (p Page, err error) {
 	p.Events, err = page.Settled(ctx, db, org, limit, func(until int64) (_ []webhook.Stored, err error) {
 		s := search{after: after.At(0), until: until, from: earliest(after, f.Since)}
 		last, err := selectStretch(ctx, db, org, f, s)
 		if p.Stopped = err == nil; p.Stopped {
 			s.until, p.End = last.Sequence, PositionOf(last)
-		} else if p.End = (page.Position{max(until, s.after), began.UnixMilli()}); !pg.None(err) {
+		} else if p.End = (page.Position{max(until, s.after), now.UnixMilli()}); !pg.None(err) {
 			return nil, err
 		}
 		return selectEvents(ctx, db, org, f, s, limit)

@@ -203,21 +203,21 @@ func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	l := newLog(t)
 	_, err := l.service.SwitchOff(t.Context(), audit.Platform, l.org, l.url.ID, "by hand", l.now)
 	must(t, err)
-	since := time.Now().Add(-time.Minute)
+	since := l.now.Add(-time.Minute)
 	l.record(250, 7) // more than one step
 	_, err = l.service.SendTest(t.Context(), audit.Platform, l.org, l.url.ID, l.now)
 	must(t, err)
 	l.attempt(webhook.Declined) // the ping, which is not recovered
-	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now().Add(time.Minute)), l.now); !fault.Has(err, "switched_off") {
+	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, l.now.Add(time.Minute)), l.now); !fault.Has(err, "switched_off") {
 		t.Fatalf("a recovery of a URL that is off: %v", err)
 	}
 	_, err = l.service.TurnOn(t.Context(), audit.Platform, l.org, l.url.ID, l.now)
 	must(t, err)
-	run, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now().Add(time.Minute)), l.now)
+	run, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, l.now.Add(time.Minute)), l.now)
 	must(t, err)
 	check.Equal(check.Now(t), "total", run.Total, 250, "%+v", run)
 	check.Equal(check.Now(t), "status", run.Status, "running", "%+v", run)
-	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, time.Now()), l.now); !fault.Has(err, "recovery_running") {
+	if _, err := journal.Recover(t.Context(), l.db, audit.Platform, l.period(since, l.now), l.now); !fault.Has(err, "recovery_running") {
 		t.Errorf("a second recovery: %v", err)
 	}
 	ref := l.pending()

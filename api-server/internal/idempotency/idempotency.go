@@ -27,6 +27,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -42,8 +43,9 @@ const (
 
 // Middleware keeps first answers.
 type Middleware struct {
-	DB  *pg.DB
-	Box *seal.Box
+	DB    *pg.DB
+	Clock clock.Clock
+	Box   *seal.Box
 	// Organization is whom the request speaks for: keys of two organizations never meet.
 	Organization func(*http.Request) id.Organization
 	Bounds       replay.Bounds // of what is kept for an organization
@@ -128,7 +130,7 @@ func (k *Middleware) once(w http.ResponseWriter, r *http.Request, next http.Hand
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 500*time.Millisecond) {
-		found, mine, err := replay.Take(r.Context(), k.DB, a)
+		found, mine, err := replay.Take(r.Context(), k.DB, a, k.Clock())
 		switch {
 		case err != nil:
 			return err

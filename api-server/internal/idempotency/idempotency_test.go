@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/replay"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
@@ -99,6 +100,6 @@ func newMiddleware(t *testing.T) *idempotency.Middleware {
 	box := sealtest.New(t)
 	f := flowtest.New(t)
 	org := f.Organization("o").ID
-	return &idempotency.Middleware{DB: f.Database, Box: box, Organization: func(*http.Request) id.Organization { return org },
+	return &idempotency.Middleware{DB: f.Database, Clock: clock.System, Box: box, Organization: func(*http.Request) id.Organization { return org },
 		Bounds: replay.Bounds{Answers: 1000, Bytes: 1 << 20}}
 }

@@ -68,7 +68,7 @@ type Server struct {
 
 // Routes registers everything that needs an API key, below /api/v1.
 func (s *Server) Routes(r chi.Router) {
-	service := &idempotency.Middleware{DB: s.DB, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
+	service := &idempotency.Middleware{DB: s.DB, Clock: s.Clock, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
 	r.Use(edge.Compress, s.authenticate)
 	r.With(s.enter(s.Places.imports, drain), service.Middleware, edge.CleanQuery).Post("/roster/import", edge.Handle(s.importRoster))

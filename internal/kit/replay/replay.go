@@ -1,8 +1,8 @@
 // Package replay stores the first response to each idempotency key in PostgreSQL.
 //
 // Take makes one caller the worker on a key. The worker calls Alive regularly while it works,
-// and ends with Keep or Release. A worker that stops calling is replaced by the next caller.
-// All times are the database's, so that processes with different clocks agree.
+// and ends with Keep or Release. A worker that stops calling is replaced by the next caller; that
+// goes by the database's time, so that processes with different clocks agree.
 package replay
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	keep    = 24 * time.Hour   // how long a response is stored
+	keep    = 24 * time.Hour   // how long a response is stored, by the callers' clock
 	silence = 20 * time.Second // after which a worker counts as dead
 )
 

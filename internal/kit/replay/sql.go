@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -9,28 +10,29 @@ import (
 )
 
 // Take makes the caller the worker on the key, which mine says, when the key is new or has
-// expired. It does so too when the earlier worker counts as dead, if the request is the
+// expired by now. It does so too when the earlier worker counts as dead, if the request is the
 // same. Otherwise it reads what is stored.
-func Take(ctx context.Context, q pg.Querier, a Attempt) (found Found, mine bool, err error) {
+func Take(ctx context.Context, q pg.Querier, a Attempt, now time.Time) (found Found, mine bool, err error) {
 	tag, err := q.Exec(ctx, `
 		INSERT INTO idempotency_keys AS k (organization_id, key, request, holder, alive_at, created_at)
-		VALUES (@org, @key, @request, @holder, now(), now())
+		VALUES (@org, @key, @request, @holder, now(), @now)
 		ON CONFLICT (organization_id, key) DO UPDATE SET
 			request = excluded.request,
 			holder = excluded.holder,
 			alive_at = now(),
-			created_at = now(),
+			created_at = excluded.created_at,
 			status = NULL,
 			content_type = '',
 			sealed = NULL
-		WHERE k.created_at < now() - @keep::interval
+		WHERE k.created_at < @expired
 		   OR k.status IS NULL AND k.alive_at < now() - @silence::interval AND k.request = excluded.request`,
 		pg.Args{
 			"org":     a.Organization,
 			"key":     a.Key,
 			"request": a.Request,
 			"holder":  a.Holder,
-			"keep":    keep,
+			"now":     now,
+			"expired": now.Add(-keep),
 			"silence": silence,
 		})
 	if err != nil || tag.RowsAffected() == 1 {
@@ -98,9 +100,9 @@ func Trim(ctx context.Context, q pg.Querier, org id.Organization, b Bounds) erro
 	return err
 }
 
-// DropExpired deletes the keys that have expired, and counts them.
-func DropExpired(ctx context.Context, q pg.Querier) (int64, error) {
-	tag, err := q.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at < now() - $1::interval`, keep)
+// DropExpired deletes the keys that have expired by now, and counts them.
+func DropExpired(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
+	tag, err := q.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keep))
 	return tag.RowsAffected(), err
 }
 

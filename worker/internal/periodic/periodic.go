@@ -89,8 +89,8 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 			_, err := (&enrollment.Service{DB: db, Clock: clock.At(now), Zone: zone}).Sweep(ctx)
 			return err
 		}},
-		{Name: "dropping expired idempotency keys", Every: time.Hour, Run: func(ctx context.Context, _ time.Time) error {
-			_, err := replay.DropExpired(ctx, db)
+		{Name: "dropping expired idempotency keys", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
+			_, err := replay.DropExpired(ctx, db, now)
 			return err
 		}},
 		{Name: "dropping expired sessions", Every: time.Hour, Run: func(ctx context.Context, _ time.Time) error {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
@@ -56,6 +57,10 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	defer db.Close()
+	now, err := pg.StartClock(ctx, db, clock.System, log)
+	if err != nil {
+		return err
+	}
 	if c.RedisURL != "" {
 		rdb, err := queue.Connect(c.RedisURL)
 		if err != nil {
@@ -68,7 +73,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	}
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)
-	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Service{DB: db, Box: box, Policy: policy}, probe)
+	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Service{DB: db, Box: box, Policy: policy}, probe, now.Now)
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ const (
 )
 
 // newManager makes the manager: caches, the controller, its lease and the servers.
-func newManager(ctx context.Context, c config, cluster *rest.Config, service webhook.Service, probe *pg.Probe) (manager.Manager, error) {
+func newManager(ctx context.Context, c config, cluster *rest.Config, service webhook.Service, probe *pg.Probe, now clock.Clock) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -66,7 +66,7 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 	}
 	r := &reconcile.Reconciler{
 		Options: reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience},
-		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Webhooks: service, Probe: probe, Events: mgr.GetEventRecorder(name), Clock: clock.System,
+		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Webhooks: service, Probe: probe, Events: mgr.GetEventRecorder(name), Clock: now,
 	}
 	return mgr, r.Setup(ctx, mgr)
 }

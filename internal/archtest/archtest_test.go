@@ -56,6 +56,17 @@ func TestNoStatementNeedsASession(t *testing.T) {
 	}
 }
 
+func TestRulesTakeTheTimeAsAnArgument(t *testing.T) {
+	t.Parallel()
+	breaches, err := archtest.CheckTime(list(t), archtest.MachineTime)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, breach := range breaches {
+		t.Error(breach)
+	}
+}
+
 // The folders are those that git knows: bin/ and what else a developer keeps are nobody's business.
 func TestTopLevelFolders(t *testing.T) {
 	t.Parallel()
@@ -310,6 +321,45 @@ func TestCheckSessionsFinds(t *testing.T) {
 		got, err := archtest.CheckSessions([]archtest.Package{p})
 		if check.NoError(t, err, "%s", text) {
 			check.Equal(t, "number of breaches", len(got), want, "%s: %q", text, got)
+		}
+	}
+}
+
+func TestCheckTimeFinds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := "package org\n\nvar a = time.Now()\nvar b = clock.System\nvar c = time.Since(a)\n" +
+		"const d = `SELECT id FROM organizations WHERE created_at < now()`\nconst e = `SELECT CURRENT_DATE`\n" +
+		"var f = o.Clock()\nvar g = time.NewTimer(1)\nconst h = `SELECT $1 AS now`\nvar i = s.now()\n"
+	for _, name := range []string{"org.go", "sql.go"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const folder = "internal/domain/org"
+	for _, c := range []struct {
+		name, folder string
+		allowed      []string
+		want         []string
+	}{
+		{"nothing is allowed", folder, nil, []string{"org.go:3 ", "org.go:4 ", "org.go:5 ", "org.go:6 ", "org.go:7 ", "sql.go:3 ", "sql.go:4 ", "sql.go:5 ", "sql.go:6 ", "sql.go:7 "}},
+		{"a file", folder, []string{folder + "/org.go"}, []string{"sql.go:3 ", "sql.go:4 ", "sql.go:5 ", "sql.go:6 ", "sql.go:7 "}},
+		{"a folder", folder, []string{folder}, nil},
+		{"a folder above", folder, []string{"internal/domain"}, nil},
+		{"one that is not needed", folder, []string{folder, "internal/domain/plan"}, []string{"internal/domain/plan is in MachineTime"}},
+		{"tools", "hack/bench", nil, nil},
+	} {
+		allowed := map[string]string{}
+		for _, place := range c.allowed {
+			allowed[place] = "a reason"
+		}
+		p := archtest.Package{ImportPath: archtest.Module + "/" + c.folder, Dir: dir, GoFiles: []string{"org.go", "sql.go"}}
+		got, err := archtest.CheckTime([]archtest.Package{p}, allowed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(got, c.want, strings.Contains) {
+			t.Errorf("%s: CheckTime = %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -364,7 +364,7 @@ func (b *batch) record(ctx context.Context) error {
 	if err := notified.Send(ctx, b.tx); err != nil {
 		return fmt.Errorf("storing what receivers know of enrollments: %w", err)
 	}
-	return webhook.Record(ctx, b.tx, b.run.Organization, b.run.Stamp, events...)
+	return webhook.Record(ctx, b.tx, b.run.Organization, b.Clock(), events...)
 }
 
 // notify lists the events of people whose membership had the status was before, and queues

@@ -127,6 +127,7 @@ require (
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spdx/tools-golang v0.5.7
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
+	github.com/yuin/gopher-lua v1.1.1
 	golang.org/x/image v0.30.0
 	gonum.org/v1/plot v0.17.0
 )

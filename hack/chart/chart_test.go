@@ -22,7 +22,6 @@ import (
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // helm is the program that KUBEBUILDER_ASSETS (see stack.EnsureKube) or PATH has.
@@ -207,7 +206,7 @@ func TestUnitsByHelmUnittest(t *testing.T) {
 }
 
 // drawn is what each rendering draws again.
-var drawn = regexp.MustCompile(`(?m)^  (SECRET_KEYSET|PLATFORM_KEY|ASYNQ_PASSWORD|POSTGRES_PASSWORD|VALKEY_PASSWORD|DATABASE_URL|REDIS_URL): .*$`)
+var drawn = regexp.MustCompile(`(?m)^  (POSTGRES_PASSWORD|VALKEY_PASSWORD|DATABASE_URL|REDIS_URL): .*$`)
 
 func TestHelm3AndHelm4RenderTheSame(t *testing.T) {
 	all := helms(t)
@@ -241,6 +240,7 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 		want  []string
 	}{
 		{"nothing given", nil, []string{"database.existingSecret", "redis.existingSecret", "evaluation.enabled=true", "publicUrl", "mail.from"}},
+		{"a keyset without a cluster", evaluation, []string{"keyset, platformKey, queuesPage: set existingSecret of each", "--dry-run=server"}},
 		{"two addresses", append(evaluation, "--set", "database.url=postgres://x/y,database.existingSecret=z"), []string{"database: set url or existingSecret, not both"}},
 		{"unknown value", append(evaluation, "--set", "worker.replica=2"), []string{"/worker", "'replica' not allowed"}},
 		{"a word for a number", append(evaluation, "--set", "worker.replicas=two"), []string{"/worker/replicas", "got string, want integer"}},
@@ -268,29 +268,6 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestGeneratedKeysetOpensABox(t *testing.T) {
-	flags := []string{"--values", filepath.Join(chartDir(t), "ci", "evaluation-values.yaml")}
-	drawn := map[string]bool{}
-	for range 2 {
-		keyset := text(find(render(t, flags...), "Secret", "r-registrar-keys"), "stringData", "SECRET_KEYSET")
-		box, err := seal.New([]byte(keyset))
-		if err != nil {
-			t.Fatalf("%v in %s", err, keyset)
-		}
-		sealed, err := box.Seal(t.Context(), []byte("secret"), "here")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plain, err := box.Open(t.Context(), sealed, "here"); check.NoError(check.Now(t), err, "%q %v", plain, err) {
-			check.Equal(check.Now(t), "the plaintext", string(plain), "secret", "%q %v", plain, err)
-		}
-		drawn[keyset] = true
-	}
-	if len(drawn) != 2 {
-		t.Error("the same keyset twice")
 	}
 }
 

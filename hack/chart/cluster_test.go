@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // foreign are the modules that hold the definitions of resources that the chart makes for others.
@@ -248,11 +249,44 @@ func TestALifeOfARelease(t *testing.T) {
 	}
 }
 
+// opensABox checks a keyset that Helm has drawn.
+func opensABox(t *testing.T, keyset string) {
+	t.Helper()
+	box, err := seal.New([]byte(keyset))
+	if err != nil {
+		t.Fatalf("%v in %s", err, keyset)
+	}
+	sealed, err := box.Seal(t.Context(), []byte("secret"), "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plain, err := box.Open(t.Context(), sealed, "here"); check.NoError(check.Now(t), err, "%q %v", plain, err) {
+		check.Equal(check.Now(t), "the plaintext", string(plain), "secret", "%q %v", plain, err)
+	}
+}
+
+// An upgrade that cannot ask the cluster for its secrets is refused, and one that is told where they are is not.
+func TestARenderingWithoutTheClusterMakesNoSecrets(t *testing.T) {
+	control(t)
+	namespace := "asked"
+	restricted(t, namespace)
+	flags := []string{"template", "reg", chartDir(t), "--namespace", namespace, "--set", "evaluation.enabled=true"}
+	_, err := run(t, helm(t), flags...)
+	if check.True(t, "there is an error", err != nil, "without a cluster") {
+		check.Contains(t, "the error", err.Error(), "set existingSecret of each", "without a cluster")
+	}
+	out := release(t, helm(t), namespace, append(flags, "--dry-run=server")...)
+	if keyset := text(find(objects(t, out), "Secret", "reg-registrar-keys"), "stringData", "SECRET_KEYSET"); keyset == "" {
+		t.Error("the cluster was asked, and there is no keyset")
+	}
+}
+
 func live(t *testing.T, helm, namespace string) {
 	t.Helper()
 	flags := []string{"reg", chartDir(t), "--no-hooks", "--set", "evaluation.enabled=true"}
 	notes := release(t, helm, namespace, append([]string{"install"}, flags...)...)
 	drawn := secrets(t, namespace)
+	opensABox(t, mustKubectl(t, "", "get", "secret", "reg-registrar-keys", "--namespace", namespace, "--output", "go-template={{.data.SECRET_KEYSET | base64decode}}"))
 	same := func(step string) {
 		t.Helper()
 		for name, data := range secrets(t, namespace) {

@@ -268,7 +268,7 @@ func (s *site) uninstall() {
 func (s *site) production() {
 	s.must("kubectl delete persistentvolume disk --wait=false")
 	s.volume(s.dir + "/volume")
-	s.must(`helm template stores charts/registrar --set evaluation.enabled=true --show-only templates/evaluation.yaml --show-only templates/secrets.yaml | kubectl apply -f -`)
+	s.must(`helm template stores charts/registrar --dry-run=server --set evaluation.enabled=true --show-only templates/evaluation.yaml --show-only templates/secrets.yaml | kubectl apply -f -`)
 	s.must("kubectl rollout status statefulset --timeout=2m")
 	database := strings.TrimSpace(s.secretValue("stores-registrar-connections", "DATABASE_URL"))
 	redis := strings.TrimSpace(s.secretValue("stores-registrar-connections", "REDIS_URL"))

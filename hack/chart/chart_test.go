@@ -183,6 +183,7 @@ func TestTheREADMELeadsOutOfThePackage(t *testing.T) {
 		leads := strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "#")
 		check.True(t, "the link leads to the web or within the page", leads, "%s", target)
 		if file, ours := strings.CutPrefix(target, "https://github.com/registrar-dev/registrar/blob/main/"); ours {
+			file, _, _ = strings.Cut(file, "#")
 			if _, err := os.Stat(filepath.Join(dir, "..", "..", filepath.FromSlash(file))); err != nil {
 				t.Errorf("%s: %v", target, err)
 			}
@@ -241,6 +242,10 @@ func TestWrongValuesAreRefusedInWords(t *testing.T) {
 	}{
 		{"nothing given", nil, []string{"database.existingSecret", "redis.existingSecret", "evaluation.enabled=true", "publicUrl", "mail.from"}},
 		{"a keyset without a cluster", evaluation, []string{"keyset, platformKey, queuesPage: set existingSecret of each", "--dry-run=server"}},
+		{"fewer than the least", append(evaluation, "--set", "worker.keda.minReplicas=7"), []string{"worker.keda: minReplicas is 7, which is more than maxReplicas (6)"}},
+		{"no network", append(evaluation, "--set", "trustedProxies={10.0.0.0/33}"), []string{"/trustedProxies/0", "does not match pattern"}},
+		{"no address", append(evaluation, "--set", "webhooks.egressAddresses={300.0.0.1}"), []string{"/webhooks/egressAddresses/0", "does not match pattern"}},
+		{"a drain that never ends", append(evaluation, "--set", "podDisruptionBudget.maxUnavailable=0"), []string{"/podDisruptionBudget/maxUnavailable"}},
 		{"two addresses", append(evaluation, "--set", "database.url=postgres://x/y,database.existingSecret=z"), []string{"database: set url or existingSecret, not both"}},
 		{"unknown value", append(evaluation, "--set", "worker.replica=2"), []string{"/worker", "'replica' not allowed"}},
 		{"a word for a number", append(evaluation, "--set", "worker.replicas=two"), []string{"/worker/replicas", "got string, want integer"}},
@@ -359,6 +364,42 @@ func TestOptionsReachThePods(t *testing.T) {
 	if check.True(t, "there are rules", text(find(all, "PrometheusRule", "reg"), "spec", "groups", 0, "name") != "", "no rules or dashboards") {
 		check.True(t, "there is a dashboard", find(all, "ConfigMap", "reg-dashboard-service") != nil, "no rules or dashboards")
 	}
+}
+
+// What a site adds, and an OpenShift that chooses the ids of users itself.
+func TestASiteAddsAndTakesAway(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "values.yaml")
+	err := os.WriteFile(file, []byte(`
+podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}
+extraObjects:
+  - {apiVersion: v1, kind: ConfigMap, metadata: {name: "{{ .Release.Name }}-added"}}
+  - |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: {{ include "registrar.fullname" . }}-text}
+worker:
+  extraEnvFrom: [{secretRef: {name: more}}]
+  extraVolumes: [{name: more, emptyDir: {}}]
+  extraVolumeMounts: [{name: more, mountPath: /more}]
+  extraContainers: [{name: beside, image: example.org/beside}]
+`), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "external-values.yaml"), "--values", file)
+	check.True(t, "a resource is added", find(all, "ConfigMap", "r-added") != nil, "")
+	check.True(t, "a text is added", find(all, "ConfigMap", "r-registrar-text") != nil, "")
+	for _, name := range []string{"api-server", "worker", "webhook-sender", "operator"} {
+		context, _ := at(find(all, "Deployment", "r-registrar-"+name), "spec", "template", "spec", "securityContext").(object)
+		check.Equal(t, "a pod's securityContext", fmt.Sprint(context), "map[fsGroupChangePolicy:OnRootMismatch runAsNonRoot:true seccompProfile:map[type:RuntimeDefault]]", "%s", name)
+	}
+	worker := find(all, "Deployment", "r-registrar-worker")
+	check.Equal(t, "where variables come from", text(container(worker), "envFrom", 0, "secretRef", "name"), "more", "")
+	check.Equal(t, "a container is added", text(worker, "spec", "template", "spec", "containers", 1, "name"), "beside", "")
+	mounts, volumes := list(container(worker), "volumeMounts"), list(worker, "spec", "template", "spec", "volumes")
+	check.Equal(t, "the last mount", text(mounts[len(mounts)-1], "mountPath"), "/more", "")
+	check.Equal(t, "the last volume", text(volumes[len(volumes)-1], "name"), "more", "")
 }
 
 func TestMetricsAreClosedUntilSomebodyIsNamed(t *testing.T) {

@@ -59,18 +59,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "registrar.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
-fsGroupChangePolicy: OnRootMismatch
-seccompProfile: {type: RuntimeDefault}
+{{ toYaml .Values.podSecurityContext }}
 {{- end -}}
 
 {{- define "registrar.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
+{{ toYaml .Values.securityContext }}
 {{- end -}}
 
 {{/* What an address of PostgreSQL may leave out. What it says is stronger. */}}

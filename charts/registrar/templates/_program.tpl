@@ -96,6 +96,10 @@ spec:
             {{- with .values.extraEnv }}
             {{- toYaml . | nindent 12 }}
             {{- end }}
+          {{- with .values.extraEnvFrom }}
+          envFrom:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           ports:
             - {name: private, containerPort: 9090}
             {{- range $name, $port := .ports }}
@@ -120,6 +124,12 @@ spec:
             {{- with .mounts }}
             {{- . | nindent 12 }}
             {{- end }}
+            {{- with .values.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+        {{- with .values.extraContainers }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
       volumes:
         {{- $keyset := include "registrar.secretRef" (dict "root" $ "value" "keyset" "own" "keys" "key" "SECRET_KEYSET") | fromYaml }}
         - name: keyset
@@ -133,5 +143,8 @@ spec:
         {{- end }}
         {{- with .volumes }}
         {{- . | nindent 8 }}
+        {{- end }}
+        {{- with .values.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
         {{- end }}
 {{- end -}}

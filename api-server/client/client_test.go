@@ -65,7 +65,7 @@ func TestCallsKeepToTheDocument(t *testing.T) {
 	e := apitest.New(t)
 	e.ImportRosters(t)
 	e.Organization(t, "north")
-	checker, err := apicheck.New(openapi.Partner)
+	checker, err := apicheck.New(openapi.Partner())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,8 +142,8 @@ func serve(t testing.TB, h http.Handler) string {
 
 // The documents are read once: it takes longer than most tests.
 var (
-	partner  = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Partner) })
-	platform = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Platform) })
+	partner  = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Partner()) })
+	platform = sync.OnceValues(func() (*apicheck.Checker, error) { return apicheck.New(openapi.Platform()) })
 )
 
 // EventData is what an event of the type may hold: the data of the document's example.
@@ -158,7 +158,7 @@ func EventData(t testing.TB, of webhook.Type) json.RawMessage {
 			}
 		}
 	}
-	err := yaml.Unmarshal(openapi.Partner, &document)
+	err := yaml.Unmarshal(openapi.Partner(), &document)
 	check.NoError(check.Now(t), err, "%s", of)
 	data, err := json.Marshal(document.Webhooks[of].Post.RequestBody.Content["application/json"].Example.Data)
 	check.NoError(check.Now(t), err, "%s", of)

@@ -110,7 +110,7 @@ func Write(folder string) error {
 	if err != nil {
 		return err
 	}
-	reference, err := openapi.Site(openapi.Partner)
+	reference, err := openapi.Site(openapi.Partner())
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func read(t *testing.T, document []byte) (doc object) {
 // Every query is checked, so every operation may answer 400.
 func TestEveryOperationDocuments400(t *testing.T) {
 	t.Parallel()
-	for name, document := range map[string][]byte{"partner": openapi.Partner, "platform": openapi.Platform} {
+	for name, document := range map[string][]byte{"partner": openapi.Partner(), "platform": openapi.Platform()} {
 		for path, item := range read(t, document)["paths"].(object) {
 			for method, operation := range item.(object) {
 				operation, ok := operation.(object)
@@ -45,7 +45,7 @@ func TestEveryOperationDocuments400(t *testing.T) {
 // The events that a URL may select are those that there are.
 func TestTheEventsToSelectAreDocumented(t *testing.T) {
 	t.Parallel()
-	for name, document := range map[string][]byte{"partner": openapi.Partner, "platform": openapi.Platform} {
+	for name, document := range map[string][]byte{"partner": openapi.Partner(), "platform": openapi.Platform()} {
 		schemas := read(t, document)["components"].(object)["schemas"].(object)
 		var documented []webhook.Type
 		for _, one := range schemas["WebhookEventType"].(object)["enum"].([]any) {
@@ -61,7 +61,7 @@ var requests = []string{"ProvisionRequest", "TargetScorePlanRequest", "NewAssign
 // A value of an answer that may be null is described: when it is.
 func TestEveryNullOfAnAnswerIsExplained(t *testing.T) {
 	t.Parallel()
-	doc := read(t, openapi.Partner)
+	doc := read(t, openapi.Partner())
 	schemas := doc["components"].(object)["schemas"].(object)
 	var walk func(path string, v any)
 	walk = func(path string, v any) {

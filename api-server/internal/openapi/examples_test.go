@@ -12,7 +12,7 @@ import (
 // Every call and answer in JSON has an example, and a list's is its last page: a mock that answers with it ends.
 func TestEveryCallHasExamples(t *testing.T) {
 	t.Parallel()
-	doc := read(t, openapi.Partner)
+	doc := read(t, openapi.Partner())
 	responses := doc["components"].(object)["responses"].(object)
 	exampled := func(at string, of object) {
 		bodies, _ := of["content"].(object)
@@ -56,7 +56,7 @@ func TestEveryCallHasExamples(t *testing.T) {
 // The documents are valid, and their examples match their schemas.
 func TestTheDocumentsAreValid(t *testing.T) {
 	t.Parallel()
-	for name, document := range map[string][]byte{"partner": openapi.Partner, "platform": openapi.Platform} {
+	for name, document := range map[string][]byte{"partner": openapi.Partner(), "platform": openapi.Platform()} {
 		doc, err := openapi3.NewLoader().LoadFromData(document)
 		if err == nil {
 			err = doc.Validate(t.Context())

@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"net/http"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 	"gopkg.in/yaml.v3"
@@ -24,10 +25,10 @@ var (
 	examples []byte
 )
 
-// The documents, in YAML.
+// The documents, in YAML. They are put together when they are first asked for: not every command of a program needs them.
 var (
-	Partner  = complete(partner, common, examples)
-	Platform = complete(platform, common, nil)
+	Partner  = sync.OnceValue(func() []byte { return complete(partner, common, examples) })
+	Platform = sync.OnceValue(func() []byte { return complete(platform, common, nil) })
 )
 
 // Routes serves the document, below the path base, as openapi.yaml and openapi.json and

@@ -42,7 +42,7 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	b.Visit(e.URL() + "/api/v1/docs")
 	b.Await(".opblock-summary")
 	listed := strings.Split(b.Value(shown), "\n")
-	for _, want := range operations(t, openapi.Partner) {
+	for _, want := range operations(t, openapi.Partner()) {
 		if !slices.Contains(listed, want) {
 			t.Errorf("the page does not show %s", want)
 		}
@@ -74,7 +74,7 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 
 func router() http.Handler {
 	r := chi.NewRouter()
-	r.Route("/platform/v1", func(r chi.Router) { openapi.Routes(r, "/platform/v1", openapi.Platform, "") })
+	r.Route("/platform/v1", func(r chi.Router) { openapi.Routes(r, "/platform/v1", openapi.Platform(), "") })
 	return r
 }
 

@@ -248,7 +248,7 @@ func TestEveryOperationIsLimitedInItsRate(t *testing.T) {
 	if err := errors.Join(rdb.IncrByFloat(t.Context(), keys[0], 3600).Err(), rdb.Persist(t.Context(), keys[0]).Err()); err != nil {
 		t.Fatal(err)
 	}
-	document, err := apicheck.New(openapi.Partner)
+	document, err := apicheck.New(openapi.Partner())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestHostileRequests(t *testing.T) {
 	for name, c := range map[string]struct {
 		document []byte
 		client   *apitest.Client
-	}{"partner": {openapi.Partner, north.Full.Freely()}, "platform": {openapi.Platform, e.Platform.Freely()}} {
+	}{"partner": {openapi.Partner(), north.Full.Freely()}, "platform": {openapi.Platform(), e.Platform.Freely()}} {
 		doc, err := openapi3.NewLoader().LoadFromData(c.document)
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func TestDocumentsHaveEveryRoute(t *testing.T) {
 	for name, c := range map[string]struct {
 		routes   *chi.Mux
 		document []byte
-	}{"partner": {apis.Public, openapi.Partner}, "platform": {apis.Platform, openapi.Platform}} {
+	}{"partner": {apis.Public, openapi.Partner()}, "platform": {apis.Platform, openapi.Platform()}} {
 		t.Run(name, func(t *testing.T) {
 			checker, err := apicheck.New(c.document)
 			if err != nil {

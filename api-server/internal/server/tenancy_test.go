@@ -142,7 +142,7 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 	}
 	others := map[string]string{"enrollments": fmt.Sprint(theirs.enrollment), "assignments": theirs.assignment,
 		"webhook-endpoints": fmt.Sprint(theirs.hooks), "deliveries": theirs.delivery}
-	for _, o := range operations(t, openapi.Partner) {
+	for _, o := range operations(t, openapi.Partner()) {
 		t.Run(o.method+" "+o.path, func(t *testing.T) {
 			for _, key := range []string{"", "reg_wrong"} {
 				if a := e.Partner(key).Do(t, o.method, o.path, nil); a.Status != 401 {
@@ -208,7 +208,7 @@ func TestPlatformPathsStayWithinTheirOrganization(t *testing.T) {
 	ids := map[string]any{"courses": theirs.course, "enrollments": theirs.enrollment, "members": theirs.user, "api-keys": theirs.key,
 		"webhook-endpoints": theirs.hooks, "roster-runs": theirs.run, "deliveries": theirs.delivery}
 	tried := 0
-	for _, o := range operations(t, openapi.Platform) {
+	for _, o := range operations(t, openapi.Platform()) {
 		if a := e.Platform.With("Authorization", "Bearer wrong").Do(t, o.method, o.path, nil); a.Status != 401 {
 			t.Errorf("%s %s with a wrong key: %d", o.method, o.path, a.Status)
 		}

@@ -23,7 +23,7 @@ func TestNoCallTakesAFieldTwice(t *testing.T) {
 	for _, c := range []struct {
 		document []byte
 		client   *apitest.Client
-	}{{openapi.Partner, north.Full.Freely()}, {openapi.Platform, e.Platform.Freely()}} {
+	}{{openapi.Partner(), north.Full.Freely()}, {openapi.Platform(), e.Platform.Freely()}} {
 		doc, err := openapi3.NewLoader().LoadFromData(c.document)
 		if err != nil {
 			t.Fatal(err)

@@ -11,14 +11,14 @@ import (
 )
 
 func main() {
-	text := openapi.Partner
+	document := openapi.Partner
 	switch strings.Join(os.Args[1:], " ") {
 	case "platform":
-		text = openapi.Platform
+		document = openapi.Platform
 	case "events":
-		text = openapi.EventCatalog()
+		document = openapi.EventCatalog
 	}
-	if _, err := os.Stdout.Write(text); err != nil {
+	if _, err := os.Stdout.Write(document()); err != nil {
 		fmt.Fprintln(os.Stderr, "document:", err)
 		os.Exit(1)
 	}

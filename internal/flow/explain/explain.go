@@ -97,8 +97,9 @@ func (s *Service) Student(ctx context.Context, org id.Organization, a student.Ac
 	r := newReader(s, org, from, limit)
 	r.user, r.address = a.ID, string(a.Email)
 	for _, read := range []func(context.Context) error{
-		r.readRosters, r.readRemarks, r.readMembership, r.readEnrollments, r.readPlans, r.readAssignments, r.readResults,
-		r.readMails, r.readEvents, r.readCommands,
+		each(r, roster.Touches, ofTouch), each(r, roster.Remarks, ofRemark), r.readMembership, r.readEnrollments,
+		each(r, plan.Decisions, ofDecision), r.readAssignments, each(r, result.Steps, ofResult),
+		each(r, email.OfStudent, ofMail), each(r, history.Events, ofEvent), r.readCommands,
 	} {
 		if err := read(ctx); err != nil {
 			return nil, err
@@ -202,26 +203,24 @@ func (r *reader) page() []Entry {
 	return r.entries[first:min(first+r.rows, len(r.entries))]
 }
 
+// source lists up to limit things of a person in the organization until that time, the last one first.
+type source[T any] func(ctx context.Context, q pg.Querier, org id.Organization, user id.User, until time.Time, limit int) ([]T, error)
+
+// each reads a source of which each thing is an entry.
+func each[T any](r *reader, list source[T], entry func(T) Entry) func(context.Context) error {
+	return func(ctx context.Context) error {
+		found, err := list(ctx, r.DB, r.org, r.user, r.until, r.limit)
+		for _, one := range found {
+			r.add(entry(one))
+		}
+		return err
+	}
+}
+
 func (r *reader) readCommands(ctx context.Context) error {
 	found, err := audit.About(ctx, r.DB, r.org, cmp.Or(r.subject, r.address), r.others, r.until, r.limit)
 	for _, e := range found {
 		r.add(ofCommand(e))
-	}
-	return err
-}
-
-func (r *reader) readRosters(ctx context.Context) error {
-	found, err := roster.Touches(ctx, r.DB, r.org, r.user, r.until, r.limit)
-	for _, t := range found {
-		r.add(ofTouch(t))
-	}
-	return err
-}
-
-func (r *reader) readRemarks(ctx context.Context) error {
-	found, err := roster.Remarks(ctx, r.DB, r.org, r.user, r.until, r.limit)
-	for _, m := range found {
-		r.add(ofRemark(m))
 	}
 	return err
 }
@@ -245,14 +244,6 @@ func (r *reader) readEnrollments(ctx context.Context) error {
 	return err
 }
 
-func (r *reader) readPlans(ctx context.Context) error {
-	found, err := plan.Decisions(ctx, r.DB, r.org, r.user, r.until, r.limit)
-	for _, d := range found {
-		r.add(ofDecision(d))
-	}
-	return err
-}
-
 // readAssignments also makes readCommands find who withdrew work, which is an entry of the same moment.
 func (r *reader) readAssignments(ctx context.Context) error {
 	found, err := assignment.Steps(ctx, r.DB, r.org, r.user, r.until, r.limit)
@@ -261,30 +252,6 @@ func (r *reader) readAssignments(ctx context.Context) error {
 		if step.Stage == assignment.StageExpired {
 			r.others = append(r.others, step.Ref()+" of "+r.address) // as assign.Withdraw calls it
 		}
-	}
-	return err
-}
-
-func (r *reader) readResults(ctx context.Context) error {
-	found, err := result.Steps(ctx, r.DB, r.org, r.user, r.until, r.limit)
-	for _, step := range found {
-		r.add(ofResult(step))
-	}
-	return err
-}
-
-func (r *reader) readMails(ctx context.Context) error {
-	found, err := email.OfStudent(ctx, r.DB, r.org, r.user, r.until, r.limit)
-	for _, m := range found {
-		r.add(ofMail(m))
-	}
-	return err
-}
-
-func (r *reader) readEvents(ctx context.Context) error {
-	found, err := history.Events(ctx, r.DB, r.org, r.user, r.until, r.limit)
-	for _, e := range found {
-		r.add(ofEvent(e))
 	}
 	return err
 }

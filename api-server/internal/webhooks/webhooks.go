@@ -3,6 +3,7 @@
 package webhooks
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -37,12 +38,12 @@ func (s *Server) Routes(r chi.Router, base string) {
 	r.Get(base+"/webhook-endpoints", edge.Handle(s.listEndpoints))
 	r.Post(base+"/webhook-endpoints", edge.Handle(s.createEndpoint))
 	base += "/webhook-endpoints/{id}"
-	r.Get(base, edge.Handle(s.showEndpoint))
+	r.Get(base, edge.Handle(s.showing(s.find)))
 	r.Patch(base, edge.Handle(s.changeEndpoint))
 	r.Delete(base, edge.Handle(s.removeEndpoint))
-	r.Post(base+"/rotate-secret", edge.Handle(s.rotateSecret))
+	r.Post(base+"/rotate-secret", edge.Handle(s.showing(s.rotateSecret)))
 	r.Post(base+"/send-test", edge.Handle(s.sendTest))
-	r.Post(base+"/turn-on", edge.Handle(s.turnOn))
+	r.Post(base+"/turn-on", edge.Handle(s.showing(s.turnOn)))
 	r.Get(base+"/deliveries", edge.Handle(s.listDeliveries))
 	r.Get(base+"/deliveries/{delivery}", edge.Handle(s.showDelivery))
 	r.Post(base+"/deliveries/{delivery}/resend", edge.Handle(s.resendDelivery))
@@ -208,20 +209,37 @@ func (s *Server) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 	return edge.JSON(w, http.StatusOK, endpointsBody{"ok", len(bodies), bodies})
 }
 
-func (s *Server) showEndpoint(w http.ResponseWriter, r *http.Request) error {
-	zone, err := zoneOf(r)
-	if err != nil {
-		return err
+// showing handles a call without a body that shows the endpoint of its path. call may draw a secret.
+func (s *Server) showing(call func(context.Context, target) (e webhook.Endpoint, secret string, err error)) edge.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		zone, err := zoneOf(r)
+		if err != nil {
+			return err
+		}
+		t, err := s.target(r)
+		if err != nil {
+			return err
+		}
+		e, secret, err := call(r.Context(), t)
+		if err != nil {
+			return err
+		}
+		return s.answer(w, r, http.StatusOK, zone, e, secret, nil)
 	}
-	t, err := s.target(r)
-	if err != nil {
-		return err
-	}
-	e, err := s.Endpoints.Find(r.Context(), t.Organization, t.endpoint)
-	if err != nil {
-		return err
-	}
-	return s.answer(w, r, http.StatusOK, zone, e, "", nil)
+}
+
+func (s *Server) find(ctx context.Context, t target) (e webhook.Endpoint, secret string, err error) {
+	e, err = s.Endpoints.Find(ctx, t.Organization, t.endpoint)
+	return e, "", err
+}
+
+func (s *Server) rotateSecret(ctx context.Context, t target) (e webhook.Endpoint, secret string, err error) {
+	return s.Endpoints.Rotate(ctx, t.Actor, t.Organization, t.endpoint, "", s.Clock())
+}
+
+func (s *Server) turnOn(ctx context.Context, t target) (e webhook.Endpoint, secret string, err error) {
+	e, err = s.Endpoints.TurnOn(ctx, t.Actor, t.Organization, t.endpoint, s.Clock())
+	return e, "", err
 }
 
 func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {
@@ -256,38 +274,6 @@ func (s *Server) removeEndpoint(w http.ResponseWriter, r *http.Request) error {
 		Status string      `json:"status"`
 		ID     id.Endpoint `json:"id"`
 	}{"ok", t.endpoint})
-}
-
-func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
-	zone, err := zoneOf(r)
-	if err != nil {
-		return err
-	}
-	t, err := s.target(r)
-	if err != nil {
-		return err
-	}
-	e, secret, err := s.Endpoints.Rotate(r.Context(), t.Actor, t.Organization, t.endpoint, "", s.Clock())
-	if err != nil {
-		return err
-	}
-	return s.answer(w, r, http.StatusOK, zone, e, secret, nil)
-}
-
-func (s *Server) turnOn(w http.ResponseWriter, r *http.Request) error {
-	zone, err := zoneOf(r)
-	if err != nil {
-		return err
-	}
-	t, err := s.target(r)
-	if err != nil {
-		return err
-	}
-	e, err := s.Endpoints.TurnOn(r.Context(), t.Actor, t.Organization, t.endpoint, s.Clock())
-	if err != nil {
-		return err
-	}
-	return s.answer(w, r, http.StatusOK, zone, e, "", nil)
 }
 
 // sentBody names a delivery that is on its way.

@@ -222,7 +222,7 @@ func addAssets(site map[string][]byte, pages map[string]page) (shared, error) {
 	}
 	add := func(name string, content []byte) string {
 		site["assets/"+name] = content
-		return "assets/" + name + "?" + version + "=" + tag(content)
+		return "assets/" + name + "?" + version + "=" + digest(content)
 	}
 	s := shared{Index: add("index.js", slices.Concat([]byte("globalThis.sections = "), index, []byte(";\n")))}
 	for file, address := range map[string]*string{"static/docs.css": &s.Style, "static/docs.js": &s.Script, "search/minisearch.js": &s.Engine} {

@@ -5,8 +5,6 @@ package docsite
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"mime"
 	"net/http"
@@ -33,13 +31,23 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // picturePolicy lets a picture that is opened by itself use its own styles.
 const picturePolicy = "default-src 'none'; style-src 'unsafe-inline'"
 
+// answer is a part of the site, as it is served.
+type answer struct {
+	content []byte
+	tag     string
+}
+
 // served is the site as api-server has it, by path. It takes a good part of a second to make.
-var served = sync.OnceValue(func() map[string][]byte {
+var served = sync.OnceValue(func() map[string]answer {
 	site, err := build(docs.Files, "../api/v1/docs")
 	if err != nil {
 		panic("docsite: an embedded page is broken: " + err.Error())
 	}
-	return site
+	answers := make(map[string]answer, len(site))
+	for name, content := range site {
+		answers[name] = answer{content, edge.ETag(digest(content))}
+	}
+	return answers
 })
 
 // Prepare makes the site, so that its first reader need not wait.
@@ -69,7 +77,7 @@ func serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-	content, ok := served()[name]
+	a, ok := served()[name]
 	if !ok {
 		return fault.New(fault.NotFound, "no_such_route", "the documentation has no page %q", name)
 	}
@@ -78,18 +86,15 @@ func serve(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Has(version) { // the address names the content
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	h.Set("ETag", `W/"`+tag(content)+`"`) // weak: the same content may be packed or not
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	h.Set("ETag", a.tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.content))
 	return nil
 }
 
 // version is the query parameter by which the address of an asset names its content.
 const version = "v"
 
-func tag(content []byte) string {
-	sum := sha256.Sum256(content)
-	return base64.RawURLEncoding.EncodeToString(sum[:9])
-}
+func digest(content []byte) string { return edge.Digest(content, 9) }
 
 func mediaType(name string) string {
 	switch ext := path.Ext(name); ext {

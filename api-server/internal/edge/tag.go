@@ -17,9 +17,7 @@ func Tagged(w http.ResponseWriter, r *http.Request, body any) error {
 		return err
 	}
 	text = append(text, '\n')
-	sum := sha256.Sum256(text)
-	// It is weak: the same content may be packed or not.
-	tag := `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+	tag := ETag(Digest(text, 12))
 	describe(w)
 	h := w.Header()
 	h.Set("Cache-Control", "private, no-cache")
@@ -34,6 +32,15 @@ func Tagged(w http.ResponseWriter, r *http.Request, body any) error {
 	_, _ = w.Write(text) // a client that has gone is no fault
 	return nil
 }
+
+// Digest names a content by so many bytes of its SHA-256: for tags, and for addresses that change with what is there.
+func Digest(content []byte, size int) string {
+	sum := sha256.Sum256(content)
+	return base64.RawURLEncoding.EncodeToString(sum[:size])
+}
+
+// ETag is the header of a content with the digest. It is weak: the same content may be packed or not.
+func ETag(digest string) string { return `W/"` + digest + `"` }
 
 // known says whether the tag is among those of If-None-Match.
 func known(values []string, tag string) bool {

@@ -3,9 +3,7 @@ package openapi
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"html/template"
 	"io"
 	"net/http"
@@ -13,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/go-chi/chi/v5"
+
+	"github.com/registrar-dev/registrar/api-server/internal/edge"
 )
 
 // viewer holds the page that shows a document, and Swagger UI, which renders it:
@@ -40,8 +40,7 @@ type frame struct {
 // page shows a document. Addresses of assets name their content, so that a browser may keep them for ever.
 func page(title string, f frame) []byte {
 	address := func(asset string) string {
-		sum := sha256.Sum256(mustRead(asset))
-		return f.assets + asset + "?v=" + hex.EncodeToString(sum[:6])
+		return f.assets + asset + "?v=" + edge.Digest(mustRead(asset), 9)
 	}
 	var out bytes.Buffer
 	err := viewerPage.Execute(&out, map[string]any{"Title": title, "Frame": f,

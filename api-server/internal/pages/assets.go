@@ -1,8 +1,6 @@
 package pages
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
@@ -19,8 +17,7 @@ var addresses = func() map[string]string {
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		sum := sha256.Sum256(text)
-		all[name] = "/assets/" + name + "?v=" + hex.EncodeToString(sum[:6])
+		all[name] = "/assets/" + name + "?v=" + edge.Digest(text, 9)
 	}
 	return all
 }()

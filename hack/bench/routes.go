@@ -119,31 +119,22 @@ func (e *engine) routes(ctx context.Context, slug string) ([]route, error) {
 // 800 a second at most; if each held something until its commit that the next one needs, 50.
 const leastBesideSlowCommits = 300
 
-func callsSingly(ctx context.Context, r *run) (err error) {
-	s, err := newScene(ctx, r, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { err = joinEnd(err, s.end()) }()
-	e, err := newEngine(ctx, s)
-	if err != nil {
-		return err
-	}
+func callsSingly(ctx context.Context, r *run, e *engine) error {
 	routes, err := e.routes(ctx, "school")
 	if err != nil {
 		return err
 	}
-	if err := s.superuser(ctx, "registrar", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+	if err := e.superuser(ctx, "registrar", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
 		return err
 	}
 	calls := make([]atomic.Int64, len(routes))
 	measure := func(i, clients int, note string) (measured, error) {
 		next := func(ctx context.Context) error { return routes[i].call(ctx, calls[i].Add(1)-1) }
-		cpu := s.cpu()
+		cpu := e.cpu()
 		done, err := load(ctx, clients, r.lasting(5*time.Second), next)
 		if err == nil {
 			r.step(routes[i].name+note, done.times, done.rate())
-			r.printf("  CPU a call: %s", s.cpu().since(cpu, max(1, len(done.times))))
+			r.printf("  CPU a call: %s", e.cpu().since(cpu, max(1, len(done.times))))
 		}
 		return done, err
 	}
@@ -165,5 +156,5 @@ func callsSingly(ctx context.Context, r *run) (err error) {
 		}
 		r.verdict(routes[i].name+", 20 ms a commit", done.rate() >= leastBesideSlowCommits, fmt.Sprintf("at least %d/s", leastBesideSlowCommits), "%.0f/s", done.rate())
 	}
-	return s.printStatements(ctx, r)
+	return e.printStatements(ctx, r)
 }

@@ -15,8 +15,8 @@ import (
 )
 
 var singlyCases = []benchCase{
-	{"results-singly", "finished tests, a PUT /test-sessions/{id} each: in one and in 16 organizations, with 4 URLs, and where a commit takes 20 ms", resultsSingly},
-	{"calls-singly", "routes that are called one by one: one client, 16 clients in one organization, and where a commit takes 20 ms", callsSingly},
+	{"results-singly", "finished tests, a PUT /test-sessions/{id} each: in one and in 16 organizations, with 4 URLs, and where a commit takes 20 ms", onEngine(4, resultsSingly)},
+	{"calls-singly", "routes that are called one by one: one client, 16 clients in one organization, and where a commit takes 20 ms", onEngine(0, callsSingly)},
 }
 
 // engine reports finished tests, a call each.
@@ -100,17 +100,24 @@ func newEngine(ctx context.Context, s *scene) (*engine, error) {
 	return &engine{scene: s, item: test.ID, at: time.Now().UTC().Add(-time.Hour).Format(time.RFC3339)}, err
 }
 
-func resultsSingly(ctx context.Context, r *run) (err error) {
-	s, err := newScene(ctx, r, 4)
-	if err != nil {
-		return err
+// onEngine runs a case on an engine of its own, whose first organization has so many URLs.
+func onEngine(urls int, measure func(context.Context, *run, *engine) error) func(context.Context, *run) error {
+	return func(ctx context.Context, r *run) (err error) {
+		s, err := newScene(ctx, r, urls)
+		if err != nil {
+			return err
+		}
+		defer func() { err = joinEnd(err, s.end()) }()
+		e, err := newEngine(ctx, s)
+		if err != nil {
+			return err
+		}
+		return measure(ctx, r, e)
 	}
-	defer func() { err = joinEnd(err, s.end()) }()
-	if err := s.warm(ctx); err != nil {
-		return err
-	}
-	e, err := newEngine(ctx, s)
-	if err != nil {
+}
+
+func resultsSingly(ctx context.Context, r *run, e *engine) (err error) {
+	if err := e.warm(ctx); err != nil {
 		return err
 	}
 	const neighbours = 16
@@ -120,14 +127,14 @@ func resultsSingly(ctx context.Context, r *run) (err error) {
 			return err
 		}
 	}
-	connected, err := e.fill(ctx, s.org, "quiet")
+	connected, err := e.fill(ctx, e.org, "quiet")
 	if err != nil {
 		return err
 	}
-	if err := s.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return err
 	}
-	if err := s.superuser(ctx, "registrar", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
+	if err := e.superuser(ctx, "registrar", `VACUUM ANALYZE`, `CHECKPOINT`); err != nil {
 		return err
 	}
 	if _, err := load(ctx, clients, time.Second, e.report(schools)); err != nil { // connections and plans
@@ -135,12 +142,12 @@ func resultsSingly(ctx context.Context, r *run) (err error) {
 	}
 	var bars []chart.Row
 	measure := func(name string, clients int, schools []school, asked float64, mostCPU time.Duration) error {
-		cpu := s.cpu()
+		cpu := e.cpu()
 		done, err := load(ctx, clients, r.lasting(10*time.Second), e.report(schools))
 		if err != nil {
 			return err
 		}
-		used := s.cpu()
+		used := e.cpu()
 		n := max(1, len(done.times))
 		r.step(name, done.times, done.rate())
 		r.printf("  CPU a call: %s", used.since(cpu, n))
@@ -156,7 +163,7 @@ func resultsSingly(ctx context.Context, r *run) (err error) {
 	}
 	const most = 400 * time.Microsecond
 	one := schools[:1]
-	profiled := s.profiles(ctx, r, 3*r.lasting(10*time.Second))
+	profiled := e.profiles(ctx, r, 3*r.lasting(10*time.Second))
 	err = errors.Join(
 		measure("one client", 1, one, 0, 0),
 		measure("16 clients, one organization", clients, one, 2000, most),
@@ -169,7 +176,7 @@ func resultsSingly(ctx context.Context, r *run) (err error) {
 	if err := measure("16 clients, 4 URLs delivered beside", clients, []school{connected}, 1000, 0); err != nil {
 		return err
 	}
-	if err := s.settled(ctx); err != nil {
+	if err := e.settled(ctx); err != nil {
 		return err
 	}
 	if err := e.slowCommits(ctx, 20*time.Millisecond); err != nil {
@@ -183,5 +190,5 @@ func resultsSingly(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	r.draw(chart.Rows{Title: "Finished tests a second, a call each", Unit: "/s", Rows: bars})
-	return s.printStatements(ctx, r)
+	return e.printStatements(ctx, r)
 }

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -83,22 +81,7 @@ max_client_conn = 1000
 
 // Start starts a stopped or killed server again.
 func (p *PgBouncer) Start(ctx context.Context) error {
-	if err := p.Program.Start(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, poolerStartsWithin)
-	defer cancel()
-	err := p.Await(ctx, func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, p.url)
-		if err != nil {
-			return err
-		}
-		return conn.Close(ctx)
-	})
-	if err != nil {
-		return errors.Join(err, p.Stop())
-	}
-	return nil
+	return p.startUntil(ctx, poolerStartsWithin, func(ctx context.Context) error { return connects(ctx, p.url) })
 }
 
 // URL is the database's address through the pooler.

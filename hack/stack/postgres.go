@@ -170,22 +170,16 @@ func (p *Postgres) signalAll(s syscall.Signal) error {
 
 // Start starts a stopped or killed server again, on the same port with the same data.
 func (p *Postgres) Start(ctx context.Context) error {
-	if err := p.Program.Start(); err != nil {
+	return p.startUntil(ctx, postgresStartsWithin, func(ctx context.Context) error { return connects(ctx, p.URL("postgres")) })
+}
+
+// connects fails unless a connection to the database can be made.
+func connects(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, postgresStartsWithin)
-	defer cancel()
-	err := p.Await(ctx, func(ctx context.Context) error {
-		conn, err := pgx.Connect(ctx, p.URL("postgres"))
-		if err != nil {
-			return err
-		}
-		return conn.Close(ctx)
-	})
-	if err != nil {
-		return errors.Join(err, p.Stop())
-	}
-	return nil
+	return conn.Close(ctx)
 }
 
 // URL is the superuser's connection URL for a database.

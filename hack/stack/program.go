@@ -274,6 +274,19 @@ func (p *Program) Await(ctx context.Context, try func(context.Context) error) er
 	return fmt.Errorf("%s did not become ready: %w; its last lines:\n%s", p.Name, err, p.LogTail(20))
 }
 
+// startUntil starts the program and returns once ready succeeds. One that does not get there within so long is stopped.
+func (p *Program) startUntil(ctx context.Context, within time.Duration, ready func(context.Context) error) error {
+	if err := p.Start(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := p.Await(ctx, ready); err != nil {
+		return errors.Join(err, p.Stop())
+	}
+	return nil
+}
+
 func (p *Program) end() string {
 	if err := p.Err(); err != nil {
 		return err.Error()

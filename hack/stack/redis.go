@@ -3,7 +3,6 @@ package stack
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -50,15 +49,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
 
 // Start starts a stopped or killed server again, empty, on the same port.
 func (r *Redis) Start(ctx context.Context) error {
-	if err := r.Program.Start(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, redisStartsWithin)
-	defer cancel()
-	if err := r.Await(ctx, r.ping); err != nil {
-		return errors.Join(err, r.Stop())
-	}
-	return nil
+	return r.startUntil(ctx, redisStartsWithin, r.ping)
 }
 
 // ping says PING in Redis' inline form: a client library would log every refused connection.

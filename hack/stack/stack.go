@@ -162,22 +162,9 @@ func Run(ctx context.Context, p *Program) error {
 	return nil
 }
 
-// StartReady starts a program and returns once its /readyz on the private port says 200.
+// StartReady starts a program and returns once its /readyz on the private port says 200, within a minute.
 func StartReady(ctx context.Context, p *Program, privatePort int) error {
-	if err := p.Start(); err != nil {
-		return err
-	}
-	if err := awaitReady(ctx, p, privatePort); err != nil {
-		return errors.Join(err, p.Stop())
-	}
-	return nil
-}
-
-// awaitReady waits, for a minute at most, until a started program is ready.
-func awaitReady(ctx context.Context, p *Program, privatePort int) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	return p.Await(ctx, func(ctx context.Context) error {
+	return p.startUntil(ctx, time.Minute, func(ctx context.Context) error {
 		_, err := Get(ctx, httpURL(privatePort)+"/readyz")
 		return err
 	})

@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -17,25 +16,13 @@ import (
 // as the chart sets it (database.hosts, caSecret and clientCertSecret).
 func TestPostgreSQLByItsOwnAuthority(t *testing.T) {
 	t.Parallel()
-	tools, err := stack.EnsureServers(t.Context(), os.Stderr)
+	o := ownPostgres(t)
+	settings, env, err := stack.DatabaseTLS(filepath.Join(filepath.Dir(o.Dir), "tls"), o.User)
 	must(t, err)
-	user, err := stack.ServiceUser()
-	must(t, err)
-	dir, err := stack.TempDir(t.Context(), user)
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	settings, env, err := stack.DatabaseTLS(filepath.Join(dir, "tls"), user)
-	must(t, err)
-	listen := port(t)
-	server, err := stack.StartPostgres(t.Context(), stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: listen, Settings: settings,
-		Dir: filepath.Join(dir, "postgres"), LogFile: filepath.Join(dir, "postgres.log")})
-	must(t, err)
-	t.Cleanup(func() { _ = server.Stop() })
-	owner, err := server.EnsureDatabase(t.Context(), "registrar", "certificates")
-	must(t, err)
-	migrate(t, dir, owner)
+	o.Settings = settings
+	server, _ := startPostgres(t, o)
 
-	h := newHouseOn(t, "postgres://registrar@/registrar", append(env, "PGHOST=localhost,127.0.0.1", fmt.Sprintf("PGPORT=%d", listen))...)
+	h := newHouseOn(t, "postgres://registrar@/registrar", append(env, "PGHOST=localhost,127.0.0.1", fmt.Sprintf("PGPORT=%d", o.Port))...)
 	h.provision("asha@north-institute.org", http.StatusCreated)
 	h.awaitEvents("asha@north-institute.org", 2)
 	conn, err := pgx.Connect(t.Context(), server.URL("postgres"))

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -61,7 +59,9 @@ var healthy = []string{"/healthy/0", "/healthy/1", "/healthy/2"}
 
 func TestEveryEventArrivesThroughAllFaults(t *testing.T) {
 	t.Parallel()
-	postgres, databaseURL := ownPostgres(t)
+	options := ownPostgres(t)
+	options.Durable = true
+	postgres, databaseURL := startPostgres(t, options)
 	h := newHouseOn(t, databaseURL)
 	once := burst{underWay: map[chan bool]bool{}}
 	h.receiver.SetRespond(func(w http.ResponseWriter, r *http.Request) {
@@ -162,32 +162,6 @@ func (h *house) anotherWorker() *stack.Program {
 	h.start(w, settings.Ports.WorkerPrivate)
 	h.t.Cleanup(func() { _ = w.Stop() })
 	return w
-}
-
-// ownPostgres is a server that this test alone uses, and may restart.
-func ownPostgres(t *testing.T) (server *stack.Postgres, databaseURL string) {
-	t.Helper()
-	tools, err := stack.EnsureServers(t.Context(), os.Stderr)
-	must(t, err)
-	user, err := stack.ServiceUser()
-	must(t, err)
-	dir, err := stack.TempDir(t.Context(), user)
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	server, err = stack.StartPostgres(t.Context(), stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: port(t), Durable: true,
-		Dir: filepath.Join(dir, "postgres"), LogFile: filepath.Join(dir, "postgres.log")})
-	must(t, err)
-	t.Cleanup(func() { _ = server.Stop() })
-	databaseURL, err = server.EnsureDatabase(t.Context(), "registrar", "chaos")
-	must(t, err)
-	migrate(t, dir, databaseURL)
-	return server, databaseURL
-}
-
-func migrate(t *testing.T, dir, databaseURL string) {
-	t.Helper()
-	settings := stack.Settings{Bin: os.Getenv("REGISTRAR_BIN"), LogDir: dir, DatabaseURL: databaseURL, Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t)}}
-	must(t, stack.Run(t.Context(), settings.Migrate()))
 }
 
 func (h *house) addURL(path string) {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,30 +32,13 @@ type pair struct {
 
 func newPair(t *testing.T) *pair {
 	t.Helper()
-	ctx := t.Context()
-	tools, err := stack.EnsureServers(ctx, os.Stderr)
+	one, two := ownPostgres(t), ownPostgres(t)
+	one.Settings, two.Settings = stack.Replicates, stack.Replicates
+	primary, owner := startPostgres(t, one)
+	standby, err := stack.StartStandby(t.Context(), primary, two)
 	must(t, err)
-	user, err := stack.ServiceUser()
-	must(t, err)
-	dir, err := stack.TempDir(ctx, user)
-	must(t, err)
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	options := func(name string) stack.PostgresOptions {
-		return stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: port(t), Settings: stack.Replicates,
-			Dir: filepath.Join(dir, name), LogFile: filepath.Join(dir, name+".log")}
-	}
-	p := &pair{}
-	p.primary, err = stack.StartPostgres(ctx, options("one"))
-	must(t, err)
-	t.Cleanup(func() { _ = p.primary.Stop() })
-	owner, err := p.primary.EnsureDatabase(ctx, "registrar", "failover")
-	must(t, err)
-	migrate(t, dir, owner)
-	p.standby, err = stack.StartStandby(ctx, p.primary, options("two"))
-	must(t, err)
-	t.Cleanup(func() { _ = p.standby.Stop() })
-	p.url = at(t, owner, p.primary.Address()+","+p.standby.Address())
-	return p
+	t.Cleanup(func() { _ = standby.Stop() })
+	return &pair{primary, standby, at(t, owner, primary.Address()+","+standby.Address())}
 }
 
 // at is an address with other servers.

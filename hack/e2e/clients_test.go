@@ -13,16 +13,12 @@ import (
 
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // The examples of the TypeScript client, compiled, do what they say.
 func TestTheTypeScriptExamplesAreTrue(t *testing.T) {
 	t.Parallel()
-	modules, err := stack.EnsureLocked(t.Context(), os.Stderr, "../openapi/npm")
-	if err != nil {
-		nottested.Skip(t, "TypeScript cannot be had from npm: %v", err)
-	}
+	modules := nodeTools(t)
 	node, err := exec.LookPath("node")
 	must(t, err)
 	dir := t.TempDir()

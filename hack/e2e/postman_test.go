@@ -12,29 +12,20 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // What Postman makes of the document, with parameters from its examples and without the optional ones, can be sent as
 // it is: nothing of it is refused as wrong. Newman, Postman's own runner, sends it to a whole Registrar.
 func TestACollectionOfPostmanCanBeSent(t *testing.T) {
 	t.Parallel()
-	modules, err := stack.EnsureLocked(t.Context(), os.Stderr, "../openapi/npm")
-	if err != nil {
-		nottested.Skip(t, "Postman's tools cannot be had from npm: %v", err)
-	}
+	modules := nodeTools(t)
 	h := newHouse(t)
 	h.likeTheExamples()
-	document := exec.CommandContext(t.Context(), "go", "run", "./api-server/internal/openapi/document")
-	document.Dir = "../.."
-	text, err := document.Output()
-	must(t, err)
 	day := func(n int) string { return time.Now().AddDate(0, 0, n).Format(time.DateOnly) }
 	partner := filepath.Join(h.dir, "partner.yaml")
 	// The examples are of one November. What they ask for must be ahead.
-	must(t, os.WriteFile(partner, []byte(strings.NewReplacer("2026-11-30", day(9), "2026-12-31", day(40)).Replace(string(text))), 0o600))
+	must(t, os.WriteFile(partner, []byte(strings.NewReplacer("2026-11-30", day(9), "2026-12-31", day(40)).Replace(partnerDocument(t))), 0o600))
 	people := filepath.Join(h.dir, "people.csv")
 	must(t, os.WriteFile(people, []byte("person_external_id,email,first_name,last_name,role\n7,bo@north-institute.org,Bo,Li,student\n"), 0o600))
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/registrar-dev/registrar/api-server/client"
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/internal/kit/nottested"
 )
 
 // violations is a transport that fails the test for whatever Prism found wrong in an exchange.
@@ -40,17 +38,10 @@ func (v *violations) RoundTrip(r *http.Request) (*http.Response, error) {
 // nothing that is not as the document says.
 func TestAValidatingProxyFindsNothing(t *testing.T) {
 	t.Parallel()
-	modules, err := stack.EnsureLocked(t.Context(), os.Stderr, "../openapi/npm")
-	if err != nil {
-		nottested.Skip(t, "Prism cannot be had from npm: %v", err)
-	}
+	modules := nodeTools(t)
 	h := newHouse(t)
-	document := exec.CommandContext(t.Context(), "go", "run", "./api-server/internal/openapi/document")
-	document.Dir = "../.."
-	text, err := document.Output()
-	must(t, err)
 	file := filepath.Join(h.dir, "partner.yaml")
-	must(t, os.WriteFile(file, text, 0o600))
+	must(t, os.WriteFile(file, []byte(partnerDocument(t)), 0o600))
 	prism, address, err := stack.StartPrism(t.Context(), modules, filepath.Join(t.TempDir(), "prism.log"), "proxy", file, h.settings.PublicURL())
 	must(t, err)
 	t.Cleanup(func() { _ = prism.Stop() })

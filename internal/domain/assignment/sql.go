@@ -31,26 +31,18 @@ const columns = `
 const isOpen = `s.status IN ('pending', 'in_progress', 'submitted')`
 
 func selectOpen(ctx context.Context, q pg.Querier, org id.Organization, user id.User, item id.Item) (Assignment, error) {
-	rows, err := q.Query(ctx, `
+	return pg.One[Assignment](ctx, q, `
 		SELECT `+columns+` FROM assignments s
 		WHERE s.organization_id = $1 AND s.user_id = $2 AND s.item_id = $3 AND `+isOpen, org, user, item)
-	if err != nil {
-		return Assignment{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Assignment])
 }
 
 // FinishedResult is the id of the result of the user's last completed assignment of the item; "" while
 // there is none, or the same work is open.
 func FinishedResult(ctx context.Context, q pg.Querier, org id.Organization, user id.User, item id.Item) (string, error) {
-	rows, err := q.Query(ctx, `
+	last, err := pg.One[Assignment](ctx, q, `
 		SELECT `+columns+` FROM assignments s
 		WHERE s.organization_id = $1 AND s.user_id = $2 AND s.item_id = $3 AND (`+isOpen+` OR s.status = 'completed')
 		ORDER BY `+isOpen+` DESC, s.id DESC LIMIT 1`, org, user, item)
-	if err != nil {
-		return "", err
-	}
-	last, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Assignment])
 	if pg.None(err) || last.Status.Open() {
 		return "", nil
 	}
@@ -79,7 +71,7 @@ const (
 // insert returns no row when the same work is open. The statement takes the position and locks its
 // row. assigned_at is never before that of the previous position.
 func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now time.Time) (Assignment, error) {
-	rows, err := tx.Query(ctx, `
+	return pg.One[Assignment](ctx, tx, `
 		WITH next AS (
 			INSERT INTO assignment_positions AS p (organization_id, last, last_at) VALUES (@organization, 1, @now)
 			ON CONFLICT (organization_id) DO UPDATE SET
@@ -111,10 +103,6 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, d Draft, now ti
 		"notify":       d.Notify,
 		"due":          d.DueAt,
 	})
-	if err != nil {
-		return Assignment{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[Assignment])
 }
 
 // insertAll fills made and created where no such work was open. Rows get positions in the order of the
@@ -386,11 +374,7 @@ func pageQuery(org id.Organization, f Filter, after int64, limit int) (query str
 // positions above after, by position.
 func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after int64, limit int) ([]Listed, error) {
 	query, args := pageQuery(org, f, after, limit)
-	rows, err := q.Query(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
+	return pg.List[Listed](ctx, q, query, args...)
 }
 
 // TakeOverdue marks up to limit unfinished assignments whose due date has passed, of any organization,
@@ -453,16 +437,12 @@ func Redate(ctx context.Context, tx *pg.Tx, org id.Organization, a id.Assignment
 // Latest returns the last assignments of a person in the organization, the latest first, whether the
 // person is a student today or not.
 func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
-	rows, err := q.Query(ctx, `
+	return pg.List[Listed](ctx, q, `
 		SELECT `+listedColumns+`
 		FROM assignments s
 		CROSS JOIN LATERAL `+scope.Person("s.organization_id", "s.user_id")+` AS a
 		JOIN catalog_items i ON i.id = s.item_id
 		WHERE s.organization_id = $1 AND s.user_id = $2 ORDER BY s.position DESC LIMIT $3`, org, user, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
 
 // Steps lists up to limit steps of a person's assignments in the organization until that time, the last one

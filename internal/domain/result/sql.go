@@ -447,24 +447,20 @@ func eachOf(ctx context.Context, q pg.Querier, p *page, each func(*Listed) error
 // Latest returns the last final results of a person in the organization, the latest first, whether the
 // person is a student today or not.
 func Latest(ctx context.Context, q pg.Querier, org id.Organization, user id.User, limit int) ([]Listed, error) {
-	rows, err := q.Query(ctx, `
+	return pg.List[Listed](ctx, q, `
 		SELECT `+listedColumns+`
 		FROM results r
 		CROSS JOIN LATERAL `+scope.Person("r.organization_id", "r.user_id")+` AS a
 		JOIN catalog_items i ON i.id = r.item_id
 		WHERE r.organization_id = $1 AND r.user_id = $2 AND r.position IS NOT NULL
 		ORDER BY r.position DESC LIMIT $3`, org, user, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Listed])
 }
 
 // Visible returns the work of the ref that the viewer may see: the viewer's own first, in whatever
 // organization it is, and that of students of the organizations whose staff the viewer is. Several
 // organizations may have work with the same ref.
 func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staffOf []id.Organization) ([]Found, error) {
-	rows, err := q.Query(ctx, `
+	return pg.List[Found](ctx, q, `
 		SELECT `+listedColumns+`, o.id AS organization_id, o.name AS organization
 		FROM (SELECT unnest($3::bigint[]) AS id UNION SELECT organization_id FROM members WHERE user_id = $2
 			UNION SELECT organization_id FROM enrollments WHERE user_id = $2) AS theirs
@@ -473,10 +469,6 @@ func Visible(ctx context.Context, q pg.Querier, ref string, viewer id.User, staf
 		CROSS JOIN LATERAL `+scope.Person("r.organization_id", "r.user_id")+` AS a
 		JOIN catalog_items i ON i.id = r.item_id
 		WHERE r.user_id = $2 OR o.id = ANY ($3) ORDER BY r.user_id <> $2, o.name, o.id`, ref, viewer, staffOf)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[Found])
 }
 
 // Steps lists up to limit steps of a person's work in the organization until that time, the last one first,

@@ -209,15 +209,8 @@ func (k *Middleware) live(ctx context.Context, a replay.Attempt) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(replay.Beat)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				_ = replay.Alive(ctx, k.DB, a) // the next beat tries again
-			}
+		for range clock.Ticks(ctx, replay.Beat) {
+			_ = replay.Alive(ctx, k.DB, a) // the next beat tries again
 		}
 	}()
 	return func() { cancel(); <-done }

@@ -91,14 +91,7 @@ func (i *Importer) hold(ctx context.Context, ref task.Outbox, work func(context.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		tick := time.NewTicker(i.lease() / 4)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
+		for range clock.Ticks(ctx, i.lease()/4) {
 			if err := outbox.Postpone(ctx, i.DB, ref, i.until()); errors.Is(err, outbox.ErrLost) {
 				cancel(err)
 				return

@@ -37,21 +37,42 @@ func (c Config) Set(log *slog.Logger) {
 	offset = c.Offset
 }
 
-// Every calls do at each interval until ctx ends, and then once more, with lastTime for it.
-func Every(ctx context.Context, interval time.Duration, do func(context.Context)) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
-			defer cancel()
-			do(last)
-			return
-		case <-tick.C:
-			do(ctx)
+// Pause waits so long. It fails as soon as ctx has ended.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Ticks is a loop whose body runs at each interval until ctx ends.
+func Ticks(ctx context.Context, interval time.Duration) func(yield func() bool) {
+	return func(yield func() bool) {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				if !yield() {
+					return
+				}
+			}
 		}
 	}
+}
+
+// Every calls do at each interval until ctx ends, and then once more, with lastTime for it.
+func Every(ctx context.Context, interval time.Duration, do func(context.Context)) {
+	for range Ticks(ctx, interval) {
+		do(ctx)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastTime)
+	defer cancel()
+	do(last)
 }
 
 const lastTime = 5 * time.Second

@@ -1,8 +1,10 @@
 package clock_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -159,4 +161,31 @@ func TestDateJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(`{"A":"2026-02-30"}`), &v); err == nil {
 		t.Fatal("30 February is accepted")
 	}
+}
+
+func TestWaitingEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		began, ticks, calls := time.Now(), 0, 0
+		for range clock.Ticks(ctx, time.Second) {
+			if ticks++; ticks == 2 {
+				break
+			}
+		}
+		check.Equal(t, "the time of two ticks", time.Since(began), 2*time.Second, "")
+		check.NoError(t, clock.Pause(ctx, time.Second), "")
+		check.Equal(t, "the time after a pause", time.Since(began), 3*time.Second, "")
+		for range clock.Ticks(ctx, 400*time.Millisecond) {
+			ticks++
+		}
+		check.Equal(t, "ticks", ticks, 3, "")
+		check.True(t, "a pause fails", clock.Pause(ctx, time.Hour) != nil, "")
+		clock.Every(ctx, time.Hour, func(last context.Context) {
+			calls++
+			check.NoError(t, last.Err(), "")
+		})
+		check.Equal(t, "calls of Every", calls, 1, "")
+		check.Equal(t, "the time at the end", time.Since(began), 3500*time.Millisecond, "")
+	})
 }

@@ -41,15 +41,8 @@ func StartClock(ctx context.Context, db *DB, machine clock.Clock, log *slog.Logg
 func (c *Clock) Now() time.Time { return c.machine().Add(time.Duration(c.offset.Load())) }
 
 func (c *Clock) keep(ctx context.Context) {
-	tick := time.NewTicker(clockEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			_ = c.measure(ctx) // the next time, then
-		}
+	for range clock.Ticks(ctx, clockEvery) {
+		_ = c.measure(ctx) // the next time, then
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib" // goose speaks database/sql
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
 //go:embed migrations/*.sql
@@ -160,10 +162,8 @@ func (m *migrator) apply(ctx context.Context, conn *sql.Conn, source *goose.Sour
 		}
 		m.log.WarnContext(ctx, "others hold a lock that the migration needs; trying again", "version", source.Version, "file", source.Path,
 			"pause", pause.String(), "tries_left", tries, "oldest_transaction", oldestTransaction(ctx, conn))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := clock.Pause(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

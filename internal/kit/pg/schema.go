@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
 // schemaBehind says that a database is older than the program.
@@ -57,10 +59,8 @@ func OpenCurrent(ctx context.Context, url string, wait time.Duration) (*DB, erro
 		if !notified {
 			slog.InfoContext(ctx, "waiting for PostgreSQL and its schema", "at_most", wait.String(), "error", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(openPause):
+		if err := clock.Pause(ctx, openPause); err != nil {
+			return nil, err
 		}
 	}
 }

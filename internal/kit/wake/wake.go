@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
 // Bus carries the wake-ups between the processes of one installation. A nil *Bus carries none.
@@ -229,10 +231,7 @@ func (b *Bus) Subscribe(ctx context.Context, handle func(Notification), channels
 			pause = least
 		}
 		slog.WarnContext(ctx, "no wake-ups arrive; subscribing again", "error", err, "pause", pause.String())
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		_ = clock.Pause(ctx, pause) // the loop asks ctx
 		pause = min(2*pause, most)
 	}
 }
@@ -289,16 +288,9 @@ func (b *Bus) listen(ctx context.Context, channels []string, handle func(Notific
 
 // beats publishes to the subscription's own channel, by the way that all wake-ups take.
 func (b *Bus) beats(ctx context.Context, channel string) {
-	tick := time.NewTicker(b.beat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			trip, cancel := context.WithTimeout(ctx, b.beat)
-			_ = b.rdb.Publish(trip, channel, "").Err() // silence shows
-			cancel()
-		}
+	for range clock.Ticks(ctx, b.beat) {
+		trip, cancel := context.WithTimeout(ctx, b.beat)
+		_ = b.rdb.Publish(trip, channel, "").Err() // silence shows
+		cancel()
 	}
 }

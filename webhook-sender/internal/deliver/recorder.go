@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -108,10 +109,8 @@ func (r *Recorder) settle(ctx context.Context, outcomes []webhook.Outcome) error
 			return err
 		}
 		r.log.WarnContext(ctx, "outcomes not recorded yet; trying again", "error", err, "outcomes", len(outcomes))
-		select {
-		case <-ctx.Done():
+		if clock.Pause(ctx, pause) != nil {
 			return err
-		case <-time.After(pause):
 		}
 		pause = min(2*pause, time.Second)
 	}

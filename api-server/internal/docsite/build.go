@@ -59,8 +59,9 @@ type page struct {
 	sections []section
 }
 
-// build makes the site of the files: content by path. reference is where the API reference is, from the site's base.
-func build(files fs.FS, reference string) (map[string][]byte, error) {
+// build makes the site of the files: content by path. reference is where the API reference is, from the site's base, and
+// registrar where a Registrar is; "" where there is none.
+func build(files fs.FS, reference, registrar string) (map[string][]byte, error) {
 	site := map[string][]byte{}
 	pages := map[string]page{}
 	var groups []group
@@ -76,7 +77,7 @@ func build(files fs.FS, reference string) (map[string][]byte, error) {
 			site[file] = content
 			return nil
 		}
-		p, tree, err := render(file, content)
+		p, tree, err := render(file, content, registrar)
 		if file == list {
 			groups = listed(tree, content)
 		}
@@ -101,8 +102,8 @@ func build(files fs.FS, reference string) (map[string][]byte, error) {
 	return site, nil
 }
 
-// render makes a page of a file.
-func render(file string, source []byte) (page, ast.Node, error) {
+// render makes a page of a file. registrar is build's.
+func render(file string, source []byte, registrar string) (page, ast.Node, error) {
 	tree := markdown.Parser().Parse(text.NewReader(source), parser.WithContext(parser.NewContext(parser.WithIDs(anchors{}))))
 	retarget(tree, file)
 	p := page{Path: target(list, file), Title: file, sections: sections(tree, source)}
@@ -119,6 +120,9 @@ func render(file string, source []byte) (page, ast.Node, error) {
 		}
 	}
 	gather(tree, source)
+	if registrar != "" {
+		linkAddresses(tree, source, strings.Repeat("../", strings.Count(file, "/"))+registrar)
+	}
 	var body bytes.Buffer
 	if err := markdown.Renderer().Render(&body, source, tree); err != nil {
 		return page{}, nil, fmt.Errorf("%s: %w", file, err)

@@ -39,7 +39,7 @@ type answer struct {
 
 // served is the site as api-server has it, by path. It takes a good part of a second to make.
 var served = sync.OnceValue(func() map[string]answer {
-	site, err := build(docs.Files, "../api/v1/docs")
+	site, err := build(docs.Files, "../api/v1/docs", "..")
 	if err != nil {
 		panic("docsite: an embedded page is broken: " + err.Error())
 	}
@@ -111,7 +111,7 @@ func mediaType(name string) string {
 
 // Write puts the site into a folder, with the API reference.
 func Write(folder string) error {
-	site, err := build(docs.Files, "api/index.html")
+	site, err := build(docs.Files, "api/index.html", "")
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -18,7 +19,9 @@ import (
 	"github.com/go-chi/chi/v5"
 	"golang.org/x/net/html"
 
+	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/docs"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
@@ -50,8 +53,7 @@ func read(t *testing.T, page []byte) linked {
 // other sites.
 func TestEveryLinkOfTheSiteLeadsSomewhere(t *testing.T) {
 	t.Parallel()
-	const reference = "../api/v1/docs"
-	site, err := build(docs.Files, reference)
+	site, err := build(docs.Files, "../api/v1/docs", "..")
 	check.NoError(check.Now(t), err, "%v", err)
 	pages := map[string]linked{}
 	for name := range site {
@@ -60,26 +62,33 @@ func TestEveryLinkOfTheSiteLeadsSomewhere(t *testing.T) {
 		}
 	}
 	check.True(t, "at least 50 pages are there", len(pages) >= 50, "%d", len(pages))
-	count := 0
+	count, calls := 0, map[string]bool{}
 	for name, page := range pages {
 		for anchor, times := range page.anchors {
 			check.Equal(t, "number of elements with the id", times, 1, "%s#%s", name, anchor)
 		}
 		for _, link := range page.links {
 			count++
-			if why := wrong(name, link, reference, site, pages); why != "" {
+			if address := path.Join("/docs", path.Dir(name), link); strings.HasPrefix(address, "/api/") {
+				if !calls[address] {
+					calls[address] = check.Equal(t, "status", get(t, address).Code, http.StatusOK, "%s links to %s", name, link)
+				}
+				continue
+			}
+			if why := wrong(name, link, site, pages); why != "" {
 				t.Errorf("%s links to %s: %s", name, link, why)
 			}
 		}
 	}
 	check.True(t, "at least 3,000 links are followed", count >= 3000, "%d", count)
+	check.True(t, "the reference, the document and the schemas of all events are linked", len(calls) >= 3+len(webhook.Types()), "%v", calls)
 }
 
 // others are the sites that pages may link to beside the repository.
 var others = []string{"https://github.com/kubernetes-sigs/", "https://semver.org", "https://www.rfc-editor.org/", "https://www.standardwebhooks.com"}
 
 // wrong says why a link leads nowhere; "" when it leads somewhere.
-func wrong(from, link, reference string, site map[string][]byte, pages map[string]linked) string {
+func wrong(from, link string, site map[string][]byte, pages map[string]linked) string {
 	if file, ok := strings.CutPrefix(link, repository); ok {
 		file, _, _ = strings.Cut(file, "#")
 		if _, err := os.Stat(filepath.Join("..", "..", "..", file)); err != nil {
@@ -99,9 +108,6 @@ func wrong(from, link, reference string, site map[string][]byte, pages map[strin
 	if address != "" {
 		to = path.Join(path.Dir(from), address)
 	}
-	if to == path.Clean(reference) {
-		return ""
-	}
 	if _, ok := site[to]; !ok {
 		return "there is no " + to
 	}
@@ -116,7 +122,7 @@ func TestEveryPageIsListed(t *testing.T) {
 	t.Parallel()
 	source, err := fs.ReadFile(docs.Files, list)
 	check.NoError(check.Now(t), err, "%v", err)
-	_, tree, err := render(list, source)
+	_, tree, err := render(list, source, "")
 	check.NoError(check.Now(t), err, "%v", err)
 	times := map[string]int{}
 	for _, g := range listed(tree, source) {
@@ -135,7 +141,7 @@ func TestEveryPageIsListed(t *testing.T) {
 
 func made(t *testing.T, files fstest.MapFS) map[string][]byte {
 	t.Helper()
-	site, err := build(files, "reference.html")
+	site, err := build(files, "reference.html", "../..")
 	check.NoError(check.Now(t), err, "%v", err)
 	return site
 }
@@ -150,7 +156,7 @@ func TestPagesAreRendered(t *testing.T) {
 			"[here](#twice-1), [there](https://semver.org) and ![a picture](p.svg).\n\n| | b |\n|--:|---|\n| 1 | 2 |\n\n" +
 			"Python:\n\n```python\nprint(\"<&>\")  # says\n```\n\nGo:\n\n```go\nvar x = 1\n```\n\nIn Go:\n\n```go\nvar y = 1\n```\n"),
 		"three.md":            file("# Three\n\nJava:\n\n```java\nint x;\n```\n\n```\nno <language>\n```\n"),
-		"reference/README.md": file("# Two\n\n## b\n\nBack to [one](../one.md).\n"),
+		"reference/README.md": file("# Two\n\n## b\n\nBack to [one](../one.md), or `/api/v1/openapi.yaml`.\n"),
 		"p.svg":               file("<svg/>"),
 	})
 	one, two, three := string(site["one.html"]), string(site["reference/index.html"]), string(site["three.html"])
@@ -173,6 +179,7 @@ func TestPagesAreRendered(t *testing.T) {
 		{two, `<a href="../one.html">one</a>`},
 		{two, `<a href="../one.html">← One</a>`},
 		{two, `<a href="../reference.html">API reference</a>`},
+		{two, `<a href="../../../api/v1/openapi.yaml"><code>/api/v1/openapi.yaml</code></a>`},
 		{three, `<p>Java:</p>`},
 		{three, `no &lt;language&gt;`},
 	} {
@@ -194,11 +201,16 @@ func get(t *testing.T, path string, header ...string) *httptest.ResponseRecorder
 	return w
 }
 
-func router() *chi.Mux {
+// router serves the site and what its pages link to.
+var router = sync.OnceValue(func() *chi.Mux {
 	r := chi.NewRouter()
 	Routes(r)
+	r.Route("/api/v1", func(r chi.Router) {
+		openapi.Routes(r, "/api/v1", openapi.Partner(), "https://registrar.example")
+		openapi.EventRoutes(r, "https://registrar.example")
+	})
 	return r
-}
+})
 
 func TestTheSiteIsServed(t *testing.T) {
 	t.Parallel()

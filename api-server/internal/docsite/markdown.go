@@ -84,6 +84,26 @@ func retarget(page ast.Node, file string) {
 	})
 }
 
+// keyless are addresses that a Registrar answers without a key.
+var keyless = regexp.MustCompile(`^/api/v1/(docs|openapi\.(json|yaml)|events/schemas/([a-z_.]+/)?)$`)
+
+// linkAddresses makes links of the keyless addresses that a page shows as code. registrar is where they are, from the page.
+func linkAddresses(page ast.Node, source []byte, registrar string) {
+	var found []*ast.CodeSpan
+	_ = ast.Walk(page, func(n ast.Node, entering bool) (ast.WalkStatus, error) { // the function has no errors
+		if code, ok := n.(*ast.CodeSpan); ok && entering && n.Parent().Kind() != ast.KindLink && keyless.MatchString(plain(code, source)) {
+			found = append(found, code)
+		}
+		return ast.WalkContinue, nil
+	})
+	for _, code := range found {
+		link := ast.NewLink()
+		link.Destination = []byte(registrar + plain(code, source))
+		code.Parent().ReplaceChild(code.Parent(), code, link)
+		link.AppendChild(link, code)
+	}
+}
+
 // alternatives are programs that do the same, one of which is shown at a time.
 type alternatives struct {
 	ast.BaseBlock

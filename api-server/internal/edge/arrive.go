@@ -64,7 +64,8 @@ func receive(o Options) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			a, control := &arrival{}, http.NewResponseController(w)
-			r = r.WithContext(context.WithValue(r.Context(), arrivalKey{}, a))
+			ctx := context.WithValue(r.Context(), arrivalKey{}, a)
+			r = r.WithContext(ctx)
 			if r.Body == nil || r.Body == http.NoBody {
 				arrived(r, control)
 				next.ServeHTTP(w, r)
@@ -77,7 +78,7 @@ func receive(o Options) func(http.Handler) http.Handler {
 			if o.streams(r) {
 				a.stream = body
 				allowance.Arrived() // it takes no memory
-				limit.Working(r.Context())
+				limit.Working(ctx)
 				next.ServeHTTP(w, r)
 				return
 			}

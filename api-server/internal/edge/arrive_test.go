@@ -227,6 +227,7 @@ func TestWhoSendsMuchIsInNobodyElsesWay(t *testing.T) {
 			_ = c.SetReadDeadline(time.Now().Add(time.Second))
 			if res, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
 				cut++
+				_ = res.Body.Close()
 				check.Equal(t, "status of one who was cut off", res.StatusCode, 429, "the answer")
 				check.Equal(t, "its Retry-After", res.Header.Get("Retry-After"), "2", "the answer")
 			}

@@ -198,7 +198,7 @@ func (s *statements) listen(t *testing.T, db *pg.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(db.Pool.Close)
+	t.Cleanup(db.Close)
 	db.Pool = pool
 }
 

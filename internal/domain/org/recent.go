@@ -40,6 +40,4 @@ func (r *recent[V]) turn(now time.Time) {
 
 func (r *recent[V]) rotate(now time.Time) { r.young, r.old, r.since = map[string]V{}, r.young, now }
 
-func (r *recent[V]) clear() { r.young, r.old = nil, nil }
-
 func (r *recent[V]) size() int { return len(r.young) + len(r.old) }

@@ -247,12 +247,12 @@ func FuzzReader(f *testing.F) {
 // An archive may say anything of what it holds: names, lengths, sums and methods are the sender's.
 func FuzzArchive(f *testing.F) {
 	people := header + "s1,ana@institute.org,Ana,Lopez,student\n"
-	f.Add("people.csv", "enrollments.csv", people, "class_external_id,person_external_id,role\n", uint16(zip.Store), uint64(0), uint32(0))
-	f.Add("people.csv", "PEOPLE.CSV", people, people, uint16(zip.Deflate), uint64(1<<40), uint32(1))
+	f.Add("people.csv", "enrollments.csv", people, "class_external_id,person_external_id,role\n", zip.Store, uint64(0), uint32(0))
+	f.Add("people.csv", "PEOPLE.CSV", people, people, zip.Deflate, uint64(1<<40), uint32(1))
 	f.Add("../people.csv", `a\people.csv`, people, "", uint16(99), uint64(1), uint32(0))
-	f.Add("people.csv/", "people.csv", "", people, uint16(zip.Store), ^uint64(0), ^uint32(0))
-	f.Add("people.csv\x00.txt", "\xff/people.csv", "PK\x03\x04", people, uint16(zip.Store), uint64(1<<31), uint32(7))
-	f.Add("[Content_Types].xml", "xl/workbook.xml", people, people, uint16(zip.Deflate), uint64(0), uint32(0))
+	f.Add("people.csv/", "people.csv", "", people, zip.Store, ^uint64(0), ^uint32(0))
+	f.Add("people.csv\x00.txt", "\xff/people.csv", "PK\x03\x04", people, zip.Store, uint64(1<<31), uint32(7))
+	f.Add("[Content_Types].xml", "xl/workbook.xml", people, people, zip.Deflate, uint64(0), uint32(0))
 	f.Fuzz(func(t *testing.T, first, second, one, two string, method uint16, size uint64, sum uint32) {
 		var b bytes.Buffer
 		w := zip.NewWriter(&b)

@@ -184,9 +184,10 @@ func eachPerson(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]personR
 // The planner expects one row of an organization or a source that is new since the last ANALYZE, and
 // would go through all of them for each row that it joins with one. LIMIT 1 makes it use the key.
 
-func memberOf(user, organization string) string {
+// memberOf is the membership of i.user_id.
+func memberOf(organization string) string {
 	return `SELECT role, status, created_via, updated_at FROM members
-		WHERE organization_id = ` + organization + ` AND user_id = ` + user + ` LIMIT 1`
+		WHERE organization_id = ` + organization + ` AND user_id = i.user_id LIMIT 1`
 }
 
 func personOf(externalID, source string) string {
@@ -223,7 +224,7 @@ func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverR
 			SELECT first_name, last_name FROM directory
 			WHERE organization_id = $1 AND user_id = i.user_id LIMIT 1
 		) AS c ON true
-		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$1")+`) AS m ON true
+		LEFT JOIN LATERAL (`+memberOf("$1")+`) AS m ON true
 		WHERE i.source_id = $2 AND i.present
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = i.external_id)
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.email = a.email)
@@ -234,7 +235,7 @@ func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats i
 	err = tx.QueryRow(ctx, `
 		SELECT
 			(SELECT count(*) FROM roster_identities i
-			JOIN LATERAL (`+memberOf("i.user_id", "$1")+`) AS m ON m.status = 'active' AND m.role = 'member'
+			JOIN LATERAL (`+memberOf("$1")+`) AS m ON m.status = 'active' AND m.role = 'member'
 			WHERE i.source_id = $2 AND i.present),
 			(SELECT count(*) FROM roster_class_members s
 			JOIN roster_classes k ON k.id = s.class_id
@@ -293,7 +294,7 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 			SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id
 		) AS f ON f.external_id = s.person
 		LEFT JOIN roster_identities i ON i.source_id = $1 AND i.external_id = s.person
-		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$2")+`) AS o ON true
+		LEFT JOIN LATERAL (`+memberOf("$2")+`) AS o ON true
 		LEFT JOIN roster_classes k ON k.source_id = $1 AND k.external_id = s.class
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
 		ORDER BY s.n`, []any{r.Source.ID, r.Organization, leaves}, use)
@@ -351,7 +352,7 @@ func eachDone(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func([]don
 		FROM roster_changes c
 		JOIN LATERAL (`+personOf("c.external_id", "$2")+`) AS i ON true
 		JOIN accounts a ON a.id = i.user_id
-		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$1")+`) AS m ON true
+		LEFT JOIN LATERAL (`+memberOf("$1")+`) AS m ON true
 		WHERE c.run_id = $3
 		ORDER BY c.n`, []any{r.Organization, r.Source.ID, done.ID, done.Stamp, roster.ChangeProfile}, use)
 }
@@ -373,7 +374,7 @@ func eachDoneClass(ctx context.Context, tx *pg.Tx, r, done roster.Run, use func(
 		) AS k ON true
 		LEFT JOIN LATERAL (`+personOf("c.person_external_id", "$1")+`) AS i ON true
 		LEFT JOIN roster_class_members m ON m.class_id = k.id AND m.user_id = i.user_id
-		LEFT JOIN LATERAL (`+memberOf("i.user_id", "$4")+`) AS o ON true
+		LEFT JOIN LATERAL (`+memberOf("$4")+`) AS o ON true
 		WHERE c.run_id = $2
 		  AND (c.action = 'rename' AND k.updated_at = $3 OR c.action IN ('add', 'remove') AND m.updated_at = $3)
 		  AND NOT (

@@ -203,7 +203,7 @@ func (h *Handler) inOrder(
 			break
 		}
 	}
-	return outcomes, nil
+	return outcomes, nil //nolint:nilerr // what an ended context leaves over is given back
 }
 
 func (h *Handler) one(ctx context.Context, lease task.Deliver, target dispatch.Target, m message) webhook.Outcome {

@@ -407,7 +407,8 @@ func (p *Picker) hold(ctx context.Context, now time.Time, want []request, found 
 			u.order.pause = 0
 			continue
 		}
-		held, those := []picked(nil), u.order.busy()
+		var held []picked
+		those := u.order.busy()
 		free[i], held = divide(found[i], those)
 		if len(found[i]) == r.most {
 			since = earlier(since, found[i][r.most-1].Due)

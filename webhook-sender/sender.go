@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -27,6 +28,9 @@ func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher
 	}
 	return deliver.NewDispatcher(policy, c.CAFile, now)
 }
+
+// poll is short because every delivery waits for half of it where nothing else is to be done.
+const poll = 10 * time.Millisecond
 
 // send takes leases from the run queue and attempts them until ctx ends.
 func send(ctx context.Context, c config, log *slog.Logger) error {
@@ -75,7 +79,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
 	private.Profiles(c.Profiles)
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
-		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Log: log, Metrics: queue.NewMetrics(reg),
+		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Poll: poll, Log: log, Metrics: queue.NewMetrics(reg),
 			Handlers: map[task.Kind]queue.Handler{task.WebhookDeliver: handler.Handle}})
 	})
 }

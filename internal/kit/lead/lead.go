@@ -46,7 +46,7 @@ const (
 	patience = 1500 * time.Millisecond
 )
 
-// Lost says whether err means that another process leads now; see Lease.Fence.
+// Lost says whether err means that another process leads now; see Fence.
 func Lost(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.Code == "RL001"
@@ -55,7 +55,7 @@ func Lost(err error) bool {
 // Check is Fence as a statement of its own: the first of a transaction.
 func (l Lease) Check(ctx context.Context, tx *pg.Tx) error {
 	var b pg.Batch
-	l.Fence(&b)
+	Fence(&b, l)
 	return b.Send(ctx, tx)
 }
 

@@ -273,7 +273,7 @@ func TestAFencedTransactionOfAnEarlierHolderFails(t *testing.T) {
 	earlier := <-leases
 	err := db.InTx(t.Context(), func(tx *pg.Tx) error {
 		var b pg.Batch
-		earlier.Fence(&b)
+		lead.Fence(&b, earlier)
 		b.Queue(`UPDATE course_types SET active = false`)
 		return b.Commit(t.Context(), tx)
 	})

@@ -131,9 +131,16 @@ func split(leases []Lease) (names []string, tokens []int64) {
 // or was written to the log behind it.
 func unhurried(b *pg.Batch) { b.Queue(`SELECT set_config('synchronous_commit', 'off', true)`) }
 
-// Fence queues a statement that makes the transaction fail unless the lease is still its
+// Fence queues a statement that makes the transaction fail unless the leases are still their
 // holder's; see Lost. Nobody else takes over until the transaction has ended. It belongs in front
 // of all others: what comes before it may be older than another holder's work.
-func (l Lease) Fence(b *pg.Batch) {
-	b.Queue(`SELECT lead_fence($1, $2, $3)`, l.Name, l.holder, l.Token)
+func Fence(b *pg.Batch, leases ...Lease) {
+	names, tokens := split(leases)
+	holders := make([]string, len(leases))
+	for i, l := range leases {
+		holders[i] = l.holder
+	}
+	b.Queue(`
+		SELECT lead_fence(name, holder, token)
+		FROM unnest($1::text[], $2::text[], $3::bigint[]) AS u(name, holder, token)`, names, holders, tokens)
 }

@@ -224,14 +224,14 @@ func (p *Picker) Expired(ctx context.Context, since, now time.Time, limit int) (
 }
 
 // fences are the leases of the shards that the given ones are of.
-func (p *Picker) fences(leases []Lease) []*lead.Lease {
-	var fences []*lead.Lease
+func (p *Picker) fences(leases []Lease) []lead.Lease {
+	var fences []lead.Lease
 	for _, l := range leases {
-		if f := p.shards[shardOf(l.Endpoint)]; f != nil && !slices.Contains(fences, f) {
-			fences = append(fences, f)
+		if f := p.shards[shardOf(l.Endpoint)]; f != nil && !slices.Contains(fences, *f) {
+			fences = append(fences, *f)
 		}
 	}
-	slices.SortFunc(fences, func(a, b *lead.Lease) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(fences, func(a, b lead.Lease) int { return strings.Compare(a.Name, b.Name) })
 	return fences
 }
 

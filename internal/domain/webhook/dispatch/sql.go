@@ -240,7 +240,7 @@ func pickInOrder(ctx context.Context, q pg.Querier, shards []int32, now time.Tim
 // insertLeases stores the leases, unless another process leads one of their shards by now. What
 // this one has read until here, it read while it led: nobody else takes over before the
 // transaction has ended, and whoever does sees these leases.
-func insertLeases(ctx context.Context, db *pg.DB, fences []*lead.Lease, until time.Time, leases []Lease) error {
+func insertLeases(ctx context.Context, db *pg.DB, fences []lead.Lease, until time.Time, leases []Lease) error {
 	if len(leases) == 0 {
 		return nil
 	}
@@ -257,9 +257,7 @@ func insertLeases(ctx context.Context, db *pg.DB, fences []*lead.Lease, until ti
 		deliveries[i] = list.String()
 	}
 	var batch pg.Batch
-	for _, f := range fences {
-		f.Fence(&batch)
-	}
+	lead.Fence(&batch, fences...)
 	// Leases vanish with a crash anyway: their commit need not wait for the disk.
 	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
 	batch.Queue(`

@@ -109,6 +109,14 @@ func (s *scene) logOfDeliveries(ctx context.Context, r *run, n int) error {
 }
 
 func singly(ctx context.Context, r *run, s *scene) error {
+	// Connections first: each reads the catalog's rows about 38 partitions once, and lives for minutes.
+	if _, err := s.offer(ctx, 100, r.lasting(10*time.Second)); err != nil {
+		return err
+	}
+	if err := s.settled(ctx); err != nil {
+		return err
+	}
+	s.sink.reset()
 	cpu := s.cpu()
 	committed, err := s.offer(ctx, 100, r.lasting(30*time.Second))
 	if err != nil {
@@ -119,7 +127,10 @@ func singly(ctx context.Context, r *run, s *scene) error {
 	}
 	used := s.cpu()
 	r.printf("  CPU an event with 4 deliveries: %s", used.since(cpu, len(committed)))
-	delays := s.delays(committed)
+	delays, err := s.delays(ctx, committed)
+	if err != nil {
+		return err
+	}
 	r.step("commit to receipt", delays, 0)
 	for _, part := range []struct {
 		name string
@@ -160,7 +171,10 @@ func crowd(ctx context.Context, r *run, s *scene) error {
 		if err := errors.Join(s.sink.await(ctx, len(committed)*s.urls), s.settled(ctx)); err != nil {
 			return nil, 0, err
 		}
-		delays := s.delays(committed)
+		delays, err := s.delays(ctx, committed)
+		if err != nil {
+			return nil, 0, err
+		}
 		r.step("commit to receipt, "+name, delays, 0)
 		cpu, began := s.cpu(), time.Now()
 		if err := sleep(ctx, r.lasting(10*time.Second)); err != nil {

@@ -13,7 +13,7 @@ func faults(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "run", "-C", "hack", "./test", "--", "-v", "-run", "TestEveryEventArrivesThroughAllFaults", "./hack/e2e", "-args", "-timeout", "18m", "-events", "50000", "-outage", "20s")
+	cmd := exec.CommandContext(ctx, "go", "run", "-C", "hack", "./test", "--", "-v", "-run", "TestEveryEventArrivesThroughAllFaults", "-timeout", "18m", "./hack/e2e", "-args", "-events", "50000", "-outage", "20s")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = root, r.out, r.out
 	if err := cmd.Run(); err != nil {
 		return err

@@ -191,11 +191,16 @@ func listValue(r reflect.Value) string {
 	switch r.Type().Elem().Kind() {
 	case reflect.String:
 		kind = "text"
-	case reflect.Array:
+	case reflect.Array: // new ones each time, of the same millisecond
 		kind = "uuid"
-	case reflect.Int64: // whom events speak of
 		for i := range list {
-			list[i] = ":user_id::bigint"
+			list[i] = "(left(" + list[i] + "::text, 15) || substr(gen_random_uuid()::text, 16))::uuid"
+		}
+	case reflect.Int64:
+		if _, plain := r.Interface().([]int64); plain { // whom events speak of
+			for i := range list {
+				list[i] = ":user_id::bigint"
+			}
 		}
 	default:
 	}

@@ -219,5 +219,6 @@ INSERT INTO plan_tests (plan_id, slot, kind, state, opens_on, due_on, decided_on
 	FROM generate_series(1, $n) AS i WHERE pg_temp.phase(i) >= 0;
 INSERT INTO assignment_positions SELECT organization_id, max(position), max(assigned_at) FROM assignments GROUP BY 1;
 INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1;
+SELECT make_positions(id) FROM organizations;
 SET session_replication_role = DEFAULT;
 `

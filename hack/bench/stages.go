@@ -20,7 +20,11 @@ type stage struct {
 
 // slowest says when the slowest hundredth of the deliveries of a run came and where their time
 // went, so that one stall can be told from a steady slowness.
-func (s *scene) slowest(ctx context.Context, r *run, committed map[string]time.Time) error {
+func (s *scene) slowest(ctx context.Context, r *run, committed commits) error {
+	events, err := s.events(ctx, committed)
+	if err != nil {
+		return err
+	}
 	first, _ := s.sink.arrivals()
 	rows, err := s.db.Query(ctx, `
 		SELECT j.event_id, e.url, min(j.started_at) FROM webhook_journal j
@@ -36,14 +40,14 @@ func (s *scene) slowest(ctx context.Context, r *run, committed map[string]time.T
 		start  time.Time
 		least  time.Time
 	)
-	for _, at := range committed {
+	for _, at := range events {
 		if least.IsZero() || at.Before(least) {
 			least = at
 		}
 	}
 	_, err = pgx.ForEachRow(rows, []any{&event, &url, &start}, func() error {
 		key := fmt.Sprintf("evt_%x", event)
-		since, known := committed[key]
+		since, known := events[key]
 		arrived, came := first[strings.TrimPrefix(url, s.sink.base)+key]
 		if known && came {
 			stages = append(stages, stage{int(since.Sub(least).Seconds()), start.Sub(since), arrived.Sub(start)})

@@ -78,7 +78,11 @@ func (s *scene) burden(ctx context.Context, r *run) (b burden, err error) {
 		return b, err
 	}
 	used := procTime(worker) - cpu
-	b = burden{resident: residentMemory(worker) + residentMemory(sender), cpu: time.Duration(float64(used) / during.Seconds()), delays: s.delays(committed)}
+	delays, err := s.delays(ctx, committed)
+	if err != nil {
+		return b, err
+	}
+	b = burden{resident: residentMemory(worker) + residentMemory(sender), cpu: time.Duration(float64(used) / during.Seconds()), delays: delays}
 	b.redis, err = redisMemory(ctx, s.settings.RedisURL)
 	return b, err
 }

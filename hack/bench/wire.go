@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// lines are kept connections to one HTTP port. They do less than http.Client, which on a
+// lines are kept connections, of each address its own. They do less than http.Client, which on a
 // machine that client and server share would take a tenth of what is measured; pgbench,
 // which the figures stand beside, is as thin.
 type lines struct {
 	mu   sync.Mutex
-	idle []*line
+	idle map[string][]*line
 }
 
 type line struct {
@@ -51,16 +51,19 @@ func (l *lines) send(ctx context.Context, r request, use func(status int, body [
 	err = use(status, c.body.Bytes())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.idle = append(l.idle, c)
+	if l.idle == nil {
+		l.idle = map[string][]*line{}
+	}
+	l.idle[r.address] = append(l.idle[r.address], c)
 	return err
 }
 
 func (l *lines) take(ctx context.Context, address string) (*line, error) {
 	l.mu.Lock()
-	if n := len(l.idle); n > 0 {
+	if n := len(l.idle[address]); n > 0 {
 		defer l.mu.Unlock()
-		c := l.idle[n-1]
-		l.idle = l.idle[:n-1]
+		c := l.idle[address][n-1]
+		l.idle[address] = l.idle[address][:n-1]
 		return c, nil
 	}
 	l.mu.Unlock()

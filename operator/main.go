@@ -29,8 +29,11 @@ import (
 func main() { os.Exit(obs.Main("operator", run)) }
 
 func run(ctx context.Context, args []string, getenv func(string) string, stdout io.Writer) error {
+	if len(args) > 0 && args[0] == "uninstall" {
+		return uninstall(ctx, args[1:], getenv, stdout)
+	}
 	if len(args) > 0 {
-		return env.Explain[config](stdout, "operator keeps WebhookEndpoints. It is configured by its environment, and KUBECONFIG:", args)
+		return env.Explain[config](stdout, "operator keeps WebhookEndpoints; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -30,15 +31,15 @@ const (
 	// The API server has its own fairness; this only keeps a mistake here from becoming
 	// its problem.
 	requestsPerSecond, requestBurst = 200, 400
+	// The two checks follow each other, and the probes of a pod wait for 3 s.
+	readyWithin = 1400 * time.Millisecond
 )
 
 // newManager makes the manager: caches, the controller, its lease and the servers.
 func newManager(ctx context.Context, c config, cluster *rest.Config, service webhook.Service, probe *pg.Probe, now clock.Clock) (manager.Manager, error) {
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
 	}
 	cluster.QPS, cluster.Burst, cluster.UserAgent = requestsPerSecond, requestBurst, name
 	mgr, err := ctrl.NewManager(cluster, manager.Options{
@@ -61,7 +62,8 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 	}
 	obs.PoolMetrics(metrics.Registry, service.DB.Pool)
 	probe.Metrics(metrics.Registry)
-	if err := addProbes(mgr, probe); err != nil {
+	watching := &reconcile.Watching{Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Namespaces: c.WatchNamespaces}
+	if err := addProbes(mgr, probe, watching); err != nil {
 		return nil, err
 	}
 	r := &reconcile.Reconciler{
@@ -71,17 +73,30 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 	return mgr, r.Setup(ctx, mgr)
 }
 
-// addProbes adds /healthz, which checks nothing, and /readyz, which checks PostgreSQL.
-func addProbes(mgr manager.Manager, probe *pg.Probe) error {
+// newScheme knows Kubernetes' own kinds and WebhookEndpoint.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+}
+
+// addProbes adds /healthz, which checks nothing, and /readyz, which checks PostgreSQL and what the operator
+// watches.
+func addProbes(mgr manager.Manager, probe *pg.Probe, watching *reconcile.Watching) error {
 	alive := func(*http.Request) error { return nil }
 	if err := mgr.AddHealthzCheck("process", alive); err != nil {
 		return err
 	}
-	return mgr.AddReadyzCheck("postgresql", func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), 2*time.Second) // the probes of a pod wait for 3 s
-		defer cancel()
-		return probe.Ping(ctx)
-	})
+	for name, check := range map[string]func(context.Context) error{"postgresql": probe.Ping, "kubernetes": watching.Check} {
+		err := mgr.AddReadyzCheck(name, func(req *http.Request) error {
+			ctx, cancel := context.WithTimeout(req.Context(), readyWithin)
+			defer cancel()
+			return check(ctx)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func watched(namespaces []string) map[string]cache.Config {

@@ -236,8 +236,9 @@ func (s *site) restore() {
 
 func (s *site) uninstall() {
 	notes := s.must("helm get notes registrar")
-	s.must("kubectl delete whe/school --timeout=1m")
-	s.documented("helm uninstall registrar")
+	said := s.must(s.lookUp("helm uninstall registrar") + " 2>&1") // a hook's output is on the standard error
+	check.Contains(s.t, "what the uninstall says", said, "default/school stays with its URL", "")
+	check.Equal(s.t, "finalizers of a resource that stays", s.must("kubectl get whe/school --output jsonpath='{.metadata.finalizers}'"), "", "")
 	_, notified, found := strings.Cut(notes, "kubectl --namespace default delete ")
 	if !found {
 		s.t.Fatalf("the notes do not say what is left:\n%s", notes)
@@ -258,7 +259,7 @@ func (s *site) uninstall() {
 		}
 		return nil
 	})
-	s.must("kubectl delete " + notified)
+	s.must("kubectl delete --timeout=2m " + notified) // the definition, with the resource
 	rest := s.must("kubectl get " + kinds + " --output name | grep -i registrar || true")
 	check.Equal(s.t, "what is left without a label of the release", strings.TrimSpace(rest), "", "after the deletion of %s", notified)
 }
@@ -291,6 +292,11 @@ queuesPage: {existingSecret: registrar-own, existingSecretKey: page}
 	s.ready()
 	s.platformKey = "0123456789abcdef0123456789"
 	s.platform(http.MethodPut, "organizations/school", `{"name": "School"}`, nil)
+	// Argo CD renders without asking the cluster, and applies that.
+	keyset := s.secretValue("registrar-own", "keyset")
+	s.must(`helm template registrar charts/registrar --values production.yaml --no-hooks | kubectl apply --server-side --force-conflicts -f -`)
+	s.ready()
+	check.Equal(s.t, "the keyset", s.secretValue("registrar-own", "keyset"), keyset, "after another rendering")
 	if out, err := s.sh("kubectl get secret registrar-keys"); err == nil {
 		s.t.Errorf("secrets are generated though all are given: %s", out)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -289,6 +290,131 @@ func TestAnOperatorOfSomeNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitReady(t, theirs)
+}
+
+// What an operator has registered can be deleted when the operator is gone, and one that comes again finds
+// what has stayed.
+func TestAnUninstallHoldsNothing(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "uninstall")
+	stays, goes, last := endpoint("uninstall", "stays"), endpoint("uninstall", "goes"), endpoint("uninstall", "last")
+	w.create(t, stays, goes, last)
+	for _, e := range []*v1alpha1.WebhookEndpoint{stays, goes, last} {
+		w.awaitReady(t, e)
+	}
+	before := w.stored(t, stays)
+	if err := w.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.client.Delete(t.Context(), goes); err != nil { // nobody is there to do it
+		t.Fatal(err)
+	}
+	out := w.uninstall(t, "uninstall", nil)
+	check.Contains(t, "what it says", out, fmt.Sprintf("uninstall/stays stays with its URL (id %d).", before.ID), "")
+	check.Contains(t, "what it says", out, " 0 leave their URLs in PostgreSQL, 0 keep their finalizers.", "")
+	w.awaitGone(t, goes)
+	if !w.awaitRemoved(t, "kubernetes/test/uninstall/goes") {
+		t.Error("the URL of a resource that was being deleted is left")
+	}
+	if err := w.client.Delete(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(t, last) // though no operator runs
+
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitEndpoint(t, stays, "held again", func(e *v1alpha1.WebhookEndpoint) bool { return len(e.Finalizers) == 1 })
+	w.awaitReady(t, stays)
+	check.Equal(t, "the URL's id", w.stored(t, stays).ID, before.ID, "after another operator has started")
+}
+
+// An uninstall ends without PostgreSQL too, and says what it leaves there.
+func TestAnUninstallWithoutPostgreSQL(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "uninstall-alone")
+	e := endpoint("uninstall-alone", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	stored := w.stored(t, e)
+	if err := w.operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := []string{"DATABASE_URL=postgres://nobody@127.0.0.1:1/nowhere", "WATCH_NAMESPACES=uninstall-alone"}
+	out := w.uninstall(t, "uninstall-alone", nowhere, "--delete")
+	check.Contains(t, "what it says", out, fmt.Sprintf("uninstall-alone/results leaves its URL (id %d) in PostgreSQL", stored.ID), "")
+	if err := w.client.Delete(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitGone(t, e)
+	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
+		t.Fatal(err)
+	}
+	if !w.awaitRemoved(t, "kubernetes/test/uninstall-alone/results") {
+		t.Error("the URL was not swept")
+	}
+}
+
+// uninstall runs `operator uninstall` with the rights of the operator, and gives what it says.
+func (w *world) uninstall(t *testing.T, name string, environment []string, args ...string) string {
+	t.Helper()
+	command, err := w.newOperator(t.Context(), name, environment...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command.Path, append([]string{"uninstall"}, args...)...)
+	cmd.Env = command.Env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// An operator whose rights are gone must not count as one that works.
+func TestAnOperatorThatCannotWatchIsNotReady(t *testing.T) {
+	w := theWorld(t)
+	w.awaitReadiness(t, http.StatusOK)
+	w.run(t, "delete", "-f", "../../config/cluster-wide/role_binding.yaml")
+	t.Cleanup(func() {
+		if _, err := w.cluster.Kubectl(context.WithoutCancel(t.Context()), "apply", "-k", "../../config/cluster-wide"); err != nil {
+			t.Error(err)
+		}
+	})
+	w.awaitReadiness(t, http.StatusInternalServerError)
+	w.run(t, "apply", "-k", "../../config/cluster-wide")
+	w.awaitReadiness(t, http.StatusOK)
+	w.tenant(t, "watched-again")
+	e := endpoint("watched-again", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+}
+
+// awaitReadiness asks until /readyz answers with the status.
+func (w *world) awaitReadiness(t *testing.T, want int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	err := w.operator.Await(ctx, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(w.operator.private)+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		if res.StatusCode != want {
+			return fmt.Errorf("status %d, want %d", res.StatusCode, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // watched is what the operator's Deployment has for WATCH_NAMESPACES.

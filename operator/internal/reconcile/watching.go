@@ -1,0 +1,65 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// askedEvery is how long an answer about what can be watched is remembered.
+const askedEvery = 15 * time.Second
+
+// Watching tells whether the operator can watch what it serves: the API server answers, the definition of
+// WebhookEndpoint is there, and so are the rights.
+type Watching struct {
+	Reader     client.Reader // past the cache
+	Cache      cache.Cache
+	Namespaces []string // none: all
+
+	mu    sync.Mutex
+	asked time.Time // when nothing was wrong last
+}
+
+// Check returns what is wrong.
+func (w *Watching) Check(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if time.Since(w.asked) < askedEvery {
+		return nil
+	}
+	if !w.Cache.WaitForCacheSync(ctx) {
+		return errors.New("the cache of resources is not filled yet")
+	}
+	namespaces := w.Namespaces
+	if len(namespaces) == 0 {
+		namespaces = []string{metav1.NamespaceAll}
+	}
+	for _, namespace := range namespaces {
+		if err := w.list(ctx, namespace); err != nil {
+			return fmt.Errorf("the operator cannot watch the namespace %q: %w", namespace, err)
+		}
+	}
+	w.asked = time.Now()
+	return nil
+}
+
+// list asks for one resource and one Secret, which needs the rights that watching needs.
+func (w *Watching) list(ctx context.Context, namespace string) error {
+	var secrets metav1.PartialObjectMetadataList
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	for _, of := range []client.ObjectList{&v1alpha1.WebhookEndpointList{}, &secrets} {
+		if err := w.Reader.List(ctx, of, client.InNamespace(namespace), client.Limit(1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

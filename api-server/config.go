@@ -11,13 +11,14 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // config is everything that the environment decides.
 type config struct {
 	DatabaseURL     string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
-	RedisURL        string        `env:"REDIS_URL,required" help:"redis:// address of the run queue; the APIs work while it is away"`
+	RedisURL        string        `env:"REDIS_URL,required" help:"redis://, redis+sentinel:// or redis+cluster:// address of the run queue; the APIs work while it is away"`
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" help:"address of the partner API"`
 	PlatformAddr    string        `env:"PLATFORM_ADDR" envDefault:":8081" help:"address of the platform API; never public"`
 	PrivateAddr     string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness and metrics; never public"`
@@ -37,6 +38,7 @@ type config struct {
 	TrustedProxies  []string      `env:"TRUSTED_PROXIES" help:"networks of own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed"`
 	EgressAddresses []string      `env:"EGRESS_ADDRESSES" help:"addresses and networks, separated by commas, that deliveries come from; shown to whoever adds a webhook URL"`
 	Secrets         seal.Config
+	RedisTLS        queue.TLS
 	Egress          egress.Config
 	Clock           clock.Config
 

@@ -50,7 +50,7 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	defer db.Close()
-	rdb, err := queue.Connect(c.RedisURL)
+	rdb, err := queue.Connect(c.RedisURL, c.RedisTLS)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func (serveCommand) Run(p *process) error {
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "commits", Optional: true, Probe: probe.Commits}, // what reads goes on without them
-		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
+		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return queue.Ping(ctx, rdb) }})
 	private.Profiles(c.Profiles)
 	serve, err := obs.Listen(p.ctx, c.bounded(reg, "public", obs.NewServer(c.HTTPAddr, apis.Public)),
 		c.bounded(reg, "platform", obs.NewServer(c.PlatformAddr, apis.Platform)))

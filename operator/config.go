@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
@@ -13,7 +14,7 @@ import (
 // KUBECONFIG, or from the pod that the operator runs in.
 type config struct {
 	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
-	RedisURL    string        `env:"REDIS_URL" help:"redis:// address over which changes by others arrive at once; empty: they are noticed with RESYNC"`
+	RedisURL    string        `env:"REDIS_URL" help:"redis://, redis+sentinel:// or redis+cluster:// address over which changes by others arrive at once; empty: they are noticed with RESYNC"`
 	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	ClusterName string        `env:"CLUSTER_NAME,required" help:"name of this cluster, another one for each cluster whose operator uses this PostgreSQL"`
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health and readiness"`
@@ -25,8 +26,9 @@ type config struct {
 	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is reconciled although nothing has happened"`
 	Patience        time.Duration `env:"DELETION_PATIENCE" envDefault:"10m" help:"how long a deletion waits for PostgreSQL before the resource is deleted without it"`
 
-	Egress  egress.Config
-	Secrets seal.Config
+	Egress   egress.Config
+	Secrets  seal.Config
+	RedisTLS queue.TLS
 }
 
 // Validate implements env.Validator.

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	if c.RedisURL != "" {
-		rdb, err := queue.Connect(c.RedisURL)
+		rdb, err := queue.Connect(c.RedisURL, c.RedisTLS)
 		if err != nil {
 			return err
 		}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // config is the configuration, read from the environment.
 type config struct {
 	DatabaseURL string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
-	RedisURL    string        `env:"REDIS_URL,required" help:"redis:// address of the run queue"`
+	RedisURL    string        `env:"REDIS_URL,required" help:"redis://, redis+sentinel:// or redis+cluster:// address of the run queue"`
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness and metrics; never public"`
 	Profiles    bool          `env:"PPROF" envDefault:"false" help:"serve CPU and memory profiles, /debug/pprof/, on the private port"`
 	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
@@ -22,5 +23,6 @@ type config struct {
 	SchemaWait  time.Duration `env:"SCHEMA_WAIT" envDefault:"0s" help:"how long to wait at start for PostgreSQL and for its schema to be migrated"`
 	Egress      egress.Config
 	Secrets     seal.Config
+	RedisTLS    queue.TLS
 	Clock       clock.Config
 }

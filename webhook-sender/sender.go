@@ -52,7 +52,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 		return err
 	}
 	defer dispatcher.Close()
-	rdb, err := queue.Connect(c.RedisURL)
+	rdb, err := queue.Connect(c.RedisURL, c.RedisTLS)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	defer probe.Close(ctx)
 	private := obs.NewPrivate(reg,
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
-		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }})
+		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return queue.Ping(ctx, rdb) }})
 	private.Profiles(c.Profiles)
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Poll: poll, Log: log, Metrics: queue.NewMetrics(reg),

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	if err != nil {
 		return err
 	}
-	rdb, err := queue.Connect(c.RedisURL)
+	rdb, err := queue.Connect(c.RedisURL, c.RedisTLS)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ type worker struct {
 	log      *slog.Logger
 	db       *pg.DB
 	now      *pg.Clock
-	rdb      *redis.Client
+	rdb      redis.UniversalClient
 	registry *prometheus.Registry
 	tasks    *queue.Metrics
 	postman  *email.Sender
@@ -53,7 +53,7 @@ const rosterTime = 30 * time.Minute
 // connections without a mail.
 const smtpRest = time.Minute
 
-func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box *seal.Box, rdb *redis.Client) (*worker, error) {
+func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box *seal.Box, rdb redis.UniversalClient) (*worker, error) {
 	server, err := mail.ParseServer(c.SMTPURL)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (w *worker) run(ctx context.Context) error {
 	defer probe.Close(ctx)
 	private := obs.NewPrivate(w.registry,
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
-		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return w.rdb.Ping(ctx).Err() }},
+		obs.Check{Name: "redis", Optional: true, Probe: func(ctx context.Context) error { return queue.Ping(ctx, w.rdb) }},
 		obs.Check{Name: "smtp", Optional: true, Probe: obs.Seldom(smtpRest, w.postman.Server.Ping)})
 	private.Profiles(w.config.Profiles)
 	page := monitor.Handler("/asynq", w.rdb)

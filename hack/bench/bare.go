@@ -54,7 +54,7 @@ func bareAsynq(ctx context.Context, r *run) (float64, error) {
 }
 
 func bareRate(ctx context.Context, redisURL string, s *sink, certs stack.Certs, n int) (float64, error) {
-	rdb, err := queue.Connect(redisURL)
+	rdb, err := queue.Connect(redisURL, queue.TLS{})
 	if err != nil {
 		return 0, err
 	}
@@ -114,7 +114,7 @@ func newPost(ctx context.Context, url, event string) (*http.Request, error) {
 
 // redisMemory is what Redis holds for its data, in bytes.
 func redisMemory(ctx context.Context, url string) (int64, error) {
-	rdb, err := queue.Connect(url)
+	rdb, err := queue.Connect(url, queue.TLS{})
 	if err != nil {
 		return 0, err
 	}

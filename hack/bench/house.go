@@ -30,7 +30,7 @@ type house struct {
 	mail     *stack.MailCatcher
 	settings stack.Settings
 	db       *pg.DB // the bench's own connections
-	rdb      *redis.Client
+	rdb      redis.UniversalClient
 	webhooks webhook.Service
 
 	api, worker, sender *stack.Program // the last two are nil in a kept house
@@ -163,7 +163,7 @@ func (h *house) startPrograms(ctx context.Context) error {
 	if h.db, err = pg.Open(ctx, h.settings.DatabaseURL); err != nil {
 		return err
 	}
-	if h.rdb, err = queue.Connect(h.settings.RedisURL); err != nil {
+	if h.rdb, err = queue.Connect(h.settings.RedisURL, queue.TLS{}); err != nil {
 		return err
 	}
 	h.db.Wakes = wake.Start(h.rdb, wake.Installation)

@@ -141,7 +141,7 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	a.findLate()
 
 	// A task that no handler understands.
-	rdb, err := queue.Connect(a.settings.RedisURL)
+	rdb, err := queue.Connect(a.settings.RedisURL, queue.TLS{})
 	must(t, err)
 	t.Cleanup(func() { _ = rdb.Close() })
 	client, n := queue.NewClient(rdb), 0

@@ -224,7 +224,7 @@ func (h *house) loseStandby(p *pair) {
 // failOver kills the primary under load and promotes the standby.
 func (h *house) failOver(p *pair) {
 	h.t.Helper()
-	load := h.startLoad()
+	load := h.startLoad(0)
 	load.await(*failoverCalls)
 	must(h.t, p.primary.Signal(syscall.SIGKILL))
 	<-p.primary.Exited()
@@ -250,7 +250,8 @@ type load struct {
 	after        time.Duration // from then to the first that was acknowledged
 }
 
-func (h *house) startLoad() *load {
+// startLoad starts eight callers, who rest for a while after each call.
+func (h *house) startLoad(rest time.Duration) *load {
 	l := &load{h: h, answers: map[int]int{}}
 	for range 8 {
 		l.callers.Go(func() {
@@ -262,6 +263,7 @@ func (h *house) startLoad() *load {
 				for !l.note(email, h.ask(http.MethodPost, provisionPath, onboarding(email))) && h.t.Context().Err() == nil {
 					pause(h.t.Context(), 20*time.Millisecond)
 				}
+				pause(h.t.Context(), rest)
 			}
 		})
 	}

@@ -38,8 +38,8 @@ type world struct {
 	bin      string // the folder of the built programs
 	postgres *stack.Postgres
 	redis    *stack.Redis
-	rdb      *redis.Client // the tests'
-	url      string        // of the database
+	rdb      redis.UniversalClient // the tests'
+	url      string                // of the database
 	keyset   string
 	cluster  *stack.Cluster
 	operator *process
@@ -138,7 +138,7 @@ func (w *world) startServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.rdb, err = queue.Connect(w.redis.URL()); err != nil {
+	if w.rdb, err = queue.Connect(w.redis.URL(), queue.TLS{}); err != nil {
 		return err
 	}
 	w.postgres, err = stack.StartPostgres(ctx, stack.PostgresOptions{Bin: tools.PostgresBin, User: user, Port: ports[0],

@@ -72,6 +72,13 @@ func (a *authority) sign(template *x509.Certificate) (cert, key []byte, err erro
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), nil
 }
 
+// pool trusts the authority alone.
+func (a *authority) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(a.pem)
+	return pool
+}
+
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *authority) write(name string, text []byte) error {

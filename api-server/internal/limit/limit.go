@@ -55,7 +55,7 @@ const (
 
 // New makes a limiter over Redis, which may take that long to answer; without one (nil) there are
 // no limits.
-func New(rdb *redis.Client, wait time.Duration, reg prometheus.Registerer, log *slog.Logger) *Limiter {
+func New(rdb redis.UniversalClient, wait time.Duration, reg prometheus.Registerer, log *slog.Logger) *Limiter {
 	if rdb == nil {
 		return nil
 	}

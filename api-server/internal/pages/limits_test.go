@@ -230,7 +230,7 @@ func TestRefusalsInABrowser(t *testing.T) {
 
 func TestSignInWorksWithoutRedis(t *testing.T) {
 	t.Parallel()
-	rdb, err := queue.Connect("redis://127.0.0.1:1")
+	rdb, err := queue.Connect("redis://127.0.0.1:1", queue.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type site struct {
 func open(t *testing.T) *site { return openWith(t, nil) }
 
 // openWith counts tries in rdb.
-func openWith(t *testing.T, rdb *redis.Client) *site {
+func openWith(t *testing.T, rdb redis.UniversalClient) *site {
 	t.Helper()
 	s := &site{Env: apitest.New(t), log: &apitest.LogBuffer{}, registry: prometheus.NewRegistry()}
 	log := slog.New(slog.NewJSONHandler(s.log, nil))

@@ -267,7 +267,7 @@ func TestEveryOperationIsLimitedInItsRate(t *testing.T) {
 
 func TestWithoutRedisNothingIsLimited(t *testing.T) {
 	t.Parallel()
-	rdb, err := queue.Connect("redis://127.0.0.1:1")
+	rdb, err := queue.Connect("redis://127.0.0.1:1", queue.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}

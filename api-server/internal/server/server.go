@@ -51,8 +51,8 @@ type Deps struct {
 	Mails    *email.Watch // running, so that requests learn at once what became of their mail
 	Rosters  *wake.Watch  // of roster runs; running
 	Box      *seal.Box
-	Egress   *egress.Policy // for receiver URLs
-	Redis    *redis.Client  // counters of rate limits; nil: there are no limits
+	Egress   *egress.Policy        // for receiver URLs
+	Redis    redis.UniversalClient // counters of rate limits; nil: there are no limits
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 

@@ -82,30 +82,41 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{- define "registrar.databaseMounts" -}}
-{{- if .Values.database.caSecret }}
-- {name: database-ca, mountPath: /etc/registrar/database-ca, readOnly: true}
+{{/* The certificates for a store: of the dictionary, root and store, which is database or redis. */}}
+{{- define "registrar.storeMounts" -}}
+{{- $values := index .root.Values .store }}
+{{- if $values.caSecret }}
+- {name: {{ .store }}-ca, mountPath: /etc/registrar/{{ .store }}-ca, readOnly: true}
 {{- end }}
-{{- if .Values.database.clientCertSecret }}
-- {name: database-cert, mountPath: /etc/registrar/database-cert, readOnly: true}
+{{- if $values.clientCertSecret }}
+- {name: {{ .store }}-cert, mountPath: /etc/registrar/{{ .store }}-cert, readOnly: true}
 {{- end }}
 {{- end -}}
 
-{{- define "registrar.databaseVolumes" -}}
-{{- if .Values.database.caSecret }}
-- name: database-ca
+{{- define "registrar.storeVolumes" -}}
+{{- $values := index .root.Values .store }}
+{{- if $values.caSecret }}
+- name: {{ .store }}-ca
   secret:
-    secretName: {{ .Values.database.caSecret }}
+    secretName: {{ $values.caSecret }}
     defaultMode: 0440
-    items: [{key: {{ .Values.database.caSecretKey | quote }}, path: ca.crt}]
+    items: [{key: {{ $values.caSecretKey | quote }}, path: ca.crt}]
 {{- end }}
-{{- if .Values.database.clientCertSecret }}
-- name: database-cert
+{{- if $values.clientCertSecret }}
+- name: {{ .store }}-cert
   secret:
-    secretName: {{ .Values.database.clientCertSecret }}
+    secretName: {{ $values.clientCertSecret }}
     defaultMode: 0440
     items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
 {{- end }}
+{{- end -}}
+
+{{- define "registrar.databaseMounts" -}}
+{{- include "registrar.storeMounts" (dict "root" . "store" "database") -}}
+{{- end -}}
+
+{{- define "registrar.databaseVolumes" -}}
+{{- include "registrar.storeVolumes" (dict "root" . "store" "database") -}}
 {{- end -}}
 
 {{/* Environment of every program. */}}
@@ -148,7 +159,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "registrar.storeEgress" -}}
 {{- $ := .root -}}
 {{- range $store := list (dict "values" $.Values.database "own" (include "registrar.ownPostgres" $) "component" "postgres") (dict "values" $.Values.redis "own" (include "registrar.ownValkey" $) "component" "valkey") }}
-- ports: [{protocol: TCP, port: {{ $store.values.port }}}]
+- ports:
+    - {protocol: TCP, port: {{ $store.values.port }}}
+    {{- with $store.values.sentinelPort }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
   {{- if $store.own }}
   to:
     - podSelector:
@@ -224,6 +239,13 @@ seccompProfile: {type: RuntimeDefault}
 - name: REDIS_URL
   valueFrom:
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "redis" "own" "connections" "key" "REDIS_URL") }}
+{{- if .Values.redis.caSecret }}
+- {name: REDIS_CA_FILE, value: /etc/registrar/redis-ca/ca.crt}
+{{- end }}
+{{- if .Values.redis.clientCertSecret }}
+- {name: REDIS_CERT_FILE, value: /etc/registrar/redis-cert/tls.crt}
+- {name: REDIS_KEY_FILE, value: /etc/registrar/redis-cert/tls.key}
+{{- end }}
 {{- end -}}
 
 {{- define "registrar.apiEnv" -}}

@@ -118,8 +118,10 @@ spec:
           volumeMounts:
             - {name: keyset, mountPath: /etc/registrar/keyset, readOnly: true}
             - {name: tmp, mountPath: /tmp}
-            {{- with include "registrar.databaseMounts" $ | trim }}
+            {{- range $store := list "database" "redis" }}
+            {{- with include "registrar.storeMounts" (dict "root" $ "store" $store) | trim }}
             {{- . | nindent 12 }}
+            {{- end }}
             {{- end }}
             {{- with .mounts }}
             {{- . | nindent 12 }}
@@ -138,8 +140,10 @@ spec:
             defaultMode: 0440
             items: [{key: {{ $keyset.key | quote }}, path: keyset.json}]
         - {name: tmp, emptyDir: {sizeLimit: 512Mi}}
-        {{- with include "registrar.databaseVolumes" $ | trim }}
+        {{- range $store := list "database" "redis" }}
+        {{- with include "registrar.storeVolumes" (dict "root" $ "store" $store) | trim }}
         {{- . | nindent 8 }}
+        {{- end }}
         {{- end }}
         {{- with .volumes }}
         {{- . | nindent 8 }}

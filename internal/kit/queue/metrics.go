@@ -58,12 +58,12 @@ var (
 
 // Collector measures the queues each time it is scraped, in two pipelined round trips of
 // at most 2 s in all.
-func Collector(rdb *redis.Client, queues ...Name) prometheus.Collector {
+func Collector(rdb redis.UniversalClient, queues ...Name) prometheus.Collector {
 	return collector{rdb, queues}
 }
 
 type collector struct {
-	rdb    *redis.Client
+	rdb    redis.UniversalClient
 	queues []Name
 }
 

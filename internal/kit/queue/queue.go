@@ -12,15 +12,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/registrar-dev/registrar/internal/kit/task"
@@ -29,7 +26,7 @@ import (
 // Name is a queue. A task.Kind's part before the dot is its queue's name.
 type Name string
 
-// The queues.
+// The queues. Asynq's keys of one have its name as hash tag, and so are in one slot of a Cluster.
 const (
 	Email       Name = "email"
 	Webhook     Name = "webhook"
@@ -38,47 +35,12 @@ const (
 	Roster      Name = "roster"
 )
 
+var all = []Name{Email, Webhook, Plan, Maintenance, Roster}
+
 // Of is the queue of a kind.
 func Of(kind task.Kind) Name {
 	name, _, _ := strings.Cut(string(kind), ".")
 	return Name(name)
-}
-
-// Connect makes the process's client of the Redis at redisURL (redis://, rediss:// or
-// unix://, whose query may hold go-redis settings). It does not wait for an answer:
-// programs also start while Redis is away. Its error never shows the password.
-func Connect(redisURL string) (*redis.Client, error) {
-	o, err := redis.ParseURL(redisURL)
-	if err != nil {
-		// Its text may hold the password, of which a part passes for anything else unless
-		// it is encoded.
-		return nil, errors.New("REDIS_URL is no redis://, rediss:// or unix:// address; percent-encode special characters of the user name and password, " +
-			"and give go-redis's settings as it names them")
-	}
-	quietRedis()
-	// A frozen Redis must not hold a caller longer than its context says.
-	o.ContextTimeoutEnabled = true
-	o.DialTimeout = cmp.Or(o.DialTimeout, 2*time.Second)
-	o.ReadTimeout = cmp.Or(o.ReadTimeout, 3*time.Second)
-	o.WriteTimeout = cmp.Or(o.WriteTimeout, 3*time.Second)
-	o.DialerRetries = 1
-	if o.MaxRetries == 0 {
-		o.MaxRetries = 1
-	}
-	if o.PoolSize == 0 {
-		o.PoolSize = 64 // a hundred handlers finish their tasks over it
-	}
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClient(o), nil
-}
-
-// quietRedis sends go-redis's own lines, which repeat what its callers log, to debug.
-var quietRedis = sync.OnceFunc(func() { redis.SetLogger(redisLog{}) })
-
-type redisLog struct{}
-
-func (redisLog) Printf(ctx context.Context, format string, args ...any) {
-	slog.DebugContext(ctx, "redis: "+fmt.Sprintf(format, args...))
 }
 
 // Item is a task to be run.
@@ -106,12 +68,12 @@ const (
 
 // Client puts tasks in.
 type Client struct {
-	rdb   *redis.Client
+	rdb   redis.UniversalClient
 	asynq *asynq.Client
 }
 
 // NewClient uses rdb, which stays the caller's to close.
-func NewClient(rdb *redis.Client) *Client {
+func NewClient(rdb redis.UniversalClient) *Client {
 	return &Client{rdb: rdb, asynq: asynq.NewClientFromRedisClient(rdb)}
 }
 

@@ -38,7 +38,7 @@ const idlePoll = 100 * time.Millisecond
 
 // Serve runs the tasks of one queue until ctx ends; then it waits for the running handlers.
 // While Redis is away it waits for Redis to come back.
-func Serve(ctx context.Context, rdb *redis.Client, o Options) error {
+func Serve(ctx context.Context, rdb redis.UniversalClient, o Options) error {
 	// Running handlers outlive ctx; base ends when the server stops waiting for them.
 	base, abandon := context.WithCancel(context.WithoutCancel(ctx))
 	defer abandon()
@@ -64,7 +64,7 @@ func Serve(ctx context.Context, rdb *redis.Client, o Options) error {
 
 // announce keeps the queue listed until ctx ends: after FLUSHALL Asynq would not list it
 // again, and its page would show nothing.
-func announce(ctx context.Context, rdb *redis.Client, q Name) {
+func announce(ctx context.Context, rdb redis.UniversalClient, q Name) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -45,14 +44,14 @@ func (c *Client) TaskStates(ctx context.Context, q Name, ids []string) ([]State,
 	for i, id := range ids {
 		answers[i] = pipe.HGet(ctx, key(q, "t:"+id), "state")
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); err != nil && !missing(err) {
 		return nil, fmt.Errorf("states of %d tasks: %w", len(ids), err)
 	}
 	states := make([]State, len(ids))
 	for i, id := range ids {
 		s, err := answers[i].Result()
 		switch {
-		case errors.Is(err, redis.Nil):
+		case missing(err):
 			s = string(Absent)
 		case err != nil:
 			return nil, fmt.Errorf("state of task %s: %w", id, err)
@@ -61,6 +60,10 @@ func (c *Client) TaskStates(ctx context.Context, q Name, ids []string) ([]State,
 	}
 	return states, nil
 }
+
+// missing says that Redis answered and has no such value. A failed connection may wrap redis.Nil,
+// too: a Sentinel answers so that does not know the primary's name.
+func missing(err error) bool { return err == redis.Nil } //nolint:errorlint // see above
 
 // Depth is what a queue holds.
 type Depth struct {
@@ -75,7 +78,7 @@ func (c *Client) Depths(ctx context.Context, queues ...Name) (map[Name]Depth, er
 	return depths(ctx, c.rdb, queues)
 }
 
-func depths(ctx context.Context, rdb *redis.Client, queues []Name) (map[Name]Depth, error) {
+func depths(ctx context.Context, rdb redis.UniversalClient, queues []Name) (map[Name]Depth, error) {
 	type answer struct {
 		pending, active, archived *redis.IntCmd
 		oldest                    *redis.StringSliceCmd
@@ -98,7 +101,7 @@ func depths(ctx context.Context, rdb *redis.Client, queues []Name) (map[Name]Dep
 		}
 	}
 	// The task may have been taken since; it then has no age.
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+	if _, err := pipe.Exec(ctx); err != nil && !missing(err) {
 		return nil, fmt.Errorf("queue ages: %w", err)
 	}
 	out := make(map[Name]Depth, len(queues))

@@ -23,7 +23,7 @@ import (
 
 // Bus carries the wake-ups between the processes of one installation. A nil *Bus carries none.
 type Bus struct {
-	rdb    *redis.Client
+	rdb    redis.UniversalClient
 	prefix string
 	beat   time.Duration
 
@@ -66,8 +66,12 @@ const (
 // Start starts sending through rdb, which stays the caller's to close, later than the bus. The
 // processes of an installation give the same name; Redis itself does not keep the channels of its
 // numbered databases apart, so their number is added.
-func Start(rdb *redis.Client, name string) *Bus {
-	b := &Bus{rdb: rdb, prefix: name + ":" + strconv.Itoa(rdb.Options().DB) + ":", beat: beatEvery, known: map[note]struct{}{},
+func Start(rdb redis.UniversalClient, name string) *Bus {
+	db := 0 // of a Cluster
+	if c, numbered := rdb.(*redis.Client); numbered {
+		db = c.Options().DB
+	}
+	b := &Bus{rdb: rdb, prefix: name + ":" + strconv.Itoa(db) + ":", beat: beatEvery, known: map[note]struct{}{},
 		signal: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_wakeups_total",
 			Help: "Wake-ups of other processes, by outcome (sent; failed: tried again; dropped: receivers find the rows by polling)."}, []string{"outcome"}),

@@ -113,12 +113,12 @@ func (l *link) close() {
 
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	rdb, err := queue.Connect("redis://" + addr)
+	rdb, err := queue.Connect("redis://"+addr, queue.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = rdb.Close() })
-	return rdb
+	return rdb.(*redis.Client)
 }
 
 func start(t *testing.T, l *link, name string) *Bus {

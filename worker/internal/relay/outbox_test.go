@@ -24,7 +24,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func newOutbox(db *pg.DB, rdb *redis.Client) *relay.Outbox {
+func newOutbox(db *pg.DB, rdb redis.UniversalClient) *relay.Outbox {
 	return &relay.Outbox{DB: db, Queue: queue.NewClient(rdb), Clock: clock.System, Log: quiet,
 		Kinds: map[task.Kind]time.Duration{task.EmailSend: 0, task.WebhookSkip: 0}}
 }
@@ -73,7 +73,7 @@ func background(t *testing.T, pieces ...func(context.Context)) (stop func()) {
 	return stop
 }
 
-func server(rdb *redis.Client, h queue.Handler) func(context.Context) {
+func server(rdb redis.UniversalClient, h queue.Handler) func(context.Context) {
 	return func(ctx context.Context) {
 		_ = queue.Serve(ctx, rdb, queue.Options{Queue: queue.Email, Concurrency: 4, Log: quiet,
 			Handlers: map[task.Kind]queue.Handler{task.EmailSend: h}})
@@ -215,7 +215,7 @@ func TestWorkThatWaitsForItsTurnKeepsItsClaim(t *testing.T) {
 func TestWorkWaitsInPostgreSQLWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	db, mini := pgtest.New(t), miniredis.RunT(t)
-	rdb, err := queue.Connect("redis://" + mini.Addr())
+	rdb, err := queue.Connect("redis://"+mini.Addr(), queue.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}

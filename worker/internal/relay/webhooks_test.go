@@ -33,7 +33,7 @@ import (
 // fixture is a running webhook relay, and a sender that answers as the test says.
 type fixture struct {
 	db  *pg.DB
-	rdb *redis.Client
+	rdb redis.UniversalClient
 	org id.Organization
 }
 
@@ -219,7 +219,7 @@ func TestTasksThatRedisTookBeforeItFailedAreNotMadeTwice(t *testing.T) {
 	// A lease that is given up under a sender's attempt would be attempted twice.
 	answer := &deaf{lost: make(chan struct{})}
 	d := newFixture(t, func(d *fixture, r *relay.Webhooks) {
-		rdb := redis.NewClient(d.rdb.Options())
+		rdb := queue.Beside(d.rdb)
 		t.Cleanup(func() { _ = rdb.Close() })
 		rdb.AddHook(answer)
 		r.Queue = queue.NewClient(rdb)

@@ -53,7 +53,7 @@ func WakePrograms(t testing.TB, db *pg.DB, redisURL string) {
 
 func wakeOver(t testing.TB, db *pg.DB, redisURL, name string) {
 	t.Helper()
-	rdb, err := queue.Connect(redisURL)
+	rdb, err := queue.Connect(redisURL, queue.TLS{})
 	if err != nil {
 		t.Fatalf("%v: run `make test`, or `make test ARGS=<packages>` for a part", err)
 	}

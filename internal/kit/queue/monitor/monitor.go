@@ -8,12 +8,13 @@ import (
 	"github.com/hibiken/asynqmon"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // Handler is the page under root ("/asynq"). Every request that would change something
 // is answered 405. Close ends its connections.
-func Handler(root string, rdb *redis.Client) *asynqmon.HTTPHandler {
+func Handler(root string, rdb redis.UniversalClient) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{RootPath: root, RedisConnOpt: options{rdb}, ReadOnly: true})
 }
 
@@ -40,10 +41,7 @@ func SignIn(password string, h http.Handler) http.Handler {
 var _ http.Handler = (*asynqmon.HTTPHandler)(nil)
 
 // options opens a client beside rdb: the page closes its own.
-type options struct{ rdb *redis.Client }
+type options struct{ rdb redis.UniversalClient }
 
 // MakeRedisClient implements asynq.RedisConnOpt.
-func (o options) MakeRedisClient() any {
-	c := *o.rdb.Options()
-	return redis.UniversalClient(redis.NewClient(&c))
-}
+func (o options) MakeRedisClient() any { return queue.Beside(o.rdb) }

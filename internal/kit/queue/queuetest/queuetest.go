@@ -18,9 +18,9 @@ import (
 
 // New returns a client of a database that goes with the test. Empty it with FlushDB:
 // FlushAll would empty other tests' too.
-func New(t testing.TB) *redis.Client {
+func New(t testing.TB) redis.UniversalClient {
 	t.Helper()
-	rdb, err := queue.Connect(URL(t))
+	rdb, err := queue.Connect(URL(t), queue.TLS{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,6 +72,25 @@ func TestThePageShowsEveryCallAndAsksNobodyElse(t *testing.T) {
 	b.Screenshot("docs-telephone-dark")
 }
 
+// axe finds nothing wrong with the page and its dialog.
+func TestThePageIsAccessible(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	key := e.Key(t, "north", org.ReadOnly)
+	b := browsertest.Open(t)
+	b.Size(1280, 900)
+	b.Visit(e.URL() + "/api/v1/docs")
+	b.Await(".opblock-summary")
+	b.Accessible("the calls")
+	b.Press("Authorize")
+	b.Type(".auth-container input", key)
+	b.Accessible("the dialog for a key")
+	b.Click(".auth-btn-wrapper .authorize")
+	b.Await(".auth-container h6")
+	b.Accessible("the dialog with a key")
+}
+
 func router() http.Handler {
 	r := chi.NewRouter()
 	r.Route("/platform/v1", func(r chi.Router) { openapi.Routes(r, "/platform/v1", openapi.Platform(), "") })

@@ -220,5 +220,11 @@ INSERT INTO plan_tests (plan_id, slot, kind, state, opens_on, due_on, decided_on
 INSERT INTO assignment_positions SELECT organization_id, max(position), max(assigned_at) FROM assignments GROUP BY 1;
 INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1;
 SELECT make_positions(id) FROM organizations;
+-- next_position draws with the rights of its owner, who makes them elsewhere.
+DO $f$ DECLARE o bigint; BEGIN
+	FOR o IN SELECT id FROM organizations LOOP
+		EXECUTE format('ALTER SEQUENCE %I OWNER TO %I', 'positions_' || o, (SELECT proowner::regrole::text FROM pg_proc WHERE proname = 'next_position'));
+	END LOOP;
+END $f$;
 SET session_replication_role = DEFAULT;
 `

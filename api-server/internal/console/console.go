@@ -105,7 +105,7 @@ func (s *Server) Routes(r chi.Router) {
 func allowScript(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Security-Policy",
-			"default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+			"default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 		next.ServeHTTP(w, r)
 	})
 }
@@ -120,6 +120,9 @@ type frame struct {
 	Others  []org.Belonging // further ones on whose staff the person is
 	Note    string
 	Fault   string
+
+	OwnSearch bool // the page has a search for students of its own
+	Refresh   int  // seconds after which a browser without scripts looks again; 0: it does not
 }
 
 // frame finds the organization that the path names, among those that the person manages.
@@ -176,7 +179,9 @@ var static embed.FS
 // functions are what templates may call.
 var functions = template.FuncMap{
 	"asset":   pages.Asset,
+	"icon":    icon,
 	"when":    when,
+	"day":     day,
 	"timed":   timed,
 	"network": network.Text,
 	"explain": webhook.Explain,
@@ -215,6 +220,19 @@ func when(at any) template.HTML {
 	//nolint:gosec // digits and fixed text alone
 	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05") + ` UTC">` +
 		utc.Format("2 Jan 2006, 15:04") + ` UTC</time>`)
+}
+
+// day shows a clock.Date or *clock.Date, which is the same for every viewer.
+func day(on any) template.HTML {
+	d, _ := on.(clock.Date)
+	if p, ok := on.(*clock.Date); ok && p != nil {
+		d = *p
+	}
+	if d.IsZero() {
+		return `<span class="soft">none</span>`
+	}
+	//nolint:gosec // digits and fixed text alone
+	return template.HTML(`<time class="nowrap" datetime="` + d.String() + `">` + d.Time().Format("2 Jan 2006") + `</time>`)
 }
 
 // written is how sentences that are kept write an instant.

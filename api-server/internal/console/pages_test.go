@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,12 @@ func shownPages(t *testing.T, s *site) []string {
 	})
 }
 
+// wideTables are the captions of tables that have to be moved sideways.
+const wideTables = `[...document.querySelectorAll(".scroll")].filter(s => s.scrollWidth > s.clientWidth).map(s => s.innerText.slice(0, 80)).join("; ")`
+
+// largestPage is how many characters a page may have.
+const largestPage = 100_000
+
 // Every page, with something on it, is one that everybody can use: with a screen reader,
 // in the dark, on a telephone.
 func TestEveryPageIsForEverybody(t *testing.T) {
@@ -41,10 +48,16 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 	for _, route := range shownPages(t, s) {
 		_, pattern, _ := strings.Cut(route, " ")
 		name := strings.Trim(strings.NewReplacer("/console", "page", "{slug}", "", "{id}", "one", "{delivery}", "one", "//", "-", "/", "-").Replace(pattern), "-")
-		b.Size(1200, 900)
+		b.Size(1280, 900)
 		b.Visit(s.URL() + target(pattern))
 		b.Accessible(name)
 		b.Screenshot(name)
+		if wide := b.Value(wideTables); wide != "" {
+			t.Errorf("%s has tables that do not fit 1280 pixels: %s", pattern, wide)
+		}
+		if n, err := strconv.Atoi(b.Value(`String(document.documentElement.outerHTML.length)`)); check.NoError(t, err, "%s", pattern) && n > largestPage {
+			t.Errorf("%s has %d bytes, more than %d", pattern, n, largestPage)
+		}
 		b.Size(390, 844)
 		b.Accessible(name + ", on a telephone")
 		if b.WiderThanWindow() {

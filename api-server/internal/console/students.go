@@ -42,6 +42,7 @@ func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 	}
 	said := r.URL.Query()
 	p := studentsPage{frame: f, Search: searchText(said.Get("q"))}
+	p.OwnSearch = true
 	after := directory.ParsePosition(said.Get("after"))
 	if p.Search != "" && after == (directory.Position{}) {
 		if p.People, err = s.byExternalID(r.Context(), f.Here.Organization, p.Search); err != nil {

@@ -7,7 +7,11 @@ import (
 )
 
 // assets are the files that pages load, with their types; the console's pages load them, too.
-var assets = map[string]string{"registrar.css": "text/css; charset=utf-8", "registrar.js": "text/javascript; charset=utf-8"}
+var assets = map[string]string{
+	"registrar.css": "text/css; charset=utf-8",
+	"registrar.js":  "text/javascript; charset=utf-8",
+	"favicon.svg":   "image/svg+xml",
+}
 
 // addresses name the assets' content.
 var addresses = func() map[string]string {

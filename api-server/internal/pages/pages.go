@@ -82,8 +82,8 @@ func Protect(publicURL string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler { return guard(origin.Handler(next)) }
 }
 
-// policy lets a page load its own stylesheet and post to its own address, and nothing else.
-const policy = "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+// policy lets a page load its own stylesheet and icon and post to its own address, and nothing else.
+const policy = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 // guard keeps pages out of caches, frames and other sites' referrers: a page's address
 // may be a secret.

@@ -206,7 +206,7 @@ func TestExpiredAndUnknownLinks(t *testing.T) {
 func TestAssetsAreServedForEver(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	for name, mediaType := range map[string]string{"registrar.css": "text/css; charset=utf-8", "registrar.js": "text/javascript; charset=utf-8"} {
+	for name, mediaType := range map[string]string{"registrar.css": "text/css; charset=utf-8", "registrar.js": "text/javascript; charset=utf-8", "favicon.svg": "image/svg+xml"} {
 		status, text, header := s.visit(t, pages.Asset(name), nil)
 		if check.Equal(t, "status", status, 200, "%s: %d %v", pages.Asset(name), status, header) &&
 			check.Equal(t, "Content-Type", header.Get("Content-Type"), mediaType, "%s: %d %v", pages.Asset(name), status, header) &&

@@ -1,14 +1,14 @@
-// Pages work without this script. With it, times are in the viewer's zone, and what is
-// under way is looked at again by itself.
+// Pages work without this script. With it, times are in the viewer's zone, texts that are needed elsewhere can
+// be copied, "/" leads to the search, and what is under way is looked at again by itself.
 "use strict";
 
-// Times are written in UTC; the title keeps that.
+// Times are written in UTC; the title keeps that. Days have no zone and stay as they are.
+const moment = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
 function localize(within) {
-  for (const time of within.querySelectorAll("time[datetime]")) {
+  for (const time of within.querySelectorAll("time[datetime*=T]")) {
     const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.valueOf())) {
-      time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
-    }
+    if (!Number.isNaN(at.valueOf())) time.textContent = moment.format(at).replace("Sept", "Sep");
   }
 }
 
@@ -22,11 +22,46 @@ function localizeForms() {
   }
 }
 
+// What is copied often has a button beside it, where the browser lets a page copy.
+function offerCopies(within) {
+  if (!navigator.clipboard) return;
+  for (const text of within.querySelectorAll(".copy, [data-copy]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copies";
+    button.textContent = "Copy";
+    button.setAttribute("aria-live", "polite");
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(text.textContent.trim());
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(text);
+        button.textContent = "Selected";
+      }
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    text.after(button);
+  }
+}
+
+// "/" leads to the search, as nothing else on the page takes letters.
+function searchByKey() {
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    const field = document.querySelector("[aria-keyshortcuts='/']");
+    if (!field) return;
+    event.preventDefault();
+    field.focus();
+    field.select();
+  });
+}
+
 // While the page says that something is under way, its content is fetched again.
 async function follow() {
   const live = document.querySelector("[data-live]");
   if (!live) return;
-  await new Promise((done) => setTimeout(done, 1500));
+  await new Promise((done) => setTimeout(done, Number(live.dataset.live) || 1500));
   if (document.hidden) await new Promise((done) => document.addEventListener("visibilitychange", done, { once: true }));
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -42,4 +77,6 @@ async function follow() {
 
 localize(document);
 localizeForms();
+offerCopies(document);
+searchByKey();
 follow();

@@ -127,7 +127,8 @@ func (d *adminBrowser) addURL() string {
 	}
 	page := strings.TrimPrefix(d.Location(), d.settings.PublicURL())
 	d.Press("Send test")
-	d.AwaitText("A ping is on its way")
+	d.AwaitText("The test: delivered")
+	d.see("05-test-answered")
 	if ping := d.awaitRequest("ping", 1); check.True(d.t, "the signature verifies", ping.Verified != nil, "the copied secret does not verify the ping") {
 		check.True(d.t, "*ping.Verified", *ping.Verified, "the copied secret does not verify the ping")
 	}
@@ -189,7 +190,7 @@ func (d *adminBrowser) rotate(endpoint string) {
 	d.see("12-secret-replaced")
 	d.receiver.Trust(d.url, d.TextOf("code.copy"))
 	d.Press("Send test")
-	d.AwaitText("A ping is on its way")
+	d.AwaitText("The test: delivered")
 	if ping := d.awaitRequest("ping", 2); check.True(d.t, "the signature verifies", ping.Verified != nil, "the new secret does not verify the next ping") {
 		check.True(d.t, "*ping.Verified", *ping.Verified, "the new secret does not verify the next ping")
 	}

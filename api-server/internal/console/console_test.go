@@ -245,7 +245,7 @@ func (s *site) fail(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Number: d.Number,
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Number: d.Number, Ping: d.Event.Type == webhook.Ping,
 				StartedAt: s.Now(), Duration: 12300 * time.Microsecond, Verdict: webhook.Declined, Cause: "http_404", Status: 404,
 				Response: []byte("<b>gone</b>"), RequestHeaders: map[string]string{"X-Service-Signature": "t=1,v1=ab"}})
 		}

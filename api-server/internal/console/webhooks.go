@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -113,7 +114,53 @@ type endpointPage struct {
 	Backlog  int
 	Running  []journal.Recovery // under way; one at most
 	Form     endpointForm
-	Secret   string // shown once
+	Secret   string    // shown once
+	Test     *testSent // that the page was asked to show
+}
+
+// testSent is a ping that was sent by hand, with the attempt once it is over.
+type testSent struct {
+	Delivery journal.Delivery
+	Attempt  *journal.Attempt // the latest; nil: there was none yet
+	Late     bool             // no attempt was made in testPatience
+}
+
+// testPatience is how long an attempt of a ping may take, the receiver's 10 seconds included, before its page says
+// that something is wrong on this side.
+const testPatience = 30 * time.Second
+
+// testBody is how many characters of the answer to a ping the page of the URL shows.
+const testBody = 1000
+
+// Beginning is the answer's body up to testBody characters.
+func (t testSent) Beginning() string {
+	body := []rune(strings.ToValidUTF8(string(t.Attempt.Response), "\uFFFD"))
+	if len(body) > testBody {
+		return string(body[:testBody]) + "…"
+	}
+	return string(body)
+}
+
+// readTest reads the ping that the query names. What is none of the URL leaves the page as it is.
+func (s *Server) readTest(r *http.Request, p *endpointPage) error {
+	which, err := id.ParseDelivery(r.URL.Query().Get("test"))
+	if err != nil {
+		return nil //nolint:nilerr // it names none
+	}
+	d, err := journal.Find(r.Context(), s.DB, p.Here.Organization, p.Endpoint.ID, which)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil
+	}
+	if err != nil || d.Type != webhook.Ping {
+		return err
+	}
+	p.Test = &testSent{Delivery: d, Late: s.Clock().Sub(d.CreatedAt) > testPatience}
+	if n := len(d.Attempts); n > 0 {
+		p.Test.Attempt = &d.Attempts[n-1]
+	} else if !p.Test.Late {
+		p.Refresh = 2
+	}
+	return nil
 }
 
 func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int, f frame, e webhook.Endpoint, secret string) error {
@@ -126,8 +173,12 @@ func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int,
 		return err
 	}
 	f.Title = e.URL
-	return show(w, status, "webhook.html", endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Secret: secret,
-		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}})
+	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Secret: secret,
+		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}}
+	if err := s.readTest(r, &p); err != nil {
+		return err
+	}
+	return show(w, status, "webhook.html", p)
 }
 
 // endpoint finds the frame and the URL that the path names.
@@ -187,10 +238,11 @@ func (s *Server) sendTest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.Webhooks.SendTest(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, s.Clock()); err != nil {
+	sent, err := s.Webhooks.SendTest(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, s.Clock())
+	if err != nil {
 		return err
 	}
-	return s.back(w, r, f, edgePath(e), "A ping is on its way. The last success or failure below tells how it went.")
+	return s.back(w, r, f, edgePath(e)+"?test="+sent.String(), "")
 }
 
 func (s *Server) turnOn(w http.ResponseWriter, r *http.Request) error {

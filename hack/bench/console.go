@@ -35,6 +35,8 @@ var furniture = []string{
 		d AS (SELECT uuid7() AS id, v.id AS event_id, v.organization_id, e.id AS endpoint_id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END AS status FROM v, e)
 		INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at, duration_us, outcome, cause, request_headers, response_body)
 		SELECT organization_id, endpoint_id, id, 1, event_id, status, now(), 1000, status, 'ok', '{"X-Service-Signature": "t=1,v1=0"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
+	`INSERT INTO webhook_hours (organization_id, endpoint_id, hour, delivered, failed)
+		SELECT organization_id, id, date_trunc('hour', now()) - n * interval '1 hour', 40000 + n * 100, n FROM webhook_endpoints CROSS JOIN generate_series(0, 720) AS n ON CONFLICT DO NOTHING`,
 	`INSERT INTO audit_log (organization_id, actor_kind, actor_name, action, target, created_at)
 		SELECT o.id, 'staff', 'owner@estate.school', 'sent test event', 'https://hooks.estate.school/in', now()
 		FROM organizations o CROSS JOIN generate_series(1, 100000) WHERE o.slug = 'estate-0' AND NOT EXISTS (SELECT FROM audit_log WHERE organization_id = o.id)`,
@@ -140,7 +142,7 @@ func consolePages(ctx context.Context, r *run, e *estate) error {
 // pages are all of them, each with what there is most of on it.
 func (v *visitor) pages(ctx context.Context, student int64) ([]string, error) {
 	const base = "/console/estate-0/"
-	paths := []string{"", "students/", "students/?q=student", "students/?q=no.+1", "students/?q=s", "students/?q=nobody", fmt.Sprintf("students/?q=EXT-%d", student),
+	paths := []string{"", "students/", "students/?q=student", "students/?q=no.+1", "students/?q=s", "students/?q=nobody", "students/?show=access", "students/?show=expiring", "students/?show=at_risk", "students/?show=joined", fmt.Sprintf("students/?q=EXT-%d", student),
 		fmt.Sprintf("students/%d/", student), "api-keys/", "webhooks/", "roster-runs/", "plans/", "audit-log/", "audit-log/?before=5000"}
 	for _, follow := range []struct{ page, link string }{
 		{"students/?q=student", `students/(\?q=[^"]*after=[^"]*)|href="(\?q=[^"]*after=[^"]*)"`}, {"webhooks/", `webhooks/\d+/`}, {"roster-runs/", `roster-runs/\d+/`},

@@ -52,6 +52,8 @@ type Server struct {
 	// Confirm asks for the person's password before it goes on with next, unless it was given a short
 	// while ago; back is where the page leads who does not give it (pages.Server.Confirm).
 	Confirm func(w http.ResponseWriter, r *http.Request, back string, next edge.Handler) error
+
+	figures figures
 }
 
 // managers may do everything in the console, staff may look students up.
@@ -180,6 +182,7 @@ var static embed.FS
 var functions = template.FuncMap{
 	"asset":   pages.Asset,
 	"icon":    icon,
+	"number":  thousands,
 	"when":    when,
 	"day":     day,
 	"timed":   timed,

@@ -61,3 +61,32 @@ func TestSecretsHaveACopyButton(t *testing.T) {
 	b.Press("Copy")
 	check.True(t, "the key is copied or selected", regexp.MustCompile(`^(Copied|Selected|Copy)$`).MatchString(b.TextOf(".secret button.copies")), "")
 }
+
+// A list of students shows what is asked of them most, and a plan's page only to who may open it.
+func TestAListOfStudentsSaysWhatIsAskedMost(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.north.Full.Post(t, "provision/student/", `{"email": "asha@north-institute.org", "first_name": "Asha", "courses": "ielts",
+		"target_score_plan": {"target_score": 7, "test_plan": true, "timezone": "Asia/Kolkata"}}`).Want(t, http.StatusCreated)
+	s.north.Full.Post(t, "provision/student/", `{"email": "asha@north-institute.org", "first_name": "Asha", "courses": "toefl"}`).Want(t, http.StatusOK)
+	s.north.Full.Post(t, "provision/student/", `{"email": "binod@north-institute.org", "first_name": "Binod"}`).Want(t, http.StatusCreated)
+	s.exec(t, `UPDATE enrollments SET end_date = '2126-02-01', grace_period_end = '2126-02-08' WHERE course_id = (SELECT max(id) FROM courses)`)
+	s.exec(t, `UPDATE accounts SET last_login = '2026-09-05T20:07:00Z' WHERE first_name = 'Asha'`)
+	for who, opens := range map[string]bool{"olive": true, "tariq": false} {
+		b := s.signedIn(t, who)
+		_, page, _ := b.get(t, "/console/north/students/?q=asha")
+		for _, text := range []string{"TOEFL", "and 1 more", "8 Feb 2126", "5 Sep 2026, 20:07 UTC"} {
+			check.Contains(t, "the list", page, text, "%s", who)
+		}
+		check.Equal(t, "links to plans", len(regexp.MustCompile(`/plans/\d+/`).FindAllString(page, -1)) == 1, opens, "%s", who)
+		_, page, _ = b.get(t, "/console/north/students/?q=binod")
+		check.Contains(t, "the list", page, `<span class="soft">none</span>`, "%s: Binod has no course", who)
+	}
+	// What the person does elsewhere stays there.
+	s.exec(t, `UPDATE accounts SET created_by_organization = NULL, proven_password = false WHERE first_name = 'Asha'`)
+	s.Organization(t, "south")
+	s.exec(t, `UPDATE accounts SET created_by_organization = (SELECT id FROM organizations WHERE slug = 'south') WHERE first_name = 'Asha'`)
+	_, page, _ := s.signedIn(t, "olive").get(t, "/console/north/students/?q=asha")
+	check.Contains(t, "the list", page, "asha@north-institute.org", "")
+	check.Lacks(t, "the list", page, "5 Sep 2026", "")
+}

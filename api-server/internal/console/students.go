@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -30,10 +31,29 @@ const (
 
 type studentsPage struct {
 	frame
-	Search string
-	People []directory.Person
-	Next   string // where the next page begins; "": there is none
+	Search  string
+	Choices []studentChoice
+	Which   directory.Which // "": everybody, or who is searched for
+	People  []studentLine
+	Next    string // where the next page begins; "": there is none
 }
+
+// studentLine is a student in a list, with what is asked of students most.
+type studentLine struct {
+	directory.Person
+	Course *studentCourse // the one with access the longest, or the last that was over; nil: none
+	More   int            // other courses
+	Plan   *plan.Line     // that is not closed; nil: none
+}
+
+// studentChoice is a list of students, and its name on the page.
+type studentChoice struct {
+	Which directory.Which
+	Label string
+}
+
+var studentChoices = []studentChoice{{"", "All"}, {directory.WithAccess, "With access"}, {directory.Expiring, "Ending within 7 days"},
+	{directory.AtRisk, "At risk"}, {directory.Joined, "Joined in the last 7 days"}}
 
 func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.frameFor(staff, r, "students", "Students")
@@ -41,11 +61,22 @@ func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	said := r.URL.Query()
-	p := studentsPage{frame: f, Search: searchText(said.Get("q"))}
+	p := studentsPage{frame: f, Search: searchText(said.Get("q")), Choices: studentChoices}
 	p.OwnSearch = true
+	if which := directory.Which(said.Get("show")); p.Search == "" && slices.Contains(directory.Whiches(), which) {
+		p.Which = which
+		now := s.Clock()
+		people, next, err := directory.List(r.Context(), s.DB, f.Here.Organization, which, clock.DateIn(now, s.Zone), now, directory.ParseListPosition(said.Get("after")), peopleAPage)
+		if err != nil {
+			return err
+		}
+		p.Next = next.String()
+		return s.listStudents(w, r, p, people)
+	}
+	var people []directory.Person
 	after := directory.ParsePosition(said.Get("after"))
 	if p.Search != "" && after == (directory.Position{}) {
-		if p.People, err = s.byExternalID(r.Context(), f.Here.Organization, p.Search); err != nil {
+		if people, err = s.byExternalID(r.Context(), f.Here.Organization, p.Search); err != nil {
 			return err
 		}
 	}
@@ -54,12 +85,51 @@ func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, one := range found {
-		if !slices.Contains(p.People, one) {
-			p.People = append(p.People, one)
+		if !slices.ContainsFunc(people, func(p directory.Person) bool { return p.ID == one.ID }) {
+			people = append(people, one)
 		}
 	}
 	p.Next = next.String()
+	return s.listStudents(w, r, p, people)
+}
+
+func (s *Server) listStudents(w http.ResponseWriter, r *http.Request, p studentsPage, people []directory.Person) error {
+	ids := make([]id.User, len(people))
+	for i, one := range people {
+		ids[i] = one.ID
+	}
+	courses, err := course.OfStudents(r.Context(), s.DB, p.Here.Organization, ids)
+	if err != nil {
+		return err
+	}
+	plans, err := plan.Current(r.Context(), s.DB, p.Here.Organization, ids)
+	if err != nil {
+		return err
+	}
+	today := clock.DateIn(s.Clock(), s.Zone)
+	for _, one := range people {
+		l := studentLine{Person: one, More: max(0, len(courses[one.ID])-1)}
+		if held := courses[one.ID]; len(held) > 0 {
+			e := slices.MaxFunc(held, func(a, b course.Enrollment) int { return compareAccess(a, b, today) })
+			l.Course = &studentCourse{Enrollment: e, Status: e.Status(today)}
+		}
+		if current, ok := plans[one.ID]; ok {
+			l.Plan = &current
+		}
+		p.People = append(p.People, l)
+	}
 	return show(w, http.StatusOK, "students.html", p)
+}
+
+// compareAccess orders enrollments by what they give: access comes after none, then the later end.
+func compareAccess(a, b course.Enrollment, today clock.Date) int {
+	if x, y := a.HasAccess(today), b.HasAccess(today); x != y {
+		if x {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(a.EndDate.Compare(b.EndDate), cmp.Compare(a.ID, b.ID))
 }
 
 // searchText is what of a query can be looked for.

@@ -114,6 +114,7 @@ type endpointPage struct {
 	Backlog  int
 	Running  []journal.Recovery // under way; one at most
 	Form     endpointForm
+	Chart    *hoursChart
 	Secret   string    // shown once
 	Test     *testSent // that the page was asked to show
 }
@@ -172,8 +173,14 @@ func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
+	first := firstHour(s.Clock())
+	hours, err := journal.Hours(r.Context(), s.DB, f.Here.Organization, first)
+	if err != nil {
+		return err
+	}
+	hours = slices.DeleteFunc(hours, func(h journal.Hour) bool { return h.Endpoint != e.ID })
 	f.Title = e.URL
-	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Secret: secret,
+	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Chart: newHoursChart(first, hours), Secret: secret,
 		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}}
 	if err := s.readTest(r, &p); err != nil {
 		return err

@@ -782,3 +782,33 @@ func Measure(ctx context.Context, q pg.Querier, now time.Time) (l Lag, err error
 	l.Oldest = now.Sub(since)
 	return l, err
 }
+
+// Current reads the plans of the users that are not closed, the latest one each, without tests and names.
+func Current(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Line, error) {
+	type row struct {
+		User   id.User
+		ID     id.Plan
+		Exam   string
+		Status Status
+		AtRisk bool
+		Target decimal.Number
+	}
+	rows, err := pg.List[row](ctx, q, `
+		SELECT
+			p.user_id AS "user",
+			p.id,
+			p.exam,
+			p.status,
+			p.at_risk,
+			p.target_score_e4 AS target
+		FROM unnest($2::bigint[]) AS u(id)
+		CROSS JOIN LATERAL (
+			SELECT * FROM plans
+			WHERE organization_id = $1 AND user_id = u.id AND status <> 'closed'
+			ORDER BY id DESC LIMIT 1) AS p`, org, users)
+	current := make(map[id.User]Line, len(rows))
+	for _, r := range rows {
+		current[r.User] = Line{ID: r.ID, Exam: r.Exam, Status: r.Status, AtRisk: r.AtRisk, Target: r.Target}
+	}
+	return current, err
+}

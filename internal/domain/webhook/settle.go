@@ -46,6 +46,7 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	fresh := slices.DeleteFunc(slices.Clone(outcomes), func(o Outcome) bool { return !known[o.key()] })
 	offs := fold(healths, fresh)
 	queueHealths(&second, healths)
+	queueHours(&second, fresh)
 	queueEndOfLeases(&second, outcomes)
 	if err := tx.SendBatch(ctx, &second).Close(); err != nil {
 		return fmt.Errorf("recording health: %w", err)

@@ -566,6 +566,46 @@ func queueHealths(batch *pgx.Batch, healths map[id.Endpoint]*Health) {
 		})
 }
 
+// queueHours counts the attempts by endpoint and hour, tests not among them. Endpoints are in their order.
+func queueHours(batch *pgx.Batch, outcomes []Outcome) {
+	type hour struct {
+		organization      id.Organization
+		endpoint          id.Endpoint
+		at                time.Time
+		delivered, failed int
+	}
+	var hours []hour
+	for _, o := range outcomes {
+		if o.Ping {
+			continue
+		}
+		h := hour{organization: o.Organization, endpoint: o.Endpoint, at: o.StartedAt.UTC().Truncate(time.Hour)}
+		i := slices.IndexFunc(hours, func(x hour) bool { return x.endpoint == h.endpoint && x.at.Equal(h.at) })
+		if i < 0 {
+			i, hours = len(hours), append(hours, h)
+		}
+		if o.Verdict == Delivered {
+			hours[i].delivered++
+		} else {
+			hours[i].failed++
+		}
+	}
+	if len(hours) == 0 {
+		return
+	}
+	batch.Queue(`
+		INSERT INTO webhook_hours AS h (organization_id, endpoint_id, hour, delivered, failed)
+		SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::int[])
+		ON CONFLICT (organization_id, endpoint_id, hour) DO UPDATE SET
+			delivered = h.delivered + excluded.delivered,
+			failed = h.failed + excluded.failed`,
+		each(hours, func(h hour) int64 { return int64(h.organization) }),
+		each(hours, func(h hour) int64 { return int64(h.endpoint) }),
+		each(hours, func(h hour) time.Time { return h.at }),
+		each(hours, func(h hour) int { return h.delivered }),
+		each(hours, func(h hour) int { return h.failed }))
+}
+
 // updateOff switches a URL off and returns it; no row when it is off already.
 func updateOff(ctx context.Context, tx *pg.Tx, o off) (url string, err error) {
 	err = tx.QueryRow(ctx, `

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -19,6 +20,8 @@ type Person struct {
 	FirstName string
 	LastName  string
 	Status    string // of the membership: active or inactive; "" when there is none any more
+	// LastLogin is the last sign-in; zero for none, and where the organization does not see it (student.Account.SeenBy).
+	LastLogin time.Time
 }
 
 // manner is what of a person the text was found in. A search goes through them one after

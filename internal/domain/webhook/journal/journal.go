@@ -44,6 +44,13 @@ type Delivery struct {
 	Attempts     []Attempt `db:"-"` // the latest MostAttempts, in their order
 }
 
+// Hour is how the attempts to a URL ended that began in an hour.
+type Hour struct {
+	Endpoint          id.Endpoint
+	At                time.Time // its beginning
+	Delivered, Failed int
+}
+
 // MostAttempts is how many of a delivery's attempts are read: resends may make any number of them, and each has what
 // the receiver chose to answer.
 const MostAttempts = 20

@@ -84,7 +84,7 @@ func (l *log) attempt(verdict webhook.Verdict) []dispatch.Lease {
 		_, dues, _, err := dispatch.Load(l.t.Context(), l.db, lease.Deliver)
 		must(l.t, err)
 		for _, d := range dues {
-			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease, Run: d.Run, Number: d.Number, Tries: d.Tries,
+			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease, Run: d.Run, Number: d.Number, Tries: d.Tries, Ping: d.Event.Type == webhook.Ping,
 				StartedAt: l.now, Duration: 3 * time.Millisecond, Verdict: verdict, Cause: "http_410", Status: 410, Response: []byte("no " + fmt.Sprint(d.Number)),
 				RequestHeaders: map[string]string{"X-Service-Event": string(d.Event.Type)}, Peer: "203.0.113.7:443",
 				Timing: webhook.Timing{DNS: time.Millisecond, FirstByte: 2 * time.Millisecond}})
@@ -139,6 +139,45 @@ func TestTheListWalksBackWithEveryAttempt(t *testing.T) {
 	if _, err := journal.CheckStatuses([]string{"lost"}); !fault.Has(err, "unknown_status") {
 		t.Errorf("an unknown status: %v", err)
 	}
+}
+
+// Charts count by the hour: each attempt once, also when it is recorded twice, and no tests.
+func TestHoursCountAttempts(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	l.now = time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
+	first := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	l.record(3, 7)
+	l.attempt(webhook.Retry)
+	_, err := l.service.SendTest(t.Context(), audit.Platform, l.org, l.url.ID, l.now)
+	must(t, err)
+	l.attempt(webhook.Declined)
+	l.now = l.now.Add(time.Hour)
+	for range 3 { // one at a time, as the URL is failing
+		l.attempt(webhook.Delivered)
+	}
+	list, _ := l.list(1, id.Delivery{}, webhook.StatusDelivered)
+	again := webhook.Outcome{Delivery: list[0].ID, Endpoint: l.url.ID, Organization: l.org, Number: list[0].Attempts[1].Number, StartedAt: l.now, Verdict: webhook.Delivered}
+	must(t, l.db.InTx(t.Context(), func(tx *pg.Tx) error { return webhook.Settle(t.Context(), tx, []webhook.Outcome{again}) }))
+	hours := func(org id.Organization, since time.Time) string {
+		t.Helper()
+		all, err := journal.Hours(t.Context(), l.db, org, since)
+		must(t, err)
+		var words []string
+		for _, h := range all {
+			words = append(words, fmt.Sprintf("%d %s %d/%d", h.Endpoint-l.url.ID, h.At.UTC().Format("15:04"), h.Delivered, h.Failed))
+		}
+		return strings.Join(words, ", ")
+	}
+	check.Equal(t, "hours", hours(l.org, first), "0 09:00 0/3, 0 10:00 3/0", "")
+	check.Equal(t, "hours from ten on", hours(l.org, first.Add(time.Minute)), "0 10:00 3/0", "")
+	check.Equal(t, "another organization's hours", hours(l.org+1, first), "", "")
+	_, err = journal.Drop(t.Context(), l.db, clock.Date{Year: 2026, Month: 3, Day: 1})
+	must(t, err)
+	check.Equal(t, "hours of a day that is kept", hours(l.org, first), "0 09:00 0/3, 0 10:00 3/0", "")
+	_, err = journal.Drop(t.Context(), l.db, clock.Date{Year: 2026, Month: 3, Day: 2})
+	must(t, err)
+	check.Equal(t, "hours of a day that is dropped", hours(l.org, first), "", "")
 }
 
 func TestAResendIsANewAttemptOfTheSameEvent(t *testing.T) {

@@ -384,7 +384,15 @@ func dropPartitions(ctx context.Context, tx *pg.Tx, before clock.Date) (int, err
 		WHERE id < uuid7_floor($1::date::timestamp AT TIME ZONE 'UTC')
 		  AND id NOT IN (
 			SELECT event_id FROM webhook_queue WHERE event_id < uuid7_floor($1::date::timestamp AT TIME ZONE 'UTC'))`, before)
+	batch.Queue(`DELETE FROM webhook_hours WHERE hour < $1::date::timestamp AT TIME ZONE 'UTC'`, before)
 	return dropped, tx.SendBatch(ctx, &batch).Close()
+}
+
+// Hours reads how attempts ended, by URL and hour, of the hours that begin at since or later. Tests are not counted.
+func Hours(ctx context.Context, q pg.Querier, org id.Organization, since time.Time) ([]Hour, error) {
+	return pg.List[Hour](ctx, q, `
+		SELECT endpoint_id AS endpoint, hour AS at, delivered, failed FROM webhook_hours
+		WHERE organization_id = $1 AND hour >= $2 ORDER BY endpoint_id, hour`, org, since)
 }
 
 // pendingURLs walks over the URLs that have pending deliveries, one index step each.

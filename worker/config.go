@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/flow/retention"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
@@ -21,6 +22,10 @@ type config struct {
 	LogLevel          string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	TimeZone          string        `env:"PLATFORM_TIME_ZONE" envDefault:"UTC" help:"IANA zone that decides which day it is, also in mails"`
 	WebhookRetention  int           `env:"WEBHOOK_RETENTION_DAYS" envDefault:"30" help:"days for which deliveries and their attempts are kept; what has not ended stays"`
+	MailRetention     int           `env:"MAIL_RETENTION_DAYS" envDefault:"365" help:"days for which it is kept what was mailed to whom; 0: for ever"`
+	PlanRetention     int           `env:"PLAN_RETENTION_DAYS" envDefault:"730" help:"days for which the history of a closed test plan is kept; 0: for ever"`
+	RosterRetention   int           `env:"ROSTER_RETENTION_DAYS" envDefault:"730" help:"days for which it is kept that a roster was imported, with its counts; 0: for ever"`
+	AuditRetention    int           `env:"AUDIT_RETENTION_DAYS" envDefault:"1095" help:"days for which the audit log is kept, 366 at least; 0: for ever"`
 	SMTPURL           string        `env:"SMTP_URL,required" help:"mail server: smtp://user:password@host:port, ?tls=none, starttls or implicit; or smtps://"`
 	MailFrom          string        `env:"MAIL_FROM,required" help:"sender of all mails; the organization's name stands in front of the address"`
 	PublicURL         string        `env:"PUBLIC_URL,required" help:"base of every link that leaves in a mail, such as https://registrar.example"`
@@ -38,6 +43,9 @@ type config struct {
 
 // Validate implements env.Validator.
 func (c *config) Validate() error {
+	if c.AuditRetention != 0 && c.AuditRetention < retention.LeastAudit {
+		return fmt.Errorf("AUDIT_RETENTION_DAYS: %d is less than a year; set %d or more, or 0", c.AuditRetention, retention.LeastAudit)
+	}
 	if _, err := mail.ParseServer(c.SMTPURL); err != nil {
 		return err
 	}
@@ -52,4 +60,9 @@ func (c *config) Validate() error {
 		return fmt.Errorf("MAIL_FROM: %w", err)
 	}
 	return nil
+}
+
+// retention is for how long what is kept.
+func (c *config) retention() retention.Days {
+	return retention.Days{Mails: c.MailRetention, Plans: c.PlanRetention, Rosters: c.RosterRetention, Audit: c.AuditRetention}
 }

@@ -238,6 +238,8 @@ func (h *house) fillPending(db *pgx.Conn) {
 	if status, page := h.post(h.settings.PublicURL()+"/forgot-password", url.Values{"email": {"chitra@north-institute.org"}}); status >= 400 {
 		h.t.Fatalf("asking for a new password: %d %s", status, page)
 	}
+	gone := h.provision("farah@north-institute.org", http.StatusCreated)
+	h.platform(http.MethodDelete, fmt.Sprintf("users/%d", gone.UserID), "", nil)
 	deepa := h.provision("deepa@north-institute.org", http.StatusCreated)
 	// Who comes back into the organization's scope is due for new positions of results.
 	h.platform(http.MethodPatch, fmt.Sprintf("organizations/demo/members/%d", deepa.UserID), `{"status": "inactive"}`, nil)

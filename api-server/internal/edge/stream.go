@@ -18,7 +18,16 @@ type Stream struct {
 // NewStream makes a stream with status 200 that the client has to have read within the time: what
 // waits for it is taken from others.
 func NewStream(w http.ResponseWriter, within time.Duration) *Stream {
-	p := &pipe{w: w, control: http.NewResponseController(w), end: time.Now().Add(within)}
+	return newStream(w, within, "application/json; charset=utf-8")
+}
+
+// NewLines is NewStream for JSON lines.
+func NewLines(w http.ResponseWriter, within time.Duration) *Stream {
+	return newStream(w, within, "application/jsonl")
+}
+
+func newStream(w http.ResponseWriter, within time.Duration, content string) *Stream {
+	p := &pipe{w: w, control: http.NewResponseController(w), end: time.Now().Add(within), content: content}
 	return &Stream{bufio.NewWriterSize(p, 64<<10), p}
 }
 
@@ -35,6 +44,14 @@ func (s *Stream) Value(v any) error {
 		_, err = s.buffer.Write(text)
 	}
 	return err
+}
+
+// Line writes JSON as a line of its own.
+func (s *Stream) Line(text json.RawMessage) error {
+	if _, err := s.buffer.Write(text); err != nil {
+		return err
+	}
+	return s.buffer.WriteByte('\n')
 }
 
 // Close sends what is left.
@@ -54,6 +71,7 @@ type pipe struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	end     time.Time
+	content string
 	began   bool
 }
 
@@ -64,6 +82,7 @@ func (p *pipe) Write(b []byte) (int, error) {
 	if !p.began {
 		p.began = true
 		describe(p.w)
+		p.w.Header().Set("Content-Type", p.content)
 		p.w.WriteHeader(http.StatusOK)
 	}
 	next := time.Now().Add(standstill)

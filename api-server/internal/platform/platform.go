@@ -19,6 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -48,6 +49,7 @@ type Server struct {
 	LTI      lti.Service
 	Work     *work.Service
 	Plans    *testplan.Service
+	Eraser   *person.Eraser
 	Activity *prometheus.CounterVec // of ActivityCounter
 
 	Rosters   *wake.Watch // running
@@ -79,6 +81,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Patch("/organizations/{slug}/members/{user_id}", edge.Handle(s.changeMember))
 	r.Delete("/organizations/{slug}/members/{user_id}", edge.Handle(s.removeMember))
 	r.Post("/sign-ins", edge.Handle(s.noteSignIn))
+	r.Get("/users/{user_id}/export", edge.Handle(s.exportUser))
+	r.Delete("/users/{user_id}", edge.Handle(s.eraseUser))
 	r.Delete("/users/{user_id}/webhook-data", edge.Handle(s.eraseWebhookData))
 	r.Put("/organizations/{slug}/roster-sources/{source}", edge.Handle(s.putRosterSource))
 	r.Get("/organizations/{slug}/roster-runs", edge.Handle(s.listRosterRuns))

@@ -290,6 +290,11 @@ seccompProfile: {type: RuntimeDefault}
 {{- end }}
 {{- include "registrar.pprofEnv" . }}
 - {name: EMAIL_CONCURRENCY, value: {{ .Values.worker.emailConcurrency | quote }}}
+- {name: WEBHOOK_RETENTION_DAYS, value: {{ .Values.retention.webhooks | quote }}}
+- {name: MAIL_RETENTION_DAYS, value: {{ .Values.retention.mails | quote }}}
+- {name: PLAN_RETENTION_DAYS, value: {{ .Values.retention.plans | quote }}}
+- {name: ROSTER_RETENTION_DAYS, value: {{ .Values.retention.rosters | quote }}}
+- {name: AUDIT_RETENTION_DAYS, value: {{ .Values.retention.audit | quote }}}
 - name: ASYNQ_PASSWORD
   valueFrom:
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "queuesPage" "own" "keys" "key" "ASYNQ_PASSWORD") }}

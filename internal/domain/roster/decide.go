@@ -76,7 +76,7 @@ const roleMember = "member"
 
 // Decide decides about a row of people.csv.
 func Decide(p Person, r Duplicates, k Match) Decision {
-	d := decision{issues: issues{file: PeopleFile, line: p.Line, person: p.ExternalID}}
+	d := decision{issues: issues{file: PeopleFile, line: p.Line, person: p.ExternalID, user: k.User}}
 	switch {
 	case p.Refused != "":
 		return d.leaveOut(p.Refused)

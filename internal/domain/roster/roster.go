@@ -78,4 +78,6 @@ type Issue struct {
 	Code             Code     `json:"code"`
 	Severity         Severity `json:"severity"`
 	Message          string   `json:"message"`
+
+	User int64 `json:"-" db:"-"` // whom the row is about, where the platform knows the person; else 0. It is not read again
 }

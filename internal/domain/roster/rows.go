@@ -262,12 +262,13 @@ type issues struct {
 	file   string
 	line   int
 	person string
+	user   int64
 	all    []Issue
 }
 
 func (i *issues) add(code Code, severity Severity, format string, args ...any) {
 	text := sprintf(format, args...)
-	i.all = append(i.all, Issue{i.file, i.line, i.person, code, severity, text})
+	i.all = append(i.all, Issue{i.file, i.line, i.person, code, severity, text, i.user})
 }
 
 // suspicious warns of a value that a spreadsheet would run as a formula. It is stored unchanged.

@@ -365,14 +365,20 @@ func MarkUndone(ctx context.Context, tx *pg.Tx, r Run, now time.Time) error {
 // of runs that are older than kept; the runs themselves stay. Details whose run is gone are
 // below the highest of those runs too.
 func Clear(ctx context.Context, q pg.Querier, abandoned, kept time.Time) error {
-	_, err := q.Exec(ctx, `
-		WITH
-			given_up AS (DELETE FROM roster_runs WHERE state = 'uploading' AND created_at < $1),
-			old AS (SELECT coalesce(max(id), 0) AS last FROM roster_runs WHERE created_at < $2),
-			changes AS (DELETE FROM roster_changes USING old WHERE run_id <= old.last),
-			class_changes AS (DELETE FROM roster_class_changes USING old WHERE run_id <= old.last)
-		DELETE FROM roster_issues USING old WHERE run_id <= old.last`, abandoned, kept)
-	return err
+	if _, err := pg.Drop(ctx, q, "roster_runs", `state = 'uploading' AND created_at < $1`, abandoned); err != nil {
+		return err
+	}
+	var last int64
+	err := q.QueryRow(ctx, `SELECT coalesce(max(id), 0) FROM roster_runs WHERE created_at < $1`, kept).Scan(&last)
+	if err != nil {
+		return err
+	}
+	for _, table := range []string{"roster_changes", "roster_class_changes", "roster_issues"} {
+		if _, err := pg.Drop(ctx, q, table, `run_id <= $1`, last); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func insertChunk(ctx context.Context, q pg.Querier, run id.RosterRun, n int, data []byte) error {

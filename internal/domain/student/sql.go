@@ -410,8 +410,7 @@ func queueEndWays(b *pg.Batch, user id.User, p Proof) {
 
 // DropExpiredLinks deletes the links that have expired.
 func DropExpiredLinks(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
-	tag, err := q.Exec(ctx, `DELETE FROM set_password_tokens WHERE expires_at <= $1`, now)
-	return tag.RowsAffected(), err
+	return pg.Drop(ctx, q, "set_password_tokens", `expires_at <= $1`, now)
 }
 
 // selectByName prefers the account of the first address to that of another, and both to one whose
@@ -452,7 +451,7 @@ func updateLastLogin(ctx context.Context, q pg.Querier, user id.User, at time.Ti
 	return oneAccount(q.Query(ctx, `
 		UPDATE accounts a
 		SET last_login = greatest(a.last_login, $2)
-		WHERE a.id = $1
+		WHERE a.id = $1 AND strpos(a.email, '@') > 0
 		RETURNING `+accountColumns, user, at))
 }
 
@@ -520,8 +519,7 @@ func (s Sessions) Delete(ctx context.Context, hash string) error {
 
 // DropExpiredSessions deletes what nobody can use any more.
 func DropExpiredSessions(ctx context.Context, q pg.Querier) (int64, error) {
-	tag, err := q.Exec(ctx, `DELETE FROM sessions WHERE expires_at <= now()`)
-	return tag.RowsAffected(), err
+	return pg.Drop(ctx, q, "sessions", `expires_at <= now()`)
 }
 
 // isStudent is the condition on a (accounts) for people who are or were students of organization $1.
@@ -608,3 +606,6 @@ func selectRoster(
 		return l, err
 	})
 }
+
+// Sealed is where it is kept what people were called who are being erased; a value is bound to place.
+var Sealed = seal.Column{Table: "erasures", Context: `'erasures/' || user_id`}

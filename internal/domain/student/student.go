@@ -88,11 +88,14 @@ func Named(err error) error {
 	return err
 }
 
+// erased says whether the account is the number that is left of a person who was erased.
+func (a Account) erased() bool { return !strings.Contains(string(a.Email), "@") }
+
 // Find reads an account by its id, with the names that it was made with, which are for its person
-// alone. NotFound when there is none.
+// alone. NotFound when there is none, or the person was erased.
 func Find(ctx context.Context, q pg.Querier, user id.User) (Account, error) {
 	a, err := selectAccount(ctx, q, user)
-	if pg.None(err) {
+	if pg.None(err) || err == nil && a.erased() {
 		return Account{}, errNoUser(user)
 	}
 	return a, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -20,7 +21,7 @@ import (
 
 // Columns are all that hold sealed values.
 func Columns() []seal.Column {
-	return []seal.Column{webhook.Sealed, lti.Sealed, email.Sealed, page.Sealed, replay.Sealed}
+	return []seal.Column{webhook.Sealed, lti.Sealed, email.Sealed, page.Sealed, replay.Sealed, student.Sealed}
 }
 
 // batch is how many values one transaction seals again.

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -74,4 +75,20 @@ func Structs[T any](b *Batch, each func(T), sql string, args ...any) {
 		}
 		return err
 	})
+}
+
+// deletes is how many rows Drop deletes in one transaction.
+const deletes = 5000
+
+// Drop deletes the rows of a table that a condition is true of, in transactions of a bounded size unless q is one, and
+// counts them. It can be repeated, and broken off at any time.
+func Drop(ctx context.Context, q Querier, table, condition string, args ...any) (rows int64, err error) {
+	statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %[1]s WHERE %[2]s LIMIT %[3]d)) AND %[2]s`, table, condition, deletes)
+	for {
+		tag, err := q.Exec(ctx, statement, args...)
+		rows += tag.RowsAffected()
+		if err != nil || tag.RowsAffected() < deletes {
+			return rows, err
+		}
+	}
 }

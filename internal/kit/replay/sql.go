@@ -102,8 +102,7 @@ func Trim(ctx context.Context, q pg.Querier, org id.Organization, b Bounds) erro
 
 // DropExpired deletes the keys that have expired by now, and counts them.
 func DropExpired(ctx context.Context, q pg.Querier, now time.Time) (int64, error) {
-	tag, err := q.Exec(ctx, `DELETE FROM idempotency_keys WHERE created_at < $1`, now.Add(-keep))
-	return tag.RowsAffected(), err
+	return pg.Drop(ctx, q, "idempotency_keys", `created_at < $1`, now.Add(-keep))
 }
 
 // Sealed is where answers are; a value is bound to a name that the organization and the key are in.

@@ -15,7 +15,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/reseal"
+	"github.com/registrar-dev/registrar/internal/flow/retention"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -113,6 +115,20 @@ func Plans(o *testplan.Service) Job {
 func Reseal(s *reseal.Service) Job {
 	return Job{Name: "encrypting secrets with the present key", Every: time.Minute, Run: func(ctx context.Context, _ time.Time) error {
 		return s.Sweep(ctx)
+	}}
+}
+
+// Erase looks for what people were called who are being erased.
+func Erase(e *person.Eraser) Job {
+	return Job{Name: "erasing people", Every: 10 * time.Second, Run: func(ctx context.Context, _ time.Time) error {
+		return e.Sweep(ctx)
+	}}
+}
+
+// Retain drops what has been kept for as long as it is to be.
+func Retain(db *pg.DB, keep retention.Days) Job {
+	return Job{Name: "dropping what is kept no longer", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
+		return retention.Drop(ctx, db, keep, now)
 	}}
 }
 

@@ -21,10 +21,14 @@ func AddIssues(ctx context.Context, q pg.Querier, run id.RosterRun, first int64,
 		return nil
 	}
 	_, err := q.CopyFrom(ctx, pgx.Identifier{"roster_issues"},
-		[]string{"run_id", "n", "file", "line", "person_external_id", "code", "severity", "message"},
+		[]string{"run_id", "n", "file", "line", "person_external_id", "code", "severity", "message", "user_id"},
 		pgx.CopyFromSlice(len(found), func(i int) ([]any, error) {
 			t := &found[i]
-			return []any{int64(run), first + int64(i), t.File, t.Line, t.PersonExternalID, string(t.Code), string(t.Severity), t.Message}, nil
+			var user any
+			if t.User != 0 {
+				user = t.User
+			}
+			return []any{int64(run), first + int64(i), t.File, t.Line, t.PersonExternalID, string(t.Code), string(t.Severity), t.Message, user}, nil
 		}))
 	return err
 }

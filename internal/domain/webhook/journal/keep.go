@@ -71,16 +71,29 @@ const erasing = 200
 // deliveries that are waiting. The rows stay, as a record that something was sent. It counts
 // the events, and writes its audit entry with the first of them.
 func Erase(ctx context.Context, db *pg.DB, by audit.Actor, user id.User, now time.Time) (events int, err error) {
+	return erase(ctx, db, user, now, false, func(tx *pg.Tx) error {
+		return audit.Write(ctx, tx, audit.Entry{Actor: by, Action: "erased webhook data", Target: fmt.Sprintf("user %d", user), At: now})
+	})
+}
+
+// EraseUser is Erase for a person who is erased whole. With again the events keep the person's number, so that a
+// second call finds the responses, too, that come of attempts which were under way.
+func EraseUser(ctx context.Context, db *pg.DB, user id.User, now time.Time, again bool) error {
+	_, err := erase(ctx, db, user, now, again, func(*pg.Tx) error { return nil })
+	return err
+}
+
+func erase(ctx context.Context, db *pg.DB, user id.User, now time.Time, again bool, begin func(*pg.Tx) error) (events int, err error) {
 	if err := Adopt(ctx, db); err != nil {
 		return 0, err
 	}
 	for first := true; ; first = false {
 		var n int
 		err := db.InTx(ctx, func(tx *pg.Tx) error {
-			if n, err = eraseSome(ctx, tx, user, now, erasing); err != nil || !first {
+			if n, err = eraseSome(ctx, tx, user, now, again, erasing); err != nil || !first {
 				return err
 			}
-			return audit.Write(ctx, tx, audit.Entry{Actor: by, Action: "erased webhook data", Target: fmt.Sprintf("user %d", user), At: now})
+			return begin(tx)
 		})
 		if events += n; err != nil || n < erasing {
 			return events, err

@@ -427,13 +427,17 @@ func selectStopped(ctx context.Context, q pg.Querier) (off, gone []id.Endpoint, 
 
 // eraseSome erases up to limit events of the person, and counts them. A delivery's id is drawn
 // within moments of its event's, which bounds the search. urls are those that the organizations
-// of the events have, or had as long as the journal goes back.
-func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, limit int) (int, error) {
+// of the events have, or had as long as the journal goes back. See EraseUser for again.
+func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, again bool, limit int) (int, error) {
 	var n int
 	err := tx.QueryRow(ctx, `
 		WITH RECURSIVE erased AS (
-			UPDATE webhook_events SET data = '{"erased":true}', user_id = NULL, erased = true
-			WHERE user_id = @user AND id IN (SELECT id FROM webhook_events WHERE user_id = @user LIMIT @limit)
+			UPDATE webhook_events SET
+				data = '{"erased":true}',
+				user_id = CASE WHEN @again::boolean THEN user_id END,
+				erased = true
+			WHERE user_id = @user AND id IN (
+				SELECT id FROM webhook_events WHERE user_id = @user AND NOT (@again AND erased) LIMIT @limit)
 			RETURNING id, organization_id
 		), urls AS (
 			SELECT DISTINCT organization_id, 0::bigint AS endpoint_id FROM erased
@@ -471,7 +475,7 @@ func eraseSome(ctx context.Context, tx *pg.Tx, user id.User, now time.Time, limi
 			  AND j.event_id = places.event_id AND j.response_body IS NOT NULL
 		)
 		SELECT count(*) FROM erased`,
-		pg.Args{"user": user, "now": now, "limit": limit, "status": webhook.StatusCancelled}).Scan(&n)
+		pg.Args{"user": user, "now": now, "again": again, "limit": limit, "status": webhook.StatusCancelled}).Scan(&n)
 	return n, err
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/network"
@@ -46,6 +47,7 @@ type Server struct {
 	Webhooks  webhook.Service
 	Rosters   *wake.Watch // running
 	Explains  *explain.Service
+	Accounts  *account.Service
 	// EgressAddresses are what receivers let in, if the installation publishes them.
 	EgressAddresses []string
 
@@ -98,6 +100,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 		r.Get("/console/{slug}/audit-log/entries.jsonl", handle(s.downloadAudit))
 		r.Get("/console/{slug}/sessions", handle(s.showSessions))
+		r.Post("/console/{slug}/sessions/end", handle(s.endSession))
 		r.Post("/console/{slug}/sessions/end-others", handle(s.endOtherSessions))
 	})
 }
@@ -125,6 +128,11 @@ type frame struct {
 
 	OwnSearch bool // the page has a search for students of its own
 	Refresh   int  // seconds after which a browser without scripts looks again; 0: it does not
+}
+
+// organization is the one that the page is about, as far as its staff knows it without reading it.
+func (f frame) organization() org.Organization {
+	return org.Organization{ID: f.Here.Organization, Slug: f.Here.Slug, Name: f.Here.Name}
 }
 
 // frame finds the organization that the path names, among those that the person manages.

@@ -138,7 +138,7 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	wanted, err := p.Form.key(s.Zone)
 	if err == nil {
 		var key org.Key
-		if key, p.Text, err = org.CreateKey(r.Context(), s.DB, f.Person.Actor(), f.Here.Organization, wanted, s.Clock()); err == nil {
+		if key, p.Text, err = s.Accounts.CreateKey(r.Context(), f.Person.Actor(), f.organization(), wanted); err == nil {
 			p.Made, p.Form = &key, keyForm{Access: string(org.Full)}
 			return s.listKeys(w, r, http.StatusCreated, p)
 		}

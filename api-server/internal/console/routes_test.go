@@ -45,6 +45,7 @@ var routes = map[string]who{
 	"POST /change-password": signedIn,
 
 	"GET /sessions":             signedIn,
+	"POST /sessions/end":        signedIn,
 	"POST /sessions/end-others": signedIn,
 
 	"GET /results/{ref}": staff, // and the student whose result it is
@@ -55,6 +56,7 @@ var routes = map[string]who{
 	"GET /console/{slug}/students/{id}": staff,
 
 	"GET /console/{slug}/sessions":             staff,
+	"POST /console/{slug}/sessions/end":        staff,
 	"POST /console/{slug}/sessions/end-others": staff,
 
 	"GET /console/{slug}/api-keys":                                    managers,

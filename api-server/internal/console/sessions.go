@@ -38,6 +38,18 @@ func (s *Server) endOtherSessions(w http.ResponseWriter, r *http.Request) error 
 	return s.back(w, r, f, "/sessions/", pages.EndedOthers(ended))
 }
 
+func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frameFor(staff, r, "sessions", "Where you are signed in")
+	if err != nil {
+		return err
+	}
+	text, err := pages.EndOne(w, r, s.Sessions)
+	if err != nil {
+		return err
+	}
+	return s.back(w, r, f, "/sessions/", text)
+}
+
 // confirmed asks those for the password who may do what h does, unless they gave it just now.
 func (s *Server) confirmed(h edge.Handler) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -35,6 +36,7 @@ type Server struct {
 	Refusals  *audit.Refusals
 	LTI       lti.Service
 	Launches  *launch.Service
+	Accounts  *account.Service
 }
 
 // Routes registers the pages below the public base address.
@@ -67,6 +69,7 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))
 		r.With(s.Sessions.Signed).Post("/change-password", Handle(s.changePassword))
 		r.With(s.Sessions.Signed).Get("/sessions", Handle(s.showSessions))
+		r.With(s.Sessions.Signed).Post("/sessions/end", Handle(s.endSession))
 		r.With(s.Sessions.Signed).Post("/sessions/end-others", Handle(s.endOtherSessions))
 	})
 }

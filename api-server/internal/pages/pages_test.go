@@ -20,7 +20,9 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -51,7 +53,8 @@ func openWith(t *testing.T, rdb redis.UniversalClient) *site {
 	routes.Group(func(r chi.Router) {
 		(&pages.Server{DB: s.Served, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions, Devices: signin.Devices{Box: s.Box, Clock: s.Now},
 			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, Refusals: s.Refusals, LTI: lti.Service{DB: s.Served, Box: s.Box},
-			Launches: &launch.Service{DB: s.Served, Clock: s.Now, Zone: time.UTC}}).Routes(r)
+			Launches: &launch.Service{DB: s.Served, Clock: s.Now, Zone: time.UTC},
+			Accounts: &account.Service{DB: s.Served, Mail: email.Service{Box: s.Box}, Clock: s.Now, PublicURL: s.url}}).Routes(r)
 	})
 	routes.Group(guarded(sessions))
 	s.north = s.Organization(t, "north")

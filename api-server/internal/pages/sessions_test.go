@@ -3,8 +3,10 @@ package pages_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -38,6 +40,10 @@ func TestAPersonSeesAndEndsTheirSessions(t *testing.T) {
 	check.Equal(t, "this browser", strings.Count(p.body, "this browser"), 1, "%s", p.body)
 	here, _, _ := strings.Cut(p.body, "this browser")
 	check.True(t, "this browser is the first", strings.Contains(here, "Firefox") && !strings.Contains(here, "iPhone"), "%s", p.body)
+	s.Advance(time.Hour)
+	phone.do(t, "/my-courses/", nil)
+	p = laptop.do(t, "/sessions/", nil)
+	check.Equal(t, "used now", strings.Count(p.body, "last used on 21 November 2026 at 11:00 UTC"), 2, "%s", p.body)
 	p = laptop.do(t, "/sessions/end-others/", url.Values{})
 	check.Equal(t, "ending the others leads", p.to, "/sessions/", "%d", p.status)
 	p = laptop.do(t, "/sessions/", nil)
@@ -45,4 +51,35 @@ func TestAPersonSeesAndEndsTheirSessions(t *testing.T) {
 	check.False(t, "the other is listed", strings.Contains(p.body, "iPhone"), "%s", p.body)
 	check.True(t, "the other is out", strings.HasPrefix(phone.do(t, "/my-courses/", nil).to, "/sign-in/"), "after its session ended")
 	check.Equal(t, "somebody else", olive.do(t, "/sessions/", nil).status, 200, "is still signed in")
+}
+
+var sessionName = regexp.MustCompile(`name="browser" value="([0-9a-f]{24})"`)
+
+func TestAPersonEndsOneSession(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.setPassword(t)
+	s.Platform.Put(t, "organizations/north/staff/olive@institute.org", `{"first_name": "Olive", "role": "teacher", "password": "correct horse battery"}`).Want(t, 201)
+	olive, one, two, three := s.browser(t), s.browser(t), s.browser(t), s.browser(t)
+	olive.signIn(t, "olive@institute.org", "correct horse battery")
+	for _, b := range []*browser{one, two, three} {
+		s.Advance(time.Minute)
+		b.signIn(t, "ana@institute.org", password)
+	}
+	p := three.do(t, "/sessions/", nil)
+	names := sessionName.FindAllStringSubmatch(p.body, -1)
+	check.Equal(check.Now(t), "sessions to end", len(names), 2, "%s", p.body)
+	end := func(b *browser, name, wants string) {
+		t.Helper()
+		check.Equal(t, "it leads", b.do(t, "/sessions/end/", url.Values{"browser": {name}}).to, "/sessions/", "%s", name)
+		check.Contains(t, "the page", b.do(t, "/sessions/", nil).body, wants, "%s", name)
+	}
+	end(olive, names[0][1], "not signed in there any more")
+	in := func(b *browser) bool { return b.do(t, "/my-courses/", nil).status == 200 }
+	check.True(t, "another person ends nothing", in(two), "%v", names)
+	end(three, names[0][1], "You are signed out in that browser.") // the last used
+	check.False(t, "the second is in", in(two), "after its session ended")
+	check.True(t, "the first is in", in(one), "nobody ended it")
+	check.True(t, "the third is in", in(three), "nobody ended it")
+	end(three, names[0][1], "not signed in there any more")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
@@ -51,7 +52,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if a, proof, err = student.SetOwnPassword(r.Context(), s.DB, token, hash, s.Clock()); err != nil {
+	if a, proof, err = s.Accounts.SetOwnPassword(r.Context(), a, token, hash, signin.Visit(r.Context())); err != nil {
 		return linkOver(w, err)
 	}
 	if err := s.Devices.Remember(w, r, a); err != nil { // however many strangers try passwords meanwhile

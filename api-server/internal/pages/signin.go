@@ -100,6 +100,11 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if s.Devices.Known(r, a) == "" {
+		if err := s.Accounts.NoteNewDevice(r.Context(), a, signin.Visit(r.Context())); err != nil {
+			return err
+		}
+	}
 	if err := s.begin(w, r, a); err != nil {
 		return err
 	}
@@ -178,7 +183,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a, err := student.ChangePassword(r.Context(), s.DB, page.Person.Account, hash, s.Clock())
+	a, err := s.Accounts.ChangePassword(r.Context(), page.Person.Account, hash, signin.Visit(r.Context()))
 	if errors.Is(err, student.ErrSignIn) {
 		page.Fault = textNotCurrent
 		return show(w, http.StatusBadRequest, "change-password.html", page)

@@ -60,7 +60,7 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	key, text, err := org.CreateKey(r.Context(), s.DB, audit.Platform, o.ID, wanted, s.Clock())
+	key, text, err := s.Accounts.CreateKey(r.Context(), audit.Platform, o, wanted)
 	if err != nil {
 		return err
 	}

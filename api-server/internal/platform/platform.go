@@ -19,6 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
@@ -52,6 +53,7 @@ type Server struct {
 	Eraser   *person.Eraser
 	Activity *prometheus.CounterVec // of ActivityCounter
 
+	Accounts  *account.Service
 	Rosters   *wake.Watch // running
 	PublicURL string      // base of links, without a slash at its end
 }

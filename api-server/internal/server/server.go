@@ -25,6 +25,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
@@ -116,20 +117,21 @@ func New(d Deps) APIs {
 	})
 	docsite.Routes(public)
 	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
+	accounts := &account.Service{DB: d.DB, Mail: mails, Clock: d.Clock, PublicURL: d.PublicURL}
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
-		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}}
+		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
-		Explains: explains, EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
+		Explains: explains, Accounts: accounts, EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
 		Plans:    plans,
 		Eraser:   &person.Eraser{DB: d.DB, Box: d.Box, Clock: d.Clock, Log: d.Log},
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
-		Rosters: d.Rosters, PublicURL: d.PublicURL}
+		Rosters: d.Rosters, Accounts: accounts, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, "/platform/v1", openapi.Platform(), "")
 		r.Group(admin.Routes)

@@ -1,19 +1,23 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 )
 
 // What else a session holds: the browser's own name, the client address and the moment in which it
-// began, and the last one in which the person gave the password (RFC 3339).
+// began, those of the last request, and the last moment in which the person gave the password (RFC 3339).
 const (
 	agentKey    = "agent"
 	fromKey     = "from"
 	beganKey    = "began"
+	usedKey     = "used"
+	usedFromKey = "used_from"
 	passwordKey = "password_at"
 )
 
@@ -29,6 +33,22 @@ func (s *Sessions) note(ctx context.Context) {
 	s.manager.Put(ctx, agentKey, strings.ToValidUTF8(v.agent[:min(len(v.agent), maxAgent)], ""))
 	s.manager.Put(ctx, fromKey, v.from)
 	s.manager.Put(ctx, beganKey, s.now().UTC().Format(time.RFC3339))
+	s.noteUse(ctx)
+}
+
+// noteUse keeps the request as the last one of a session in which somebody is signed in. The session is
+// stored again after each request in any case.
+func (s *Sessions) noteUse(ctx context.Context) {
+	if s.manager.Exists(ctx, beganKey) {
+		s.manager.Put(ctx, usedKey, s.now().UTC().Format(time.RFC3339))
+		s.manager.Put(ctx, usedFromKey, visitOf(ctx).from)
+	}
+}
+
+// Visit is the request's browser and where it is.
+func Visit(ctx context.Context) account.Visit {
+	v := visitOf(ctx)
+	return account.Visit{Browser: describe(v.agent), Address: v.from}
 }
 
 // NotePassword remembers that the person has just given the password.
@@ -45,19 +65,25 @@ func (s *Sessions) GavePassword(ctx context.Context) bool {
 // Browser is one in which a person is signed in.
 type Browser struct {
 	Name    string    // in plain words: "Firefox on Windows"
-	From    string    // the client's address, or its network; "" when it is not known
+	From    string    // the client's address of the last request, or its network; "" when it is not known
 	Since   time.Time // zero when it is not known
+	Used    time.Time // of the last request; zero when it is not known
+	ID      string    // for EndOne
 	Current bool      // the one of the request
 }
 
-// Browsers lists where the person of the request is signed in, this browser first, then the latest.
+// Browsers lists where the person of the request is signed in, this browser first, then the last used.
 // A session that proves an organization alone sees its like: it must not tell of what others know.
 func (s *Sessions) Browsers(ctx context.Context) ([]Browser, error) {
 	open, err := student.Sessions{DB: s.db}.List(ctx, visitOf(ctx).found)
 	browsers := make([]Browser, len(open))
 	for i, o := range open {
 		began, _ := time.Parse(time.RFC3339, o.Began) // zero for one from before this was kept
-		browsers[i] = Browser{Name: describe(o.Agent), From: o.From, Since: began, Current: o.Current}
+		used, _ := time.Parse(time.RFC3339, o.Used)   // likewise
+		if o.Current {
+			used, o.UsedFrom = s.now(), visitOf(ctx).from // by this request, which is not stored yet
+		}
+		browsers[i] = Browser{Name: describe(o.Agent), From: cmp.Or(o.UsedFrom, o.From), Since: began, Used: used, ID: o.Name, Current: o.Current}
 	}
 	return browsers, err
 }
@@ -66,6 +92,12 @@ func (s *Sessions) Browsers(ctx context.Context) ([]Browser, error) {
 // in how many.
 func (s *Sessions) EndOthers(ctx context.Context) (int64, error) {
 	return student.Sessions{DB: s.db}.EndOthers(ctx, visitOf(ctx).found)
+}
+
+// EndOne signs the person of the request out in one of the other browsers that Browsers lists, and says
+// whether it was signed in.
+func (s *Sessions) EndOne(ctx context.Context, browser string) (bool, error) {
+	return student.Sessions{DB: s.db}.EndOne(ctx, visitOf(ctx).found, browser)
 }
 
 // programs and systems are looked for in this order: most programs also call themselves Safari, and

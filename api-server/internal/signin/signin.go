@@ -103,7 +103,10 @@ const (
 
 // Middleware loads the browser's session and saves what the handlers change in it.
 func (s *Sessions) Middleware(next http.Handler) http.Handler {
-	return s.withSessionState(s.manager.LoadAndSave(next))
+	return s.withSessionState(s.manager.LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.noteUse(r.Context())
+		next.ServeHTTP(w, r)
+	})))
 }
 
 // Begin signs a person in by the password of a, in a new session: one that somebody planted before is
@@ -166,7 +169,7 @@ func (s *Sessions) record(ctx context.Context, user id.User, proof student.Proof
 		}
 		by.Kind, by.Name = audit.Staff, string(a.Email)
 	}
-	return audit.WriteSignIn(ctx, s.db, by, orgs, visitOf(ctx).from, s.now())
+	return audit.WriteOwn(ctx, s.db, by, orgs, "signed in", "", visitOf(ctx).from, s.now())
 }
 
 // End signs out.

@@ -100,6 +100,8 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[AccessUpdate](params)
 	case TypePasswordReset:
 		return decodeAs[PasswordReset](params)
+	case TypeSecurityNotice:
+		return decodeAs[SecurityNotice](params)
 	case TypeTestAssigned:
 		return decodeAs[TestAssigned](params)
 	case TypePlanNotice:

@@ -36,12 +36,14 @@ var parsed = map[Type]templates{
 
 	TypePasswordReset: parse(TypePasswordReset),
 
+	TypeSecurityNotice: planTemplates,
+
 	TypeTestAssigned: planTemplates,
 	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
 	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates, TypePlanUpdate: planTemplates,
 }
 
-// planTemplates are shared by the mails of test plans and of single tests, which differ in their words alone.
+// planTemplates are shared by the mails of test plans, of single tests and of notices, which differ in their words alone.
 var planTemplates = parse("plan")
 
 func parse(t Type) templates {
@@ -133,6 +135,8 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 		v.Preheader = "The link that was asked for."
 		v.Why = "You get this mail because somebody asked for a new password with this address."
 		return v, nil
+	case SecurityNotice:
+		return c.view(zone), nil
 	case interface{ view() view }:
 		return c.view(), nil
 	}
@@ -166,6 +170,9 @@ func initial(name string) string {
 	}
 	return ""
 }
+
+// lowerFirst is a heading as it goes on behind a colon.
+func lowerFirst(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // line keeps a value from breaking the lines of a plain text.
 func line(s string) string {

@@ -72,8 +72,12 @@ func TestMailsReadAsTheyShould(t *testing.T) {
 		"access_update_no_password": {email.AccessUpdate{Student: two, LinkExpires: w.LinkExpires}, m.Secrets},
 		"password_reset":            {email.PasswordReset{Student: none, LinkExpires: w.LinkExpires}, m.Secrets},
 		"password_reset_of_site":    {email.PasswordReset{Student: ofSite, LinkExpires: w.LinkExpires, OfSite: true}, m.Secrets},
-		"test_assigned":             {assigned, email.Secrets{}},
-		"test_assigned_any_time":    {anyTime, email.Secrets{}},
+		"security_notice_device": {email.SecurityNotice{Notice: email.NoticeNewDevice, Site: "learn.saffron.school", Account: "ada@saffron.school",
+			At: noon, Browser: "Firefox on Linux", From: "203.0.113.7", URL: "https://learn.saffron.school/sessions/"}, email.Secrets{}},
+		"security_notice_key": {email.SecurityNotice{Notice: email.NoticeKeyCreated, Site: "learn.saffron.school", Account: "ada@saffron.school",
+			Organization: "Saffron School", Subject: "Student system", By: "grace@saffron.school", At: noon, URL: "https://learn.saffron.school/console/saffron/api-keys/"}, email.Secrets{}},
+		"test_assigned":          {assigned, email.Secrets{}},
+		"test_assigned_any_time": {anyTime, email.Secrets{}},
 	} {
 		got := render(t, c.content, c.secrets)
 		golden(t, name+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)
@@ -87,7 +91,8 @@ func TestEveryValueIsEscaped(t *testing.T) {
 	student := email.Student{FirstName: evil, LastName: evil, Organization: evil, Username: evil, LoginURL: "javascript:alert(1)",
 		Courses: []email.Course{{Name: evil, StartDate: clock.DateOf(2027, time.May, 1), EndDate: clock.DateOf(2027, time.June, 1)}}}
 	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student},
-		email.PasswordReset{Student: student}, email.TestAssigned{FirstName: evil, Organization: evil, Exam: evil, Title: evil, LoginURL: "javascript:alert(1)"}} {
+		email.PasswordReset{Student: student}, email.TestAssigned{FirstName: evil, Organization: evil, Exam: evil, Title: evil, LoginURL: "javascript:alert(1)"},
+		email.SecurityNotice{Notice: email.NoticeKeyCreated, Site: evil, Account: evil, Organization: evil, Subject: evil, By: evil, Browser: evil, From: evil, URL: "javascript:alert(1)"}} {
 		got := render(t, c, email.Secrets{Password: "<i>P</i>", SetPasswordURL: "javascript:alert(2)"})
 		if check.Lacks(t, "HTML", got.HTML, "<script", "%s: unescaped HTML:\n%s", c.Type(), got.HTML) &&
 			check.Lacks(t, "HTML", got.HTML, "<i>", "%s: unescaped HTML:\n%s", c.Type(), got.HTML) {

@@ -80,8 +80,10 @@ const (
 )
 
 // CreateKey makes a key with the name, access, scopes, networks and end of wanted, and returns its
-// text, which cannot be read again. Invalid lists each field at fault.
-func CreateKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, wanted Key, now time.Time) (Key, string, error) {
+// text, which cannot be read again. The same transaction does what is also to be done with the key. Invalid lists each field at fault.
+func CreateKey(
+	ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, wanted Key, now time.Time, also ...func(*pg.Tx, Key) error,
+) (Key, string, error) {
 	k := Key{Name: strings.TrimSpace(wanted.Name), Access: wanted.Access, Scopes: wanted.Scopes, Networks: wanted.Networks,
 		ExpiresAt: wanted.ExpiresAt, CreatedAt: now}
 	if err := k.check(now); err != nil {
@@ -96,6 +98,11 @@ func CreateKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organizati
 	err := db.InTx(ctx, func(tx *pg.Tx) (err error) {
 		if k.ID, err = insertKey(ctx, tx, org, k, hash); err != nil {
 			return err
+		}
+		for _, do := range also {
+			if err := do(tx, k); err != nil {
+				return err
+			}
 		}
 		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "created API key", Target: k.label(), At: now})
 	})

@@ -339,6 +339,13 @@ func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, e
 	})
 }
 
+// Managers lists who is an active owner or admin of the organization.
+func Managers(ctx context.Context, q pg.Querier, org id.Organization) ([]id.User, error) {
+	return userIDs(q.Query(ctx, `
+		SELECT user_id FROM members
+		WHERE organization_id = $1 AND role IN ('owner', 'admin') AND status = 'active'`, org))
+}
+
 // Members reads the memberships of several people; people without one are not in the map.
 func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
 	rows, err := q.Query(ctx, `

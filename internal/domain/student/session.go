@@ -11,11 +11,13 @@ import (
 // (Proof). Tokens arrive hashed.
 type Sessions struct{ DB *pg.DB }
 
-// Open is a session as its person may see it. Agent, From and Began are what the session holds under
-// these names; "" for none.
+// Open is a session as its person may see it. Agent, From, Began, Used and UsedFrom are what the
+// session holds under the names agent, from, began, used and used_from; "" for none. Name tells it from
+// the person's others and opens nothing.
 type Open struct {
-	Agent, From, Began string
-	Current            bool
+	Name                               string
+	Agent, From, Began, Used, UsedFrom string
+	Current                            bool
 }
 
 // maxOpen bounds a person's list of sessions.

@@ -135,9 +135,11 @@ func (a Account) Owns(ctx context.Context, password string) (bool, error) {
 // ChangePassword stores the password that a signed-in person chose, who has shown to know
 // the one of a. The new one proves what that one did, as the one at the keyboard need not be the
 // person, and the links and sessions end that prove no more. It gives a with the new password,
-// for which the caller begins a new session. Unauthenticated (ErrSignIn) when the password is not
-// a's any more.
-func ChangePassword(ctx context.Context, db *pg.DB, a Account, passwordHash string, now time.Time) (Account, error) {
+// for which the caller begins a new session. The same transaction does what is also to be done.
+// Unauthenticated (ErrSignIn) when the password is not a's any more.
+func ChangePassword(
+	ctx context.Context, db *pg.DB, a Account, passwordHash string, now time.Time, also ...func(*pg.Tx) error,
+) (Account, error) {
 	err := db.InTx(ctx, func(tx *pg.Tx) error {
 		err := lockWithPassword(ctx, tx, a.ID, a.passwordHash)
 		if pg.None(err) {
@@ -148,12 +150,24 @@ func ChangePassword(ctx context.Context, db *pg.DB, a Account, passwordHash stri
 		}
 		var b pg.Batch
 		own(&b, a.ID, passwordHash, a.Proof(), now)
-		return b.Send(ctx, tx)
+		if err := b.Send(ctx, tx); err != nil {
+			return err
+		}
+		return each(tx, also)
 	})
 	if err == nil {
 		a.passwordHash, a.OwnPassword, a.MustChangePassword = passwordHash, true, false
 	}
 	return a, err
+}
+
+func each(tx *pg.Tx, also []func(*pg.Tx) error) error {
+	for _, do := range also {
+		if err := do(tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func errNoUser(user id.User) error {

@@ -489,17 +489,23 @@ const seenFrom = `s.user_id = own.user_id
 	AND (coalesce(own.data -> 'values' ->> 'proof', 'mailbox') = 'mailbox'
 		OR s.data -> 'values' ->> 'proof' = own.data -> 'values' ->> 'proof')`
 
-// List reads where the person of the session is signed in: that session first, then the latest.
+// named is a name for s (sessions) that opens nothing.
+const named = `left(encode(sha256(convert_to(s.hash, 'UTF8')), 'hex'), 24)`
+
+// List reads where the person of the session is signed in: that session first, then the last used.
 func (s Sessions) List(ctx context.Context, hash string) ([]Open, error) {
 	return pg.List[Open](ctx, s.DB, `
 		SELECT
+			`+named+` AS name,
 			coalesce(s.data -> 'values' ->> 'agent', '') AS agent,
 			coalesce(s.data -> 'values' ->> 'from', '') AS "from",
 			coalesce(s.data -> 'values' ->> 'began', '') AS began,
+			coalesce(s.data -> 'values' ->> 'used', '') AS used,
+			coalesce(s.data -> 'values' ->> 'used_from', '') AS used_from,
 			s.hash = own.hash AS current
 		FROM sessions own JOIN sessions s ON `+seenFrom+`
 		WHERE own.hash = $1 AND s.expires_at > now()
-		ORDER BY current DESC, began DESC, s.hash LIMIT $2`, hash, maxOpen)
+		ORDER BY current DESC, used DESC, began DESC, s.hash LIMIT $2`, hash, maxOpen)
 }
 
 // EndOthers ends all that List has but the session itself, and those beyond its bound, and says how
@@ -509,6 +515,15 @@ func (s Sessions) EndOthers(ctx context.Context, hash string) (int64, error) {
 		DELETE FROM sessions s USING sessions own
 		WHERE own.hash = $1 AND s.hash <> own.hash AND `+seenFrom, hash)
 	return tag.RowsAffected(), err
+}
+
+// EndOne ends the one of those that List has, but not the session itself, that has the name. It says
+// whether there was one.
+func (s Sessions) EndOne(ctx context.Context, hash, name string) (bool, error) {
+	tag, err := s.DB.Exec(ctx, `
+		DELETE FROM sessions s USING sessions own
+		WHERE own.hash = $1 AND s.hash <> own.hash AND `+seenFrom+` AND `+named+` = $2`, hash, name)
+	return tag.RowsAffected() > 0, err
 }
 
 // Delete ends a session, if it exists.

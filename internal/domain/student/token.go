@@ -51,9 +51,12 @@ func FindLink(ctx context.Context, q pg.Querier, token string, now time.Time) (A
 // SetOwnPassword stores the password that the student chose over a link, which uses the link up, and
 // returns the account and what the link, and so the password, proves. With the mailbox all other
 // links and all sessions end, and the person counts as signed in. What an organization was given
-// ends only what that organization has. NotFound (ErrLinkOver) when the link cannot be used. Links of
-// one account that are used at the same time wait for each other.
-func SetOwnPassword(ctx context.Context, db *pg.DB, token, passwordHash string, now time.Time) (a Account, p Proof, err error) {
+// ends only what that organization has. The same transaction does what is also to be done. NotFound
+// (ErrLinkOver) when the link cannot be used. Links of one account that are used at the same time wait
+// for each other.
+func SetOwnPassword(
+	ctx context.Context, db *pg.DB, token, passwordHash string, now time.Time, also ...func(*pg.Tx) error,
+) (a Account, p Proof, err error) {
 	err = db.InTx(ctx, func(tx *pg.Tx) error {
 		var user id.User
 		user, p, err = takeLink(ctx, tx, seal.Hash(token), now)
@@ -73,7 +76,10 @@ func SetOwnPassword(ctx context.Context, db *pg.DB, token, passwordHash string, 
 		} else {
 			a, err = selectAccount(ctx, tx, user)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return each(tx, also)
 	})
 	return a, p, err
 }

@@ -115,16 +115,45 @@ func Export(ctx context.Context, q pg.Querier, s Span, most int, each func(Entry
 	return nil
 }
 
-// WriteSignIn adds the sign-in of a person: a row for each organization on whose staff the person is, or one for
-// none.
-func WriteSignIn(ctx context.Context, q pg.Querier, by Actor, orgs []id.Organization, address string, now time.Time) error {
+// WriteOwn adds what a person did to their own account, such as signing in: a row for each organization on whose
+// staff the person is, or one for none.
+func WriteOwn(
+	ctx context.Context, q pg.Querier, by Actor, orgs []id.Organization, action, target, address string, now time.Time,
+) error {
 	if len(orgs) == 0 {
 		orgs = []id.Organization{0}
 	}
 	_, err := q.Exec(ctx, `
-		INSERT INTO audit_log (organization_id, actor_kind, actor_id, actor_name, action, target, created_at, address)
-		SELECT nullif(o, 0), $2, $3, $4, 'signed in', '', $5, $6 FROM unnest($1::bigint[]) AS o`,
-		orgs, string(by.Kind), by.ID, by.Name, now, address)
+		INSERT INTO audit_log (
+			organization_id,
+			actor_kind,
+			actor_id,
+			actor_name,
+			action,
+			target,
+			created_at,
+			address
+		)
+		SELECT
+			nullif(o, 0),
+			@kind,
+			@actor,
+			@name,
+			@action,
+			@target,
+			@at,
+			@address
+		FROM unnest(@organizations::bigint[]) AS o`,
+		pg.Args{
+			"kind":          string(by.Kind),
+			"actor":         by.ID,
+			"name":          by.Name,
+			"action":        action,
+			"target":        target,
+			"at":            now,
+			"address":       address,
+			"organizations": orgs,
+		})
 	return err
 }
 

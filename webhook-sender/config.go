@@ -16,7 +16,7 @@ type config struct {
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health, readiness and metrics; never public"`
 	Profiles    bool          `env:"PPROF" envDefault:"false" help:"serve CPU and memory profiles, /debug/pprof/, on the private port"`
 	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
-	Concurrency int           `env:"WEBHOOK_CONCURRENCY" envDefault:"500" help:"leases in hand at a time; one holds up to 32 attempts"`
+	Concurrency int           `env:"WEBHOOK_CONCURRENCY" envDefault:"500" help:"tasks in hand at a time; one holds up to 32 attempts"`
 	PoolSize    int32         `env:"WEBHOOK_POOL_SIZE" envDefault:"16" help:"connections to PostgreSQL"`
 	ProxyURL    string        `env:"WEBHOOK_PROXY_URL,unset" json:"-" help:"HTTP proxy that deliveries leave through; it has to refuse addresses that are not public"`
 	CAFile      string        `env:"WEBHOOK_CA_FILE" help:"PEM file of certificate authorities to trust beside the system's"`

@@ -71,7 +71,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	pg.SchemaMetrics(reg, db)
 	now.Metrics(reg)
 	db.Wakes.Metrics(reg)
-	handler := &deliver.Handler{DB: steady, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
+	handler := &deliver.Handler{DB: steady, Loads: deliver.NewLoads(steady), Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)
 	private := obs.NewPrivate(reg,

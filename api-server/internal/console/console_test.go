@@ -240,11 +240,11 @@ func (s *site) fail(t *testing.T) {
 	}
 	var outcomes []webhook.Outcome
 	for _, l := range leases {
-		_, dues, _, err := dispatch.Load(t.Context(), s.DB, l.Deliver)
+		held, err := dispatch.Load(t.Context(), s.DB, l.Deliver)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range dues {
+		for _, d := range held[0].Dues {
 			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Number: d.Number, Ping: d.Event.Type == webhook.Ping,
 				StartedAt: s.Now(), Duration: 12300 * time.Microsecond, Verdict: webhook.Declined, Cause: "http_404", Status: 404,
 				Response: []byte("<b>gone</b>"), RequestHeaders: map[string]string{"X-Service-Signature": "t=1,v1=ab"}})

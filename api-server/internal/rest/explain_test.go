@@ -79,9 +79,9 @@ func settle(t *testing.T, e *apitest.Env, status int) {
 		check.NoError(check.Now(t), err, "leasing")
 		var outcomes []webhook.Outcome
 		for _, lease := range leases {
-			_, dues, _, err := dispatch.Load(t.Context(), e.DB, lease.Deliver)
+			held, err := dispatch.Load(t.Context(), e.DB, lease.Deliver)
 			check.NoError(check.Now(t), err, "loading")
-			for _, d := range dues {
+			for _, d := range held[0].Dues {
 				outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease,
 					Run: d.Run, Number: d.Number, Tries: d.Tries, StartedAt: e.Now(), Duration: 3 * time.Millisecond, Verdict: verdict, Cause: cause,
 					Status: status, Peer: "203.0.113.7:443"})
@@ -197,9 +197,9 @@ func TestASkippedAndASupersededDeliveryAreExplained(t *testing.T) {
 	leases, _, err := dispatch.LeaseDue(t.Context(), s.DB, s.Now(), 20*time.Second, nil)
 	check.NoError(check.Now(t), err, "leasing")
 	for _, lease := range leases {
-		_, dues, _, err := dispatch.Load(t.Context(), s.DB, lease.Deliver)
+		held, err := dispatch.Load(t.Context(), s.DB, lease.Deliver)
 		check.NoError(check.Now(t), err, "loading")
-		_, err = dispatch.WithoutSuperseded(t.Context(), s.DB, lease.Deliver, dues, s.Now())
+		_, err = dispatch.WithoutSuperseded(t.Context(), s.DB, lease.Deliver, held[0].Dues, s.Now())
 		check.NoError(check.Now(t), err, "superseding")
 	}
 	x := explain(t, s.Full, "email", "ana@school.example")

@@ -13,14 +13,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
-	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // secretInForce is what the next attempt is signed with.
 func secretInForce(t *testing.T, k webhook.Service, e webhook.Endpoint) string {
 	t.Helper()
-	target, _, _, err := dispatch.Load(t.Context(), k.DB, task.Deliver{Endpoint: e.ID, Lease: "00000000-0000-0000-0000-000000000000"})
+	target, err := dispatch.ReadTarget(t.Context(), k.DB, e.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

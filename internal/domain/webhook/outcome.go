@@ -105,7 +105,7 @@ type Outcome struct {
 	Delivery       id.Delivery
 	Endpoint       id.Endpoint
 	Organization   id.Organization
-	Lease          [16]byte // what the attempt was made under; zero for none
+	Lease          [16]byte // what ends with the outcome; zero for none
 	Run            int      // Health.Run when it was handed out
 	More           bool     // its URL may have had more due than it could be given
 	Number         int      // of the entry in the delivery's journal, from 1 on

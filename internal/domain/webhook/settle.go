@@ -17,7 +17,7 @@ import (
 )
 
 // Settle records outcomes in the caller's transaction: the attempts, what becomes of their
-// deliveries, and the health of their URLs. It gives up the leases that they are of. An attempt
+// deliveries, and the health of their URLs. It gives up the leases that they name. An attempt
 // that is recorded already changes nothing, so a task that runs twice counts once. The last of
 // SwitchOffAfter failures in a row switches its URL off, in the same transaction.
 func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
@@ -58,7 +58,8 @@ func Settle(ctx context.Context, tx *pg.Tx, outcomes []Outcome) error {
 	}
 	woken := map[id.Organization]bool{}
 	for _, o := range outcomes {
-		if (o.More || o.Verdict != Delivered) && !woken[o.Organization] {
+		ends := o.More && o.Lease != ([16]byte{})
+		if (ends || o.Verdict != Delivered) && !woken[o.Organization] {
 			woken[o.Organization] = true
 			Wake(tx, o.Organization)
 		}

@@ -240,6 +240,15 @@ func Skip(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time
 	return endPending(ctx, q, `SELECT EXISTS (SELECT FROM webhook_endpoints WHERE id = $1 AND NOT switched_on)`, "NOT asked", StatusSkipped, endpoint, now)
 }
 
+// EndGivenBack ends the pending deliveries of a URL if it has been switched off or removed: the task that
+// does so passed over those that a sender had in hand.
+func EndGivenBack(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
+	if err := Skip(ctx, q, endpoint, now); err != nil {
+		return err
+	}
+	return Cancel(ctx, q, endpoint, now)
+}
+
 // endPending ends the endpoint's deliveries that are pending and not at a sender, as long as
 // applies holds. It goes through the queue once, a batch at a time.
 func endPending(ctx context.Context, q pg.Querier, applies, which string, status Status, endpoint id.Endpoint, now time.Time) error {
@@ -275,10 +284,12 @@ func endPending(ctx context.Context, q pg.Querier, applies, which string, status
 	}
 }
 
-// IsLeased is true for a row q of webhook_queue that a sender has in hand.
+// IsLeased is true for a row q of webhook_queue that a sender has in hand. One whose attempt failed is due
+// after its lease has ended, which other deliveries may still be attempted under.
 const IsLeased = ` EXISTS (
 	SELECT FROM webhook_leases l
-	WHERE l.organization_id = q.organization_id AND l.endpoint_id = q.endpoint_id AND q.id = ANY (l.deliveries)) `
+	WHERE l.organization_id = q.organization_id AND l.endpoint_id = q.endpoint_id AND q.id = ANY (l.deliveries)
+	  AND q.due_at <= l.until) `
 
 // EndPicked is a part of a statement that ends, without an attempt, the deliveries whose rows of
 // webhook_queue the table expression picked names in its column at (ctid). Those that a sender has
@@ -346,7 +357,8 @@ func each[T, V any](items []T, of func(T) V) []V {
 }
 
 // queueOutcomes records the outcomes that are not recorded yet, each as an entry of the journal, and
-// adds them to fresh. A delivery that has ended leaves the queue, another waits for its next attempt.
+// adds them to fresh. A delivery that has ended leaves the queue, another waits for its next attempt, unless
+// its URL has been switched off or removed meanwhile: the tasks that end pending ones may already have run.
 //
 // Each row of the queue is looked up by itself: a join would let the planner read the whole
 // queue, and the plan would stay when the queue has grown.
@@ -415,7 +427,11 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 				first_byte_us
 			)
 		), found AS MATERIALIZED (
-			SELECT o.*, q.at
+			SELECT o.*, q.at, coalesce(
+				nullif(o.status, ''),
+				(SELECT CASE WHEN switched_on THEN '' ELSE 'skipped' END
+					FROM webhook_endpoints WHERE id = o.endpoint_id),
+				'cancelled') AS becomes
 			FROM o CROSS JOIN LATERAL (
 				SELECT ctid AS at FROM webhook_queue
 				WHERE organization_id = o.organization_id AND endpoint_id = o.endpoint_id AND id = o.delivery_id
@@ -423,7 +439,7 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 				LIMIT 1
 			) AS q
 		), gone AS (
-			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at AND found.status <> ''
+			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at AND found.becomes <> ''
 			RETURNING found.*, q.event_id
 		), kept AS (
 			UPDATE webhook_queue q
@@ -433,7 +449,7 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 				due_at = found.due_at,
 				asked = false,
 				in_order = false
-			FROM found WHERE q.ctid = found.at AND found.status = ''
+			FROM found WHERE q.ctid = found.at AND found.becomes = ''
 			RETURNING found.*, q.event_id
 		)
 		INSERT INTO webhook_journal (
@@ -463,7 +479,7 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 			s.delivery_id,
 			s.number,
 			s.event_id,
-			nullif(s.status, ''),
+			nullif(s.becomes, ''),
 			s.started_at,
 			s.duration_us,
 			s.outcome,
@@ -510,13 +526,17 @@ func queueOutcomes(batch *pgx.Batch, outcomes []Outcome, fresh map[attemptKey]bo
 	return nil
 }
 
-// queueEndOfLeases gives up the leases that the outcomes are of.
+// queueEndOfLeases gives up the leases that the outcomes name.
 func queueEndOfLeases(batch *pgx.Batch, outcomes []Outcome) {
-	seen := make(map[[16]byte]bool)
+	type key struct {
+		endpoint id.Endpoint
+		lease    [16]byte
+	}
+	seen := make(map[key]bool)
 	var leases []Outcome
 	for _, o := range outcomes {
-		if o.Lease != ([16]byte{}) && !seen[o.Lease] {
-			seen[o.Lease] = true
+		if k := (key{o.Endpoint, o.Lease}); o.Lease != ([16]byte{}) && !seen[k] {
+			seen[k] = true
 			leases = append(leases, o)
 		}
 	}

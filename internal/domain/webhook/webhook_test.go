@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -115,11 +117,11 @@ func outcomes(t *testing.T, db *pg.DB, leases []dispatch.Lease, verdict webhook.
 	t.Helper()
 	var out []webhook.Outcome
 	for _, l := range leases {
-		_, dues, _, err := dispatch.Load(t.Context(), db, l.Deliver)
+		held, err := dispatch.Load(t.Context(), db, l.Deliver)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range dues {
+		for _, d := range held[0].Dues {
 			out = append(out, webhook.Outcome{Delivery: d.Delivery, Endpoint: l.Endpoint, Organization: l.Organization, Lease: d.Lease, Run: d.Run, Number: d.Number,
 				Tries: d.Tries, StartedAt: at, Duration: time.Millisecond, Verdict: verdict, Cause: "http_500", Status: 500})
 		}
@@ -398,8 +400,8 @@ func TestALeaseThatRanOutIsReleasedAndCanBeSettledLate(t *testing.T) {
 	if n, err := dispatch.Release(t.Context(), k.DB, gone...); check.NoError(check.Now(t), err, "released %d, %v", n, err) {
 		check.Equal(check.Now(t), "n", n, 1, "released %d, %v", n, err)
 	}
-	if _, dues, _, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); check.NoError(check.Now(t), err, "the lost lease still loads %d deliveries, %v", len(dues), err) {
-		check.Equal(check.Now(t), "number of deliveries", len(dues), 0, "the lost lease still loads %d deliveries, %v", len(dues), err)
+	if held, err := dispatch.Load(t.Context(), k.DB, lost[0].Deliver); check.NoError(check.Now(t), err, "the lost lease still loads %+v, %v", held, err) {
+		check.Equal(check.Now(t), "number of deliveries", len(held[0].Dues), 0, "the lost lease still loads %+v, %v", held, err)
 	}
 	settle(t, k.DB, late...)
 	if got := counts(t, k.DB, e.ID); got["delivered"] != 1 {
@@ -485,4 +487,65 @@ func TestABurstDoesNotSwitchAURLOff(t *testing.T) {
 	}
 	check.Equal(t, "failures", state().ConsecutiveFailures, webhook.SwitchOffAfter, "in the end: %+v", state())
 	check.Equal(t, "seconds", at.Sub(now), 2*(webhook.SwitchOffAfter-webhook.MaxEarly)*time.Second, "until it is off")
+}
+
+// Whatever fails after its URL was switched off is skipped like the others, and not kept for ever.
+func TestWhatIsUnderWayWhenAURLIsSwitchedOffIsSkipped(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://hooks.example.org/")
+	record(t, k.DB, org, webhook.StudentJoined, webhook.StudentJoined, webhook.StudentJoined, webhook.StudentJoined)
+	leases := lease(t, k.DB, now)
+	check.Equal(check.Now(t), "leases", len(leases), 2, "%+v", leases)
+	underWay := outcomes(t, k.DB, leases, webhook.Retry, now)
+	underWay[0].Lease = [16]byte{} // the other attempt of its lease is still under way
+	settle(t, k.DB, underWay[0])
+	_, err := k.SwitchOff(t.Context(), audit.Platform, org, e.ID, "maintenance", now)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.NoError(check.Now(t), webhook.Skip(t.Context(), k.DB, e.ID, now), "skipping")
+	check.Equal(t, "deliveries", fmt.Sprint(counts(t, k.DB, e.ID)), "map[in_flight:3 skipped:1]", "the attempt that has failed before")
+	settle(t, k.DB, underWay[2:]...)
+	check.Equal(t, "deliveries", fmt.Sprint(counts(t, k.DB, e.ID)), "map[in_flight:1 skipped:3]", "the attempts that fail afterwards")
+	n, err := dispatch.Release(t.Context(), k.DB, leases[0])
+	check.NoError(check.Now(t), err, "%d, %v", n, err)
+	check.NoError(check.Now(t), webhook.EndGivenBack(t.Context(), k.DB, e.ID, now), "ending")
+	check.Equal(t, "deliveries", fmt.Sprint(counts(t, k.DB, e.ID)), "map[skipped:4]", "what was not attempted")
+}
+
+// Small leases of several URLs go together into one task, large ones do not.
+func TestSmallLeasesShareAnID(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	org := newOrganization(t, k.DB, "one")
+	for i := range 3 {
+		add(t, k, org, fmt.Sprintf("https://hooks-%d.example.org/", i))
+	}
+	shape := func() string {
+		t.Helper()
+		leases := lease(t, k.DB, now)
+		of := map[string][]int{}
+		for _, l := range leases {
+			of[l.Lease] = append(of[l.Lease], len(l.Deliveries))
+		}
+		var sizes []string
+		for _, s := range of {
+			sizes = append(sizes, fmt.Sprint(s))
+		}
+		slices.Sort(sizes)
+		settle(t, k.DB, outcomes(t, k.DB, leases, webhook.Delivered, now)...)
+		return strings.Join(sizes, " ")
+	}
+	record(t, k.DB, org, webhook.StudentJoined)
+	check.Equal(t, "leases", shape(), "[1 1 1]", "one event")
+	record(t, k.DB, org, webhook.StudentJoined, webhook.StudentJoined)
+	check.Equal(t, "leases", shape(), "[1 1 1] [1 1 1]", "two events")
+	_, err := k.DB.Exec(t.Context(), `UPDATE webhook_health SET allowance = 256`)
+	check.NoError(check.Now(t), err, "%v", err)
+	record(t, k.DB, org, slices.Repeat([]webhook.Type{webhook.StudentJoined}, 40)...)
+	check.Equal(t, "leases", shape(), "[20] [20] [20] [20] [20] [20]", "forty events")
+	var left int
+	err = k.DB.QueryRow(t.Context(), `SELECT count(*) FROM webhook_leases`).Scan(&left)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.Equal(t, "leases that are left", left, 0, "all have ended")
 }

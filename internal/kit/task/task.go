@@ -16,7 +16,7 @@ type Kind string
 const (
 	EmailSend      Kind = "email.send"                  // subject: emails.id
 	PasswordReset  Kind = "email.password_reset"        // subject: password_resets.id
-	WebhookDeliver Kind = "webhook.deliver"             // payload: Deliver
+	WebhookDeliver Kind = "webhook.deliver"             // payload: a list of Deliver
 	PlanStep       Kind = "plan.step"                   // subject: plans.id
 	WebhookCancel  Kind = "maintenance.webhook_cancel"  // subject: the removed webhook_endpoints.id
 	RosterRun      Kind = "roster.run"                  // subject: roster_runs.id
@@ -30,7 +30,8 @@ type Outbox struct {
 	Claim int     `json:"claim"` // fences: an older claim may not finish the task
 }
 
-// Deliver is one lease: deliveries of one URL that one task attempts.
+// Deliver is one lease: deliveries of one URL that one task attempts, beside the other leases of
+// its list.
 type Deliver struct {
 	Organization id.Organization `json:"organization"`
 	Endpoint     id.Endpoint     `json:"endpoint"`

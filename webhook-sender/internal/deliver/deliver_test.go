@@ -64,7 +64,7 @@ func newHouse(t *testing.T, policy *egress.Policy, caFile string) *house {
 	db := pgtest.OpenAs(t, h.db, "webhook-sender")
 	recorder := deliver.StartRecorder(context.WithoutCancel(t.Context()), db, log)
 	t.Cleanup(recorder.Close)
-	h.handler = &deliver.Handler{DB: db, Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: clock.System,
+	h.handler = &deliver.Handler{DB: db, Loads: deliver.NewLoads(db), Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: clock.System,
 		Metrics: deliver.NewMetrics(prometheus.NewRegistry())}
 	h.org = flowtest.On(t, h.db).Organization("demo").ID
 	return h
@@ -108,10 +108,19 @@ func (h *house) lease(t *testing.T, in time.Duration) []dispatch.Lease {
 	return leases
 }
 
+// payload is that of a task for leases.
+func payload(leases ...dispatch.Lease) []byte {
+	of := make([]task.Deliver, len(leases))
+	for i, l := range leases {
+		of[i] = l.Deliver
+	}
+	return task.Encode(of)
+}
+
 func (h *house) handle(t *testing.T, leases []dispatch.Lease) {
 	t.Helper()
 	for _, l := range leases {
-		if err := h.handler.Handle(t.Context(), task.Encode(l.Deliver)); err != nil {
+		if err := h.handler.Handle(t.Context(), payload(l)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -405,7 +414,7 @@ func TestOutcomesOfASenderThatIsStoppedAreNotTheReceiversFault(t *testing.T) {
 	leases := h.lease(t, time.Second)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { <-arrived; stop() }()
-	if err := h.handler.Handle(ctx, task.Encode(leases[0].Deliver)); err != nil {
+	if err := h.handler.Handle(ctx, payload(leases...)); err != nil {
 		t.Fatal(err)
 	}
 	var attempts int

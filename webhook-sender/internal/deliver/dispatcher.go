@@ -90,7 +90,7 @@ type message struct {
 func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	started := c.clock()
 	began := time.Now()
-	o := webhook.Outcome{Delivery: m.due.Delivery, Lease: m.due.Lease, Run: m.due.Run, More: m.due.More,
+	o := webhook.Outcome{Delivery: m.due.Delivery, Run: m.due.Run, More: m.due.More,
 		Number: m.due.Number, Tries: m.due.Tries,
 		Ping: m.due.Event.Type == webhook.Ping, EventAt: m.due.Event.CreatedAt, StartedAt: started}
 	o.RequestHeaders = webhook.CommonHeaders(m.due.Event.Type, m.due.Event.ID, m.due.Event.Sequence)

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/gather"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -23,6 +24,7 @@ import (
 // Handler runs task.WebhookDeliver.
 type Handler struct {
 	DB         *pg.DB
+	Loads      *gather.Group[string, []task.Deliver, []dispatch.Held]
 	Box        *seal.Box
 	Dispatcher *Dispatcher
 	Recorder   *Recorder
@@ -38,71 +40,96 @@ const (
 	renewTerm   = 20 * time.Second
 )
 
-// Handle attempts the deliveries that the lease still holds, at the same time but for first attempts
-// of one student's events: the relay keeps to the URL's allowance. It returns when the outcomes are
+// loadSize is how many leases one statement reads at most.
+const loadSize = 16
+
+// NewLoads makes Handler.Loads.
+func NewLoads(db *pg.DB) *gather.Group[string, []task.Deliver, []dispatch.Held] {
+	g := gather.New[string](func(ctx context.Context, of [][]task.Deliver) ([][]dispatch.Held, error) {
+		held, err := dispatch.Load(ctx, db, slices.Concat(of...)...)
+		if err != nil {
+			return nil, err
+		}
+		parts := make([][]dispatch.Held, len(of))
+		for i, leases := range of {
+			parts[i], held = held[:len(leases)], held[len(leases):]
+		}
+		return parts, nil
+	})
+	g.Size = loadSize
+	return g
+}
+
+// Handle attempts the deliveries that the leases still hold, at the same time but for first attempts
+// of one student's events: the relay keeps to the URLs' allowances. It returns when the outcomes are
 // recorded.
 func (h *Handler) Handle(ctx context.Context, payload []byte) error {
-	lease, err := task.Decode[task.Deliver](payload)
-	if err != nil {
+	leases, err := task.Decode[[]task.Deliver](payload)
+	if err != nil || len(leases) == 0 {
 		return err
 	}
 	began, read := time.Now(), h.Clock()
-	target, dues, until, err := dispatch.Load(ctx, h.DB, lease)
-	loaded := time.Now()
+	held, err := h.Loads.Do(ctx, leases[0].Lease, leases)
 	if err != nil {
-		return fmt.Errorf("loading lease %s: %w", lease.Lease, err)
+		return fmt.Errorf("loading lease %s: %w", leases[0].Lease, err)
 	}
-	if dues, err = dispatch.WithoutSuperseded(ctx, h.DB, lease, dues, h.Clock()); err != nil {
+	loaded := time.Now()
+	errs := make([]error, len(held))
+	var wg sync.WaitGroup
+	for i, l := range held {
+		for _, due := range l.Dues {
+			obs.Past(due.Event.Traceparent, "webhook queue", queuedSince(ctx, began), began)
+			obs.Past(due.Event.Traceparent, "webhook load", began, loaded, "db.system.name", "postgresql")
+		}
+		wg.Go(func() { errs[i] = h.lease(ctx, l, read) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// lease attempts what one lease holds, which was read at the given time.
+func (h *Handler) lease(ctx context.Context, l dispatch.Held, read time.Time) error {
+	dues, err := dispatch.WithoutSuperseded(ctx, h.DB, l.Lease, l.Dues, h.Clock())
+	if err != nil {
 		return err
 	}
 	if len(dues) == 0 {
-		_, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: lease})
+		_, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: l.Lease})
 		return err
 	}
-	if lease.InOrder || until.Sub(h.Clock()) < startMargin {
-		if held, err := dispatch.Renew(ctx, h.DB, h.Clock().Add(renewTerm), dispatch.Lease{Deliver: lease}); err != nil || held == 0 {
+	if l.Lease.InOrder || l.Until.Sub(h.Clock()) < startMargin {
+		l.Until = h.Clock().Add(renewTerm)
+		if held, err := dispatch.Renew(ctx, h.DB, l.Until, dispatch.Lease{Deliver: l.Lease}); err != nil || held == 0 {
 			return err
 		}
 	}
-	messages, err := h.compose(ctx, target, dues)
+	messages, err := h.compose(ctx, l.Target, dues)
 	if err != nil {
 		return err
 	}
-	for _, due := range dues {
-		obs.Past(due.Event.Traceparent, "webhook queue", queuedSince(ctx, began), began)
-		obs.Past(due.Event.Traceparent, "webhook load", began, loaded, "db.system.name", "postgresql")
+	chains := [][]message{messages}
+	if !l.Lease.InOrder {
+		chains = chained(messages)
 	}
-	outcomes, stopped := h.attempt(ctx, lease, target, read, until, messages)
-	left := len(messages) - len(outcomes)
-	if ctx.Err() != nil {
-		// Attempts that were cut off because this process stops say nothing about the
-		// receiver; their lease runs out and they are made again.
-		outcomes = slices.DeleteFunc(outcomes, func(o webhook.Outcome) bool { return o.Status == 0 })
+	a := &attempts{Handler: h, Held: l, read: read, chains: len(chains)}
+	errs := make([]error, len(chains))
+	var wg sync.WaitGroup
+	for i, chain := range chains {
+		wg.Go(func() { errs[i] = a.chain(ctx, chain) })
 	}
-	attempted := time.Now()
-	if err := h.Recorder.Record(outcomes); err != nil {
-		return errors.Join(fmt.Errorf("recording lease %s: %w", lease.Lease, err), stopped)
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil || ctx.Err() != nil || a.made == len(messages) {
+		return err
 	}
-	for _, due := range dues[:min(len(dues), len(outcomes))] {
-		obs.Past(due.Event.Traceparent, "webhook record", attempted, time.Now(), "db.system.name", "postgresql")
-	}
-	h.Metrics.observe(outcomes)
-	if left > 0 && ctx.Err() == nil {
-		err = h.giveBack(ctx, lease)
-	}
-	return errors.Join(stopped, err)
+	return h.giveBack(ctx, l.Lease)
 }
 
-// giveBack makes due again what was not attempted. If the URL has been switched off or removed
-// meanwhile, it ends these deliveries: the task that ends pending ones may already have run.
+// giveBack makes due again what was not attempted.
 func (h *Handler) giveBack(ctx context.Context, lease task.Deliver) error {
 	if _, err := dispatch.Release(ctx, h.DB, dispatch.Lease{Deliver: lease}); err != nil {
 		return err
 	}
-	if err := webhook.Skip(ctx, h.DB, lease.Endpoint, h.Clock()); err != nil {
-		return err
-	}
-	return webhook.Cancel(ctx, h.DB, lease.Endpoint, h.Clock())
+	return webhook.EndGivenBack(ctx, h.DB, lease.Endpoint, h.Clock())
 }
 
 // queuedSince is when the handler's task was enqueued; otherwise when that is unknown.
@@ -138,22 +165,6 @@ func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []di
 	return messages, nil
 }
 
-// attempt sends the messages to the target, which was read at the given time. An error says
-// why some messages were not attempted; the others have outcomes.
-func (h *Handler) attempt(ctx context.Context, lease task.Deliver, target dispatch.Target, read, until time.Time, messages []message) ([]webhook.Outcome, error) {
-	if lease.InOrder {
-		return h.inOrder(ctx, lease, target, read, h.Clock().Add(renewTerm), messages, false)
-	}
-	chains := chained(messages)
-	outcomes, errs := make([][]webhook.Outcome, len(chains)), make([]error, len(chains))
-	var wg sync.WaitGroup
-	for i, chain := range chains {
-		wg.Go(func() { outcomes[i], errs[i] = h.inOrder(ctx, lease, target, read, until, chain, true) })
-	}
-	wg.Wait()
-	return slices.Concat(outcomes...), errors.Join(errs...)
-}
-
 // chained puts the messages of one student's events behind each other, in the events' order.
 func chained(messages []message) (chains [][]message) {
 	of := map[id.User]int{} // index of the student's chain
@@ -175,41 +186,99 @@ func chained(messages []message) (chains [][]message) {
 // from the next attempt on, and attempts to quick receivers do not cost a statement each.
 const targetAge = 50 * time.Millisecond
 
+// attempts are those under one lease.
+type attempts struct {
+	*Handler
+	dispatch.Held
+	read time.Time // when the target was
+
+	mu     sync.Mutex
+	chains int // that are under way
+	made   int // attempts
+}
+
+// attempt is one that was made.
+type attempt struct {
+	message
+	outcome webhook.Outcome
+}
+
+// chain sends messages one after the other, and records the attempts.
+func (a *attempts) chain(ctx context.Context, messages []message) error {
+	made, err := a.inOrder(ctx, messages)
+	return errors.Join(err, a.record(ctx, made, true))
+}
+
 // inOrder sends one message after the other, until the URL is switched off or removed, or the
-// lease, which ends at until, has no time left for another, or one fails and the others do not
-// follow whatever becomes of it. The caller gives back the rest. The first was just loaded.
-func (h *Handler) inOrder(
-	ctx context.Context, lease task.Deliver, target dispatch.Target, read, until time.Time, messages []message, whatever bool,
-) (outcomes []webhook.Outcome, err error) {
-	secret := messages[0].secret
+// lease has no time left for another, or one fails and the others are to follow a success only. It
+// records attempts when targetAge is over, so that those of a process that is killed are few, and
+// returns the last ones.
+func (a *attempts) inOrder(ctx context.Context, messages []message) (made []attempt, err error) {
+	target, read, secret := a.Target, a.read, messages[0].secret
 	for i, m := range messages {
-		now := h.Clock()
-		if i > 0 && until.Sub(now) < startMargin {
+		now := a.Clock()
+		if i > 0 && a.Until.Sub(now) < startMargin {
 			break
 		}
-		if now.Sub(read) > targetAge && (i > 0 || lease.InOrder) {
-			if target, err = dispatch.ReadTarget(ctx, h.DB, lease.Endpoint); err != nil || !target.SwitchedOn {
-				return outcomes, err
+		if now.Sub(read) > targetAge && (i > 0 || a.Lease.InOrder) {
+			if err := a.record(ctx, made, false); err != nil {
+				return nil, err
 			}
-			if secret, err = h.secretOf(ctx, target); err != nil {
-				return outcomes, err
+			made = nil
+			if target, err = dispatch.ReadTarget(ctx, a.DB, a.Lease.Endpoint); err != nil || !target.SwitchedOn {
+				return nil, err
+			}
+			if secret, err = a.secretOf(ctx, target); err != nil {
+				return nil, err
 			}
 			read = now
 		}
 		m.url, m.secret = target.URL, secret
-		o := h.one(ctx, lease, target, m)
-		outcomes = append(outcomes, o)
-		if o.Verdict != webhook.Delivered && !whatever || ctx.Err() != nil {
+		o := a.one(ctx, m)
+		made = append(made, attempt{m, o})
+		if o.Verdict != webhook.Delivered && a.Lease.InOrder || ctx.Err() != nil {
 			break
 		}
 	}
-	return outcomes, nil //nolint:nilerr // what an ended context leaves over is given back
+	return made, nil //nolint:nilerr // what an ended context leaves over is given back
 }
 
-func (h *Handler) one(ctx context.Context, lease task.Deliver, target dispatch.Target, m message) webhook.Outcome {
-	h.Metrics.began()
-	defer h.Metrics.ended()
-	o := h.Dispatcher.call(ctx, m)
-	o.Endpoint, o.Organization = lease.Endpoint, target.From.ID
+// record records attempts; ended says that they are the last ones of their chain. The lease ends with
+// the last attempts of the last chain: the recorder keeps to the order in which it gets them.
+func (a *attempts) record(ctx context.Context, made []attempt, ended bool) error {
+	began := time.Now()
+	var outcomes []webhook.Outcome
+	for _, m := range made {
+		// Attempts that were cut off because this process stops say nothing about the
+		// receiver; their lease runs out and they are made again.
+		if ctx.Err() == nil || m.outcome.Status != 0 {
+			outcomes = append(outcomes, m.outcome)
+		}
+	}
+	a.mu.Lock()
+	a.made += len(made)
+	if ended {
+		a.chains--
+	}
+	if n := len(outcomes); n > 0 && a.chains == 0 {
+		outcomes[n-1].Lease = made[0].due.Lease
+	}
+	wait := a.Recorder.Add(outcomes)
+	a.mu.Unlock()
+	if err := wait(); err != nil {
+		return fmt.Errorf("recording lease %s: %w", a.Lease.Lease, err)
+	}
+	for _, m := range made {
+		obs.Past(m.due.Event.Traceparent, "webhook record", began, time.Now(), "db.system.name", "postgresql")
+	}
+	a.Metrics.observe(outcomes)
+	return nil
+}
+
+func (a *attempts) one(ctx context.Context, m message) webhook.Outcome {
+	a.Metrics.began()
+	defer a.Metrics.ended()
+	o := a.Dispatcher.call(ctx, m)
+	o.Endpoint, o.Organization = a.Lease.Endpoint, a.Target.From.ID
 	return o
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
-	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/webhook-sender/verify"
 )
 
@@ -70,7 +69,7 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 			check.Equal(check.Now(t), "number of leases", len(leases), 1, "leased %+v", leases)
 			check.True(check.Now(t), "the lease is in order", leases[0].InOrder, "leased %+v", leases)
 			handled := make(chan error, 1)
-			go func() { handled <- h.handler.Handle(t.Context(), task.Encode(leases[0].Deliver)) }()
+			go func() { handled <- h.handler.Handle(t.Context(), payload(leases...)) }()
 			<-arrived
 			after, err := c.do(t.Context(), h, e, elsewhere.URL)
 			later.Store(int64(time.Second)) // the answer takes so long

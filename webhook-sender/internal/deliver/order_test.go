@@ -15,7 +15,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
 // arrivals is a receiver that notes in which order the events of each student begin to arrive, and
@@ -84,7 +83,7 @@ func TestFirstAttemptsOfAStudentAreMadeOneAfterTheOther(t *testing.T) {
 	var handled sync.WaitGroup
 	for _, l := range h.lease(t, time.Second) {
 		handled.Go(func() {
-			err := h.handler.Handle(t.Context(), task.Encode(l.Deliver))
+			err := h.handler.Handle(t.Context(), payload(l))
 			check.NoError(t, err, "%v", err)
 		})
 	}
@@ -113,4 +112,38 @@ func TestWhatALeaseHasNoTimeForIsGivenBack(t *testing.T) {
 	err := h.db.QueryRow(t.Context(), `SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_states`).Scan(&statuses)
 	check.NoError(check.Now(t), err, "%v", err)
 	check.Equal(t, "statuses", statuses, "delivered waiting waiting", "%s", statuses)
+}
+
+// An attempt is recorded although another one under its lease is still under way, so that it is not
+// made again when the process is killed.
+func TestAnAttemptIsRecordedWhileOthersAreUnderWay(t *testing.T) {
+	t.Parallel()
+	goOn, calls := make(chan struct{}), atomic.Int64{}
+	server := httptest.NewServer(reading(func(http.ResponseWriter, *http.Request) {
+		if calls.Add(1) == 1 {
+			<-goOn
+		}
+	}))
+	t.Cleanup(server.Close)
+	h := newHouse(t, loopback, "")
+	h.addURL(t, server.URL)
+	h.recordRounds(t, 4, 1)
+	leases := h.lease(t, time.Second)
+	check.Equal(check.Now(t), "leases", len(leases), 2, "%+v", leases)
+	handled := make(chan error, 1)
+	go func() { handled <- h.handler.Handle(t.Context(), payload(leases...)) }()
+	recorded := func(want int) (leases int) {
+		t.Helper()
+		deadline := time.Now().Add(time.Minute)
+		for n := -1; n != want; {
+			check.True(check.Now(t), "they are recorded in time", time.Now().Before(deadline), "%d of %d attempts are recorded", n, want)
+			err := h.db.QueryRow(t.Context(), `SELECT count(*), (SELECT count(*) FROM webhook_leases) FROM webhook_journal`).Scan(&n, &leases)
+			check.NoError(check.Now(t), err, "%v", err)
+		}
+		return leases
+	}
+	check.Equal(t, "leases while one attempt is under way", recorded(3), 1, "its own")
+	close(goOn)
+	check.NoError(t, <-handled, "handling")
+	check.Equal(t, "leases in the end", recorded(4), 0, "none")
 }

@@ -42,17 +42,21 @@ func StartRecorder(ctx context.Context, db *pg.DB, log *slog.Logger) *Recorder {
 	return r
 }
 
-// Close waits until everything is settled. Record must not be called afterwards.
+// Close waits until everything is settled. Add must not be called afterwards.
 func (r *Recorder) Close() {
 	close(r.in)
 	<-r.done
 }
 
-// Record returns when the outcomes are committed, or cannot be.
-func (r *Recorder) Record(outcomes []webhook.Outcome) error {
+// Add hands outcomes over, to be committed after those that came before. wait returns when they are, or
+// cannot be.
+func (r *Recorder) Add(outcomes []webhook.Outcome) (wait func() error) {
+	if len(outcomes) == 0 {
+		return func() error { return nil }
+	}
 	e := entry{outcomes, make(chan error, 1)}
 	r.in <- e
-	return <-e.settled
+	return func() error { return <-e.settled }
 }
 
 func (r *Recorder) run(ctx context.Context) {

@@ -24,7 +24,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
-// Webhooks leases due deliveries and puts one task a lease on the run queue, for the shards of URLs
+// Webhooks leases due deliveries and puts tasks on the run queue, for the shards of URLs
 // that this worker leads: Run works all the time, and Lead adds a shard for as long as it runs.
 type Webhooks struct {
 	DB    *pg.DB
@@ -174,16 +174,23 @@ func (w *Webhooks) drain(ctx context.Context, due *dueSet) error {
 	}
 }
 
-// enqueue enqueues one task a lease. When Redis fails half-way, it may have taken some tasks,
+// enqueue enqueues one task for leases of one id. When Redis fails half-way, it may have taken some tasks,
 // which a sender may have begun: the leases are kept until resolve can ask.
 func (w *Webhooks) enqueue(ctx context.Context, leases []dispatch.Lease) error {
 	if len(leases) == 0 {
 		return nil
 	}
-	items := make([]queue.Item, len(leases))
-	for i, l := range leases {
-		items[i] = queue.Item{Queue: queue.Webhook, Kind: task.WebhookDeliver, ID: l.Lease,
-			Payload: task.Encode(l.Deliver), Timeout: time.Minute}
+	var ids []string
+	of := map[string][]task.Deliver{} // by id
+	for _, l := range leases {
+		if of[l.Lease] == nil {
+			ids = append(ids, l.Lease)
+		}
+		of[l.Lease] = append(of[l.Lease], l.Deliver)
+	}
+	items := make([]queue.Item, len(ids))
+	for i, id := range ids {
+		items[i] = queue.Item{Queue: queue.Webhook, Kind: task.WebhookDeliver, ID: id, Payload: task.Encode(of[id]), Timeout: time.Minute}
 	}
 	err := w.Queue.EnqueueMany(ctx, items)
 	if err != nil {
@@ -220,10 +227,9 @@ func (w *Webhooks) resolve(ctx context.Context) error {
 			lost = append(lost, lease)
 		}
 	}
-	if _, err := dispatch.Release(ctx, w.DB, lost...); err != nil {
+	if _, err := w.giveBack(ctx, lost); err != nil {
 		return err
 	}
-	w.picker.Returned(lost)
 	w.doubtful = nil
 	return nil
 }
@@ -271,16 +277,33 @@ func (w *Webhooks) sweep(ctx context.Context) error {
 	if _, err := dispatch.Renew(ctx, w.DB, now.Add(w.term()), keep...); err != nil {
 		return err
 	}
-	n, err := dispatch.Release(ctx, w.DB, lost...)
+	n, err := w.giveBack(ctx, lost)
 	if err != nil {
 		return err
 	}
-	w.picker.Returned(lost)
 	w.swept = until
 	if n > 0 {
 		w.Log.InfoContext(ctx, "deliveries put back after their task was lost", "deliveries", n, "leases", len(lost))
 	}
 	return nil
+}
+
+// giveBack makes due again what lost leases held, and counts it.
+func (w *Webhooks) giveBack(ctx context.Context, lost []dispatch.Lease) (n int, err error) {
+	if n, err = dispatch.Release(ctx, w.DB, lost...); err != nil {
+		return n, err
+	}
+	seen := map[id.Endpoint]bool{}
+	for _, l := range lost {
+		if !seen[l.Endpoint] {
+			seen[l.Endpoint] = true
+			if err := webhook.EndGivenBack(ctx, w.DB, l.Endpoint, w.Clock()); err != nil {
+				return n, err
+			}
+		}
+	}
+	w.picker.Returned(lost)
+	return n, nil
 }
 
 func (w *Webhooks) term() time.Duration { return cmp.Or(w.Term, defaultTerm) }

@@ -85,11 +85,11 @@ func (d *fixture) serve(t *testing.T, deliver func(context.Context, task.Deliver
 	d.inBackground(t, func(ctx context.Context) {
 		err := queue.Serve(ctx, d.rdb, queue.Options{Queue: queue.Webhook, Concurrency: 8, Log: slog.New(slog.DiscardHandler),
 			Handlers: map[task.Kind]queue.Handler{task.WebhookDeliver: func(ctx context.Context, payload []byte) error {
-				lease, err := task.Decode[task.Deliver](payload)
-				if err != nil {
-					return err
+				leases, err := task.Decode[[]task.Deliver](payload)
+				for _, lease := range leases {
+					err = errors.Join(err, deliver(ctx, lease))
 				}
-				return deliver(ctx, lease)
+				return err
 			}}})
 		if err != nil {
 			t.Error(err)
@@ -100,19 +100,19 @@ func (d *fixture) serve(t *testing.T, deliver func(context.Context, task.Deliver
 // accept records every delivery of a lease as accepted, and sends their number to got.
 func (d *fixture) accept(got chan<- int) func(context.Context, task.Deliver) error {
 	return func(ctx context.Context, lease task.Deliver) error {
-		_, dues, _, err := dispatch.Load(ctx, d.db, lease)
+		held, err := dispatch.Load(ctx, d.db, lease)
 		if err != nil {
 			return err
 		}
 		var outcomes []webhook.Outcome
-		for _, due := range dues {
+		for _, due := range held[0].Dues {
 			outcomes = append(outcomes, webhook.Outcome{Delivery: due.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: due.Lease, More: due.More, Number: due.Number,
 				Tries: due.Tries, StartedAt: time.Now(), Duration: time.Millisecond, Verdict: webhook.Delivered, Cause: "ok", Status: 200})
 		}
 		if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Settle(ctx, tx, outcomes) }); err != nil {
 			return err
 		}
-		got <- len(dues)
+		got <- len(held[0].Dues)
 		return nil
 	}
 }
@@ -475,4 +475,21 @@ func TestARelayTellsWhenItLastPassed(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("after the lock", func(s float64) bool { return s < 1 })
+}
+
+// What a sender had in hand that died is not kept for ever when its URL is off by then.
+func TestWhatALostLeaseHeldIsSkippedWhenItsURLIsOff(t *testing.T) {
+	t.Parallel()
+	d := newFixture(t, func(_ *fixture, r *relay.Webhooks) { r.Term = 200 * time.Millisecond })
+	d.record(t, 1)
+	waitLeased(t, d)
+	_, err := d.db.Exec(t.Context(), `UPDATE webhook_endpoints SET switched_on = false, switched_off_at = now()`)
+	check.NoError(check.Now(t), err, "%v", err)
+	check.NoError(check.Now(t), d.rdb.FlushDB(t.Context()).Err(), "emptying Redis")
+	deadline := time.Now().Add(time.Minute)
+	for status := ""; status != "skipped"; {
+		check.True(check.Now(t), "it is skipped in time", time.Now().Before(deadline), "it is %s", status)
+		err := d.db.QueryRow(t.Context(), `SELECT status FROM webhook_states`).Scan(&status)
+		check.NoError(check.Now(t), err, "%v", err)
+	}
 }

@@ -33,8 +33,20 @@ const (
 )
 
 // Lease is a group of deliveries of one URL that one task attempts. It has a deadline: when
-// it runs out, the deliveries are due again, whatever happened to the task.
+// it runs out, the deliveries are due again, whatever happened to the task. Small leases of
+// several URLs have the same id: one task attempts them all.
 type Lease struct{ task.Deliver }
+
+// together is how many deliveries the leases of one id hold at most.
+const together = Batch / 2
+
+// Held is what a lease still holds, for its sender.
+type Held struct {
+	Lease  task.Deliver
+	Target Target
+	Dues   []Due
+	Until  time.Time // when it runs out
+}
 
 // LeaseDue leases deliveries that are due, for the length of term. It takes turns between
 // URLs; each gets what its allowance leaves and a fair share of the call. orgs narrows the
@@ -371,6 +383,7 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		return nil, err
 	}
 	var leases []Lease
+	var small []shared // the first small leases of URLs, their second ones …
 	for i, r := range want {
 		u, n := p.url(r.Endpoint), len(free[i])
 		more := len(found[i]) == r.most || u.order.pause > 0
@@ -382,9 +395,13 @@ func (p *Picker) due(ctx context.Context, now time.Time, states []state) ([]Leas
 		if len(want) < crowd {
 			size = max(1, min(Batch, n/2))
 		}
-		for _, part := range parts(free[i], size) {
+		for n, part := range parts(free[i], size) {
 			l := newLease(r.state, part, false)
 			l.More = more
+			if len(small) == n {
+				small = append(small, shared{})
+			}
+			small[n].join(&l)
 			leases = append(leases, l)
 			for _, d := range part {
 				u.order.note(d.Delivery, d.Student)
@@ -505,6 +522,20 @@ func (p *Picker) special(ctx context.Context, now time.Time, states []state) (le
 	}
 	p.asks = len(leases) > 0
 	return leases, nil
+}
+
+// shared is an id that leases of different URLs have in common.
+type shared struct {
+	lease      string
+	deliveries int
+}
+
+// join gives a lease the id, as long as those who have it are few; else the lease's becomes the id.
+func (s *shared) join(l *Lease) {
+	if s.deliveries += len(l.Deliveries); s.lease == "" || s.deliveries > together {
+		*s = shared{l.Lease, len(l.Deliveries)}
+	}
+	l.Lease = s.lease
 }
 
 func newLease(s state, rows []picked, inOrder bool) Lease {

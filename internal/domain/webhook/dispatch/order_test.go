@@ -67,10 +67,10 @@ func (l *line) pass(p *Picker) (leases []Lease, students [][]id.User) {
 // fail records that the first attempts of a lease have failed, and has the URL be well again.
 func (l *line) fail(lease Lease) {
 	l.t.Helper()
-	_, dues, _, err := Load(l.t.Context(), l.Database, lease.Deliver)
+	held, err := Load(l.t.Context(), l.Database, lease.Deliver)
 	check.NoError(check.Now(l.t), err, "%v", err)
 	var outcomes []webhook.Outcome
-	for _, d := range dues {
+	for _, d := range held[0].Dues {
 		outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: l.org, Lease: d.Lease,
 			Number: d.Number, StartedAt: l.now, Duration: time.Millisecond, Verdict: webhook.Retry, Cause: "http_503"})
 	}
@@ -155,9 +155,9 @@ func TestALeaseReadsOnlyItsOwnRows(t *testing.T) {
 	leases, _ := l.pass(l.picker)
 	check.True(check.Now(t), "there are leases", len(leases) > 0, "none")
 	before := pgtest.RowsRead(t, l.Database)
-	_, dues, _, err := Load(t.Context(), l.Database, leases[0].Deliver)
+	held, err := Load(t.Context(), l.Database, leases[0].Deliver)
 	check.NoError(check.Now(t), err, "%v", err)
-	check.Equal(t, "deliveries", len(dues), len(leases[0].Deliveries), "of the lease")
+	check.Equal(t, "deliveries", len(held[0].Dues), len(leases[0].Deliveries), "of the lease")
 	rows := pgtest.RowsRead(t, l.Database)["webhook_queue"] - before["webhook_queue"]
-	check.True(t, "rows read", rows <= 2*len(dues), "%d rows of 2,000 were read for %d deliveries", rows, len(dues))
+	check.True(t, "rows read", rows <= 2*len(held[0].Dues), "%d rows of 2,000 were read for %d deliveries", rows, len(held[0].Dues))
 }

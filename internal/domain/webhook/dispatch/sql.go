@@ -327,8 +327,9 @@ func Renew(ctx context.Context, q pg.Querier, until time.Time, leases ...Lease) 
 	return tag.RowsAffected(), err
 }
 
-const selectTarget = `
+const selectTargets = `
 	SELECT
+		e.id AS endpoint,
 		e.url,
 		e.time_zone,
 		e.switched_on,
@@ -340,9 +341,10 @@ const selectTarget = `
 	FROM webhook_endpoints e
 	JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
 	JOIN organizations o ON o.id = e.organization_id
-	WHERE e.id = $1`
+	WHERE e.id = ANY ($1)`
 
 type targetRow struct {
+	Endpoint      id.Endpoint
 	URL           string
 	TimeZone      string
 	SwitchedOn    bool
@@ -351,32 +353,33 @@ type targetRow struct {
 	webhook.Sender
 }
 
-func readTarget(rows pgx.Rows, endpoint id.Endpoint) (Target, error) {
-	r, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[targetRow])
-	return Target{
-		URL:           r.URL,
-		Zone:          r.TimeZone,
-		SwitchedOn:    r.SwitchedOn,
-		Secret:        r.Sealed,
-		SecretContext: webhook.SecretContext(endpoint, r.SecretVersion),
-		From:          r.Sender,
-	}, err
+func collectTargets(rows pgx.Rows, err error) (map[id.Endpoint]Target, error) {
+	if err != nil {
+		return nil, err
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[targetRow])
+	targets := make(map[id.Endpoint]Target, len(found))
+	for _, r := range found {
+		targets[r.Endpoint] = Target{
+			URL:           r.URL,
+			Zone:          r.TimeZone,
+			SwitchedOn:    r.SwitchedOn,
+			Secret:        r.Sealed,
+			SecretContext: webhook.SecretContext(r.Endpoint, r.SecretVersion),
+			From:          r.Sender,
+		}
+	}
+	return targets, err
 }
 
 // ReadTarget reads the target as it is now; the zero Target when the URL was removed.
 func ReadTarget(ctx context.Context, q pg.Querier, endpoint id.Endpoint) (Target, error) {
-	rows, err := q.Query(ctx, selectTarget, endpoint)
-	if err != nil {
-		return Target{}, err
-	}
-	target, err := readTarget(rows, endpoint)
-	if pg.None(err) {
-		return Target{}, nil
-	}
-	return target, err
+	targets, err := collectTargets(q.Query(ctx, selectTargets, []id.Endpoint{endpoint}))
+	return targets[endpoint], err
 }
 
 type dueRow struct {
+	N        int // of the lease, from 1 on
 	Delivery id.Delivery
 	Student  id.User
 	Number   int
@@ -387,10 +390,10 @@ type dueRow struct {
 
 // queueOf are the rows q of the queue that belong to a list of deliveries of one URL. Each is looked up: the
 // LIMIT keeps PostgreSQL, whose statistics are often those of an empty queue, from reading all of the URL's.
-func queueOf(deliveries string) string {
+func queueOf(deliveries, org, endpoint string) string {
 	return ` unnest(` + deliveries + `::uuid[]) AS listed(id) CROSS JOIN LATERAL (
 			SELECT *, ctid AS at FROM webhook_queue
-			WHERE organization_id = @org AND endpoint_id = @endpoint AND id = listed.id
+			WHERE organization_id = ` + org + ` AND endpoint_id = ` + endpoint + ` AND id = listed.id
 			LIMIT 1
 		) AS q`
 }
@@ -416,26 +419,32 @@ func eventBounds(deliveries []id.Delivery) (first, last id.Event) {
 	return first, last
 }
 
-// Load reads what a lease still holds, and its deadline, in one round trip. No deliveries mean
-// that nothing is to be attempted: the lease was lost or settled, or its URL was removed.
-func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, time.Time, error) {
-	var (
-		target Target
-		rows   []dueRow
-		until  time.Time
-		batch  pgx.Batch
-	)
-	lease, err := uuid.Parse(d.Lease)
-	if err != nil {
-		return Target{}, nil, until, err
+// Load reads what leases still hold, in their order and in one round trip. One without deliveries has
+// nothing to be attempted: it was lost or settled, or its URL was removed.
+func Load(ctx context.Context, q pg.Querier, leases ...task.Deliver) ([]Held, error) {
+	held := make([]Held, len(leases))
+	var listed []id.Delivery
+	orgs, endpoints, ids := make([]id.Organization, len(leases)), make([]id.Endpoint, len(leases)), make([][16]byte, len(leases))
+	for i, l := range leases {
+		lease, err := uuid.Parse(l.Lease)
+		if err != nil {
+			return nil, err
+		}
+		held[i].Lease, listed = l, append(listed, l.Deliveries...)
+		orgs[i], endpoints[i], ids[i] = l.Organization, l.Endpoint, lease
 	}
-	batch.Queue(selectTarget, d.Endpoint).Query(func(found pgx.Rows) (err error) {
-		target, err = readTarget(found, d.Endpoint)
+	var (
+		targets map[id.Endpoint]Target
+		batch   pgx.Batch
+	)
+	batch.Queue(selectTargets, endpoints).Query(func(found pgx.Rows) (err error) {
+		targets, err = collectTargets(found, nil)
 		return err
 	})
-	first, last := eventBounds(d.Deliveries)
+	first, last := eventBounds(listed)
 	batch.Queue(`
 		SELECT
+			u.n::int AS n,
 			q.id AS delivery,
 			`+studentOf+` AS student,
 			q.entries + 1 AS number,
@@ -447,37 +456,46 @@ func Load(ctx context.Context, q pg.Querier, d task.Deliver) (Target, []Due, tim
 			v.data,
 			coalesce(v.sequence, 0) AS sequence,
 			coalesce(v.traceparent, '') AS traceparent
-		FROM webhook_leases l CROSS JOIN`+queueOf("@deliveries")+eventOf+`
-		WHERE l.organization_id = @org AND l.endpoint_id = @endpoint AND l.id = @lease
-		ORDER BY q.id`,
+		FROM unnest(@orgs::bigint[], @endpoints::bigint[], @leases::uuid[])
+			WITH ORDINALITY AS u(organization_id, endpoint_id, id, n)
+		CROSS JOIN LATERAL (
+			SELECT until, deliveries FROM webhook_leases
+			WHERE organization_id = u.organization_id AND endpoint_id = u.endpoint_id AND id = u.id
+			LIMIT 1
+		) AS l
+		CROSS JOIN LATERAL`+queueOf("l.deliveries", "u.organization_id", "u.endpoint_id")+eventOf+`
+		ORDER BY u.n, q.id`,
 		pg.Args{
-			"deliveries": d.Deliveries,
-			"first":      first,
-			"last":       last,
-			"org":        d.Organization,
-			"endpoint":   d.Endpoint,
-			"lease":      d.Lease,
-		}).Query(func(found pgx.Rows) (err error) {
-		rows, err = pgx.CollectRows(found, pgx.RowToStructByName[dueRow])
+			"orgs":      orgs,
+			"endpoints": endpoints,
+			"leases":    ids,
+			"first":     first,
+			"last":      last,
+		}).Query(func(found pgx.Rows) error {
+		rows, err := pgx.CollectRows(found, pgx.RowToStructByName[dueRow])
+		for _, r := range rows {
+			h := &held[r.N-1]
+			h.Until = r.Until
+			h.Dues = append(h.Dues, Due{Delivery: r.Delivery, Lease: ids[r.N-1], Event: r.Stored, Student: r.Student,
+				Number: r.Number, Tries: r.Tries, Run: h.Lease.Run, More: h.Lease.More})
+		}
 		return err
 	})
-	err = q.SendBatch(ctx, &batch).Close()
-	if pg.None(err) {
-		return Target{}, nil, time.Time{}, nil // the URL was removed
+	err := q.SendBatch(ctx, &batch).Close()
+	for i := range held {
+		var there bool
+		if held[i].Target, there = targets[held[i].Lease.Endpoint]; !there {
+			held[i].Dues = nil
+		}
 	}
-	dues := make([]Due, len(rows))
-	for i, r := range rows {
-		dues[i] = Due{Delivery: r.Delivery, Lease: lease, Event: r.Stored, Student: r.Student, Number: r.Number, Tries: r.Tries, Run: d.Run, More: d.More}
-		until = r.Until
-	}
-	return target, dues, until, err
+	return held, err
 }
 
 func endSuperseded(ctx context.Context, q pg.Querier, d task.Deliver, retries []id.Delivery, now time.Time) ([]id.Delivery, error) {
 	first, last := eventBounds(retries)
 	return pg.Column[id.Delivery](ctx, q, `
 		WITH found AS MATERIALIZED (
-			SELECT q.at FROM`+queueOf("@retries")+eventOf+`
+			SELECT q.at FROM`+queueOf("@retries", "@org", "@endpoint")+eventOf+`
 			WHERE NOT q.asked AND EXISTS (`+webhook.Successor("@endpoint")+`)
 		), gone AS (
 			DELETE FROM webhook_queue q USING found WHERE q.ctid = found.at
@@ -503,7 +521,7 @@ func Traces(ctx context.Context, q pg.Querier, leases []Lease) ([]string, error)
 	for _, l := range leases {
 		first, last := eventBounds(l.Deliveries)
 		some, err := pg.Column[string](ctx, q, `
-			SELECT v.traceparent FROM`+queueOf("@deliveries")+eventOf+`
+			SELECT v.traceparent FROM`+queueOf("@deliveries", "@org", "@endpoint")+eventOf+`
 			WHERE v.traceparent IS NOT NULL`,
 			pg.Args{
 				"deliveries": l.Deliveries,

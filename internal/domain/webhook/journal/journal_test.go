@@ -81,9 +81,9 @@ func (l *log) attempt(verdict webhook.Verdict) []dispatch.Lease {
 	must(l.t, err)
 	var outcomes []webhook.Outcome
 	for _, lease := range leases {
-		_, dues, _, err := dispatch.Load(l.t.Context(), l.db, lease.Deliver)
+		held, err := dispatch.Load(l.t.Context(), l.db, lease.Deliver)
 		must(l.t, err)
-		for _, d := range dues {
+		for _, d := range held[0].Dues {
 			outcomes = append(outcomes, webhook.Outcome{Delivery: d.Delivery, Endpoint: lease.Endpoint, Organization: lease.Organization, Lease: d.Lease, Run: d.Run, Number: d.Number, Tries: d.Tries, Ping: d.Event.Type == webhook.Ping,
 				StartedAt: l.now, Duration: 3 * time.Millisecond, Verdict: verdict, Cause: "http_410", Status: 410, Response: []byte("no " + fmt.Sprint(d.Number)),
 				RequestHeaders: map[string]string{"X-Service-Event": string(d.Event.Type)}, Peer: "203.0.113.7:443",

@@ -117,8 +117,17 @@ func singly(ctx context.Context, r *run, s *scene) error {
 		return err
 	}
 	s.sink.reset()
+	// What the programs need while nothing happens is a part of what an event costs at this rate.
+	idle := r.lasting(10 * time.Second)
 	cpu := s.cpu()
+	if err := sleep(ctx, idle); err != nil {
+		return err
+	}
+	r.printf("  CPU a second without events: %s", s.cpu().since(cpu, max(1, int(idle.Seconds()))))
+	profiled := s.profiles(ctx, r, r.lasting(30*time.Second))
+	cpu = s.cpu()
 	committed, err := s.offer(ctx, 100, r.lasting(30*time.Second))
+	profiled()
 	if err != nil {
 		return err
 	}

@@ -238,8 +238,8 @@ func TestAnErasedPersonIsNowhereInTheDump(t *testing.T) {
 	l := live(t)
 	// A past of every other kind: staff with a role, a browser, a forgotten password, and a file that waits for a decision.
 	l.Platform.Put(t, "organizations/south/staff/zoe.quint@xyzzy-mail.org", `{"role": "admin"}`).Want(t, 200)
-	err := audit.WriteSignIn(t.Context(), l.DB, audit.Actor{Kind: audit.Staff, ID: int64(l.user), Name: "zoe.quint@xyzzy-mail.org"},
-		[]id.Organization{l.south.ID}, "198.51.100.77", l.Now())
+	err := audit.WriteOwn(t.Context(), l.DB, audit.Actor{Kind: audit.Staff, ID: int64(l.user), Name: "zoe.quint@xyzzy-mail.org"},
+		[]id.Organization{l.south.ID}, "signed in", "", "198.51.100.77", l.Now())
 	check.NoError(check.Now(t), err, "a sign-in")
 	l.exec(t, `INSERT INTO sessions (hash, data, expires_at) VALUES ('h', jsonb_build_object('values', jsonb_build_object('user', $1::text, 'agent', 'zq.learns on a phone')), now() + interval '1 day')`, fmt.Sprint(l.user))
 	l.exec(t, `INSERT INTO password_resets (email, created_at) VALUES ('zoe.quint@xyzzy-mail.org', now())`)

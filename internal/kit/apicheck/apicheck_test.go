@@ -32,6 +32,7 @@ paths:
           description: Made
           headers: {X-Request-Id: {required: true, schema: {type: string}}}
           content: {application/json: {schema: {$ref: '#/components/schemas/MadeThing'}}}
+        '409': {$ref: '#/components/responses/There'}
         '400': {description: Wrong, content: {application/json: {schema: {type: object, properties: {error: {type: string}}}}}}
   /things/{id}:
     get:
@@ -43,6 +44,8 @@ paths:
       responses:
         '200': {description: All, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/News'}}}}}
 components:
+  responses:
+    There: {description: Is there, content: {application/json: {schema: {type: object, required: [since], properties: {since: {type: string, format: date}}}}}}
   schemas:
     News:
       type: object
@@ -115,6 +118,9 @@ func TestExchanges(t *testing.T) {
 		{"missing field", "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x"}`, "end"},
 		{"other constant", "GET", "/things/7", ``, 200, `{"status": "fine", "name": "x", "end": null}`, "status"},
 		{"wrong pattern", "GET", "/things/7", ``, 200, `{"status": "ok", "name": "x", "end": "26"}`, "end"},
+		{"an answer of several calls", "POST", "/things/", `{"name": "x"}`, 409, `{"since": "2026-11-21"}`, ""},
+		{"wrong format of an answer of several calls", "POST", "/things/", `{"name": "x"}`, 409, `{"since": "21.11."}`, "since"},
+		{"no JSON", "POST", "/things/", `{"name": "x"}`, 409, `{"since"`, "EOF"},
 		{"missing header", "POST", "/things/?noid", `{"name": "x"}`, 201, made, "X-Request-Id"},
 		{"undocumented status", "GET", "/things/7", ``, 204, ``, "status is not supported"},
 		{"one of several", "GET", "/news", ``, 200, `[{"kind": "birth", "name": "x", "place": 1}, {"kind": "death", "name": "x", "of": {"cause": "age"}, "place": 2}]`, ""},
@@ -153,6 +159,20 @@ func TestOperations(t *testing.T) {
 	}
 	if got, all := checker.Operations(), []string{"GET /news/", "GET /things/{id}", "POST /things/"}; !slices.Equal(got, all) {
 		t.Fatalf("%q", got)
+	}
+}
+
+func TestExamplesAreHeldAgainstTheDocument(t *testing.T) {
+	schema := "application/json: {schema: {$ref: '#/components/schemas/MadeThing'}"
+	for name, c := range map[string]struct{ example, says string }{
+		"right":                 {`{status: ok, name: x, end: null}`, ""},
+		"a missing field":       {`{status: ok, name: x}`, "end"},
+		"an undocumented field": {`{status: ok, name: x, end: null, more: 1}`, "more"},
+	} {
+		err := apicheck.Valid([]byte(strings.ReplaceAll(document, schema, schema+", example: "+c.example)))
+		if check.Equal(t, "it is valid", err == nil, c.says == "", "%s: %v", name, err) && err != nil {
+			check.Contains(t, "the error", err.Error(), c.says, "%s", name)
+		}
 	}
 }
 

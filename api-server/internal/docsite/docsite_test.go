@@ -206,7 +206,7 @@ var router = sync.OnceValue(func() *chi.Mux {
 	r := chi.NewRouter()
 	Routes(r)
 	r.Route("/api/v1", func(r chi.Router) {
-		openapi.Routes(r, "/api/v1", openapi.Partner(), "https://registrar.example")
+		openapi.Routes(r, "/api/v1", openapi.Partner, "https://registrar.example")
 		openapi.EventRoutes(r, "https://registrar.example")
 	})
 	return r

@@ -46,13 +46,13 @@ func EventRoutes(r chi.Router, address string) {
 	if err != nil {
 		panic("openapi: the events cannot be listed: " + err.Error())
 	}
-	r.Get("/events/schemas", serve("application/json", all))
+	r.Get("/events/schemas", serve("application/json", made(all)))
 	r.Get("/events/schemas/{type}", edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
 		schema, ok := schemas[webhook.Type(chi.URLParam(r, "type"))]
 		if !ok {
 			return errNoEvent
 		}
-		serve("application/schema+json", schema)(w, r)
+		serve("application/schema+json", made(schema))(w, r)
 		return nil
 	}))
 }

@@ -33,27 +33,30 @@ var (
 
 // Routes serves the document, below the path base, as openapi.yaml and openapi.json and
 // as a page at docs, without a key. address is where callers reach the API, and beside it the documentation; "" leaves
-// what the document says.
-func Routes(r chi.Router, base string, document []byte, address string) {
-	guides := ""
+// what the document says. All of it is made when it is first asked for.
+func Routes(r chi.Router, base string, document func() []byte, address string) {
+	asYAML, guides := document, ""
 	if address != "" {
-		document, guides = at(document, address), "/docs/"
+		asYAML, guides = sync.OnceValue(func() []byte { return at(document(), address) }), "/docs/"
 	}
-	asJSON := toJSON(document)
-	r.Get("/openapi.yaml", serve("application/yaml", document))
+	asJSON := sync.OnceValue(func() []byte { return toJSON(asYAML()) })
+	r.Get("/openapi.yaml", serve("application/yaml", asYAML))
 	r.Get("/openapi.json", serve("application/json", asJSON))
-	r.Get("/docs", showViewer(title(asJSON), base, guides))
+	r.Get("/docs", showViewer(func() string { return title(asJSON()) }, base, guides))
 	assetRoutes(r)
 }
 
-func serve(mediaType string, text []byte) http.HandlerFunc {
+func serve(mediaType string, text func() []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaType)
 		w.Header().Set("Cache-Control", "public, max-age=300")
 		w.Header().Set("Access-Control-Allow-Origin", "*")
-		_, _ = w.Write(text) // the client may be gone
+		_, _ = w.Write(text()) // the client may be gone
 	}
 }
+
+// made is a text that is there already.
+func made(text []byte) func() []byte { return func() []byte { return text } }
 
 func toJSON(document []byte) []byte {
 	var tree any

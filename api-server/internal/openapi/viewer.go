@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 
 	"github.com/go-chi/chi/v5"
 
@@ -68,8 +69,10 @@ func Site(document []byte) (map[string][]byte, error) {
 }
 
 // showViewer answers the page of the document at base + "/openapi.json".
-func showViewer(title, base, guides string) http.HandlerFunc {
-	text := page(title, frame{Document: base + "/openapi.json", Guides: guides, Calls: true, assets: base + "/docs/"})
+func showViewer(title func() string, base, guides string) http.HandlerFunc {
+	text := sync.OnceValue(func() []byte {
+		return page(title(), frame{Document: base + "/openapi.json", Guides: guides, Calls: true, assets: base + "/docs/"})
+	})
 	return func(w http.ResponseWriter, _ *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", viewerPolicy)
@@ -77,7 +80,7 @@ func showViewer(title, base, guides string) http.HandlerFunc {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		h.Set("Cache-Control", "no-cache")
-		_, _ = w.Write(text) // the browser may be gone
+		_, _ = w.Write(text()) // the browser may be gone
 	}
 }
 

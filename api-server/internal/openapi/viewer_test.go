@@ -93,7 +93,7 @@ func TestThePageIsAccessible(t *testing.T) {
 
 func router() http.Handler {
 	r := chi.NewRouter()
-	r.Route("/platform/v1", func(r chi.Router) { openapi.Routes(r, "/platform/v1", openapi.Platform(), "") })
+	r.Route("/platform/v1", func(r chi.Router) { openapi.Routes(r, "/platform/v1", openapi.Platform, "") })
 	return r
 }
 

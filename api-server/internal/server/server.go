@@ -111,7 +111,7 @@ func New(d Deps) APIs {
 		Box: d.Box, Limits: limits, Rate: d.Rate,
 		Places: rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
 	public.Route("/api/v1", func(r chi.Router) {
-		openapi.Routes(r, "/api/v1", openapi.Partner(), d.PublicURL)
+		openapi.Routes(r, "/api/v1", openapi.Partner, d.PublicURL)
 		openapi.EventRoutes(r, d.PublicURL)
 		r.Group(partner.Routes)
 	})
@@ -133,7 +133,7 @@ func New(d Deps) APIs {
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
 		Rosters: d.Rosters, Accounts: accounts, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
-		openapi.Routes(r, "/platform/v1", openapi.Platform(), "")
+		openapi.Routes(r, "/platform/v1", openapi.Platform, "")
 		r.Group(admin.Routes)
 	})
 	return APIs{public, private}

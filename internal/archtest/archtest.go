@@ -286,6 +286,52 @@ func CheckTransactions(packages []Package) ([]string, error) {
 	return breaches, nil
 }
 
+// weakening are the functions that make programs weaker, for tests.
+var weakening = []string{"CheapHashes"}
+
+// CheckWeakening returns every place, outside of tests and of packages for tests, that names a function
+// that is for tests alone.
+func CheckWeakening(packages []Package) ([]string, error) {
+	var breaches []string
+	for _, p := range packages {
+		if strings.HasSuffix(p.ImportPath, "test") {
+			continue
+		}
+		for _, file := range p.GoFiles {
+			lines, err := namesIn(filepath.Join(p.Dir, file), weakening)
+			if err != nil {
+				return nil, err
+			}
+			for _, line := range lines {
+				breaches = append(breaches, fmt.Sprintf("%s:%d weakens a program as only tests may", path.Join(p.ImportPath, file), line))
+			}
+		}
+	}
+	return breaches, nil
+}
+
+// namesIn are the lines of a file that use one of the names, other than in its declaration.
+func namesIn(file string, names []string) (lines []int, err error) {
+	files := token.NewFileSet()
+	tree, err := parser.ParseFile(files, file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	declared := map[*ast.Ident]bool{}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			declared[n.Name] = true
+		case *ast.Ident:
+			if slices.Contains(names, n.Name) && !declared[n] {
+				lines = append(lines, files.Position(n.Pos()).Line)
+			}
+		}
+		return true
+	})
+	return lines, nil
+}
+
 // callsIn are the lines of a file that call one of the methods.
 func callsIn(file string, methods []string) (lines []int, err error) {
 	files := token.NewFileSet()

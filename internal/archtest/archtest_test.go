@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/archtest"
@@ -45,6 +47,17 @@ func TestHTTPPackagesOpenNoTransactions(t *testing.T) {
 	}
 }
 
+func TestOnlyTestsWeakenPrograms(t *testing.T) {
+	t.Parallel()
+	breaches, err := archtest.CheckWeakening(list(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, breach := range breaches {
+		t.Error(breach)
+	}
+}
+
 func TestNoStatementNeedsASession(t *testing.T) {
 	t.Parallel()
 	breaches, err := archtest.CheckSessions(list(t))
@@ -70,7 +83,7 @@ func TestRulesTakeTheTimeAsAnArgument(t *testing.T) {
 // The folders are those that git knows: bin/ and what else a developer keeps are nobody's business.
 func TestTopLevelFolders(t *testing.T) {
 	t.Parallel()
-	out, err := run(t, "git", "ls-files", "-z")
+	out, err := run("git", "ls-files", "-z")
 	if err != nil {
 		t.Skip("not a git checkout:", err)
 	}
@@ -92,49 +105,58 @@ func TestTopLevelFolders(t *testing.T) {
 // list reads the packages of the product's module and of the tools'.
 func list(t *testing.T) []archtest.Package {
 	t.Helper()
-	var packages []archtest.Package
-	for _, module := range []string{".", "hack"} {
-		packages = append(packages, listModule(t, module)...)
+	packages, err := listed()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return packages
 }
 
+var listed = sync.OnceValues(func() (packages []archtest.Package, err error) {
+	for _, module := range []string{".", "hack"} {
+		of, err := listModule(module)
+		if err != nil {
+			return nil, err
+		}
+		packages = append(packages, of...)
+	}
+	return packages, nil
+})
+
 // listModule asks go list, and reads all folders but the root itself: go test takes a result from its
 // cache unless something has changed that the test itself has read.
-func listModule(t *testing.T, folder string) (packages []archtest.Package) {
-	t.Helper()
+func listModule(folder string) (packages []archtest.Package, err error) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	out, err := run(t, "go", "list", "-C", folder, "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")
+	out, err := run("go", "list", "-C", folder, "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p archtest.Package
 		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		packages = append(packages, p)
 		for dir := p.Dir; strings.HasPrefix(dir, root+string(filepath.Separator)); dir = filepath.Dir(dir) {
 			if _, err := os.ReadDir(dir); err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
 		}
 	}
 	if len(packages) == 0 {
-		t.Fatalf("go list found no package in %s", folder)
+		return nil, fmt.Errorf("go list found no package in %s", folder)
 	}
-	return packages
+	return packages, nil
 }
 
 // run runs a command in the root of the checkout.
-func run(t *testing.T, name string, args ...string) ([]byte, error) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), name, args...)
+func run(name string, args ...string) ([]byte, error) {
+	cmd := exec.Command(name, args...)
 	cmd.Dir = filepath.Join("..", "..")
 	return cmd.Output()
 }
@@ -281,6 +303,25 @@ func TestCheckTransactionsFinds(t *testing.T) {
 		}
 		if !slices.EqualFunc(got, c.want, strings.Contains) {
 			t.Errorf("%s: CheckTransactions = %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestCheckWeakeningFinds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	source := "package student\n\nfunc CheapHashes() {}\n\nfunc a() {\n\tCheapHashes()\n\tstudent.CheapHashes()\n\tb := student.CheapHashes\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for folder, want := range map[string][]string{"/internal/domain/student": {"a.go:6 ", "a.go:7 ", "a.go:8 "}, "/api-server/internal/apitest": nil} {
+		p := archtest.Package{ImportPath: archtest.Module + folder, Dir: dir, GoFiles: []string{"a.go"}}
+		got, err := archtest.CheckWeakening([]archtest.Package{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(got, want, strings.Contains) {
+			t.Errorf("%s: CheckWeakening = %q, want %q", folder, got, want)
 		}
 	}
 }

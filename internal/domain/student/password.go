@@ -117,6 +117,12 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 // argon is OWASP's first choice: 19 MiB and two passes, one lane.
 var argon = &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
+// CheapHashes makes new hashes cost next to nothing until the process ends. It is for tests, and package
+// archtest holds that nothing else calls it. Call it before the first hash.
+func CheapHashes() {
+	argon = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+}
+
 // hashing bounds how many hashes the process computes at once: each takes a core for
 // tens of milliseconds, and 19 MiB.
 var hashing = make(chan struct{}, min(runtime.GOMAXPROCS(0), 4))

@@ -4,6 +4,11 @@ SHELL := /bin/sh
 
 LINT := bin/golangci-lint
 
+# Everything is compiled as it is released, so that programs, tests, images and other checkouts share what is
+# compiled.
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
+
 # A developer's program is built in its own module and runs here.
 tool = { [ "$$(uname -s)" = Linux ] || { echo "make $@ needs Linux, best Debian or Ubuntu" >&2; exit 1; }; } && go build -C hack -o ../bin/ ./$(1) && exec bin/$(1)
 

@@ -106,12 +106,15 @@ type part struct {
 // light are the packages of hack that start no cluster and no whole Registrar, and build no images.
 var light = []string{"./bench/...", "./internal/...", "./soak/...", "./stack/...", "./test", "./vulncheck"}
 
+// The product's tests wait about as long as they compute, so that more of them run than there are cores.
+const together = "-parallel=4"
+
 // split gives each module the arguments that concern it: all but the other one's packages.
 func split(args []string, check bool) []part {
 	var after, product, tools []string
-	flags := []string{"-count=1"}
+	flags := []string{"-vet=off", "-count=1"} // vet is `make verify`'s
 	if check {
-		flags = []string{"-short"}
+		flags[1] = "-short"
 	}
 	if i := slices.Index(args, "-args"); i >= 0 {
 		args, after = args[:i], args[i:]
@@ -137,7 +140,7 @@ func split(args []string, check bool) []part {
 	}
 	var parts []part
 	if len(product) > 0 {
-		parts = append(parts, part{".", slices.Concat(flags, product, after)})
+		parts = append(parts, part{".", slices.Concat([]string{together}, flags, product, after)})
 	}
 	if len(tools) > 0 {
 		parts = append(parts, part{"hack", slices.Concat(flags, tools, after)})

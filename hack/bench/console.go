@@ -142,7 +142,7 @@ func consolePages(ctx context.Context, r *run, e *estate) error {
 // pages are all of them, each with what there is most of on it.
 func (v *visitor) pages(ctx context.Context, student int64) ([]string, error) {
 	const base = "/console/estate-0/"
-	paths := []string{"", "students/", "students/?q=student", "students/?q=no.+1", "students/?q=s", "students/?q=nobody", "students/?show=access", "students/?show=expiring", "students/?show=at_risk", "students/?show=joined", fmt.Sprintf("students/?q=EXT-%d", student),
+	paths := []string{"", "students/", "students/?q=student", "students/?q=no.+1", "students/?q=s", "students/?q=nobody", "students/?show=access", "students/?show=expiring", "students/?show=at_risk", "students/?show=joined", "students/?show=pending", "students/?show=expired", "students/?show=suspended", "students/?show=never", "students/?q=student+estate", fmt.Sprintf("students/?q=EXT-%d", student),
 		fmt.Sprintf("students/%d/", student), "api-keys/", "webhooks/", "roster-runs/", "plans/", "audit-log/", "audit-log/?before=5000"}
 	for _, follow := range []struct{ page, link string }{
 		{"students/?q=student", `students/(\?q=[^"]*after=[^"]*)|href="(\?q=[^"]*after=[^"]*)"`}, {"webhooks/", `webhooks/\d+/`}, {"roster-runs/", `roster-runs/\d+/`},

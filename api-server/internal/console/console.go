@@ -72,6 +72,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console", handle(s.showStart))
 		r.Get("/console/{slug}", handle(s.showOverview))
 		r.Get("/console/{slug}/students", handle(s.showStudents))
+		r.Get("/console/{slug}/students.csv", handle(s.downloadStudents))
 		r.Get("/console/{slug}/students/{id}", handle(s.showStudent))
 		r.Get("/console/{slug}/api-keys", handle(s.showKeys))
 		r.Post("/console/{slug}/api-keys", handle(s.confirmed(s.createKey)))

@@ -197,19 +197,15 @@ func (s *Server) showChanges(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name, download := strings.CutSuffix(edge.Param(r, "group"), ".csv")
+	name, whole := strings.CutSuffix(edge.Param(r, "group"), ".csv")
 	all := groupsOf(run)
 	i := slices.IndexFunc(all, func(g group) bool { return g.Name == name })
 	if i < 0 {
 		return fault.New(fault.NotFound, "not_found", "import %d has no such changes", run.ID)
 	}
 	g := all[i]
-	if download {
-		edge.Extend(r.Context(), downloadTime)
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)) // the server's own limit stays where it cannot be moved
-		w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-		w.Header().Set("Content-Disposition", `attachment; filename="roster-import-`+formatID(run.ID)+`-`+g.Name+`.csv"`)
-		return g.write(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+	if whole {
+		return g.write(r.Context(), s.DB, run.ID, download(w, r, "roster-import-"+formatID(run.ID)+"-"+g.Name))
 	}
 	after := number(r, "after")
 	if err := g.read(r.Context(), s.DB, run.ID, after); err != nil {
@@ -217,6 +213,15 @@ func (s *Server) showChanges(w http.ResponseWriter, r *http.Request) error {
 	}
 	f.Title = g.Title
 	return show(w, http.StatusOK, "changes.html", changesPage{f, run, g, after})
+}
+
+// download begins a CSV file that may take long.
+func download(w http.ResponseWriter, r *http.Request, name string) *csv.Writer {
+	edge.Extend(r.Context(), downloadTime)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(downloadTime)) // the server's own limit stays where it cannot be moved
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`.csv"`)
+	return csv.NewWriter(w)
 }
 
 // described says in words what a change does.
@@ -277,9 +282,7 @@ func (s *Server) downloadIssues(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="roster-import-`+formatID(run.ID)+`-issues.csv"`)
-	return diff.WriteIssues(r.Context(), s.DB, run.ID, csv.NewWriter(w))
+	return diff.WriteIssues(r.Context(), s.DB, run.ID, download(w, r, "roster-import-"+formatID(run.ID)+"-issues"))
 }
 
 func (s *Server) approveRun(w http.ResponseWriter, r *http.Request) error {

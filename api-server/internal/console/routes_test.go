@@ -54,6 +54,7 @@ var routes = map[string]who{
 	"GET /console/{slug}":               staff,
 	"GET /console/{slug}/students":      staff,
 	"GET /console/{slug}/students/{id}": staff,
+	"GET /console/{slug}/students.csv":  managers,
 
 	"GET /console/{slug}/sessions":             staff,
 	"POST /console/{slug}/sessions/end":        staff,

@@ -3,8 +3,11 @@ package console
 import (
 	"cmp"
 	"context"
+	"html/template"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +37,10 @@ type studentsPage struct {
 	Search  string
 	Choices []studentChoice
 	Which   directory.Which // "": everybody, or who is searched for
+	Courses []course.Name   // to choose from
+	Course  id.Course       // 0: any
+	Chosen  template.URL    // the query of what is chosen, without a position
+	Count   string          // how many students that are, in words
 	People  []studentLine
 	Next    string // where the next page begins; "": there is none
 }
@@ -52,61 +59,137 @@ type studentChoice struct {
 	Label string
 }
 
-var studentChoices = []studentChoice{{"", "All"}, {directory.WithAccess, "With access"}, {directory.Expiring, "Ending within 7 days"},
-	{directory.AtRisk, "At risk"}, {directory.Joined, "Joined in the last 7 days"}}
+var studentChoices = []studentChoice{{"", "Everybody"}, {directory.WithAccess, "With access"}, {directory.Expiring, "Access ends within 7 days"},
+	{directory.AtRisk, "At risk"}, {directory.Joined, "Joined in the last 7 days"}, {directory.NeverSignedIn, "Never signed in"},
+	{directory.Pending, "Course begins later"}, {directory.Expired, "Access expired"}, {directory.Suspended, "Suspended"},
+	{directory.Dropped, "Dropped"}, {directory.Completed, "Completed"}}
+
+// coursesShown is how many courses a list of students can be chosen by.
+const coursesShown = 200
 
 func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.frameFor(staff, r, "students", "Students")
 	if err != nil {
 		return err
 	}
-	said := r.URL.Query()
-	p := studentsPage{frame: f, Search: searchText(said.Get("q")), Choices: studentChoices}
+	ctx, said := r.Context(), r.URL.Query()
+	which := s.chooseStudents(f, said)
+	p := studentsPage{frame: f, Search: which.text, Choices: studentChoices, Which: which.Which, Course: which.Course, Chosen: which.query()}
 	p.OwnSearch = true
-	if which := directory.Which(said.Get("show")); p.Search == "" && slices.Contains(directory.Whiches(), which) {
-		p.Which = which
-		now := s.Clock()
-		people, next, err := directory.List(r.Context(), s.DB, f.Here.Organization, which, clock.DateIn(now, s.Zone), now, directory.ParseListPosition(said.Get("after")), peopleAPage)
-		if err != nil {
-			return err
-		}
-		p.Next = next.String()
-		return s.listStudents(w, r, p, people)
+	if p.Courses, err = course.Names(ctx, s.DB, f.Here.Organization, coursesShown); err != nil {
+		return err
 	}
-	var people []directory.Person
-	after := directory.ParsePosition(said.Get("after"))
-	if p.Search != "" && after == (directory.Position{}) {
-		if people, err = s.byExternalID(r.Context(), f.Here.Organization, p.Search); err != nil {
-			return err
-		}
-	}
-	found, next, err := directory.Search(r.Context(), s.DB, f.Here.Organization, p.Search, after, peopleAPage)
+	n, err := s.countStudents(ctx, which)
 	if err != nil {
 		return err
 	}
+	people, next, err := s.findStudents(ctx, which, said.Get("after"), peopleAPage)
+	if err != nil {
+		return err
+	}
+	p.Next, p.Count = next, inWords(max(n, len(people))) // who has the external id that was looked for is not counted
+	if p.People, err = s.linesOf(ctx, f.Here.Organization, people); err != nil {
+		return err
+	}
+	return show(w, http.StatusOK, "students.html", p)
+}
+
+// inWords says how many students there are.
+func inWords(n int) string {
+	switch {
+	case n == 1:
+		return "1 student"
+	case n > directory.Most:
+		return "More than " + thousands(directory.Most) + " students"
+	}
+	return thousands(n) + " students"
+}
+
+// chosenStudents are a list or a search.
+type chosenStudents struct {
+	org  id.Organization
+	text string // "": the list, or everybody
+	directory.Filter
+}
+
+// chooseStudents reads what a query chooses; what is no choice is everybody.
+func (s *Server) chooseStudents(f frame, said url.Values) chosenStudents {
+	now := s.Clock()
+	c := chosenStudents{org: f.Here.Organization, text: searchText(said.Get("q")), Filter: directory.Filter{Today: clock.DateIn(now, s.Zone), Now: now}}
+	if c.text != "" {
+		return c
+	}
+	if which := directory.Which(said.Get("show")); slices.Contains(directory.Whiches(), which) {
+		c.Which = which
+	}
+	if n, err := strconv.ParseInt(said.Get("course"), 10, 64); err == nil && n > 0 && c.Which.OfCourse() {
+		c.Course = id.Course(n)
+	}
+	return c
+}
+
+// query is what chooseStudents reads.
+func (c chosenStudents) query() template.URL {
+	q := url.Values{}
+	if c.text != "" {
+		q.Set("q", c.text)
+	}
+	if c.Which != "" {
+		q.Set("show", string(c.Which))
+	}
+	if c.Course != 0 {
+		q.Set("course", formatID(c.Course))
+	}
+	return template.URL(q.Encode()) //nolint:gosec // escaped by Encode
+}
+
+// isList says whether the students are read along a list; else they are searched for.
+func (c chosenStudents) isList() bool { return c.Which != "" || c.Course != 0 }
+
+func (s *Server) countStudents(ctx context.Context, c chosenStudents) (int, error) {
+	if c.isList() {
+		return directory.Size(ctx, s.DB, c.org, c.Filter)
+	}
+	return directory.Matches(ctx, s.DB, c.org, c.text)
+}
+
+// findStudents reads a page behind after, which is what an earlier page gave as next; "" is the first.
+func (s *Server) findStudents(ctx context.Context, c chosenStudents, after string, limit int) (people []directory.Person, next string, err error) {
+	if c.isList() {
+		people, at, err := directory.List(ctx, s.DB, c.org, c.Filter, directory.ParseListPosition(after), limit)
+		return people, at.String(), err
+	}
+	at := directory.ParsePosition(after)
+	if c.text != "" && at == (directory.Position{}) {
+		if people, err = s.byExternalID(ctx, c.org, c.text); err != nil {
+			return nil, "", err
+		}
+	}
+	found, at, err := directory.Search(ctx, s.DB, c.org, c.text, at, limit)
 	for _, one := range found {
 		if !slices.ContainsFunc(people, func(p directory.Person) bool { return p.ID == one.ID }) {
 			people = append(people, one)
 		}
 	}
-	p.Next = next.String()
-	return s.listStudents(w, r, p, people)
+	return people, at.String(), err
 }
 
-func (s *Server) listStudents(w http.ResponseWriter, r *http.Request, p studentsPage, people []directory.Person) error {
+// linesOf reads what a list says of the people.
+func (s *Server) linesOf(ctx context.Context, org id.Organization, people []directory.Person) ([]studentLine, error) {
 	ids := make([]id.User, len(people))
 	for i, one := range people {
 		ids[i] = one.ID
 	}
-	courses, err := course.OfStudents(r.Context(), s.DB, p.Here.Organization, ids)
+	courses, err := course.OfStudents(ctx, s.DB, org, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	plans, err := plan.Current(r.Context(), s.DB, p.Here.Organization, ids)
+	plans, err := plan.Current(ctx, s.DB, org, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	today := clock.DateIn(s.Clock(), s.Zone)
+	lines := make([]studentLine, 0, len(people))
 	for _, one := range people {
 		l := studentLine{Person: one, More: max(0, len(courses[one.ID])-1)}
 		if held := courses[one.ID]; len(held) > 0 {
@@ -116,9 +199,9 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request, p students
 		if current, ok := plans[one.ID]; ok {
 			l.Plan = &current
 		}
-		p.People = append(p.People, l)
+		lines = append(lines, l)
 	}
-	return show(w, http.StatusOK, "students.html", p)
+	return lines, nil
 }
 
 // compareAccess orders enrollments by what they give: access comes after none, then the later end.

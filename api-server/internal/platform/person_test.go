@@ -375,7 +375,7 @@ func TestErasuresBesideCallsLeaveNothingBehind(t *testing.T) {
 			t.Errorf("%v: %.300s", some, line)
 		}
 	}
-	for _, table := range []string{"members", "enrollments", "directory", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens"} {
+	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens"} {
 		var n int
 		err := l.DB.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_id IN (SELECT user_id FROM erasures)`).Scan(&n)
 		check.NoError(check.Now(t), err, "%s", table)

@@ -69,6 +69,19 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, today clock.Da
 		WHERE c.organization_id = $1 AND c.status <> 'cancelled' ORDER BY c.id`, org, today)
 }
 
+// Name is what a course is called.
+type Name struct {
+	ID   id.Course
+	Name string
+}
+
+// Names lists up to limit of the organization's courses by name, default courses first, without cancelled ones.
+func Names(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Name, error) {
+	return pg.List[Name](ctx, q, `
+		SELECT id, name FROM courses WHERE organization_id = $1 AND status <> 'cancelled'
+		ORDER BY is_default DESC, name, id LIMIT $2`, org, limit)
+}
+
 // Count counts the organization's courses and students with access.
 func Count(ctx context.Context, q pg.Querier, org id.Organization, today clock.Date) (Counts, error) {
 	return pg.One[Counts](ctx, q, `

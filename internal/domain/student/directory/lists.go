@@ -11,25 +11,44 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Which names a list of students that the console begins with.
+// Which names a list of students.
 type Which string
 
-// The lists. Each has a figure of Figures.
+// The lists. The first four have a figure of Figures.
 const (
-	WithAccess Which = "access"   // can use a course today; whose access ends first
-	Expiring   Which = "expiring" // a running enrollment ends within ExpiringDays; whose ends first
-	AtRisk     Which = "at_risk"  // an active plan is at risk; by account
-	Joined     Which = "joined"   // members since JoinedDays; who came last
+	WithAccess    Which = "access"    // can use a course today; whose access ends first
+	Expiring      Which = "expiring"  // a running enrollment ends within ExpiringDays; whose ends first
+	AtRisk        Which = "at_risk"   // an active plan is at risk; by account
+	Joined        Which = "joined"    // members since JoinedDays; who came last
+	Pending       Which = "pending"   // an enrollment begins after today; whose begins first
+	Expired       Which = "expired"   // the grace period of an enrollment is over; whose ended last
+	Suspended     Which = "suspended" // an enrollment of this state, as the next two; by course and account
+	Dropped       Which = "dropped"
+	Completed     Which = "completed"
+	NeverSignedIn Which = "never" // active members whose account the organization made and nobody has used; by account
 )
+
+// Whiches are all lists.
+func Whiches() []Which {
+	return []Which{WithAccess, Expiring, AtRisk, Joined, Pending, Expired, Suspended, Dropped, Completed, NeverSignedIn}
+}
+
+// OfCourse says whether the list can be one of a single course.
+func (w Which) OfCourse() bool { return w != AtRisk && w != Joined && w != NeverSignedIn }
+
+// Filter says who is in a list, and when.
+type Filter struct {
+	Which  Which     // "" with a Course: everybody who was ever enrolled in it
+	Course id.Course // 0: any
+	Today  clock.Date
+	Now    time.Time
+}
 
 // What "soon" and "lately" are, in days.
 const (
 	ExpiringDays = 7
 	JoinedDays   = 7
 )
-
-// Whiches are all lists.
-func Whiches() []Which { return []Which{WithAccess, Expiring, AtRisk, Joined} }
 
 // Figures are how many students are in each list.
 type Figures struct{ WithAccess, Expiring, AtRisk, Joined int }
@@ -80,13 +99,11 @@ func ParseListPosition(text string) ListPosition {
 
 // List reads up to limit students of the list behind after, each once. next is where the next page begins, the zero
 // ListPosition when there is none.
-func List(
-	ctx context.Context, q pg.Querier, org id.Organization, which Which, today clock.Date, now time.Time, after ListPosition, limit int,
-) (found []Person, next ListPosition, err error) {
-	if which != Joined && after.at > maxDay {
+func List(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after ListPosition, limit int) (found []Person, next ListPosition, err error) {
+	if f.Which != Joined && after.at > maxDay {
 		after = ListPosition{}
 	}
-	rows, err := selectList(ctx, q, org, which, today, now.AddDate(0, 0, -JoinedDays), after, limit+1)
+	rows, err := selectList(ctx, q, org, f, after, limit+1)
 	if err != nil {
 		return nil, ListPosition{}, err
 	}
@@ -98,4 +115,9 @@ func List(
 		next = ListPosition{}
 	}
 	return found, next, nil
+}
+
+// Size is how many students the list has, and Most+1 for more than Most.
+func Size(ctx context.Context, q pg.Querier, org id.Organization, f Filter) (int, error) {
+	return countList(ctx, q, org, f, Most+1)
 }

@@ -14,14 +14,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// columns are an index's column and what is found by the one before.
-var columns = [manners]string{byName: "name", bySurname: "surname", byEmail: "email"}
-
-// begins is the condition that the column begins with the text $2. Nothing sorts behind the
-// last character of Unicode, which is what makes it a stretch of the index.
-func begins(column string) string {
-	return `d.` + column + ` >= directory_key($2) AND d.` + column + ` < directory_key($2) || chr(1114111)`
-}
+// upTo is behind every text that begins with the expression: nothing sorts behind the last character of Unicode.
+func upTo(text string) string { return text + ` || chr(1114111)` }
 
 // columnsOfPerson are those of Person; organization is an expression.
 func columnsOfPerson(organization string) string {
@@ -41,23 +35,122 @@ var students = `JOIN accounts a ON a.id = d.user_id
 	LEFT JOIN members m ON m.organization_id = d.organization_id AND m.user_id = d.user_id
 	WHERE d.organization_id = $1 AND ` + scope.IsStudent("m.role", "$1", "d.user_id")
 
-// selectSome leaves out whom an earlier manner finds.
-func selectSome(ctx context.Context, q pg.Querier, org id.Organization, by manner, text string, after id.User, limit int) ([]Person, error) {
-	column := columns[by]
-	var where strings.Builder
-	for _, earlier := range columns[:by] {
-		where.WriteString(` AND NOT (` + begins(earlier) + `)`)
-	}
+// probed is a word of a text, and how many names have it, up to probe.
+type probed struct {
+	Word  string
+	Names int
+}
+
+func selectWords(ctx context.Context, q pg.Querier, org id.Organization, text string) ([]probed, error) {
+	return pg.List[probed](ctx, q, `
+		SELECT t.word, (
+			SELECT count(*) FROM (
+				SELECT FROM directory_words w
+				WHERE w.organization_id = $1
+				  AND w.words >= t.word COLLATE "C" AND w.words < `+upTo(`t.word`)+` COLLATE "C"
+				LIMIT $3) AS n) AS names
+		FROM (
+			SELECT DISTINCT word FROM unnest(string_to_array(directory_plain($2), ' ')) AS word
+			WHERE word <> '') AS t`, org, text, probe)
+}
+
+func selectEverybody(ctx context.Context, q pg.Querier, org id.Organization, after id.User, limit int) ([]Person, error) {
+	where := ` AND $2::bigint = 0` // every parameter has to be in the statement
 	if after != 0 {
 		// Should the person be gone by now, the list begins again.
-		where.WriteString(` AND (d.` + column + `, d.user_id) > (coalesce(
-			(SELECT l.` + column + ` FROM directory l WHERE l.organization_id = $1 AND l.user_id = $3), ''), $3)`)
-	} else {
-		where.WriteString(` AND $3 = 0`) // every parameter has to be in the statement
+		where = ` AND (d.name, d.user_id) > (coalesce(
+			(SELECT l.name FROM directory l WHERE l.organization_id = $1 AND l.user_id = $2), ''), $2)`
 	}
 	return collect(q.Query(ctx, `
-		SELECT `+columnsOfPerson("$1")+` FROM directory d `+students+` AND `+begins(column)+where.String()+`
-		ORDER BY d.`+column+`, d.user_id LIMIT $4`, org, text, after, limit))
+		SELECT `+columnsOfPerson("$1")+` FROM directory d `+students+where+`
+		ORDER BY d.name, d.user_id LIMIT $3`, org, after, limit))
+}
+
+func countEverybody(ctx context.Context, q pg.Querier, org id.Organization, limit int) (n int, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT count(*) FROM (
+			SELECT FROM directory d `+students+` ORDER BY d.name, d.user_id LIMIT $2) AS n`, org, limit).Scan(&n)
+	return n, err
+}
+
+// wordsPosition is a place among the rotations of names. With an empty words it is that of the last person's first
+// rotation.
+type wordsPosition struct {
+	words string
+	last  id.User
+}
+
+type named struct {
+	Person
+	Words string
+}
+
+// hasWords is true for names, of which plain is the expression, that have a word which begins with each of @others.
+func hasWords(plain string) string {
+	return `(SELECT coalesce(bool_and(strpos(' ' || ` + plain + `, ' ' || o) > 0), true) FROM unnest(@others::text[]) AS o)`
+}
+
+// namedSQL are w (directory_words) that begin with @driver, of those who are or were students.
+var namedSQL = `
+	FROM directory_words w
+	JOIN directory d ON d.user_id = w.user_id AND d.organization_id = w.organization_id
+	JOIN accounts a ON a.id = w.user_id
+	LEFT JOIN members m ON m.organization_id = w.organization_id AND m.user_id = w.user_id
+	WHERE w.organization_id = @org AND w.words >= @driver::text AND w.words < ` + upTo(`@driver::text`) + `
+	  AND ` + hasWords("w.words") + ` AND ` + scope.IsStudent("m.role", "@org", "w.user_id")
+
+func (s search) args() pg.Args {
+	return pg.Args{"org": s.org, "driver": s.driver, "others": s.words}
+}
+
+func (s search) selectNamed(ctx context.Context, q pg.Querier, after wordsPosition, limit int) ([]named, error) {
+	args := s.args()
+	args["words"], args["last"], args["limit"] = after.words, after.last, limit
+	if after.words == "" && after.last != 0 {
+		err := q.QueryRow(ctx, `
+			SELECT coalesce(min(r), '') FROM directory d CROSS JOIN LATERAL directory_rotations(d.name) AS r
+			WHERE d.user_id = $1 AND d.organization_id = $2 AND r COLLATE "C" >= $3 AND r COLLATE "C" < `+upTo("$3"),
+			after.last, s.org, s.driver).Scan(&after.words)
+		if err != nil {
+			return nil, err
+		}
+		args["words"] = after.words
+	}
+	return pg.List[named](ctx, q, `
+		SELECT `+columnsOfPerson("@org")+`, w.words`+namedSQL+`
+		  AND (w.words, w.user_id) > (@words::text, @last::bigint)
+		ORDER BY w.words, w.user_id LIMIT @limit`, args)
+}
+
+// addressedSQL are d (directory) whose address begins with @text, without those that namedSQL has.
+var addressedSQL = `
+	FROM directory d ` + strings.ReplaceAll(students, "$1", "@org") + `
+	  AND d.email >= directory_key(@text) AND d.email < ` + upTo(`directory_key(@text)`) + `
+	  AND (cardinality(@others::text[]) = 0 OR NOT ` + hasWords("directory_plain(d.name)") + `)`
+
+func (s search) selectAddressed(ctx context.Context, q pg.Querier, after id.User, limit int) ([]Person, error) {
+	return pg.List[Person](ctx, q, `
+		SELECT `+columnsOfPerson("@org")+addressedSQL+`
+		  AND (@last::bigint = 0 OR (d.email, d.user_id) > (coalesce(
+			(SELECT l.email FROM directory l WHERE l.organization_id = @org AND l.user_id = @last), ''), @last))
+		ORDER BY d.email, d.user_id LIMIT @limit`,
+		pg.Args{"org": s.org, "text": s.text, "others": s.words, "last": after, "limit": limit})
+}
+
+// count counts up to limit students.
+func (s search) count(ctx context.Context, q pg.Querier, limit int) (n int, err error) {
+	args := pg.Args{"org": s.org, "text": s.text, "others": s.words, "limit": limit}
+	named := `SELECT NULL::bigint AS user_id WHERE false`
+	if s.driver != "" {
+		args["driver"] = s.driver
+		named = `SELECT w.user_id` + namedSQL + ` LIMIT @limit`
+	}
+	err = q.QueryRow(ctx, `
+		SELECT count(DISTINCT user_id) FROM (
+			(`+named+`)
+			UNION ALL
+			(SELECT d.user_id`+addressedSQL+` LIMIT @limit)) AS found`, args).Scan(&n)
+	return min(n, limit), err
 }
 
 func selectUsers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Person, error) {
@@ -90,40 +183,111 @@ func selectFigures(ctx context.Context, q pg.Querier, org id.Organization, today
 			(SELECT count(*) FROM members m WHERE `+isNew+`) AS joined`, pg.Args{"org": org, "today": today, "since": since})
 }
 
-// listSQL selects the keys (at, course, user_id) of a list behind @at, @course and @last in its order, which is the index's.
-// Who has several rows is listed with the first. What is asked of each row is a scalar subquery, as in scope.
-type listSQL struct{ keys, order string }
+// listSQL says how the keys (at, course, user_id) of a list are selected behind @at, @course and @last, in an order that
+// is an index's. Who has several rows is listed with the first. What is asked of each row is a scalar subquery, as in
+// scope.
+type listSQL struct {
+	// from selects keys with a WHERE, to which a condition that keeps to @in, one course, may be added.
+	from string
+	// earlier selects an enrollment x of the same student that comes before; "": each has one row.
+	earlier string
+	behind  string
+	order   string // of the keys' columns in from
+	keys    string // the same of the keys
+}
+
+const (
+	daysOf   = ` - '1970-01-01'::date AS at, e.course_id AS course, e.user_id FROM enrollments e WHERE `
+	noDay    = `SELECT 0 AS at, e.course_id AS course, e.user_id FROM enrollments e WHERE `
+	dayOfAt  = `'1970-01-01'::date + @at::int`
+	ofOthers = `x.organization_id = @org AND x.user_id = e.user_id AND `
+)
+
+// ofState is the list of those with an enrollment of a stored state.
+func ofState(state string) listSQL {
+	return listSQL{
+		from:    noDay + `e.organization_id = @org AND e.state = '` + state + `' AND ` + isNoStaff("e.user_id"),
+		earlier: ofOthers + `x.state = '` + state + `' AND x.course_id < e.course_id`,
+		behind:  `(e.course_id, e.user_id) > (@course::bigint, @last::bigint)`,
+		order:   `e.course_id, e.user_id`, keys: `course, user_id`,
+	}
+}
 
 var lists = map[Which]listSQL{
-	WithAccess: {`
-		SELECT e.grace_period_end - '1970-01-01'::date AS at, e.course_id AS course, e.user_id FROM enrollments e
-		WHERE ` + givesAccess + ` AND ` + isNoStaff("e.user_id") + `
-		  AND (e.grace_period_end, e.course_id, e.user_id) >
-			('1970-01-01'::date + @at::int, @course::bigint, @last::bigint)
-		  AND (SELECT true FROM enrollments x
-			WHERE x.organization_id = @org AND x.user_id = e.user_id AND x.state = 'running' AND x.start_date <= @today
-			  AND x.grace_period_end >= @today AND (x.grace_period_end, x.course_id) < (e.grace_period_end, e.course_id)
-			LIMIT 1) IS NULL
-		ORDER BY e.grace_period_end, e.course_id, e.user_id LIMIT @limit`, `at, course, user_id`},
-	Expiring: {`
-		SELECT e.end_date - '1970-01-01'::date AS at, e.course_id AS course, e.user_id FROM enrollments e
-		WHERE ` + endsSoon + ` AND ` + isNoStaff("e.user_id") + `
-		  AND (e.end_date, e.user_id) > ('1970-01-01'::date + @at::int, @last::bigint)
-		  AND (SELECT true FROM enrollments x
-			WHERE x.organization_id = @org AND x.user_id = e.user_id AND x.state = 'running' AND x.start_date <= @today
-			  AND x.end_date >= @today AND (x.end_date, x.course_id) < (e.end_date, e.course_id)
-			LIMIT 1) IS NULL
-		ORDER BY e.end_date, e.user_id LIMIT @limit`, `at, user_id`},
-	AtRisk: {`
-		SELECT 0 AS at, 0::bigint AS course, p.user_id FROM plans p
-		WHERE ` + isAtRisk + ` AND ` + isNoStaff("p.user_id") + ` AND p.user_id > @last::bigint
-		GROUP BY p.user_id ORDER BY p.user_id LIMIT @limit`, `user_id`},
-	Joined: {`
-		SELECT (extract(epoch FROM m.joined_at) * 1000000)::bigint AS at, 0::bigint AS course, m.user_id FROM members m
-		WHERE ` + isNew + `
-		  AND (@last::bigint = 0 OR (m.joined_at, m.user_id) <
-			('epoch'::timestamptz + @at::bigint * interval '1 microsecond', @last))
-		ORDER BY m.joined_at DESC, m.user_id DESC LIMIT @limit`, `at DESC, user_id DESC`},
+	"": { // of one course
+		from:   noDay + `e.organization_id = @org AND ` + isNoStaff("e.user_id"),
+		behind: `e.user_id > @last::bigint`,
+		order:  `e.user_id`, keys: `user_id`,
+	},
+	WithAccess: {
+		from: `SELECT e.grace_period_end` + daysOf + givesAccess + ` AND ` + isNoStaff("e.user_id"),
+		earlier: ofOthers + `x.state = 'running' AND x.start_date <= @today AND x.grace_period_end >= @today
+			AND (x.grace_period_end, x.course_id) < (e.grace_period_end, e.course_id)`,
+		behind: `(e.grace_period_end, e.course_id, e.user_id) > (` + dayOfAt + `, @course::bigint, @last::bigint)`,
+		order:  `e.grace_period_end, e.course_id, e.user_id`, keys: `at, course, user_id`,
+	},
+	Expiring: {
+		from: `SELECT e.end_date` + daysOf + endsSoon + ` AND ` + isNoStaff("e.user_id"),
+		earlier: ofOthers + `x.state = 'running' AND x.start_date <= @today AND x.end_date >= @today
+			AND (x.end_date, x.course_id) < (e.end_date, e.course_id)`,
+		behind: `(e.end_date, e.user_id) > (` + dayOfAt + `, @last::bigint)`,
+		order:  `e.end_date, e.user_id`, keys: `at, user_id`,
+	},
+	Expired: {
+		from: `SELECT e.grace_period_end` + daysOf + `e.organization_id = @org AND e.state = 'running'
+			AND e.grace_period_end < @today AND ` + isNoStaff("e.user_id"),
+		earlier: ofOthers + `x.state = 'running' AND x.grace_period_end < @today
+			AND (x.grace_period_end, x.course_id) > (e.grace_period_end, e.course_id)`,
+		behind: `(@last::bigint = 0
+			OR (e.grace_period_end, e.course_id, e.user_id) < (` + dayOfAt + `, @course::bigint, @last))`,
+		order: `e.grace_period_end DESC, e.course_id DESC, e.user_id DESC`, keys: `at DESC, course DESC, user_id DESC`,
+	},
+	Pending: {
+		from: `SELECT e.start_date` + daysOf + `e.organization_id = @org AND e.notified_status = 'pending'
+			AND e.state = 'running' AND e.start_date > @today AND ` + isNoStaff("e.user_id"),
+		earlier: ofOthers + `x.notified_status = 'pending' AND x.state = 'running' AND x.start_date > @today
+			AND (x.start_date, x.course_id) < (e.start_date, e.course_id)`,
+		behind: `(e.start_date, e.course_id, e.user_id) > (` + dayOfAt + `, @course::bigint, @last::bigint)`,
+		order:  `e.start_date, e.course_id, e.user_id`, keys: `at, course, user_id`,
+	},
+	Suspended: ofState("suspended"),
+	Dropped:   ofState("dropped"),
+	Completed: ofState("completed"),
+	AtRisk: {
+		from: `SELECT 0 AS at, 0::bigint AS course, p.user_id FROM plans p
+			WHERE ` + isAtRisk + ` AND ` + isNoStaff("p.user_id"),
+		behind: `p.user_id > @last::bigint GROUP BY p.user_id`,
+		order:  `p.user_id`, keys: `user_id`,
+	},
+	Joined: {
+		from: `SELECT (extract(epoch FROM m.joined_at) * 1000000)::bigint AS at, 0::bigint AS course, m.user_id
+			FROM members m WHERE ` + isNew,
+		behind: `(@last::bigint = 0 OR (m.joined_at, m.user_id)
+			< ('epoch'::timestamptz + @at::bigint * interval '1 microsecond', @last))`,
+		order: `m.joined_at DESC, m.user_id DESC`, keys: `at DESC, user_id DESC`,
+	},
+	NeverSignedIn: {
+		from: `SELECT 0 AS at, 0::bigint AS course, a.id AS user_id FROM accounts a
+			WHERE a.created_by_organization = @org AND a.last_login IS NULL
+			  AND (SELECT m.role = 'member' AND m.status = 'active' FROM members m
+				WHERE m.organization_id = @org AND m.user_id = a.id)`,
+		behind: `a.id > @last::bigint`,
+		order:  `a.id`, keys: `user_id`,
+	},
+}
+
+// sql selects up to @limit keys.
+func (l listSQL) sql(f Filter) string {
+	text := l.from + ` AND ` + l.behind
+	earlier := l.earlier
+	if f.Course != 0 {
+		text += ` AND e.course_id = @in::bigint`
+		earlier = "" // a student has one enrollment in a course
+	}
+	if earlier != "" {
+		text += ` AND (SELECT true FROM enrollments x WHERE ` + earlier + ` LIMIT 1) IS NULL`
+	}
+	return text + ` ORDER BY ` + l.order + ` LIMIT @limit`
 }
 
 // isNoStaff is scope.NotStaff for one row after the other.
@@ -137,12 +301,26 @@ type listed struct {
 	Course int64
 }
 
-func selectList(
-	ctx context.Context, q pg.Querier, org id.Organization, which Which, today clock.Date, since time.Time, after ListPosition, limit int,
-) ([]listed, error) {
-	list := lists[which]
+// argsOf are those that the statement has; no list needs all.
+func argsOf(sql string, org id.Organization, f Filter, after ListPosition, limit int) pg.Args {
+	args := pg.Args{
+		"org":    org,
+		"today":  f.Today,
+		"since":  f.Now.AddDate(0, 0, -JoinedDays),
+		"in":     f.Course,
+		"at":     after.at,
+		"course": after.course,
+		"last":   after.last,
+		"limit":  limit,
+	}
+	maps.DeleteFunc(args, func(name string, _ any) bool { return !strings.Contains(sql, "@"+name) })
+	return args
+}
+
+func selectList(ctx context.Context, q pg.Querier, org id.Organization, f Filter, after ListPosition, limit int) ([]listed, error) {
+	list := lists[f.Which]
 	sql := `
-		WITH keys AS MATERIALIZED (` + list.keys + `
+		WITH keys AS MATERIALIZED (` + list.sql(f) + `
 		)
 		SELECT ` + columnsOfPerson("@org") + `,
 			k.at,
@@ -153,18 +331,14 @@ func selectList(
 			SELECT * FROM directory WHERE user_id = k.user_id AND organization_id = @org LIMIT 1) AS d ON true
 		LEFT JOIN LATERAL (
 			SELECT * FROM members WHERE organization_id = @org AND user_id = k.user_id LIMIT 1) AS m ON true
-		ORDER BY k.` + strings.ReplaceAll(list.order, ", ", ", k.")
-	args := pg.Args{
-		"org":    org,
-		"today":  today,
-		"since":  since,
-		"at":     after.at,
-		"course": after.course,
-		"last":   after.last,
-		"limit":  limit,
-	}
-	maps.DeleteFunc(args, func(name string, _ any) bool { return !strings.Contains(sql, "@"+name) }) // no list needs all
-	return pg.List[listed](ctx, q, sql, args)
+		ORDER BY k.` + strings.ReplaceAll(list.keys, ", ", ", k.")
+	return pg.List[listed](ctx, q, sql, argsOf(sql, org, f, after, limit))
+}
+
+func countList(ctx context.Context, q pg.Querier, org id.Organization, f Filter, limit int) (n int, err error) {
+	sql := `SELECT count(*) FROM (` + lists[f.Which].sql(f) + `) AS n`
+	err = q.QueryRow(ctx, sql, argsOf(sql, org, f, ListPosition{}, limit)).Scan(&n)
+	return n, err
 }
 
 func collect(rows pgx.Rows, err error) ([]Person, error) {

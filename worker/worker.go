@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/reseal"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
@@ -45,7 +46,8 @@ type worker struct {
 	webhooks *relay.Webhooks
 	plans    *testplan.Service
 	reseal   *reseal.Service
-	eraser   *person.Eraser
+	people   *person.Eraser
+	orgs     *organization.Eraser
 }
 
 // rosterTime bounds one run; the next claim continues it.
@@ -89,7 +91,8 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 			task.WebhookSkip:    0,
 		}}
 	w.reseal = reseal.New(db, box, log, w.registry)
-	w.eraser = &person.Eraser{DB: db, Box: box, Clock: now.Now, Log: log}
+	w.people = &person.Eraser{DB: db, Box: box, Clock: now.Now, Log: log}
+	w.orgs = &organization.Eraser{DB: db, Clock: now.Now, Log: log}
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: now.Now, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
@@ -133,7 +136,8 @@ func (w *worker) pieces() []func(context.Context) error {
 			return lead.Share(ctx, w.db, "relay-webhooks", relay.ShardNames(), w.webhooks.Lead)
 		},
 		w.lead("duties", func(ctx context.Context) {
-			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans), periodic.Reseal(w.reseal), periodic.Erase(w.eraser), periodic.Retain(w.db, w.config.retention())))
+			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans), periodic.Reseal(w.reseal),
+				periodic.ErasePeople(w.people), periodic.EraseOrganizations(w.orgs), periodic.Retain(w.db, w.config.retention())))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
 			task.EmailSend: handler.Outbox(w.postman.Deliver), task.PasswordReset: handler.Outbox(w.resets.Answer)}),

@@ -240,6 +240,8 @@ func (h *house) fillPending(db *pgx.Conn) {
 	}
 	gone := h.provision("farah@north-institute.org", http.StatusCreated)
 	h.platform(http.MethodDelete, fmt.Sprintf("users/%d", gone.UserID), "", nil)
+	h.platform(http.MethodPut, "organizations/closed", `{"name": "Closed Institute"}`, nil)
+	h.platform(http.MethodDelete, "organizations/closed", "", nil)
 	deepa := h.provision("deepa@north-institute.org", http.StatusCreated)
 	// Who comes back into the organization's scope is due for new positions of results.
 	h.platform(http.MethodPatch, fmt.Sprintf("organizations/demo/members/%d", deepa.UserID), `{"status": "inactive"}`, nil)

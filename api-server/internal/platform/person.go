@@ -43,7 +43,7 @@ func (s *Server) eraseUser(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, err := s.Eraser.Erase(r.Context(), audit.Platform, user)
+	e, err := s.People.Erase(r.Context(), audit.Platform, user)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/account"
+	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
@@ -50,7 +51,8 @@ type Server struct {
 	LTI      lti.Service
 	Work     *work.Service
 	Plans    *testplan.Service
-	Eraser   *person.Eraser
+	People   *person.Eraser
+	Orgs     *organization.Eraser
 	Activity *prometheus.CounterVec // of ActivityCounter
 
 	Accounts  *account.Service
@@ -83,6 +85,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Patch("/organizations/{slug}/members/{user_id}", edge.Handle(s.changeMember))
 	r.Delete("/organizations/{slug}/members/{user_id}", edge.Handle(s.removeMember))
 	r.Post("/sign-ins", edge.Handle(s.noteSignIn))
+	r.Delete("/organizations/{slug}", edge.Handle(s.eraseOrganization))
+	r.Get("/organization-erasures/{organization_id}", edge.Handle(s.showOrganizationErasure))
 	r.Get("/users/{user_id}/export", edge.Handle(s.exportUser))
 	r.Delete("/users/{user_id}", edge.Handle(s.eraseUser))
 	r.Delete("/users/{user_id}/webhook-data", edge.Handle(s.eraseWebhookData))

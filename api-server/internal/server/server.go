@@ -29,6 +29,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
+	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
@@ -128,7 +129,8 @@ func New(d Deps) APIs {
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
 		Plans:    plans,
-		Eraser:   &person.Eraser{DB: d.DB, Box: d.Box, Clock: d.Clock, Log: d.Log},
+		People:   &person.Eraser{DB: d.DB, Box: d.Box, Clock: d.Clock, Log: d.Log},
+		Orgs:     &organization.Eraser{DB: d.DB, Clock: d.Clock, Log: d.Log},
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
 		Rosters: d.Rosters, Accounts: accounts, PublicURL: d.PublicURL}

@@ -79,6 +79,15 @@ func (k Service) Find(ctx context.Context, org id.Organization) (Consumer, error
 	return c, err
 }
 
+// RemoveConsumer deletes the consumer of an organization that is erased, if it has one.
+func RemoveConsumer(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+	_, err := deleteConsumer(ctx, tx, org)
+	if pg.None(err) {
+		return nil
+	}
+	return err
+}
+
 // Remove deletes the organization's consumer, so that launches are refused. NotFound when there
 // is none.
 func (k Service) Remove(ctx context.Context, by audit.Actor, org id.Organization, now time.Time) error {

@@ -107,6 +107,16 @@ func Find(ctx context.Context, q pg.Querier, slug string) (Organization, error) 
 	return o, err
 }
 
+// Erase makes the organization unknown: it has no slug and no name any more, and its keys are revoked. Every process
+// drops what it has cached of it.
+func Erase(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time) error {
+	if err := erase(ctx, tx, org, now); err != nil {
+		return err
+	}
+	wakeKeyrings(tx, org)
+	return nil
+}
+
 // ReadAll reads organizations by their ids; unknown ids are left out.
 func ReadAll(ctx context.Context, q pg.Querier, orgs ...id.Organization) (map[id.Organization]Organization, error) {
 	found, err := selectByIDs(ctx, q, orgs)

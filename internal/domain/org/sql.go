@@ -101,6 +101,14 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 	return org, err
 }
 
+// erase puts what no slug can be in its place.
+func erase(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time) error {
+	var b pg.Batch
+	b.Queue(`UPDATE organizations SET slug = 'erased ' || id, name = '', erased_at = $2, updated_at = $2 WHERE id = $1`, org, now)
+	b.Queue(`UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE organization_id = $1`, org, now)
+	return b.Send(ctx, tx)
+}
+
 const keyColumns = `
 	k.id,
 	k.name,
@@ -202,7 +210,7 @@ func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte) (p Principa
 	err = q.QueryRow(ctx, `
 		SELECT `+organizationColumns+`, `+keyColumns+`
 		FROM api_keys k JOIN organizations o ON o.id = k.organization_id
-		WHERE k.hash IN ($1::bytea, sha256($1::bytea)) AND k.revoked_at IS NULL`, hash).
+		WHERE k.hash IN ($1::bytea, sha256($1::bytea)) AND k.revoked_at IS NULL AND o.erased_at IS NULL`, hash).
 		Scan(append(p.Organization.targets(), k.targets()...)...)
 	p.Key = k.key()
 	return p, err
@@ -329,7 +337,7 @@ func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, e
 	rows, err := q.Query(ctx, `
 		SELECT o.id, o.slug, o.name, m.role, m.status, m.created_via, m.joined_at
 		FROM members m JOIN organizations o ON o.id = m.organization_id
-		WHERE m.user_id = $1 ORDER BY o.name, o.id`, user)
+		WHERE m.user_id = $1 AND o.erased_at IS NULL ORDER BY o.name, o.id`, user)
 	if err != nil {
 		return nil, err
 	}

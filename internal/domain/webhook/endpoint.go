@@ -213,6 +213,16 @@ func (s Service) Change(ctx context.Context, by audit.Actor, org id.Organization
 	return e, uniqueness(err, "")
 }
 
+// RemoveAll removes the endpoints of an organization that is erased, whoever manages them. Their deliveries are the
+// caller's to delete.
+func RemoveAll(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+	gone, err := deleteEndpoints(ctx, tx, org)
+	for _, endpoint := range gone {
+		wakeEndpoint(tx, endpoint)
+	}
+	return err
+}
+
 // Remove deletes an endpoint; another one can be added at once. A task cancels the pending
 // deliveries afterwards. Faults: those of mayChange.
 func (s Service) Remove(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, now time.Time) error {

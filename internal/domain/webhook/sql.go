@@ -229,6 +229,10 @@ func deleteEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, endpoin
 	return url, err
 }
 
+func deleteEndpoints(ctx context.Context, tx *pg.Tx, org id.Organization) ([]id.Endpoint, error) {
+	return pg.Column[id.Endpoint](ctx, tx, `DELETE FROM webhook_endpoints WHERE organization_id = $1 RETURNING id`, org)
+}
+
 // Cancel ends the pending deliveries of a removed endpoint. It can be repeated.
 func Cancel(ctx context.Context, q pg.Querier, endpoint id.Endpoint, now time.Time) error {
 	return endPending(ctx, q, `SELECT NOT EXISTS (SELECT FROM webhook_endpoints WHERE id = $1)`, "true", StatusCancelled, endpoint, now)

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/reseal"
 	"github.com/registrar-dev/registrar/internal/flow/retention"
@@ -118,9 +119,16 @@ func Reseal(s *reseal.Service) Job {
 	}}
 }
 
-// Erase looks for what people were called who are being erased.
-func Erase(e *person.Eraser) Job {
+// ErasePeople looks for what people were called who are being erased.
+func ErasePeople(e *person.Eraser) Job {
 	return Job{Name: "erasing people", Every: 10 * time.Second, Run: func(ctx context.Context, _ time.Time) error {
+		return e.Sweep(ctx)
+	}}
+}
+
+// EraseOrganizations deletes what organizations have that are being erased.
+func EraseOrganizations(e *organization.Eraser) Job {
+	return Job{Name: "erasing organizations", Every: 10 * time.Second, Run: func(ctx context.Context, _ time.Time) error {
 		return e.Sweep(ctx)
 	}}
 }

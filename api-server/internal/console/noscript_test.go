@@ -145,6 +145,10 @@ func (p *plain) runs(t *testing.T, held string) {
 
 func (p *plain) account(t *testing.T) {
 	t.Helper()
+	for route, page := range map[string]string{"POST /console/{slug}/sessions/end": "/console/north/sessions/", "POST /sessions/end": "/sessions/"} {
+		p.signedIn(t, "olive")
+		p.act(route, page, p.press("Sign out there"), "You are signed out in that browser.")
+	}
 	for route, page := range map[string]string{"POST /console/{slug}/sessions/end-others": "/console/north/sessions/", "POST /sessions/end-others": "/sessions/"} {
 		p.signedIn(t, "olive")
 		p.act(route, page, p.press("Sign out everywhere else"), "You are signed out in the other")

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("running")
-		select {}
+		waitToBeKilled()
 	case "failing":
 		fmt.Println("cannot find the thing")
 		os.Exit(3)
@@ -53,7 +53,14 @@ func superviseOneChild() {
 	if err := json.NewEncoder(os.Stdout).Encode(child.Identity()); err != nil {
 		panic(err)
 	}
-	select {}
+	waitToBeKilled()
+}
+
+// waitToBeKilled waits for no event: to Go, a program without cgo whose goroutines all wait for one is stuck.
+func waitToBeKilled() {
+	for {
+		time.Sleep(time.Hour)
+	}
 }
 
 func play(role, log string) *stack.Program {

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/reseal"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
@@ -25,6 +26,7 @@ func main() { os.Exit(obs.Main("api-server", run)) }
 type commandLine struct {
 	Serve        serveCommand        `cmd:"" default:"1" help:"Serve both APIs until SIGTERM or SIGINT (this is the default)."`
 	Migrate      migrateCommand      `cmd:"" help:"Bring the database's schema, and the rights of the programs' roles, to this version and end."`
+	AfterRestore afterRestoreCommand `cmd:"" help:"Give no number again that was given before the database came back with an earlier state, from a backup or a standby. Run it once, before the programs start; more often does no harm."`
 	Probe        probeCommand        `cmd:"" help:"Ask URLs, and end with status 0 if each answers 2xx."`
 	NewKeyset    newKeysetCommand    `cmd:"" help:"Print a new SECRET_KEYSET."`
 	RotateKeyset rotateKeysetCommand `cmd:"" help:"Print the SECRET_KEYSET of the environment with a key added, with its newest key promoted to be the one that is written with, or with all others dropped. Roll each of the three out to all programs before the next. status says what an older key still encrypts; drop refuses while there is anything."`
@@ -63,6 +65,25 @@ func (migrateCommand) Run(p *process) error {
 		return err
 	}
 	return pg.Secure(p.ctx, c.DatabaseURL, c.RolePrefix, log)
+}
+
+type afterRestoreCommand struct{}
+
+func (afterRestoreCommand) Run(p *process) error {
+	c, err := env.Parse[migrateConfig](p.getenv)
+	if err != nil {
+		return err
+	}
+	db, err := pg.OpenCurrent(p.ctx, c.DatabaseURL, 0)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	organizations, ids, err := page.AfterRestore(p.ctx, db)
+	if err == nil {
+		_, err = fmt.Fprintf(p.stdout, "The lists of %d organizations have begun an epoch, and %d kinds of ids go on behind a gap.\n", organizations, ids)
+	}
+	return err
 }
 
 type newKeysetCommand struct{}

@@ -2353,6 +2353,9 @@ type WebhookEndpointID = int
 // Conflict defines model for Conflict.
 type Conflict = Error
 
+// EpochChanged defines model for EpochChanged.
+type EpochChanged = Error
+
 // Forbidden defines model for Forbidden.
 type Forbidden = Error
 
@@ -8029,6 +8032,12 @@ type ListAssignmentsResponse404Headers struct {
 	XRequestID string
 }
 
+// ListAssignmentsResponse409Headers the declared response headers of an HTTP 409 response for ListAssignments
+type ListAssignmentsResponse409Headers struct {
+	Link       *string
+	XRequestID string
+}
+
 // ListAssignmentsResponse429Headers the declared response headers of an HTTP 429 response for ListAssignments
 type ListAssignmentsResponse429Headers struct {
 	RateLimit          *string
@@ -8064,6 +8073,8 @@ type ListAssignmentsResponse struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *EpochChanged
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -8080,6 +8091,8 @@ type ListAssignmentsResponse struct {
 	Headers403 *ListAssignmentsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *ListAssignmentsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ListAssignmentsResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListAssignmentsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -8965,6 +8978,12 @@ type ListEventsResponse404Headers struct {
 	XRequestID string
 }
 
+// ListEventsResponse409Headers the declared response headers of an HTTP 409 response for ListEvents
+type ListEventsResponse409Headers struct {
+	Link       *string
+	XRequestID string
+}
+
 // ListEventsResponse429Headers the declared response headers of an HTTP 429 response for ListEvents
 type ListEventsResponse429Headers struct {
 	RateLimit          *string
@@ -9000,6 +9019,8 @@ type ListEventsResponse struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *EpochChanged
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -9016,6 +9037,8 @@ type ListEventsResponse struct {
 	Headers403 *ListEventsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *ListEventsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ListEventsResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListEventsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -9739,6 +9762,12 @@ type ListResultsResponse404Headers struct {
 	XRequestID string
 }
 
+// ListResultsResponse409Headers the declared response headers of an HTTP 409 response for ListResults
+type ListResultsResponse409Headers struct {
+	Link       *string
+	XRequestID string
+}
+
 // ListResultsResponse429Headers the declared response headers of an HTTP 429 response for ListResults
 type ListResultsResponse429Headers struct {
 	RateLimit          *string
@@ -9774,6 +9803,8 @@ type ListResultsResponse struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *EpochChanged
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -9790,6 +9821,8 @@ type ListResultsResponse struct {
 	Headers403 *ListResultsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *ListResultsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ListResultsResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *ListResultsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -9976,6 +10009,12 @@ type StudentsResponse404Headers struct {
 	XRequestID string
 }
 
+// StudentsResponse409Headers the declared response headers of an HTTP 409 response for Students
+type StudentsResponse409Headers struct {
+	Link       *string
+	XRequestID string
+}
+
 // StudentsResponse429Headers the declared response headers of an HTTP 429 response for Students
 type StudentsResponse429Headers struct {
 	RateLimit          *string
@@ -10011,6 +10050,8 @@ type StudentsResponse struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *EpochChanged
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -10027,6 +10068,8 @@ type StudentsResponse struct {
 	Headers403 *StudentsResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *StudentsResponse404Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *StudentsResponse409Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
 	Headers429 *StudentsResponse429Headers
 	// Headers500 the parsed response headers for an HTTP 500 response
@@ -12415,6 +12458,13 @@ func ParseListAssignmentsResponse(rsp *http.Response) (*ListAssignmentsResponse,
 		}
 		response.JSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest EpochChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -12496,6 +12546,23 @@ func ParseListAssignmentsResponse(rsp *http.Response) (*ListAssignmentsResponse,
 			headers.XRequestID = value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers ListAssignmentsResponse409Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListAssignmentsResponse429Headers
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -14353,6 +14420,13 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 		}
 		response.JSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest EpochChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -14434,6 +14508,23 @@ func ParseListEventsResponse(rsp *http.Response) (*ListEventsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers ListEventsResponse409Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListEventsResponse429Headers
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -15929,6 +16020,13 @@ func ParseListResultsResponse(rsp *http.Response) (*ListResultsResponse, error) 
 		}
 		response.JSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest EpochChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -16010,6 +16108,23 @@ func ParseListResultsResponse(rsp *http.Response) (*ListResultsResponse, error) 
 			headers.XRequestID = value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers ListResultsResponse409Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers ListResultsResponse429Headers
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
@@ -16418,6 +16533,13 @@ func ParseStudentsResponse(rsp *http.Response) (*StudentsResponse, error) {
 		}
 		response.JSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest EpochChanged
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
@@ -16499,6 +16621,23 @@ func ParseStudentsResponse(rsp *http.Response) (*StudentsResponse, error) {
 			headers.XRequestID = value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 409:
+		var headers StudentsResponse409Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
 	case rsp.StatusCode == 429:
 		var headers StudentsResponse429Headers
 		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {

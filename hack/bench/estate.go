@@ -245,7 +245,9 @@ func (e *estate) loadAssignments(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.exec(ctx, `INSERT INTO assignment_positions SELECT organization_id, max(position), max(assigned_at) FROM assignments GROUP BY 1`)
+	return e.exec(ctx, `UPDATE assignment_positions p SET last = a.last, last_at = a.at FROM (
+			SELECT organization_id, max(position) AS last, max(assigned_at) AS at FROM assignments GROUP BY 1) AS a
+			WHERE a.organization_id = p.organization_id`)
 }
 
 // work is the item of the i-th piece of work: seven in ten are tests.
@@ -279,7 +281,9 @@ func (e *estate) loadResults(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.exec(ctx, `INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1`); err != nil {
+	if err := e.exec(ctx, `UPDATE result_positions p SET last = r.last FROM (
+			SELECT organization_id, max(position) AS last FROM results GROUP BY 1) AS r
+			WHERE r.organization_id = p.organization_id`); err != nil {
 		return err
 	}
 	return e.exec(ctx, `

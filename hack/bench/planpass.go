@@ -217,8 +217,13 @@ INSERT INTO plan_tests (plan_id, slot, kind, state, opens_on, due_on, decided_on
 INSERT INTO plan_tests (plan_id, slot, kind, state, opens_on, due_on, decided_on)
 	SELECT i, 5, 'challenge', 'waiting', current_date + pg_temp.phase(i), current_date + pg_temp.phase(i) + 2, current_date + pg_temp.phase(i) - 6
 	FROM generate_series(1, $n) AS i WHERE pg_temp.phase(i) >= 0;
-INSERT INTO assignment_positions SELECT organization_id, max(position), max(assigned_at) FROM assignments GROUP BY 1;
-INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1;
+SELECT begin_lists(ARRAY(SELECT id FROM organizations));
+UPDATE assignment_positions p SET last = a.last, last_at = a.at
+	FROM (SELECT organization_id, max(position) AS last, max(assigned_at) AS at FROM assignments GROUP BY 1) AS a
+	WHERE a.organization_id = p.organization_id;
+UPDATE result_positions p SET last = r.last
+	FROM (SELECT organization_id, max(position) AS last FROM results GROUP BY 1) AS r
+	WHERE r.organization_id = p.organization_id;
 SELECT make_positions(id) FROM organizations;
 -- next_position draws with the rights of its owner, who makes them elsewhere.
 DO $f$ DECLARE o bigint; BEGIN

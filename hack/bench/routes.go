@@ -42,7 +42,7 @@ func (e *engine) places(ctx context.Context, org int64, s school) (quiz, assignm
 			FROM generate_series(0, $3::int * $5::int - 1) AS n ORDER BY n
 			RETURNING id, position),
 		counter AS (
-			INSERT INTO assignment_positions (organization_id, last, last_at) SELECT $1, max(position), now() FROM given)
+			UPDATE assignment_positions SET last = (SELECT max(position) FROM given), last_at = now() WHERE organization_id = $1)
 		SELECT min(id) FROM given`, org, s.first, studentsOfSchool, quiz, pieces).Scan(&assignment)
 	if err != nil {
 		return 0, 0, 0, err

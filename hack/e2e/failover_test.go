@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -168,6 +171,93 @@ func TestASynchronousStandbyTakesOver(t *testing.T) {
 	check.Equal(t, "the status of a list", h.ask(http.MethodGet, "/api/v1/students/", "").status, http.StatusOK, "the first one makes the cursors' key")
 	h.loseStandby(p)
 	h.failOver(p)
+}
+
+// A standby takes over that lacks the last commits. Readers of lists learn of it and miss nothing that
+// comes afterwards, and no sequence of an event is given twice.
+func TestAnAsynchronousStandbyTakesOver(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	h := newHouseOn(t, p.url)
+	h.provision("kept@north-institute.org", http.StatusCreated)
+	must(t, p.primary.AwaitStandby(t.Context()))
+	must(t, p.standby.Configure(t.Context(), "primary_conninfo", ""))
+	db, err := pgx.Connect(t.Context(), p.primary.URL("registrar"))
+	must(t, err)
+	eventually(t, db, "the standby follows no longer", `SELECT count(*) = 0 FROM pg_stat_replication`)
+	must(t, db.Close(t.Context()))
+	for i := range 5 {
+		h.provision(fmt.Sprintf("lost-%d@north-institute.org", i), http.StatusCreated)
+	}
+	lists := map[string]string{"/api/v1/students/": "", "/api/v1/events/": ""} // with their cursors
+	for path := range lists {
+		lists[path] = h.walk(path, "").cursor
+	}
+	before := h.walk("/api/v1/events/", "")
+	must(t, p.primary.Signal(syscall.SIGKILL))
+	<-p.primary.Exited()
+	must(t, p.standby.Promote(t.Context()))
+	until(t, "a call succeeds", func() bool {
+		return h.ask(http.MethodPost, provisionPath, onboarding("new@north-institute.org")).status == http.StatusCreated
+	})
+	for path, cursor := range lists {
+		all, rest := h.walk(path, ""), h.walk(path, cursor)
+		check.True(t, "the reader learns of the loss", rest.told, "of %s", path)
+		check.False(t, "who begins learns of a loss", all.told, "of %s", path)
+		check.True(t, "the reader gets what is new", len(rest.rows) > 0 && slices.Equal(rest.rows, all.rows[len(all.rows)-len(rest.rows):]),
+			"of %s: %v of %v", path, rest.rows, all.rows)
+		check.False(t, "something is lost behind the new cursor", h.walk(path, rest.cursor).told, "of %s", path)
+	}
+	after := h.walk("/api/v1/events/", "")
+	check.True(t, "the last sequence is the greatest", after.sequence > before.sequence, "%d after %d", after.sequence, before.sequence)
+}
+
+// followed is what a reader has of a list.
+type followed struct {
+	rows     []string
+	cursor   string
+	sequence int64 // the last one
+	told     bool  // that rows are lost
+}
+
+// walk reads a list from a cursor to its end, in small pages, as the documentation says.
+func (h *house) walk(path, cursor string) (f followed) {
+	h.t.Helper()
+	f.cursor = cursor
+	for more := true; more; {
+		req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.settings.PublicURL()+path+"?limit=2&cursor="+f.cursor, nil)
+		must(h.t, err)
+		req.Header.Set("X-API-Key", h.key)
+		res, err := http.DefaultClient.Do(req)
+		must(h.t, err)
+		var page struct {
+			Code       string
+			HasMore    bool   `json:"has_more"`
+			NextCursor string `json:"next_cursor"`
+			Students   []struct{ Email string }
+			Events     []struct {
+				ID       string
+				Sequence int64
+			}
+		}
+		err = errors.Join(json.NewDecoder(res.Body).Decode(&page), res.Body.Close())
+		must(h.t, err)
+		if page.Code == "epoch_changed" && !f.told {
+			address, err := url.Parse(strings.Trim(strings.Split(res.Header.Get("Link"), ">")[0], "<"))
+			must(h.t, err)
+			f.told, f.cursor = true, address.Query().Get("cursor")
+			continue
+		}
+		check.Equal(check.Now(h.t), "status", res.StatusCode, http.StatusOK, "%+v", page)
+		for _, s := range page.Students {
+			f.rows = append(f.rows, s.Email)
+		}
+		for _, e := range page.Events {
+			f.rows, f.sequence = append(f.rows, e.ID), e.Sequence
+		}
+		f.cursor, more = page.NextCursor, page.HasMore
+	}
+	return f
 }
 
 // loseStandby stops the standby for a while.

@@ -220,6 +220,7 @@ func (s *site) restore() {
 	s.documented("kubectl wait pod --for=delete")
 	s.documented("psql ", database)
 	s.documented("pg_restore ", database)
+	s.documented("api-server after-restore", database)
 	s.documented("kubectl apply -f registrar-keys.yaml")
 	s.documented("redis-cli ", redis)
 	s.documented("kubectl scale deployment --replicas=2")

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
 )
@@ -27,6 +29,8 @@ type List[T any] struct {
 	Object       string        // of its Page
 	Limit        int           // rows of a page
 	Begin        page.Position // where a walk begins; nil: before the first row
+	Epochs       page.Epochs   // what the rows' positions are drawn from; "": they are no such numbers
+	Nth          int           // which number of a Position that is
 
 	// Read calls each with up to limit rows after the position. A row may change once each
 	// has returned.
@@ -56,6 +60,8 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 	}
 	if last == nil {
 		last = l.Begin
+	} else if err := l.lost(w, r, list, last); err != nil {
+		return err
 	}
 	p, rows := Page{Status: "ok", Object: l.Object, NextCursor: cursor}, make([]byte, 0, l.Limit*usualRow)
 	// The row beyond the page only shows that there is one.
@@ -88,6 +94,26 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 		w.Header().Set("Link", "<"+pageAfter(r.URL, p.NextCursor)+`>; rel="next"`)
 	}
 	return l.send(w, p, rows)
+}
+
+// lost refuses a cursor behind rows that the database has lost, and says where to go on.
+func (l List[T]) lost(w http.ResponseWriter, r *http.Request, list page.List, last page.Position) error {
+	if l.Epochs == "" {
+		return nil
+	}
+	loss, lost, err := l.Cursors.Lost(r.Context(), l.Organization, l.Epochs, last.At(l.Nth))
+	if err != nil || !lost {
+		return err
+	}
+	last = slices.Clone(last)
+	last[l.Nth] = loss.Kept
+	cursor, err := l.Cursors.Encode(r.Context(), list, last)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Link", "<"+pageAfter(r.URL, cursor)+`>; rel="next"`)
+	return fault.New(fault.Conflict, "epoch_changed", "cursor: at %s the database came back with an earlier state, and rows that were listed up to here may be gone; "+
+		"go on at the address in the header Link, which misses nothing, or read the list from its beginning to be rid of them", loss.At.UTC().Format("2006-01-02 15:04:05 UTC"))
 }
 
 // pageAfter is the address of the page behind a cursor, on the same server.

@@ -99,7 +99,7 @@ func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, who := r.Context(), q.student()
 	return edge.List[assignment.Listed]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "assignments", Array: "assignments", Limit: q.Limit(maxLimit, usualLimit),
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "assignments", Array: "assignments", Epochs: page.Assignments, Limit: q.Limit(maxLimit, usualLimit),
 		Read: func(after page.Position, limit int, each func(assignment.Listed) error) error {
 			n, err := s.narrow(ctx, f.Course, who)
 			if err != nil {

@@ -21,7 +21,7 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) error {
 	from := webhook.Sender{ID: o.ID, Slug: o.Slug, Name: o.Name}
 	var found feed.Page
 	return edge.List[webhook.Stored]{
-		Cursors: s.Cursors, Organization: o.ID, Name: "events", Array: "events", Limit: q.Limit(maxLimit, usualLimit),
+		Cursors: s.Cursors, Organization: o.ID, Name: "events", Array: "events", Epochs: page.Positions, Limit: q.Limit(maxLimit, usualLimit),
 		Read: func(after page.Position, limit int, each func(webhook.Stored) error) error {
 			n, err := s.narrow(ctx, 0, who)
 			if err != nil {

@@ -19,7 +19,7 @@ func (s *Server) listResults(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, who := r.Context(), q.student()
 	return edge.List[*result.Listed]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "results", Array: "results", Limit: q.Limit(maxLimit, usualLimit),
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "results", Array: "results", Epochs: page.Results, Limit: q.Limit(maxLimit, usualLimit),
 		Read: func(after page.Position, limit int, each func(*result.Listed) error) error {
 			n, err := s.narrow(ctx, f.Course, who)
 			if err != nil {

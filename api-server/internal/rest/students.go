@@ -94,7 +94,7 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 		Course: q.course(), Today: s.today()}
 	ctx := r.Context()
 	return edge.List[listedStudent]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Object: "student_list", Limit: q.Limit(maxLimit, usualLimit),
+		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Object: "student_list", Epochs: page.Positions, Nth: 1, Limit: q.Limit(maxLimit, usualLimit),
 		Read: func(after page.Position, limit int, each func(listedStudent) error) error {
 			n, err := s.narrow(ctx, f.Course, student.Ref{})
 			if err != nil {

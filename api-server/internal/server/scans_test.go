@@ -143,12 +143,16 @@ func crowd(t *testing.T, e *apitest.Env) (crowded, sparse apitest.Organization) 
 			JOIN catalog_items i ON i.id = 1 + x.n % 540`,
 		`INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, completed_at, score_e4, max_score_e4, final_at, position, updated_at)
 			SELECT org, kind || ':' || n, kind, type, user_id, item_id, 'practice', 'finished', at, 60000, 90000, at, position, now() FROM work`,
-		`INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1`,
+		`UPDATE result_positions p SET last = r.last FROM (
+			SELECT organization_id, max(position) AS last FROM results GROUP BY 1) AS r
+			WHERE r.organization_id = p.organization_id`,
 		`INSERT INTO result_spans SELECT organization_id, position / 1024, min(final_at), max(final_at) FROM results GROUP BY 1, 2
 			UNION ALL SELECT 100 + n % 50, n, '2025-01-01', '2025-01-02' FROM generate_series(0, 19999) AS n`, // others' of long ago
 		`INSERT INTO assignments (organization_id, user_id, item_id, kind, status, source, notify, assigned_at, due_at, position, updated_at)
 			SELECT org, user_id, item_id, kind, CASE WHEN n % 20 = 0 THEN 'pending' ELSE 'completed' END, 'api', true, at, at + interval '14 days', position, at FROM work`,
-		`INSERT INTO assignment_positions SELECT organization_id, max(position), max(assigned_at) FROM assignments GROUP BY 1`,
+		`UPDATE assignment_positions p SET last = a.last, last_at = a.at FROM (
+			SELECT organization_id, max(position) AS last, max(assigned_at) AS at FROM assignments GROUP BY 1) AS a
+			WHERE a.organization_id = p.organization_id`,
 		`INSERT INTO activity_days (organization_id, date, user_id, first_seen_at, last_seen_at, visits, active_minutes, page_views, tests_started, tests_completed)
 			SELECT DISTINCT ON (user_id, at::date) org, at::date, user_id, at, at, 1, 1, 1, 1, 1 FROM work`,
 		`INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data, sequence)

@@ -40,7 +40,9 @@ func load(t *testing.T) (db *pg.DB, org id.Organization) {
 			SELECT 1 + n % 2, 'test:' || n, 'test', CASE WHEN n % 1000 < 2 THEN 'sat' WHEN n % 3 = 0 THEN 'toefl' ELSE 'ielts' END,
 				1 + (n * 7919 / 2 * 2 + (n + 1) % 2) % 2000, 1 + n % 3, 'practice', 'finished', at, 60000, 90000, at, n / 2 + 1, now()
 			FROM generate_series(0, 119999) AS n, LATERAL (SELECT '2025-11-21T00:00:00Z'::timestamptz + n * interval '262 s' + (n * 37 % 1000) * interval '100 s' AS at) AS x`,
-		`INSERT INTO result_positions SELECT organization_id, max(position) FROM results GROUP BY 1`,
+		`UPDATE result_positions p SET last = r.last FROM (
+			SELECT organization_id, max(position) AS last FROM results GROUP BY 1) AS r
+			WHERE r.organization_id = p.organization_id`,
 		`INSERT INTO result_spans (organization_id, span, first_final, last_final)
 			SELECT organization_id, position / 1024, min(final_at), max(final_at) FROM results GROUP BY 1, 2`,
 		`VACUUM ANALYZE`,

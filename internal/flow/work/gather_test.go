@@ -67,7 +67,7 @@ func (e *engine) hold(orgs ...flowtest.Organization) (release func()) {
 		e.t.Fatal(err)
 	}
 	for _, o := range orgs {
-		_, err := holder.Exec(e.t.Context(), `INSERT INTO result_positions VALUES ($1, 0)`, o.ID)
+		_, err := holder.Exec(e.t.Context(), `UPDATE result_positions SET last = last WHERE organization_id = $1`, o.ID)
 		check.NoError(check.Now(e.t), err, "")
 	}
 	for i, o := range orgs {
@@ -164,7 +164,7 @@ func TestAnOrganizationIsHeldUp(t *testing.T) {
 	ana, sam := north.Student("ana@north.school"), south.Student("sam@south.school")
 	holder, err := e.Database.Begin(t.Context())
 	check.NoError(check.Now(t), err, "")
-	_, err = holder.Exec(t.Context(), `INSERT INTO result_positions VALUES ($1, 0)`, north.ID)
+	_, err = holder.Exec(t.Context(), `UPDATE result_positions SET last = last WHERE organization_id = $1`, north.ID)
 	check.NoError(check.Now(t), err, "")
 	release := e.hold(a, b)
 	done := make(chan struct{})
@@ -194,7 +194,7 @@ func TestOneOrganizationOfACallIsHeldUp(t *testing.T) {
 	ana, sam := north.Student("ana@north.school"), south.Student("sam@south.school")
 	holder, err := e.Database.Begin(t.Context())
 	check.NoError(check.Now(t), err, "")
-	_, err = holder.Exec(t.Context(), `INSERT INTO result_positions VALUES ($1, 0)`, north.ID)
+	_, err = holder.Exec(t.Context(), `UPDATE result_positions SET last = last WHERE organization_id = $1`, north.ID)
 	check.NoError(check.Now(t), err, "")
 	e.calls.Go(func() {
 		outcomes, err := e.Work(t.Context(), []work.Record{e.finished(north, "n1", ana, 12), e.finished(south, "s1", sam, 14), e.finished(north, "n2", sam, 12)})

@@ -86,6 +86,26 @@ func (c *Cursors) Decode(ctx context.Context, l List, cursor string) (Position, 
 	return decode(key, l, cursor)
 }
 
+// Epochs are the numbers that a list draws its positions from (migration 00090).
+type Epochs string
+
+// The numbers. Students and events share some.
+const (
+	Positions   Epochs = "positions"
+	Assignments Epochs = "assignments"
+	Results     Epochs = "results"
+)
+
+// Lost says whether the database came back with an earlier state since the position of a list was read,
+// so that rows up to it may be gone. Nothing after it is passed over in any case.
+func (c *Cursors) Lost(ctx context.Context, org id.Organization, e Epochs, position int64) (l Loss, lost bool, err error) {
+	l, err = selectLoss(ctx, c.db, org, string(e), position)
+	if pg.None(err) {
+		return Loss{}, false, nil
+	}
+	return l, err == nil, err
+}
+
 func encode(key []byte, l List, p Position) string {
 	b := head(l)
 	for _, n := range p {

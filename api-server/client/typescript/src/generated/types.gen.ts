@@ -2152,6 +2152,10 @@ export type StudentsErrors = {
      */
     404: Error;
     /**
+     * The database came back with an earlier state, without some of the rows that were listed up to the cursor; go on at the address in Link
+     */
+    409: Error;
+    /**
      * The API key makes more requests than it may
      */
     429: Error;
@@ -2241,6 +2245,10 @@ export type ListAssignmentsErrors = {
      * The organization has no such thing
      */
     404: Error;
+    /**
+     * The database came back with an earlier state, without some of the rows that were listed up to the cursor; go on at the address in Link
+     */
+    409: Error;
     /**
      * The API key makes more requests than it may
      */
@@ -2717,6 +2725,10 @@ export type ListResultsErrors = {
      */
     404: Error;
     /**
+     * The database came back with an earlier state, without some of the rows that were listed up to the cursor; go on at the address in Link
+     */
+    409: Error;
+    /**
      * The API key makes more requests than it may
      */
     429: Error;
@@ -2790,6 +2802,10 @@ export type ListEventsErrors = {
      * The organization has no such thing
      */
     404: Error;
+    /**
+     * The database came back with an earlier state, without some of the rows that were listed up to the cursor; go on at the address in Link
+     */
+    409: Error;
     /**
      * The API key makes more requests than it may
      */

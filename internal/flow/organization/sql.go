@@ -71,6 +71,7 @@ var pieces = []piece{
 	{table: "webhook_journal", partitioned: true},
 	{table: "webhook_deliveries", partitioned: true, unindexed: true},
 	{table: "webhook_hours"},
+	{table: "list_epochs"},
 	{table: "emails"},
 	{table: "set_password_tokens", unindexed: true},
 	{table: "idempotency_keys"},

@@ -20,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/account"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
@@ -55,9 +56,10 @@ type Server struct {
 	Orgs     *organization.Eraser
 	Activity *prometheus.CounterVec // of ActivityCounter
 
-	Accounts  *account.Service
-	Rosters   *wake.Watch // running
-	PublicURL string      // base of links, without a slash at its end
+	Accounts    *account.Service
+	Enrollments *enrollment.Service
+	Rosters     *wake.Watch // running
+	PublicURL   string      // base of links, without a slash at its end
 }
 
 // MaxBody is the largest body that a route takes, in MiB.

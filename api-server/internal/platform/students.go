@@ -8,16 +8,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
-	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
-
-func (s *Server) enrollments() *enrollment.Service {
-	return &enrollment.Service{DB: s.DB, Clock: s.Clock, Zone: s.Zone}
-}
 
 // enrollmentBody has the enrollment's status under a name of its own, beside the answer's.
 type enrollmentBody struct {
@@ -48,7 +43,7 @@ func (s *Server) changeEnrollment(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	e, err := s.enrollments().ChangeEnrollment(r.Context(), audit.Platform, o, which, change)
+	e, err := s.Enrollments.ChangeEnrollment(r.Context(), audit.Platform, o, which, change)
 	if err != nil {
 		return err
 	}
@@ -89,7 +84,7 @@ func (s *Server) changeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m, err := s.enrollments().SetMember(r.Context(), audit.Platform, o.ID, user, org.MemberStatus(*status))
+	m, err := s.Enrollments.SetMember(r.Context(), audit.Platform, o.ID, user, org.MemberStatus(*status))
 	if err != nil {
 		return err
 	}
@@ -101,7 +96,7 @@ func (s *Server) removeMember(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.enrollments().RemoveMember(r.Context(), audit.Platform, o.ID, user); err != nil {
+	if err := s.Enrollments.RemoveMember(r.Context(), audit.Platform, o.ID, user); err != nil {
 		return err
 	}
 	return edge.JSON(w, http.StatusOK, struct {

@@ -18,10 +18,6 @@ type changedBody struct {
 	Enrollment wire.Enrollment `json:"enrollment"`
 }
 
-func (s *Server) enrollments() *enrollment.Service {
-	return &enrollment.Service{DB: s.DB, Clock: s.Clock, Zone: s.Zone}
-}
-
 // endAccess ends access now, or on the end_date of the body.
 func (s *Server) endAccess(w http.ResponseWriter, r *http.Request) error {
 	b, err := edge.ReadOptionalBody(w, r)
@@ -33,19 +29,19 @@ func (s *Server) endAccess(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.changeAccess(w, r, func(p org.Principal, which id.Enrollment) (enrollment.Enrollment, bool, error) {
-		return s.enrollments().End(r.Context(), p.Actor(), p.Organization, which, end)
+		return s.Enrollments.End(r.Context(), p.Actor(), p.Organization, which, end)
 	})
 }
 
 func (s *Server) suspendAccess(w http.ResponseWriter, r *http.Request) error {
 	return s.changeAccess(w, r, func(p org.Principal, which id.Enrollment) (enrollment.Enrollment, bool, error) {
-		return s.enrollments().Suspend(r.Context(), p.Actor(), p.Organization, which)
+		return s.Enrollments.Suspend(r.Context(), p.Actor(), p.Organization, which)
 	})
 }
 
 func (s *Server) resumeAccess(w http.ResponseWriter, r *http.Request) error {
 	return s.changeAccess(w, r, func(p org.Principal, which id.Enrollment) (enrollment.Enrollment, bool, error) {
-		return s.enrollments().Resume(r.Context(), p.Actor(), p.Organization, which)
+		return s.Enrollments.Resume(r.Context(), p.Actor(), p.Organization, which)
 	})
 }
 

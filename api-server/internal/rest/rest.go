@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
@@ -50,6 +51,7 @@ type Server struct {
 
 	Provisioning *provision.Service
 	Assignments  *assign.Service
+	Enrollments  *enrollment.Service
 	Plans        *testplan.Service
 	Explains     *explain.Service
 	Webhooks     webhook.Service

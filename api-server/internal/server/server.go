@@ -27,6 +27,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
@@ -104,9 +105,11 @@ func New(d Deps) APIs {
 	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
+	enrollments := &enrollment.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
+		Enrollments: enrollments,
 		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Webhooks: webhooks, Rosters: d.Rosters,
 		Box: d.Box, Limits: limits, Rate: d.Rate,
@@ -133,7 +136,7 @@ func New(d Deps) APIs {
 		Orgs:     &organization.Eraser{DB: d.DB, Clock: d.Clock, Log: d.Log},
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
-		Rosters: d.Rosters, Accounts: accounts, PublicURL: d.PublicURL}
+		Rosters: d.Rosters, Accounts: accounts, Enrollments: enrollments, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, "/platform/v1", openapi.Platform, "")
 		r.Group(admin.Routes)

@@ -8,10 +8,12 @@
 package enrollment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/course"
@@ -24,15 +26,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/gather"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Service changes enrollments and memberships.
+// Service changes enrollments and memberships. It must not be copied.
 type Service struct {
 	DB    *pg.DB
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
+
+	once  sync.Once
+	calls *gather.Group[id.Organization, gathered, outcome]
 }
 
 // Enrollment is an enrollment with its student, after a change.
@@ -84,9 +91,10 @@ func (o *Service) changeEnrollment(ctx context.Context, entry audit.Entry, in or
 		return Enrollment{}, false, err
 	}
 	var after course.Enrollment
+	var differs bool
 	entry.Organization = in.ID
-	snapshot, err := o.change(ctx, entry, user, func(l *notify.Snapshot, _ *pg.Batch, now time.Time) (string, error) {
-		changed = false // the transaction may run again
+	snapshot, err := o.change(ctx, entry, user, func(l *notify.Snapshot, _ *pg.Batch, now time.Time) (_ string, err error) {
+		differs = false // the transaction may run again
 		i := slices.IndexFunc(l.Enrollments, func(e course.Enrollment) bool { return e.ID == which })
 		if i < 0 {
 			return "", fault.New(fault.NotFound, "not_found", "the organization has no enrollment %d", which)
@@ -97,10 +105,13 @@ func (o *Service) changeEnrollment(ctx context.Context, entry audit.Entry, in or
 		if err != nil || !after.Differs(before) {
 			return "", err
 		}
-		l.Enrollments[i], changed = after, true
+		l.Enrollments[i], differs = after, true
 		return fmt.Sprintf("%s in %s", l.Account.Email, after.Course.Label()), nil
 	})
-	return Enrollment{wire.NewPerson(snapshot.Account), wire.NewEnrollment(after, o.today()), after.State}, changed, err
+	if err != nil { // it may still be under way, and write after
+		return Enrollment{}, false, err
+	}
+	return Enrollment{wire.NewPerson(snapshot.Account), wire.NewEnrollment(after, o.today()), after.State}, differs, nil
 }
 
 // Member is a membership with its person.
@@ -162,8 +173,19 @@ const maxMoves = 5
 type edit func(l *notify.Snapshot, b *pg.Batch, now time.Time) (target string, err error)
 
 // change lets do change a snapshot of the person in the entry's organization, under the person's
-// lock, then stores what is different, records its events and writes the audit entry.
-func (o *Service) change(ctx context.Context, entry audit.Entry, user id.User, do edit) (after notify.Snapshot, err error) {
+// lock, then stores what is different, records its events and writes the audit entry. Changes of an organization
+// that come while one is made go together into the next transaction.
+func (o *Service) change(ctx context.Context, entry audit.Entry, user id.User, do edit) (notify.Snapshot, error) {
+	o.once.Do(func() { o.calls = gather.New[id.Organization](o.together) })
+	made, err := o.calls.Do(ctx, entry.Organization, gathered{entry, user, do, obs.Traceparent(ctx)})
+	if err != nil || !made.alone {
+		return made.after, cmp.Or(err, made.err)
+	}
+	return o.changeAlone(ctx, entry, user, do)
+}
+
+// changeAlone waits for the person's lock.
+func (o *Service) changeAlone(ctx context.Context, entry audit.Entry, user id.User, do edit) (after notify.Snapshot, err error) {
 	for range maxMoves {
 		if after, err = o.changeOnce(ctx, entry, user, do); !errors.Is(err, errMoved) {
 			break
@@ -215,16 +237,21 @@ func (o *Service) changeOnce(ctx context.Context, entry audit.Entry, user id.Use
 
 // touchPlans queues a check of the test plans whose course now gives other access.
 func touchPlans(ctx context.Context, tx *pg.Tx, in id.Organization, before, after notify.Snapshot, now time.Time) error {
-	var changed []id.Enrollment
+	changed := touchedBy(before, after)
+	if len(changed) == 0 {
+		return nil
+	}
+	return plan.TouchEnrollments(ctx, tx, in, now, changed...)
+}
+
+// touchedBy are the enrollments that now give other access.
+func touchedBy(before, after notify.Snapshot) (changed []id.Enrollment) {
 	for i, e := range after.Enrollments {
 		if b := before.Enrollments[i]; e.State != b.State || e.Window != b.Window {
 			changed = append(changed, e.ID)
 		}
 	}
-	if len(changed) == 0 {
-		return nil
-	}
-	return plan.TouchEnrollments(ctx, tx, in, now, changed...)
+	return changed
 }
 
 // lock takes the person's lock and reads a snapshot. errMoved when the lock is of an old address.

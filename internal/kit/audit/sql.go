@@ -12,12 +12,18 @@ import (
 
 // Write adds the entry to the log, in the transaction of the command that it is about.
 func Write(ctx context.Context, tx *pg.Tx, e Entry) error {
-	_, err := tx.Exec(ctx, `
+	var b pg.Batch
+	Queue(&b, e)
+	return b.Send(ctx, tx)
+}
+
+// Queue queues what Write does. The batch must be sent in the transaction of the command.
+func Queue(b *pg.Batch, e Entry) {
+	b.Queue(`
 		INSERT INTO audit_log (organization_id, actor_kind, actor_id, actor_name, action, target, created_at)
 		VALUES (nullif(@organization::bigint, 0), @kind, nullif(@actor::bigint, 0), @name, @action, @target, @at)`,
 		pg.Args{"organization": e.Organization, "kind": e.Actor.Kind, "actor": e.Actor.ID, "name": e.Actor.Name,
 			"action": e.Action, "target": e.Target, "at": e.At})
-	return err
 }
 
 // List reads the organization's entries, latest first: the PageSize that come before the one

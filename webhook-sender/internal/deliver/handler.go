@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -81,10 +82,21 @@ func (h *Handler) Handle(ctx context.Context, payload []byte) error {
 			obs.Past(due.Event.Traceparent, "webhook queue", queuedSince(ctx, began), began)
 			obs.Past(due.Event.Traceparent, "webhook load", began, loaded, "db.system.name", "postgresql")
 		}
-		wg.Go(func() { errs[i] = h.lease(ctx, l, read) })
+		wg.Go(func() { errs[i] = contained(func() error { return h.lease(ctx, l, read) }) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// contained gives a panic as an error: what is wrong with one delivery must not end those of others. Its
+// lease runs out, and it is attempted again.
+func contained(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do()
 }
 
 // lease attempts what one lease holds, which was read at the given time.
@@ -115,7 +127,7 @@ func (h *Handler) lease(ctx context.Context, l dispatch.Held, read time.Time) er
 	errs := make([]error, len(chains))
 	var wg sync.WaitGroup
 	for i, chain := range chains {
-		wg.Go(func() { errs[i] = a.chain(ctx, chain) })
+		wg.Go(func() { errs[i] = contained(func() error { return a.chain(ctx, chain) }) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil || ctx.Err() != nil || a.made == len(messages) {

@@ -147,3 +147,19 @@ func TestAnAttemptIsRecordedWhileOthersAreUnderWay(t *testing.T) {
 	check.NoError(t, <-handled, "handling")
 	check.Equal(t, "leases in the end", recorded(4), 0, "none")
 }
+
+// A panic in one attempt is that task's error, and the program goes on.
+func TestAPanicEndsNothingElse(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, loopback, "")
+	h.addURL(t, "http://127.0.0.1:9999/")
+	h.recordRounds(t, 2, 1)
+	h.handler.Dispatcher = nil
+	err := h.handler.Handle(t.Context(), payload(h.lease(t, time.Second)...))
+	if check.True(t, "there is an error", err != nil, "%v", err) {
+		check.Contains(t, "the error", err.Error(), "panic", "%v", err)
+	}
+	var leases int
+	check.NoError(t, h.db.QueryRow(t.Context(), `SELECT count(*) FROM webhook_leases`).Scan(&leases), "counting")
+	check.Equal(t, "leases that run out", leases, 2, "one each")
+}

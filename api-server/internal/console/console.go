@@ -29,7 +29,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/account"
+	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/network"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -48,6 +52,13 @@ type Server struct {
 	Rosters   *wake.Watch // running
 	Explains  *explain.Service
 	Accounts  *account.Service
+
+	// What staff do for a student.
+	Provision   *provision.Service
+	Assign      *assign.Service
+	Enrollments *enrollment.Service
+	Plans       *testplan.Service
+
 	// EgressAddresses are what receivers let in, if the installation publishes them.
 	EgressAddresses []string
 
@@ -74,6 +85,13 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/students", handle(s.showStudents))
 		r.Get("/console/{slug}/students.csv", handle(s.downloadStudents))
 		r.Get("/console/{slug}/students/{id}", handle(s.showStudent))
+		r.Post("/console/{slug}/students/{id}/resend-welcome", handle(s.onStudent(s.resendWelcome)))
+		r.Post("/console/{slug}/students/{id}/extend", handle(s.onStudent(s.extendAccess)))
+		r.Post("/console/{slug}/students/{id}/suspend", handle(s.onStudent(s.suspendAccess)))
+		r.Post("/console/{slug}/students/{id}/resume", handle(s.onStudent(s.resumeAccess)))
+		r.Post("/console/{slug}/students/{id}/start-plan", handle(s.onStudent(s.startPlan)))
+		r.Get("/console/{slug}/students/{id}/assign", handle(s.showAssign))
+		r.Post("/console/{slug}/students/{id}/assign", handle(s.assignWork))
 		r.Get("/console/{slug}/api-keys", handle(s.showKeys))
 		r.Post("/console/{slug}/api-keys", handle(s.confirmed(s.createKey)))
 		r.Post("/console/{slug}/api-keys/{id}/revoke", handle(s.confirmed(s.revokeKey)))
@@ -98,6 +116,12 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/roster-runs/{id}/undo", handle(s.undoRun))
 		r.Get("/console/{slug}/plans", handle(s.showPlans))
 		r.Get("/console/{slug}/plans/{id}", handle(s.showPlan))
+		r.Post("/console/{slug}/plans/{id}/pause", handle(s.steer("The plan is paused: it opens no test until it is resumed.", s.Plans.Pause)))
+		r.Post("/console/{slug}/plans/{id}/resume", handle(s.steer("The plan goes on.", s.Plans.Resume)))
+		r.Post("/console/{slug}/plans/{id}/skip-test", handle(s.steer("The test is skipped.", s.Plans.SkipTest)))
+		r.Post("/console/{slug}/plans/{id}/open-test", handle(s.steer("The test opens today.", s.Plans.OpenTest)))
+		r.Post("/console/{slug}/plans/{id}/official-result", handle(s.onPlan("The official result is recorded.", s.recordOfficial)))
+		r.Post("/console/{slug}/plans/{id}/add-paper", handle(s.onPlan("The paper is in the catalog; the plan takes it up within a minute.", s.addPaper)))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 		r.Get("/console/{slug}/audit-log/entries.jsonl", handle(s.downloadAudit))
 		r.Get("/console/{slug}/sessions", handle(s.showSessions))
@@ -190,9 +214,11 @@ var static embed.FS
 // functions are what templates may call.
 var functions = template.FuncMap{
 	"asset":   pages.Asset,
+	"pair":    func(a, b any) struct{ A, B any } { return struct{ A, B any }{a, b} },
 	"icon":    icon,
 	"number":  thousands,
 	"when":    when,
+	"moment":  moment,
 	"day":     day,
 	"timed":   timed,
 	"network": network.Text,
@@ -232,6 +258,18 @@ func when(at any) template.HTML {
 	//nolint:gosec // digits and fixed text alone
 	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" title="` + utc.Format("2006-01-02 15:04:05") + ` UTC">` +
 		utc.Format("2 Jan 2006, 15:04") + ` UTC</time>`)
+}
+
+// moment is when with its seconds.
+func moment(at any) template.HTML {
+	t, _ := at.(time.Time)
+	if p, ok := at.(*time.Time); ok && p != nil {
+		t = *p
+	}
+	utc := t.UTC()
+	//nolint:gosec // digits and fixed text alone
+	return template.HTML(`<time datetime="` + utc.Format(time.RFC3339) + `" data-seconds title="` + utc.Format("2006-01-02 15:04:05.000") + ` UTC">` +
+		utc.Format("2 Jan 2006, 15:04:05") + ` UTC</time>`)
 }
 
 // day shows a clock.Date or *clock.Date, which is the same for every viewer.

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"slices"
@@ -49,6 +50,7 @@ func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	p.students(t)
 	p.signIn("olive", password, "/console/")
 	p.runs(t, held)
+	p.helpStudents(t)
 	s.Advance(11 * time.Minute) // then the password is asked for once
 	p.keys()
 	p.endpoints(t)
@@ -90,6 +92,55 @@ func (p *plain) students(t *testing.T) {
 		p.Type("#email", "asha@north-institute.org")
 		p.Press("Send the link")
 	}, "Look into your mailbox")
+}
+
+// helpStudents does for a student what staff can do, with a plan that finds no paper at first.
+func (p *plain) helpStudents(t *testing.T) {
+	t.Helper()
+	item := p.Platform.Put(t, "organizations/north/catalog/quizzes/words", `{"title": "Words"}`).Want(t, 201).Object(t)["item_id"]
+	made := p.north.Full.Post(t, "provision/student/", `{"email": "binod@north-institute.org", "first_name": "Binod", "courses": "ielts"}`).Want(t, 201).Object(t)
+	student, route := fmt.Sprintf("/console/north/students/%v/", made["user_id"]), "POST /console/{slug}/students/{id}"
+	p.act(route+"/resend-welcome", student, p.press("Send the welcome mail again…", "Send it again"), "is on its way")
+	p.act(route+"/extend", student, func() {
+		p.Press("Extend…")
+		p.Type("input[name=until]", "02012099")
+		p.Press("Extend")
+	}, "now ends on 1 February 2099")
+	p.act(route+"/suspend", student, p.press("Suspend…", "Suspend"), "is suspended.")
+	p.act(route+"/resume", student, p.press("Lift the suspension"), "is no longer suspended")
+	p.act(route+"/assign", student, func() {
+		p.Press("Assign work")
+		p.AwaitHeading("Assign work")
+		p.Fill("#item", fmt.Sprintf("quiz-%v", item))
+		p.Press("Assign")
+	}, "Words is assigned.")
+	p.act(route+"/start-plan", student, func() {
+		p.Press("Start a test plan…")
+		p.Type("input[name=target]", "7")
+		p.Press("Start the plan")
+	}, "The test plan for IELTS Academic has begun.")
+	p.DecidePlans(t)
+	p.Press("IELTS Academic, target 7")
+	p.AwaitText("The plan lacks a paper")
+	route = "POST /console/{slug}/plans/{id}"
+	p.act(route+"/add-paper", "", func() {
+		p.Type("#title", "Mock 1")
+		p.Type("#code", "mock-1")
+		p.Press("Add to the catalog")
+	}, "The paper is in the catalog")
+	p.DecidePlans(t)
+	p.act(route+"/pause", "", p.press("Pause…", "Pause the plan"), "The plan is paused")
+	p.act(route+"/resume", "", p.press("Resume the plan"), "The plan goes on")
+	p.act(route+"/skip-test", "", p.press("Skip the test…", "Skip the test"), "The test is skipped")
+	p.Platform.Put(t, "organizations/north/catalog/tests/mock-2", `{"title": "Mock 2", "type": "ielts"}`).Want(t, 201)
+	p.DecidePlans(t)
+	p.act(route+"/open-test", p.Location()[len(p.URL()):], p.press("Open the test today…", "Open it today"), "The test opens today")
+	p.act(route+"/official-result", "", func() {
+		p.Press("Record the official result…")
+		p.Type("#score", "7.5")
+		p.Type("#on", p.Now().Format("01022006"))
+		p.Press("Record it")
+	}, "The official result is recorded")
 }
 
 func (p *plain) keys() {

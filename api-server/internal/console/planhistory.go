@@ -22,7 +22,11 @@ func newPlanEntry(e plan.Entry) planEntry {
 	case plan.ActorPlatform:
 		shown.Who = "the platform"
 	default:
-		shown.Key = true
+		if name, staff := plan.StaffOf(e.Actor); staff {
+			shown.Who = name
+		} else {
+			shown.Key = true
+		}
 	}
 	return shown
 }

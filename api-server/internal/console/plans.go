@@ -62,7 +62,12 @@ type planPage struct {
 	Chart       *scoreChart // nil while there is no full result
 	Drills      []plan.Drilled
 	History     []planEntry
-	Cut         bool // whether the history is longer
+	Today       clock.Date
+	Open        bool       // the last test waits, and may be opened today
+	OpensOn     clock.Date // of the last test
+	Skip        bool       // the last test waits or is open, and nobody has begun it
+	Lacks       *plan.Slot // the test that has no paper; nil: none
+	Cut         bool       // whether the history is longer
 }
 
 // planTest is one slot in the page's words.
@@ -76,22 +81,32 @@ type planTest struct {
 // historyShown is how many lines of a plan's history the page shows.
 const historyShown = 500
 
-// showPlan shows a plan with its settings, its tests and everything that was done to it.
-func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
+// plan finds what the path names.
+func (s *Server) plan(r *http.Request) (frame, plan.Stored, error) {
 	f, err := s.frame(r, "plans", "Test plan")
 	if err != nil {
-		return err
+		return f, plan.Stored{}, err
 	}
 	which, err := edge.IDParam[id.Plan](r, "id")
 	if err != nil {
-		return err
+		return f, plan.Stored{}, err
 	}
-	stored, err := plan.Find(ctx, s.DB, f.Here.Organization, which)
+	stored, err := plan.Find(r.Context(), s.DB, f.Here.Organization, which)
+	return f, stored, err
+}
+
+// showPlan shows a plan with its settings, its tests and everything that was done to it.
+func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
+	f, stored, err := s.plan(r)
 	if err != nil {
 		return err
 	}
-	p := planPage{frame: f, Plan: stored}
+	return s.onePlan(w, r, http.StatusOK, f, stored)
+}
+
+func (s *Server) onePlan(w http.ResponseWriter, r *http.Request, status int, f frame, stored plan.Stored) error {
+	ctx, which := r.Context(), stored.ID
+	p := planPage{frame: f, Plan: stored, Today: clock.DateIn(s.Clock(), s.Zone)}
 	called, err := student.FindAll(ctx, s.DB, stored.Organization, []id.User{stored.User})
 	if err != nil {
 		return err
@@ -109,7 +124,7 @@ func (s *Server) showPlan(w http.ResponseWriter, r *http.Request) error {
 	if err := s.readHistory(r, &p); err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, "plan.html", p)
+	return show(w, status, "plan.html", p)
 }
 
 func (s *Server) readTests(r *http.Request, p *planPage) error {
@@ -133,6 +148,15 @@ func (s *Server) readTests(r *http.Request, p *planPage) error {
 	}
 	for _, t := range slots {
 		p.Tests = append(p.Tests, newPlanTest(t, items[id.Item(t.Paper)], p))
+	}
+	if n := len(slots); n > 0 && p.Plan.Status != plan.Closed {
+		last := &slots[n-1]
+		p.OpensOn = last.OpensOn
+		p.Skip = last.Unfinished() && last.State != plan.Started
+		p.Open = p.Skip && last.State != plan.Opened && p.Plan.Status == plan.Active && !p.Today.After(p.LastDay)
+		if last.State == plan.Unfilled {
+			p.Lacks = last
+		}
 	}
 	p.CurrentPace = testplan.ShowPlan(p.Plan, slots).CurrentPace
 	seen, err := p.Plan.Plan(plan.Scale{Exam: p.Plan.Exam}, s.Clock(), s.Zone)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
@@ -244,32 +245,57 @@ type studentPage struct {
 	Assignments []assignment.Listed
 	Timeline    []explain.Entry // for managers, as are names of API keys and receivers
 	Earlier     string          // where the timeline goes on; "": it does not
+	Progress    []progressChart
 	Now         time.Time
+	Zone        string // the platform's
 }
 
 type studentCourse struct {
 	course.Enrollment
-	Status course.EnrollmentStatus
-	Target string // "" for none
+	Status  course.EnrollmentStatus
+	Target  string     // "" for none
+	Plans   bool       // a plan can be started
+	NextDay clock.Date // the first that access can be extended to
+}
+
+// Suspended and Resumable say what can be done about it here: a suspension by the platform is lifted there.
+func (c studentCourse) Suspended() bool { return c.State == course.Suspended }
+func (c studentCourse) Resumable() bool { return c.Suspended() && c.PartnerSuspended }
+
+// progressChart are the results beside the target of one exam.
+type progressChart struct {
+	Exam  string
+	Plan  id.Plan
+	Chart *scoreChart
+}
+
+// student finds the one that the path names.
+func (s *Server) student(roles []org.Role, r *http.Request) (f frame, a student.Account, err error) {
+	if f, err = s.frameFor(roles, r, "students", "Student"); err != nil {
+		return f, a, err
+	}
+	which, err := edge.IDParam[id.User](r, "id")
+	if err != nil {
+		return f, a, err
+	}
+	a, err = student.Resolve(r.Context(), s.DB, f.Here.Organization, student.Ref{User: which})
+	return f, a, err
 }
 
 // showStudent shows a student of the organization, and of the student what the organization
 // may know: its own courses, work, events and mails.
 func (s *Server) showStudent(w http.ResponseWriter, r *http.Request) error {
-	f, err := s.frameFor(staff, r, "students", "Student")
+	f, a, err := s.student(staff, r)
 	if err != nil {
 		return err
 	}
-	which, err := edge.IDParam[id.User](r, "id")
-	if err != nil {
-		return err
-	}
-	p := studentPage{frame: f, Now: s.Clock()}
-	if p.Student, err = student.Resolve(r.Context(), s.DB, f.Here.Organization, student.Ref{User: which}); err != nil {
-		return err
-	}
+	return s.oneStudent(w, r, http.StatusOK, f, a)
+}
+
+func (s *Server) oneStudent(w http.ResponseWriter, r *http.Request, status int, f frame, a student.Account) error {
+	p := studentPage{frame: f, Student: a, Now: s.Clock(), Zone: s.Zone.String()}
 	p.Title = p.Student.FirstName + " " + p.Student.LastName
-	for _, read := range []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork} {
+	for _, read := range []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork, s.readProgress} {
 		if err := read(r.Context(), &p); err != nil {
 			return err
 		}
@@ -279,7 +305,7 @@ func (s *Server) showStudent(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return show(w, http.StatusOK, "student.html", p)
+	return show(w, status, "student.html", p)
 }
 
 func (s *Server) readMembership(ctx context.Context, p *studentPage) (err error) {
@@ -314,8 +340,52 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 		}
 		p.Courses = append(p.Courses, c)
 	}
-	p.Plans, err = plan.Lines(ctx, s.DB, p.Here.Organization, p.Student.ID, "", 0, latestShown)
-	return err
+	if p.Plans, err = plan.Lines(ctx, s.DB, p.Here.Organization, p.Student.ID, "", 0, latestShown); err != nil {
+		return err
+	}
+	types, err := course.Types(ctx, s.DB)
+	if err != nil {
+		return err
+	}
+	for i := range p.Courses {
+		c := &p.Courses[i]
+		c.NextDay = c.EndDate.AddDays(1)
+		c.Plans = c.Status.Access() && slices.ContainsFunc(types, func(t course.Type) bool { return t.Name == c.Course.Type && t.TestPlanAvailable }) &&
+			!slices.ContainsFunc(p.Plans, func(l plan.Line) bool { return l.Exam == c.Course.Type && l.Status != plan.Closed })
+	}
+	return nil
+}
+
+// chartsShown is how many plans of a student are drawn.
+const chartsShown = 2
+
+// readProgress draws the latest plans that have a result.
+func (s *Server) readProgress(ctx context.Context, p *studentPage) error {
+	for _, l := range p.Plans[:min(len(p.Plans), chartsShown)] {
+		stored, err := plan.Find(ctx, s.DB, p.Here.Organization, l.ID)
+		if err != nil {
+			return err
+		}
+		slots, err := plan.Slots(ctx, s.DB, l.ID)
+		if err != nil {
+			return err
+		}
+		scale, _ := catalog.ScaleOf(stored.Exam) // plans are for exams with a scale alone
+		first := clock.DateIn(stored.StartedAt, dueZone(stored.TimeZone, s.Zone))
+		c := newScoreChart(stored, slots[l.ID], scale, plan.LastDay(stored.ExamDate, stored.AccessEnd), first)
+		if len(c.Scores) > 0 {
+			p.Progress = append(p.Progress, progressChart{scale.Label, l.ID, c})
+		}
+	}
+	return nil
+}
+
+// dueZone is the zone of the name, or the other one.
+func dueZone(name string, otherwise *time.Location) *time.Location {
+	if zone, err := clock.Zone("time_zone", name); err == nil {
+		return zone
+	}
+	return otherwise
 }
 
 func (s *Server) readWork(ctx context.Context, p *studentPage) (err error) {

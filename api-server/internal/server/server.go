@@ -102,6 +102,7 @@ func New(d Deps) APIs {
 	mails := email.Service{Box: d.Box, Suppressed: d.Suppressed}
 	plans := &testplan.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL,
 		BrowserAvailable: d.SafeExamBrowser}
+	assignments := &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}
 	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
@@ -110,7 +111,7 @@ func New(d Deps) APIs {
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Enrollments: enrollments,
-		Assignments: &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
+		Assignments: assignments, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Webhooks: webhooks, Rosters: d.Rosters,
 		Box: d.Box, Limits: limits, Rate: d.Rate,
 		Places: rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
@@ -128,7 +129,8 @@ func New(d Deps) APIs {
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
-		Explains: explains, Accounts: accounts, EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
+		Explains: explains, Accounts: accounts, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans,
+		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
 		Plans:    plans,

@@ -49,6 +49,7 @@ type Item struct {
 
 // Patch changes the settings that are not nil.
 type Patch struct {
+	New        bool // the key must be free: Invalid otherwise
 	Title      *string
 	Type       *string // tests alone have one
 	Scope      *string
@@ -75,6 +76,9 @@ func Put(ctx context.Context, tx *pg.Tx, by audit.Actor, org id.Organization, ke
 		return i, false, err
 	}
 	i, created = p.apply(before), before.ID == 0
+	if p.New && !created {
+		return i, false, fault.Field("code", "invalid", "code: the catalog has a %s with the code %q already", key.Kind, key.Code)
+	}
 	if err := i.check(p); err != nil {
 		return i, created, err
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/scope"
@@ -164,7 +165,7 @@ func (s Slot) Alike(o Slot) bool {
 // Entry is one line of a plan's history.
 type Entry struct {
 	At     time.Time
-	Actor  string // an API key's name, ActorPlatform or ActorSchedule
+	Actor  string // an API key's name, ActorPlatform, ActorSchedule or a StaffActor
 	Event  string
 	Detail map[string]any
 }
@@ -180,7 +181,15 @@ type Decision struct {
 const (
 	ActorPlatform = "platform"
 	ActorSchedule = "schedule"
+
+	staffActor = "staff: "
 )
+
+// StaffActor is how histories call a person of the staff.
+func StaffActor(name string) string { return staffActor + name }
+
+// StaffOf is the name of the person whom StaffActor called so; false for other actors.
+func StaffOf(actor string) (name string, ok bool) { return strings.CutPrefix(actor, staffActor) }
 
 // Lag is how far the daily pass over the plans of all organizations is behind.
 type Lag struct {

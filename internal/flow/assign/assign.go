@@ -47,6 +47,9 @@ type Command struct {
 	DueDate string         // a date, which ends with its day, or a timestamp; "": none
 	Zone    *time.Location // of a timestamp without an offset; nil: it needs one
 	Notify  bool           // mail the student, if the work is a test
+
+	// By is the person of the staff who gives the work; the zero Actor: an API key does, which leaves no entry in the audit log.
+	By audit.Actor
 }
 
 // Assign gives the work to the student and returns it with created true. If the student has the same work
@@ -84,8 +87,11 @@ func (d *Service) Assign(ctx context.Context, o org.Organization, c Command) (sh
 	if err := d.checkAccess(ctx, o.ID, a.ID, clock.DateIn(now, d.Zone)); err != nil {
 		return shown, false, err
 	}
-	g := gathered{org: o.ID, account: a, item: item, traceparent: obs.Traceparent(ctx), draft: assignment.Draft{User: a.ID, Item: item.ID,
+	g := gathered{org: o.ID, account: a, item: item, by: c.By, traceparent: obs.Traceparent(ctx), draft: assignment.Draft{User: a.ID, Item: item.ID,
 		Kind: string(item.Kind), Source: assignment.ViaAPI, Notify: c.Notify, DueAt: due}}
+	if c.By.Kind != "" {
+		g.draft.Source = assignment.ViaApp
+	}
 	if c.Notify && item.Kind == catalog.Test { // made before the transaction, in which others wait for the organization's next position
 		m, err := d.message(ctx, o, a, item, due)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -25,6 +26,7 @@ type gathered struct {
 	item        catalog.Item
 	mail        *email.Message // nil: none is sent
 	traceparent string
+	by          audit.Actor // zero: no entry of the audit log
 }
 
 // given is the answer to it.
@@ -62,6 +64,12 @@ func (d *Service) together(ctx context.Context, all []gathered) (answers []given
 			}
 			event.Traceparent = g.traceparent
 			events[g.org] = append(events[g.org], event)
+			if g.by.Kind != "" {
+				entry := audit.Entry{Organization: g.org, Actor: g.by, Action: "assigned work", Target: g.item.Title + " to " + string(g.account.Email), At: now}
+				if err := audit.Write(ctx, tx, entry); err != nil {
+					return err
+				}
+			}
 			if g.mail != nil {
 				if err := d.Mail.Write(ctx, &last, now, *g.mail, &mails[i]); err != nil {
 					return err

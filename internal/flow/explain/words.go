@@ -250,6 +250,9 @@ func ofDecision(d plan.Decision) Entry {
 		e.By = bySchedule
 	default:
 		e.By = keyNamed(d.Actor)
+		if name, staff := plan.StaffOf(d.Actor); staff {
+			e.By = name
+		}
 	}
 	return e
 }

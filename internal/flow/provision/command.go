@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -33,6 +34,11 @@ type Command struct {
 	ExtendAccess bool
 	Source       string
 	Plan         *plan.Request // target_score_plan; nil: not sent
+
+	// By is the person of the staff who gives the command, and Does what the audit log calls it. The zero Actor: an API
+	// key gives it, which leaves no entry there.
+	By   audit.Actor
+	Does string
 
 	Zone *time.Location // in which the answer's timestamps are written; nil: UTC
 

@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/notify"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -331,6 +332,12 @@ func (c *call) write(ctx context.Context, tx *pg.Tx) (err error) {
 	}
 	if err := c.writePlan(ctx, tx); err != nil {
 		return err
+	}
+	if c.cmd.By.Kind != "" {
+		entry := audit.Entry{Organization: org, Actor: c.cmd.By, Action: c.cmd.Does, Target: string(c.address), At: c.now}
+		if err := audit.Write(ctx, tx, entry); err != nil {
+			return err
+		}
 	}
 	if err := c.writeMail(ctx, b); err != nil {
 		return err

@@ -179,8 +179,12 @@ func (o *Service) steer(ctx context.Context, by audit.Actor, which id.Plan, c co
 
 // nameInHistory is what a plan's history calls the actor.
 func nameInHistory(by audit.Actor) string {
-	if by.Kind == audit.PlatformKey {
+	switch by.Kind {
+	case audit.PlatformKey:
 		return plan.ActorPlatform
+	case audit.Staff:
+		return plan.StaffActor(by.Name)
+	case audit.PartnerKey, audit.Operator, audit.Schedule, audit.Student, audit.Nobody:
 	}
 	return by.Name
 }

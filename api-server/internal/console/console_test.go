@@ -215,7 +215,7 @@ func TestTheDeliveryLog(t *testing.T) {
 	want(t, "the log", status, page, http.StatusOK, "student.joined", "declined", "there is nothing at this path")
 	one := regexp.MustCompile(`/console/north/webhooks/1/deliveries/dlv_[0-9a-f]+/`).FindString(page)
 	status, page, _ = b.get(t, "/console/north/webhooks/1/deliveries/?status=delivered")
-	want(t, "a filter", status, page, http.StatusOK, "No delivery is delivered.")
+	want(t, "a filter", status, page, http.StatusOK, "There is no such delivery.")
 	status, page, _ = b.get(t, one)
 	want(t, "a delivery", status, page, http.StatusOK, "404", "&lt;b&gt;gone&lt;/b&gt;", "X-Service-Signature", "12.3 ms", "Resend")
 	status, page, _ = b.post(t, "/console/north/webhooks/1/recover", url.Values{"since": {"yesterday"}})

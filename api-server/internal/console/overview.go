@@ -131,12 +131,12 @@ func (s *Server) readEndpoints(ctx context.Context, p *overviewPage) error {
 	if err != nil {
 		return err
 	}
-	first := firstHour(s.Clock())
-	hours, err := journal.Hours(ctx, s.DB, p.Here.Organization, first)
+	now := s.Clock()
+	hours, err := journal.Hours(ctx, s.DB, p.Here.Organization, lastDay.first(now))
 	if err != nil {
 		return err
 	}
-	p.Chart = newHoursChart(first, hours)
+	p.Chart = newHoursChart(lastDay, now, hours)
 	for _, e := range endpoints {
 		l := endpointLine{Endpoint: e, Waiting: backlogs[e.ID]}
 		for _, h := range hours {

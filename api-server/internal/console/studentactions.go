@@ -169,7 +169,7 @@ func (s *Server) startPlan(ctx context.Context, c studentCommand) (string, error
 		block.ExamDate = &exam
 	}
 	a, err := s.Provision.Student(ctx, c.principal(), provision.Command{Email: string(c.student.Email), FirstName: c.student.FirstName, LastName: c.student.LastName,
-		CourseIDs: []id.Course{e.Course.ID}, Plan: &block, By: c.Person.Actor(), Does: "started test plan of"})
+		CourseIDs: []id.Course{e.Course.ID}, Plan: &block, By: c.Person.Actor(), Does: "asked for a test plan for"})
 	if err != nil {
 		return "", err
 	}

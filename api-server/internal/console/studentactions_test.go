@@ -61,7 +61,7 @@ func TestStaffDoThingsForAStudent(t *testing.T) {
 		{"assign", url.Values{"item": {fmt.Sprintf("test-%v", item)}}, 303, "was assigned already", ""},
 		{"start-plan", url.Values{"target": {"much"}, "zone": {"UTC"}}, 400, "Write the target score as a number", ""},
 		{"start-plan", url.Values{"target": {"7"}, "zone": {"Mars"}}, 400, "timezone", ""},
-		{"start-plan", url.Values{"target": {"7"}, "zone": {"Asia/Kolkata"}, "exam_date": {day(60)}}, 303, "The test plan for IELTS Academic has begun", "started test plan of asha@north-institute.org"},
+		{"start-plan", url.Values{"target": {"7"}, "zone": {"Asia/Kolkata"}, "exam_date": {day(60)}}, 303, "The test plan for IELTS Academic has begun", "asked for a test plan for asha@north-institute.org"},
 		{"start-plan", url.Values{"target": {"7"}, "zone": {"Asia/Kolkata"}}, 400, "has a plan for this exam already", ""},
 	} {
 		before := len(s.did(t, "adam"))

@@ -173,14 +173,17 @@ func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int,
 	if err != nil {
 		return err
 	}
-	first := firstHour(s.Clock())
-	hours, err := journal.Hours(r.Context(), s.DB, f.Here.Organization, first)
+	span, now := lastDay, s.Clock()
+	if r.URL.Query().Get("chart") == lastMonth.Name {
+		span = lastMonth
+	}
+	hours, err := journal.Hours(r.Context(), s.DB, f.Here.Organization, span.first(now))
 	if err != nil {
 		return err
 	}
 	hours = slices.DeleteFunc(hours, func(h journal.Hour) bool { return h.Endpoint != e.ID })
 	f.Title = e.URL
-	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Chart: newHoursChart(first, hours), Secret: secret,
+	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Chart: newHoursChart(span, now, hours), Secret: secret,
 		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}}
 	if err := s.readTest(r, &p); err != nil {
 		return err

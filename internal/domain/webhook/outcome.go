@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/textproto"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -80,6 +81,11 @@ var causes = map[string]string{
 // ProxyAway is the cause of an attempt that could not reach Registrar's own egress proxy. It
 // says nothing about the receiver, so it does not count towards SwitchOffAfter.
 const ProxyAway = "proxy_away"
+
+// FailureCauses lists the causes of failed attempts that are no answer's status, which is "http_" and the status.
+func FailureCauses() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(causes)), func(cause string) bool { return cause == "ok" })
+}
 
 // Explain describes a cause and its remedy in one sentence for people.
 func Explain(cause string) string {

@@ -3,12 +3,14 @@
 "use strict";
 
 // Times are written in UTC; the title keeps that. Days have no zone and stay as they are.
-const moment = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const form = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const moment = new Intl.DateTimeFormat("en-GB", form);
+const second = new Intl.DateTimeFormat("en-GB", { ...form, second: "2-digit" });
 
 function localize(within) {
   for (const time of within.querySelectorAll("time[datetime*=T]")) {
     const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.valueOf())) time.textContent = moment.format(at).replace("Sept", "Sep");
+    if (!Number.isNaN(at.valueOf())) time.textContent = ("seconds" in time.dataset ? second : moment).format(at).replace("Sept", "Sep");
   }
 }
 

@@ -72,7 +72,55 @@ type Attempt struct {
 }
 
 // Filter narrows a list; the zero Filter keeps everything.
-type Filter struct{ Statuses []webhook.Status }
+type Filter struct {
+	Statuses     []webhook.Status
+	Since, Until time.Time // of events, the second of which is outside; zero: any
+
+	// These are no part of an index: Look alone knows them.
+	Type  webhook.Type // "": any
+	Cause string       // of the last attempt; "": any
+}
+
+// MostLooked is how many deliveries Look goes through to find those of a type or with a cause.
+const MostLooked = 1000
+
+// Look reads up to limit deliveries of the URL, newest first, that are older than before (the zero id: from the newest
+// on), with their attempts. next is where it goes on, the zero id when there is no more: also without a delivery found it
+// may go on, as one call goes through MostLooked.
+func Look(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) (found []Delivery, next id.Delivery, err error) {
+	most := limit + 1
+	if f.Type != "" || f.Cause != "" {
+		most = MostLooked
+	}
+	rows, err := selectLooked(ctx, q, org, endpoint, f, before, most)
+	if err != nil {
+		return nil, next, err
+	}
+	var kept []id.Delivery
+	for i, r := range rows {
+		if r.Kept {
+			kept = append(kept, r.ID)
+		}
+		if len(kept) == limit && i < len(rows)-1 || i == most-1 {
+			next = r.ID
+			break
+		}
+	}
+	found, err = Some(ctx, q, org, endpoint, kept)
+	return found, next, err
+}
+
+// Some reads those of the deliveries that are of the URL, newest first, with their attempts.
+func Some(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, deliveries []id.Delivery) ([]Delivery, error) {
+	if len(deliveries) == 0 {
+		return nil, nil
+	}
+	list, err := selectSome(ctx, q, org, endpoint, deliveries)
+	if err != nil {
+		return nil, err
+	}
+	return list, attach(ctx, q, org, endpoint, list)
+}
 
 // CheckStatuses converts names to statuses. Faults: Invalid on status.
 func CheckStatuses(names []string) ([]webhook.Status, error) {

@@ -64,8 +64,9 @@ var undelivered = []webhook.Status{
 
 const isUndelivered = ` AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')`
 
-func selectDeliveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) ([]Delivery, error) {
-	statuses := make([]string, len(f.Statuses))
+// foundSQL selects up to @limit deliveries that the filter keeps and that are older than @before.
+func foundSQL(f Filter) (sql string, statuses []string) {
+	statuses = make([]string, len(f.Statuses))
 	pending, narrow := len(f.Statuses) == 0, ""
 	if len(f.Statuses) > 0 {
 		narrow = isUndelivered
@@ -77,24 +78,76 @@ func selectDeliveries(ctx context.Context, q pg.Querier, org id.Organization, en
 			narrow = ""
 		}
 	}
-	older := `(@before::uuid = '00000000-0000-0000-0000-000000000000' OR %s < @before)`
-	list := `(` + endedLog + narrow + ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))
+	older := `(@before::uuid = '00000000-0000-0000-0000-000000000000' OR %[1]s < @before)`
+	if !f.Since.IsZero() {
+		older += ` AND %[1]s >= uuid7_floor(@since)`
+	}
+	if !f.Until.IsZero() {
+		older += ` AND %[1]s < uuid7_floor(@until)`
+	}
+	sql = `(` + endedLog + narrow + ` AND (cardinality(@statuses::text[]) = 0 OR j.status = ANY (@statuses))
 		AND ` + fmt.Sprintf(older, "j.delivery_id") + ` ORDER BY j.delivery_id DESC LIMIT @limit)`
 	if pending {
-		list = `(SELECT * FROM (` + pendingLog + ` AND ` + fmt.Sprintf(older, "q.id") + ` ORDER BY q.id DESC) AS q
-			WHERE cardinality(@statuses::text[]) = 0 OR q.status = ANY (@statuses) LIMIT @limit) UNION ALL ` + list
+		sql = `(SELECT * FROM (` + pendingLog + ` AND ` + fmt.Sprintf(older, "q.id") + ` ORDER BY q.id DESC) AS q
+			WHERE cardinality(@statuses::text[]) = 0 OR q.status = ANY (@statuses) LIMIT @limit) UNION ALL ` + sql
 	}
+	return sql, statuses
+}
+
+func (f Filter) args(org id.Organization, endpoint id.Endpoint, statuses []string, before id.Delivery, limit int) pg.Args {
+	args := pg.Args{"org": org, "endpoint": endpoint, "statuses": statuses, "before": before, "limit": limit}
+	if !f.Since.IsZero() {
+		args["since"] = f.Since
+	}
+	if !f.Until.IsZero() {
+		args["until"] = f.Until
+	}
+	return args
+}
+
+func selectDeliveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) ([]Delivery, error) {
+	list, statuses := foundSQL(f)
 	return pg.List[Delivery](ctx, q, `
 		WITH found(id, event, status, due_at, finished_at) AS (`+list+`
 		), listed AS MATERIALIZED (
 			SELECT * FROM found ORDER BY id DESC LIMIT @limit
-		)`+withEvents, pg.Args{
-		"org":      org,
-		"endpoint": endpoint,
-		"statuses": statuses,
-		"before":   before,
-		"limit":    limit,
-	})
+		)`+withEvents, f.args(org, endpoint, statuses, before, limit))
+}
+
+// looked is a delivery, and whether the filter keeps it.
+type looked struct {
+	ID   id.Delivery
+	Kept bool
+}
+
+func selectLooked(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, f Filter, before id.Delivery, limit int) ([]looked, error) {
+	list, statuses := foundSQL(f)
+	args, kept := f.args(org, endpoint, statuses, before, limit), `true`
+	if f.Type != "" {
+		kept += ` AND (SELECT v.type FROM webhook_events v WHERE v.id = l.event) = @type`
+		args["type"] = f.Type
+	}
+	if f.Cause != "" {
+		kept += ` AND coalesce((
+			SELECT a.cause FROM webhook_journal a
+			WHERE a.organization_id = @org AND a.endpoint_id = @endpoint AND a.delivery_id = l.id
+			  AND a.outcome IS NOT NULL
+			ORDER BY a.number DESC LIMIT 1), '') = @cause`
+		args["cause"] = f.Cause
+	}
+	return pg.List[looked](ctx, q, `
+		WITH found(id, event, status, due_at, finished_at) AS (`+list+`
+		), l AS MATERIALIZED (
+			SELECT * FROM found ORDER BY id DESC LIMIT @limit
+		)
+		SELECT l.id, `+kept+` AS kept FROM l ORDER BY l.id DESC`, args)
+}
+
+func selectSome(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, deliveries []id.Delivery) ([]Delivery, error) {
+	return pg.List[Delivery](ctx, q, `
+		WITH listed(id, event, status, due_at, finished_at) AS MATERIALIZED (
+			`+pendingLog+`AND q.id = ANY (@ids::uuid[]) UNION ALL`+endedLog+`AND j.delivery_id = ANY (@ids)
+		)`+withEvents, pg.Args{"org": org, "endpoint": endpoint, "ids": deliveries})
 }
 
 func selectDelivery(ctx context.Context, q pg.Querier, org id.Organization, endpoint id.Endpoint, delivery id.Delivery) (Delivery, error) {

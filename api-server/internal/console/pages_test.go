@@ -64,6 +64,15 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 			t.Errorf("%s scrolls sideways on a telephone", pattern)
 		}
 		b.Screenshot(name + "-telephone")
+		if b.Count("details") == 0 {
+			continue
+		}
+		b.Value(`for (const asked of document.querySelectorAll("details")) asked.open = true; ""`)
+		b.Accessible(name + ", with all that opens, on a telephone")
+		if b.WiderThanWindow() {
+			t.Errorf("%s scrolls sideways on a telephone once what asks is open", pattern)
+		}
+		b.Screenshot(name + "-telephone-opened")
 	}
 }
 

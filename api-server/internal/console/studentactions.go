@@ -71,7 +71,19 @@ func refused(err error) (string, bool) {
 	return strings.ReplaceAll(text, plan.Block+".", ""), mine
 }
 
+// checkActive keeps a command that provisions the student from making a member of who is none any more.
+func (s *Server) checkActive(ctx context.Context, c studentCommand) error {
+	members, err := org.Members(ctx, s.DB, c.org.ID, []id.User{c.student.ID})
+	if err == nil && members[c.student.ID].Status != org.MemberActive {
+		err = fault.New(fault.Conflict, "no_access", "The student is no active member of the organization. Provision the student with a course first.")
+	}
+	return err
+}
+
 func (s *Server) resendWelcome(ctx context.Context, c studentCommand) (string, error) {
+	if err := s.checkActive(ctx, c); err != nil {
+		return "", err
+	}
 	send := true
 	a, err := s.Provision.Student(ctx, c.principal(), provision.Command{Email: string(c.student.Email), FirstName: c.student.FirstName, LastName: c.student.LastName,
 		SendEmail: &send, ResendEmail: true, By: c.Person.Actor(), Does: "asked for another welcome mail for"})
@@ -138,6 +150,9 @@ func (s *Server) resumeAccess(ctx context.Context, c studentCommand) (string, er
 }
 
 func (s *Server) startPlan(ctx context.Context, c studentCommand) (string, error) {
+	if err := s.checkActive(ctx, c); err != nil {
+		return "", err
+	}
 	e, err := s.enrollment(ctx, c)
 	if err != nil {
 		return "", err

@@ -86,4 +86,22 @@ func TestStaffDoThingsForAStudent(t *testing.T) {
 	_, page, _ = b.get(t, path)
 	check.Contains(t, "the timeline", page, "adam@north-institute.org", "who did it")
 	check.Lacks(t, "the timeline", page, "API key staff", "")
+
+	// Nobody who has left becomes a member again by it, and nobody needs a name for it.
+	s.exec(t, `UPDATE members SET status = 'inactive' WHERE user_id = (SELECT id FROM accounts WHERE email = 'asha@north-institute.org')`)
+	for _, action := range []string{"resend-welcome", "start-plan"} {
+		status, page, _ := b.post(t, path+action, url.Values{"enrollment": {enrollment}, "target": {"7"}, "zone": {"UTC"}})
+		want(t, action, status, page, http.StatusBadRequest, "no active member")
+	}
+	_, page, _ = b.get(t, path)
+	want(t, "the page", http.StatusOK, page, http.StatusOK, ">inactive<")
+	check.Lacks(t, "the page", page, "Send the welcome mail again", "")
+	s.ImportRosters(t)
+	s.north.Full.With("Content-Type", "text/csv").Post(t, "roster/import/", "person_external_id,email\nn1,noname@north-institute.org\n").Want(t, 200)
+	var noname int64
+	check.NoError(check.Now(t), s.DB.QueryRow(t.Context(), `SELECT id FROM accounts WHERE email = 'noname@north-institute.org'`).Scan(&noname), "the student")
+	status, page, header := b.post(t, fmt.Sprintf("/console/north/students/%d/resend-welcome", noname), nil)
+	want(t, "without a name", status, page, http.StatusSeeOther)
+	_, page, _ = b.get(t, header.Get("Location"))
+	check.Contains(t, "without a name", page, "The welcome mail is on its way", "")
 }

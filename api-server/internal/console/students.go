@@ -350,7 +350,7 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 	for i := range p.Courses {
 		c := &p.Courses[i]
 		c.NextDay = c.EndDate.AddDays(1)
-		c.Plans = c.Status.Access() && slices.ContainsFunc(types, func(t course.Type) bool { return t.Name == c.Course.Type && t.TestPlanAvailable }) &&
+		c.Plans = p.Membership == string(org.MemberActive) && c.Status.Access() && slices.ContainsFunc(types, func(t course.Type) bool { return t.Name == c.Course.Type && t.TestPlanAvailable }) &&
 			!slices.ContainsFunc(p.Plans, func(l plan.Line) bool { return l.Exam == c.Course.Type && l.Status != plan.Closed })
 	}
 	return nil

@@ -80,7 +80,7 @@ func (c Command) check() (student.Email, *fault.List) {
 		email, err = student.ParseEmail(c.Email)
 		add(err)
 	}
-	if c.FirstName == "" {
+	if c.FirstName == "" && c.By.Kind == "" { // who is a student already may have none
 		add(fault.Field("first_name", "missing", "first_name: required; send the student's first name"))
 	}
 	add(student.CheckName("first_name", c.FirstName))

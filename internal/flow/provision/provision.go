@@ -270,7 +270,7 @@ func (c *call) takeNames() {
 		return
 	}
 	if !a.Known() || a.FirstName+a.LastName == "" {
-		a.FirstName, a.LastName, c.named = c.cmd.FirstName, c.cmd.LastName, true
+		a.FirstName, a.LastName, c.named = c.cmd.FirstName, c.cmd.LastName, c.cmd.FirstName+c.cmd.LastName != ""
 		return
 	}
 	if c.cmd.FirstName != a.FirstName {

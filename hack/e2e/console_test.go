@@ -132,7 +132,7 @@ func (d *adminBrowser) addURL() string {
 	if ping := d.awaitRequest("ping", 1); check.True(d.t, "the signature verifies", ping.Verified != nil, "the copied secret does not verify the ping") {
 		check.True(d.t, "*ping.Verified", *ping.Verified, "the copied secret does not verify the ping")
 	}
-	d.awaitPage(page+"deliveries/", "delivered")
+	d.awaitPage(page+"deliveries/", "The receiver accepted the event.")
 	d.see("05-test-delivered")
 	d.Press("ping")
 	d.AwaitText("First byte")
@@ -148,9 +148,8 @@ func (d *adminBrowser) breakAndMend(endpoint string) {
 	student := d.provision("asha@institute.org", http.StatusCreated)
 	d.awaitRequest("student.joined", 1)
 	d.awaitRequest("enrollment.created", 1)
-	d.awaitPage(log+"?status=declined", "there is nothing at this path")
-	d.awaitPage(log+"?status=declined", "enrollment.created")
-	d.awaitPage(log+"?status=declined", "student.joined")
+	d.awaitPage(log+"?status=declined&event=enrollment.created", "there is nothing at this path")
+	d.awaitPage(log+"?status=declined&event=student.joined", "there is nothing at this path")
 	d.see("07-declined-with-cause")
 	d.Press("student.joined")
 	d.AwaitText("First byte")

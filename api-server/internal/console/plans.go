@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/registrar-dev/registrar/api-server/internal/chart"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
@@ -59,7 +60,7 @@ type planPage struct {
 	Browser     bool       // the student's tests open only in the secure exam browser
 	Sections    []string   // of the exam, in its order
 	Tests       []planTest
-	Chart       *scoreChart // nil while there is no full result
+	Chart       *chart.Scores // nil while there is no full result
 	Drills      []plan.Drilled
 	History     []planEntry
 	Today       clock.Date
@@ -166,7 +167,7 @@ func (s *Server) readTests(r *http.Request, p *planPage) error {
 	tests, results := plan.Tests(slots)
 	if e, known := plan.Estimate(seen, tests, results); known {
 		p.Estimate = e.String()
-		p.Chart = newScoreChart(p.Plan, slots, scale, p.LastDay, clock.DateIn(p.Plan.StartedAt, seen.Zone))
+		p.Chart = chart.OfPlan(p.Plan, slots, s.Zone)
 	}
 	return nil
 }

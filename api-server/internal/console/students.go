@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/api-server/internal/chart"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
@@ -266,7 +267,7 @@ func (c studentCourse) Resumable() bool { return c.Suspended() && c.PartnerSuspe
 type progressChart struct {
 	Exam  string
 	Plan  id.Plan
-	Chart *scoreChart
+	Chart *chart.Scores
 }
 
 // student finds the one that the path names.
@@ -370,22 +371,11 @@ func (s *Server) readProgress(ctx context.Context, p *studentPage) error {
 		if err != nil {
 			return err
 		}
-		scale, _ := catalog.ScaleOf(stored.Exam) // plans are for exams with a scale alone
-		first := clock.DateIn(stored.StartedAt, dueZone(stored.TimeZone, s.Zone))
-		c := newScoreChart(stored, slots[l.ID], scale, plan.LastDay(stored.ExamDate, stored.AccessEnd), first)
-		if len(c.Scores) > 0 {
-			p.Progress = append(p.Progress, progressChart{scale.Label, l.ID, c})
+		if c := chart.OfPlan(stored, slots[l.ID], s.Zone); c != nil {
+			p.Progress = append(p.Progress, progressChart{catalog.TypeLabel(stored.Exam), l.ID, c})
 		}
 	}
 	return nil
-}
-
-// dueZone is the zone of the name, or the other one.
-func dueZone(name string, otherwise *time.Location) *time.Location {
-	if zone, err := clock.Zone("time_zone", name); err == nil {
-		return zone
-	}
-	return otherwise
 }
 
 func (s *Server) readWork(ctx context.Context, p *studentPage) (err error) {

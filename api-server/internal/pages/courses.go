@@ -1,15 +1,21 @@
 package pages
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/registrar-dev/registrar/api-server/internal/chart"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/course"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/result"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -24,16 +30,35 @@ type coursesPage struct {
 
 type courseGroup struct {
 	Organization string
-	Role         string // of the staff; "" for students
+	Role         string    // of the staff; "" for students
+	Next         *workLine // what to do first; nil: nothing
 	Courses      []courseLine
-	Work         []workLine
+	Work         []workLine // the rest
+	Progress     []progress
+	Results      []resultLine
 }
 
 // workLine is a piece of work that was given to the student and is not finished.
 type workLine struct {
 	Title, Kind string
+	Section     string // that it practises alone; "": the whole
 	Due         string // a sentence; "": whenever
 	State       string
+	Begun       bool
+	URL         string // where it is begun; "": not known here
+}
+
+// progress is the way to the target of one exam.
+type progress struct {
+	Exam, Target string
+	ExamDay      string        // a sentence; "": none
+	Chart        *chart.Scores // nil: there is no result yet
+}
+
+// resultLine is a result with the share of its maximum.
+type resultLine struct {
+	Title, What, Label, Path, On string
+	Percent                      string // a number
 }
 
 // courseLine is one course in the student's words.
@@ -61,10 +86,18 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if g, ok := newGroup(b, held, today); ok {
-			g.Work = open
-			page.Groups = append(page.Groups, g)
+		g, ok := newGroup(b, held, today)
+		if !ok {
+			continue
 		}
+		g.Next, g.Work = first(open)
+		if g.Progress, err = s.progress(r.Context(), b.Organization, p.ID); err != nil {
+			return err
+		}
+		if g.Results, err = s.results(r.Context(), b.Organization, p.ID); err != nil {
+			return err
+		}
+		page.Groups = append(page.Groups, g)
 	}
 	return show(w, http.StatusOK, "my-courses.html", page)
 }
@@ -85,11 +118,100 @@ func (s *Server) openWork(r *http.Request, o id.Organization, user id.User) ([]w
 		given[i] = a.ID
 	}
 	zones, err := plan.Zones(r.Context(), s.DB, o, user, given)
+	if err != nil {
+		return nil, err
+	}
+	items := make([]id.Item, len(open))
+	for i, a := range open {
+		items[i] = a.Item
+	}
+	known, err := catalog.Load(r.Context(), s.DB, o, items)
+	if err != nil {
+		return nil, err
+	}
+	// What is due first comes first, and what is due at any time at the end.
+	slices.SortStableFunc(open, func(a, b assignment.Listed) int {
+		switch {
+		case a.DueAt != nil && b.DueAt != nil:
+			return a.DueAt.Compare(*b.DueAt)
+		case a.DueAt != nil:
+			return -1
+		case b.DueAt != nil:
+			return 1
+		}
+		return 0
+	})
 	lines := make([]workLine, len(open))
 	for i, a := range open {
-		lines[i] = newWork(a, now, s.dueZone(zones[a.ID]))
+		lines[i] = newWork(a, known[a.Item], now, s.dueZone(zones[a.ID]))
 	}
-	return lines, err
+	return lines, nil
+}
+
+// first takes out what the student should do first: of what can be done, what was begun, and then what is due first.
+func first(all []workLine) (next *workLine, rest []workLine) {
+	which := -1
+	for i, l := range all {
+		if l.State != handedIn && (which < 0 || l.Begun && !all[which].Begun) {
+			which = i
+		}
+	}
+	if which < 0 {
+		return nil, all
+	}
+	found := all[which]
+	return &found, slices.Delete(all, which, which+1)
+}
+
+// progress is the way to the student's targets, for the plans that are not closed.
+func (s *Server) progress(ctx context.Context, o id.Organization, user id.User) ([]progress, error) {
+	plans, err := plan.OfStudent(ctx, s.DB, o, user)
+	if err != nil || len(plans) == 0 {
+		return nil, err
+	}
+	ids := make([]id.Plan, len(plans))
+	for i, p := range plans {
+		ids[i] = p.ID
+	}
+	slots, err := plan.Slots(ctx, s.DB, ids...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]progress, len(plans))
+	for i, p := range plans {
+		all[i] = progress{Exam: catalog.TypeLabel(p.Exam), Target: p.TargetScore.String(), Chart: chart.OfPlan(p, slots[p.ID], s.Zone)}
+		if !p.ExamDate.IsZero() {
+			all[i].ExamDay = "The exam is on " + day(p.ExamDate) + "."
+		}
+	}
+	return all, nil
+}
+
+// shownResults is how many of the latest results the page lists.
+const shownResults = 5
+
+func (s *Server) results(ctx context.Context, o id.Organization, user id.User) ([]resultLine, error) {
+	latest, err := result.Latest(ctx, s.DB, o, user, shownResults)
+	if err != nil {
+		return nil, err
+	}
+	lines := make([]resultLine, len(latest))
+	for i := range latest {
+		lines[i] = s.newResultLine(&latest[i])
+	}
+	return lines, nil
+}
+
+func (s *Server) newResultLine(r *result.Listed) resultLine {
+	f := wire.NewFinalResult(r, "", s.Zone)
+	l := resultLine{Title: r.ItemTitle, What: f.Item.TypeLabel, Label: f.ScoreLabel, Path: f.ResultURL, Percent: f.Percentage.String()}
+	if r.Section != "" {
+		l.What += ", " + spaced(r.Section)
+	}
+	if r.FinalAt != nil {
+		l.On = r.FinalAt.In(s.Zone).Format("2 January 2006")
+	}
+	return l
 }
 
 // dueZone is the zone in which a piece of work is due: that of the plan which gave it, as in mails and in
@@ -101,8 +223,14 @@ func (s *Server) dueZone(name string) *time.Location {
 	return s.Zone
 }
 
-func newWork(a assignment.Listed, now time.Time, zone *time.Location) workLine {
-	l := workLine{Title: a.ItemTitle, Kind: strings.ToUpper(a.Kind[:1]) + a.Kind[1:]}
+// handedIn is the state of work that waits for others.
+const handedIn = "Handed in"
+
+func newWork(a assignment.Listed, item catalog.Item, now time.Time, zone *time.Location) workLine {
+	l := workLine{Title: a.ItemTitle, Kind: strings.ToUpper(a.Kind[:1]) + a.Kind[1:], URL: item.LaunchURL, Begun: a.Status == assignment.InProgress}
+	if item.Scope != "" && item.Scope != catalog.ScopeFull {
+		l.Section = spaced(item.Scope)
+	}
 	if a.DueAt != nil {
 		l.Due = a.DueAt.In(zone).Format("Due on Monday, 2 January 2006, 15:04") + " (" + zone.String() + ")"
 	}
@@ -112,7 +240,7 @@ func newWork(a assignment.Listed, now time.Time, zone *time.Location) workLine {
 	case a.Status == assignment.InProgress:
 		l.State = "Begun"
 	case a.Status == assignment.Submitted:
-		l.State = "Handed in"
+		l.State = handedIn
 	default:
 		l.State = "To do"
 	}

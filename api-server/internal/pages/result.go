@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
@@ -32,11 +34,15 @@ type resultView struct {
 	State                        string
 	Final                        bool
 	Label, Percentage, Score     string // of a final result alone
+	Percent                      string // Percentage as a number
+	Target                       string // a sentence; "": there is none, or it is no whole test
 	Sections                     []sectionScore
+	Earlier                      []resultLine // results of the same exam, the latest first
 	Times                        []happened
 }
 
-type sectionScore struct{ Name, Score string }
+// sectionScore is the score of a section; Min and Max are "" where no scale says them.
+type sectionScore struct{ Name, Score, Min, Max string }
 
 type happened struct{ What, When string }
 
@@ -65,7 +71,13 @@ func (s *Server) showResult(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := resultPage{Person: p, Staff: len(staffOf) > 0}
 	for i := range found {
-		page.Results = append(page.Results, s.viewResult(&found[i]))
+		v := s.viewResult(&found[i])
+		if v.Final && found[i].Section == "" {
+			if err := s.compare(r.Context(), &found[i], &v); err != nil {
+				return err
+			}
+		}
+		page.Results = append(page.Results, v)
 	}
 	return show(w, http.StatusOK, "result.html", page)
 }
@@ -96,10 +108,45 @@ func (s *Server) viewResult(f *result.Found) resultView {
 	case result.Finished, result.Released:
 		v.State = "Final"
 		l := wire.NewFinalResult(&f.Listed, s.PublicURL, s.Zone)
+		v.Percent = l.Percentage.String()
 		v.Label, v.Percentage, v.Score = l.ScoreLabel, l.Percentage.String()+" %", l.Score.String()+" of "+l.MaxScore.String()
 		v.Sections = sectionScores(f.Type, l.Sections)
 	}
 	return v
+}
+
+// compared is how many of the student's latest results are searched for earlier ones of the same exam, and earlierShown
+// how many of these are shown.
+const compared, earlierShown = 50, 5
+
+// compare says how far the target of the same exam is, and what came before.
+func (s *Server) compare(ctx context.Context, f *result.Found, v *resultView) error {
+	if f.Score == nil || f.FinalAt == nil {
+		return nil
+	}
+	plans, err := plan.Lines(ctx, s.DB, f.OrganizationID, f.User, "", 0, compared)
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(plans, func(l plan.Line) bool { return l.Exam == f.Type }); i >= 0 {
+		switch target := plans[i].Target; {
+		case *f.Score >= target:
+			v.Target = "The target of " + target.String() + " is reached."
+		default:
+			v.Target = (target - *f.Score).String() + " to go to the target of " + target.String() + "."
+		}
+	}
+	all, err := result.Latest(ctx, s.DB, f.OrganizationID, f.User, compared)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		e := &all[i]
+		if len(v.Earlier) < earlierShown && e.Type == f.Type && e.Section == "" && e.Ref != f.Ref && e.FinalAt != nil && e.FinalAt.Before(*f.FinalAt) {
+			v.Earlier = append(v.Earlier, s.newResultLine(e))
+		}
+	}
+	return nil
 }
 
 // attempts say why work was done.
@@ -110,8 +157,15 @@ var attempts = map[result.Attempt]string{result.Practice: "practice", result.Ass
 func sectionScores(typ string, object json.RawMessage) (scores []sectionScore) {
 	var sections map[string]decimal.Number
 	_ = json.Unmarshal(object, &sections) // finalizing wrote it
+	scale, _ := catalog.ScaleOf(typ)      // work without a scale has no bars
 	for _, name := range catalog.SectionNames(typ, sections) {
-		scores = append(scores, sectionScore{spaced(name), sections[name].String()})
+		one := sectionScore{Name: spaced(name), Score: sections[name].String()}
+		for _, section := range scale.Sections {
+			if section.Name == name {
+				one.Min, one.Max = section.Min.String(), section.Max.String()
+			}
+		}
+		scores = append(scores, one)
 	}
 	return scores
 }

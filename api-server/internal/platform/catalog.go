@@ -24,6 +24,7 @@ type itemBody struct {
 	Starter      bool            `json:"starter"`
 	Retake       bool            `json:"retake"`
 	Active       bool            `json:"active"`
+	LaunchURL    string          `json:"launch_url"` // "": none
 }
 
 // putSharedTest makes a test that is everyone's.
@@ -59,7 +60,7 @@ func (s *Server) putItem(w http.ResponseWriter, r *http.Request, kind catalog.Ki
 	if created {
 		status = http.StatusCreated
 	}
-	return edge.JSON(w, status, itemBody{"ok", i.ID, slug, i.Kind, i.Code, i.Title, i.Type, i.Scope, i.MaxScore, i.Difficulty, i.Starter, i.Retake, i.Active})
+	return edge.JSON(w, status, itemBody{"ok", i.ID, slug, i.Kind, i.Code, i.Title, i.Type, i.Scope, i.MaxScore, i.Difficulty, i.Starter, i.Retake, i.Active, i.LaunchURL})
 }
 
 func readItem(w http.ResponseWriter, r *http.Request) (catalog.Patch, error) {
@@ -76,6 +77,10 @@ func readItem(w http.ResponseWriter, r *http.Request) (catalog.Patch, error) {
 		Starter:    b.Bool("starter"),
 		Retake:     b.Bool("retake"),
 		Active:     b.Bool("active"),
+		LaunchURL:  b.Text("launch_url", 2000),
+	}
+	if none := ""; b.Cleared("launch_url") {
+		p.LaunchURL = &none
 	}
 	return p, b.Err()
 }

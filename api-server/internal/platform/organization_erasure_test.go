@@ -97,6 +97,7 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 		UNION ALL SELECT $2, $1, 'welcome', 'bursar@only-north.org', gen_random_uuid(), '{}', 'sent', now(), now() FROM generate_series(1, 2500)`, bursar, l.north.ID)
 	l.exec(t, `INSERT INTO results (organization_id, ref, kind, type, user_id, item_id, attempt, state, updated_at)
 		SELECT $1, 'test:north-' || n, 'test', 'ielts', $2, (SELECT min(id) FROM catalog_items), 'practice', 'started', now() FROM generate_series(1, 6000) AS n`, l.north.ID, bursar)
+	l.exec(t, `UPDATE catalog_items SET launch_url = 'https://learn.bursar.org/' WHERE organization_id = $1`, l.north.ID)
 	before := l.dump(t)
 	for _, text := range ofNorth[:len(ofNorth)-1] {
 		check.Contains(t, "the dump", before, text, "before")

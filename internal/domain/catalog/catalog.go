@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"context"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,6 +46,7 @@ type Item struct {
 	Starter      bool            // may be placed with new students
 	Retake       bool            // a link in an LMS assigns it again after it was completed
 	Active       bool            // inactive ones are neither listed nor assigned
+	LaunchURL    string          // where students begin it, on the platform; "": there is no address for it
 }
 
 // Patch changes the settings that are not nil.
@@ -58,6 +60,7 @@ type Patch struct {
 	Starter    *bool
 	Retake     *bool
 	Active     *bool
+	LaunchURL  *string // "": none
 }
 
 // Key is what the platform calls an item: unique for each organization, and among the tests for
@@ -123,6 +126,7 @@ func (p Patch) apply(i Item) Item {
 	set(&i.Starter, p.Starter)
 	set(&i.Retake, p.Retake)
 	set(&i.Active, p.Active)
+	set(&i.LaunchURL, p.LaunchURL)
 	return i
 }
 
@@ -148,7 +152,14 @@ func (i Item) usualMax() decimal.Number {
 const (
 	maxTitle = 300
 	maxCode  = 100
+	maxURL   = 2000
 )
+
+// isAddress says whether browsers may be led to the address.
+func isAddress(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && utf8.RuneCountInString(text) <= maxURL
+}
 
 func (i Item) check(p Patch) error {
 	var faults fault.List
@@ -160,6 +171,9 @@ func (i Item) check(p Patch) error {
 	}
 	if i.Code == "" || utf8.RuneCountInString(i.Code) > maxCode || strings.IndexFunc(i.Code, unicode.IsControl) >= 0 || !utf8.ValidString(i.Code) {
 		bad("code", "invalid", "send a code of 1 to %d characters, without control characters", maxCode)
+	}
+	if i.LaunchURL != "" && !isAddress(i.LaunchURL) {
+		bad("launch_url", "invalid", "send an https:// address of at most %d characters, or an empty text for none", maxURL)
 	}
 	scale, known := ScaleOf(i.Type)
 	switch {

@@ -22,7 +22,8 @@ const itemColumns = `
 	i.difficulty_e4 AS difficulty,
 	i.starter,
 	i.retake,
-	i.active`
+	i.active,
+	i.launch_url`
 
 // visible is the condition on i (catalog_items) for what organization $1 can see.
 const visible = `(i.organization_id = $1 OR i.organization_id IS NULL)`
@@ -51,6 +52,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			starter,
 			retake,
 			active,
+			launch_url,
 			created_at,
 			updated_at
 		) VALUES (
@@ -65,6 +67,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			@starter,
 			@retake,
 			@active,
+			@launch_url,
 			@now,
 			@now
 		)
@@ -77,6 +80,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			starter = excluded.starter,
 			retake = excluded.retake,
 			active = excluded.active,
+			launch_url = excluded.launch_url,
 			updated_at = excluded.updated_at
 		RETURNING id`,
 		pg.Args{
@@ -91,6 +95,7 @@ func upsert(ctx context.Context, q pg.Querier, i Item, now time.Time) (item id.I
 			"starter":    i.Starter,
 			"retake":     i.Retake,
 			"active":     i.Active,
+			"launch_url": i.LaunchURL,
 			"now":        now,
 		}).Scan(&item)
 	return item, err

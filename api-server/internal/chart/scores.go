@@ -1,8 +1,11 @@
-package console
+// Package chart draws pictures for the pages of students and staff.
+package chart
 
 import (
 	"fmt"
+	"html/template"
 	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
@@ -10,31 +13,31 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 )
 
-// scoreChart is the full results beside the target, in the coordinates of an SVG picture of
+// Scores are the full results beside the target, in the coordinates of an SVG picture of
 // chartWidth by chartHeight.
-type scoreChart struct {
+type Scores struct {
 	Words       string // what the picture shows, for those who do not see it
 	Width       int
 	Height      int
 	Left, Right float64
 	Bottom      float64
-	Levels      []chartLevel
-	Days        []chartDay
-	Target      chartLevel
+	Levels      []level
+	Days        []day
+	Target      level
 	Line        string // the points of the way from score to score
-	Scores      []chartScore
+	Results     []score
 }
 
 type (
-	chartLevel struct {
+	level struct {
 		Y    float64
 		Text string
 	}
-	chartDay struct {
+	day struct {
 		X    float64
 		Text string
 	}
-	chartScore struct {
+	score struct {
 		X, Y float64
 		Text string
 		Met  bool // the target is reached
@@ -49,9 +52,16 @@ const (
 	chartLevels, chartDayMark = 4, 4
 )
 
-// newScoreChart draws the plan's time from its start to its last test day.
-func newScoreChart(s plan.Stored, slots []plan.Slot, scale catalog.Scale, last, first clock.Date) *scoreChart {
-	c := &scoreChart{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
+// OfPlan draws the plan's time from its start, as the platform's zone has it where the plan's is not known, to its last
+// test day. It is nil while there is no full result.
+func OfPlan(s plan.Stored, slots []plan.Slot, platform *time.Location) *Scores {
+	scale, _ := catalog.ScaleOf(s.Exam) // plans are for exams with a scale alone
+	zone, err := clock.Zone("time_zone", s.TimeZone)
+	if err != nil {
+		zone = platform
+	}
+	first, last := clock.DateIn(s.StartedAt, zone), plan.LastDay(s.ExamDate, s.AccessEnd)
+	c := &Scores{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
 	low, high := s.TargetScore, s.TargetScore
 	var full []plan.Slot
 	for _, t := range slots {
@@ -64,6 +74,9 @@ func newScoreChart(s plan.Stored, slots []plan.Slot, scale catalog.Scale, last, 
 			last = t.FinishedOn
 		}
 	}
+	if len(full) == 0 {
+		return nil
+	}
 	low, high = around(low, high, scale.Overall)
 	x := func(d clock.Date) float64 {
 		return chartLeft + (chartRight-chartLeft)*float64(first.DaysUntil(d))/float64(max(first.DaysUntil(last), 1))
@@ -73,22 +86,37 @@ func newScoreChart(s plan.Stored, slots []plan.Slot, scale catalog.Scale, last, 
 	}
 	for i := range chartLevels + 1 {
 		n := low + (high-low)*decimal.Number(i)/chartLevels
-		c.Levels = append(c.Levels, chartLevel{y(n), n.String()})
+		c.Levels = append(c.Levels, level{y(n), n.String()})
 	}
 	for i := range chartDayMark + 1 {
 		d := first.AddDays(first.DaysUntil(last) * i / chartDayMark)
-		c.Days = append(c.Days, chartDay{x(d), d.Time().Format("2 Jan")})
+		c.Days = append(c.Days, day{x(d), d.Time().Format("2 Jan")})
 	}
-	c.Target = chartLevel{y(s.TargetScore), "Target " + s.TargetScore.String()}
+	c.Target = level{y(s.TargetScore), "Target " + s.TargetScore.String()}
 	var line, words []string
 	for _, t := range full {
-		p := chartScore{x(t.FinishedOn), y(*t.Score), t.Score.String(), *t.Score >= s.TargetScore}
-		c.Scores = append(c.Scores, p)
+		p := score{x(t.FinishedOn), y(*t.Score), t.Score.String(), *t.Score >= s.TargetScore}
+		c.Results = append(c.Results, p)
 		line = append(line, fmt.Sprintf("%.1f,%.1f", p.X, p.Y))
 		words = append(words, p.Text+" on "+t.FinishedOn.String())
 	}
 	c.Line, c.Words = strings.Join(line, " "), "Full scores beside the target of "+s.TargetScore.String()+": "+strings.Join(words, ", ")
 	return c
+}
+
+var scores = template.Must(template.New("scores").Parse(`<div class="scroll" tabindex="0" role="group" aria-label="Chart"><svg class="chart" viewBox="0 0 {{.Width}} {{.Height}}" role="img" aria-label="{{.Words}}">{{$c := .}}
+{{range .Levels}}<line class="grid" x1="{{$c.Left}}" x2="{{$c.Right}}" y1="{{.Y}}" y2="{{.Y}}"/><text x="{{$c.Left}}" y="{{.Y}}" dx="-8" dy="4" text-anchor="end">{{.Text}}</text>
+{{end}}{{range .Days}}<text x="{{.X}}" y="{{$c.Bottom}}" dy="24" text-anchor="middle">{{.Text}}</text>
+{{end}}<line class="target" x1="{{.Left}}" x2="{{.Right}}" y1="{{.Target.Y}}" y2="{{.Target.Y}}"/><text class="target-label" x="{{.Right}}" y="{{.Target.Y}}" dy="-6" text-anchor="end">{{.Target.Text}}</text>
+<polyline class="way" points="{{.Line}}"/>
+{{range .Results}}<circle{{if .Met}} class="met"{{end}} cx="{{.X}}" cy="{{.Y}}" r="5"/><text class="score" x="{{.X}}" y="{{.Y}}" dy="-11" text-anchor="middle">{{.Text}}</text>
+{{end}}</svg></div>`))
+
+// HTML is the picture.
+func (c *Scores) HTML() (template.HTML, error) {
+	var text strings.Builder
+	err := scores.Execute(&text, c)
+	return template.HTML(text.String()), err //nolint:gosec // of a template
 }
 
 // around widens what is shown to a few steps above and below, within the scale.

@@ -22,6 +22,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
@@ -49,7 +50,8 @@ type Server struct {
 	Sessions  *signin.Sessions
 	Keys      *org.Keyring
 	Webhooks  webhook.Service
-	Rosters   *wake.Watch // running
+	Rosters   *wake.Watch   // running
+	Imports   *limit.Shares // of files that arrive
 	Explains  *explain.Service
 	Accounts  *account.Service
 
@@ -108,6 +110,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/webhooks/{id}/deliveries/{delivery}/resend", handle(s.resend))
 		r.Post("/console/{slug}/webhooks/{id}/recover", handle(s.recoverEvents))
 		r.Get("/console/{slug}/roster-runs", handle(s.showRuns))
+		r.Post("/console/{slug}/roster-runs", handle(s.uploadRoster))
 		r.Get("/console/{slug}/roster-runs/{id}", handle(s.showRun))
 		r.Get("/console/{slug}/roster-runs/{id}/issues.csv", handle(s.downloadIssues))
 		r.Get("/console/{slug}/roster-runs/{id}/changes/{group}", handle(s.showChanges))

@@ -3,6 +3,8 @@ package console_test
 import (
 	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -192,6 +194,15 @@ func (p *plain) runs(t *testing.T, held string) {
 	p.act(route+"/approve", held, p.press("Approve…", "Approve and apply"), "Take back")
 	p.act(route+"/undo", held, p.press("Take the import back…", "Take the import back"), "Takes back import")
 	p.act(route+"/discard", p.holdAgain(t), p.press("Discard…", "Discard the import"), "The import is discarded")
+	file := filepath.Join(t.TempDir(), "people.csv")
+	if err := os.WriteFile(file, []byte("person_external_id,email,first_name,last_name\nu1,u1@north-institute.org,Uma,One\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.act("POST /console/{slug}/roster-runs", "/console/north/roster-runs/", func() {
+		p.Press("Send a file…")
+		p.Type("#archive", file)
+		p.Press("Send the file")
+	}, "A preview, which writes nothing")
 }
 
 func (p *plain) account(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/upload"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -20,6 +21,7 @@ import (
 
 type runsPage struct {
 	frame
+	Sources []string // that files were sent from, or may be
 	Runs    []roster.Run
 	Running []runningRun
 	Older   id.RosterRun // where the next page begins; 0: there is none
@@ -40,14 +42,18 @@ func running(runs []roster.Run) (all []runningRun) {
 	return all
 }
 
-// pageOfRuns is how many runs a page lists.
-const pageOfRuns = 50
+// pageOfRuns is how many runs a page lists, sourcesShown how many sources it offers.
+const pageOfRuns, sourcesShown = 50, 50
 
 func (s *Server) showRuns(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.frame(r, "roster-runs", "Roster imports")
 	if err != nil {
 		return err
 	}
+	return s.listRuns(w, r, http.StatusOK, f)
+}
+
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request, status int, f frame) error {
 	runs, err := roster.List(r.Context(), s.DB, f.Here.Organization, id.RosterRun(number(r, "below")), pageOfRuns)
 	if err != nil {
 		return err
@@ -56,7 +62,68 @@ func (s *Server) showRuns(w http.ResponseWriter, r *http.Request) error {
 	if len(runs) == pageOfRuns {
 		p.Older = runs[len(runs)-1].ID
 	}
-	return show(w, http.StatusOK, "runs.html", p)
+	if p.Sources, err = roster.Sources(r.Context(), s.DB, f.Here.Organization, sourcesShown); err != nil {
+		return err
+	}
+	return show(w, status, "runs.html", p)
+}
+
+// Streams says which requests' bodies are read as they come (edge.Options).
+func Streams(r *http.Request) bool {
+	slug, found := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/"), "/console/")
+	return r.Method == http.MethodPost && found && strings.HasSuffix(slug, "/roster-runs")
+}
+
+// uploadRoster takes a file that was chosen on the page.
+func (s *Server) uploadRoster(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "roster-runs", "Roster imports")
+	if err != nil {
+		return err
+	}
+	edge.Extend(r.Context(), upload.Time+time.Minute)
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(upload.Time + time.Minute)) // the server's own limit stays where it cannot be moved
+	run, err := s.receiveRoster(r, f)
+	if text, mine := typed(err); mine {
+		return s.refuseRoster(w, r, f, http.StatusBadRequest, text)
+	}
+	switch fault.KindOf(err) {
+	case fault.TooLarge, fault.Forbidden:
+		return s.refuseRoster(w, r, f, http.StatusBadRequest, err.Error())
+	case fault.Unavailable:
+		return s.refuseRoster(w, r, f, http.StatusServiceUnavailable, err.Error())
+	case fault.Internal, fault.Invalid, fault.Unauthenticated, fault.NotFound, fault.Conflict:
+	}
+	if err != nil {
+		return err
+	}
+	done, err := roster.Await(r.Context(), s.DB, s.Rosters, f.Here.Organization, run, runPatience)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	note := "The file has arrived. This page shows how far it is."
+	switch {
+	case done.State == roster.Previewed:
+		note = "This is what the file would do. Nothing was written. To import it, send it again without the preview."
+	case done.State.Over():
+		note = "The import is " + string(done.State) + "."
+	}
+	return s.back(w, r, f, "/roster-runs/"+formatID(run)+"/", note)
+}
+
+// receiveRoster takes one of the organization's places for files that arrive, as a call of the API does.
+func (s *Server) receiveRoster(r *http.Request, f frame) (id.RosterRun, error) {
+	leave, err := edge.Enter(r, s.Imports, f.Here.Organization)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	return upload.Server{DB: s.DB, Clock: s.Clock}.Receive(r, f.Here.Organization, f.Person.Actor())
+}
+
+func (s *Server) refuseRoster(w http.ResponseWriter, r *http.Request, f frame, status int, text string) error {
+	upload.Drain(r)
+	f.Fault = text
+	return s.listRuns(w, r, status, f)
 }
 
 // number reads a query parameter that continues a list; whatever is none begins it.

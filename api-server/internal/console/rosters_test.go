@@ -5,9 +5,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
@@ -306,4 +310,88 @@ func TestAnImportWaitsInSightHoweverManyComeAfterIt(t *testing.T) {
 	b := s.signedIn(t, "adam")
 	status, page, _ := b.get(t, "/console/north/")
 	want(t, "the overview", status, page, 200, path, "is held: 1 would be added, 7 changed, of whom 7 deactivated.")
+}
+
+// send posts a form with a file, as a browser does.
+func (b *browser) sendFile(t *testing.T, path string, fields map[string]string, name, content string) (int, string, http.Header) {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for field, value := range fields {
+		check.NoError(t, form.WriteField(field, value), "%s", field)
+	}
+	part, err := form.CreateFormFile("archive", name)
+	check.NoError(check.Now(t), err, "the file")
+	_, err = io.WriteString(part, content)
+	check.NoError(t, err, "the file")
+	check.NoError(t, form.Close(), "the form")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+path, &body)
+	check.NoError(check.Now(t), err, "the request")
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	res, err := b.Do(r)
+	check.NoError(check.Now(t), err, "the answer")
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	check.NoError(t, err, "the answer")
+	return res.StatusCode, string(text), res.Header
+}
+
+// A file that is sent on the page is shown first, then imported, or refused in words.
+func TestARosterIsSentFromTheConsole(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	s.ImportRosters(t)
+	b := s.signedIn(t, "adam")
+	const path, people = "/console/north/roster-runs/", "person_external_id,email,first_name,last_name\nu1,u1@north-institute.org,Uma,One\n"
+	count := func() (n int) {
+		t.Helper()
+		if err := s.DB.QueryRow(t.Context(), `SELECT count(*) FROM accounts WHERE email = 'u1@north-institute.org'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	ends := func(fields map[string]string, state string) {
+		t.Helper()
+		status, page, header := b.sendFile(t, path, fields, "people.csv", people)
+		want(t, "sending", status, page, http.StatusSeeOther)
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); { // a slow machine takes longer than the page waits
+			_, page, _ = b.get(t, header.Get("Location"))
+			if strings.Contains(page, "Uma One") && !strings.Contains(page, "data-live") {
+				break
+			}
+		}
+		want(t, state, http.StatusOK, page, http.StatusOK, "Uma One", "sent by adam@north-institute.org", state)
+	}
+	ends(map[string]string{"dry_run": "true", "mode": "additive_only", "source": "SIS"}, "A preview, which writes nothing")
+	check.Equal(t, "accounts after the preview", count(), 0, "")
+	ends(map[string]string{"dry_run": "false", "mode": "additive_only", "source": "SIS"}, "applied")
+	check.Equal(t, "accounts after the import", count(), 1, "")
+	status, page, _ := b.get(t, path)
+	want(t, "the list", status, page, http.StatusOK, `<option value="SIS">`)
+	for name, c := range map[string]struct {
+		fields map[string]string
+		says   string
+	}{
+		"a snapshot":    {map[string]string{"mode": "authoritative_snapshot", "source": "SIS"}, "snapshot"},
+		"a strange one": {map[string]string{"mode": "all"}, "mode: send"},
+	} {
+		status, page, _ := b.sendFile(t, path, c.fields, "people.csv", people+strings.Repeat("u2,u2@north-institute.org,Una,Two\n", 100_000))
+		want(t, name, status, page, http.StatusBadRequest, c.says, `role="alert"`)
+	}
+	status, page, _ = b.post(t, path, url.Values{"mode": {"additive_only"}})
+	want(t, "no file", status, page, http.StatusBadRequest, `role="alert"`)
+	if status, _, _ := s.signedIn(t, "elena").sendFile(t, path, nil, "people.csv", people); status != http.StatusForbidden {
+		t.Errorf("an examiner sends a roster: %d", status)
+	}
+	c := browsertest.Open(t)
+	s.enter(c, "olive")
+	for _, width := range []int64{1280, 390} {
+		c.Size(width, 900)
+		c.Visit(s.URL() + path)
+		c.Press("Send a file…")
+		c.Accessible("the form")
+		c.Screenshot(fmt.Sprintf("roster-upload-%d", width))
+		check.False(t, "the page scrolls sideways", c.WiderThanWindow(), "at %d", width)
+	}
 }

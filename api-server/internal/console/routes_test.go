@@ -91,6 +91,7 @@ var routes = map[string]who{
 	"POST /console/{slug}/webhooks/{id}/deliveries/{delivery}/resend": managers,
 	"POST /console/{slug}/webhooks/{id}/recover":                      managers,
 	"GET /console/{slug}/roster-runs":                                 managers,
+	"POST /console/{slug}/roster-runs":                                managers,
 	"GET /console/{slug}/roster-runs/{id}":                            managers,
 	"GET /console/{slug}/roster-runs/{id}/issues.csv":                 managers,
 	"POST /console/{slug}/roster-runs/{id}/approve":                   managers,

@@ -27,5 +27,8 @@ func NewShares(inFlight int, connections int32, patience time.Duration) *Shares 
 	}
 }
 
+// Imports are those of files that arrive, over the API or on a page.
+func (s *Shares) Imports() *limit.Shares { return s.imports }
+
 // part is a fraction of all, but no less than least where there are so many.
 func part(all, fraction, least int) int { return min(max(all/fraction, least), all) }

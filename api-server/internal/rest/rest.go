@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/upload"
 	"github.com/registrar-dev/registrar/api-server/internal/webhooks"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -73,7 +74,7 @@ func (s *Server) Routes(r chi.Router) {
 	service := &idempotency.Middleware{DB: s.DB, Clock: s.Clock, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
 	r.Use(edge.Compress, s.authenticate)
-	r.With(s.enter(s.Places.imports, drain), service.Middleware, edge.CleanQuery).Post("/roster/import", edge.Handle(s.importRoster))
+	r.With(s.enter(s.Places.imports, upload.Drain), service.Middleware, edge.CleanQuery).Post("/roster/import", edge.Handle(s.importRoster))
 	r = r.With(s.enter(s.Places.requests, func(*http.Request) {}), service.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))

@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -85,6 +86,9 @@ const (
 	platformBodies = 128 << 20
 )
 
+// streams says which requests' bodies are read as they come.
+func streams(r *http.Request) bool { return rest.Streams(r) || console.Streams(r) }
+
 // APIs are the two routers, each for a port of its own.
 type APIs struct{ Public, Platform *chi.Mux }
 
@@ -96,7 +100,7 @@ func New(d Deps) APIs {
 	private := edge.NewRouter(options)
 	https := strings.HasPrefix(d.PublicURL, "https:")
 	options.API, options.Page, options.HTTPS, options.MaxBody = "partner", pages.Stray, https, 0
-	options.Bodies, options.Proxies, options.Streams = &limit.Budget{All: publicBodies, Each: publicBodies / 4}, d.Proxies, rest.Streams
+	options.Bodies, options.Proxies, options.Streams = &limit.Budget{All: publicBodies, Each: publicBodies / 4}, d.Proxies, streams
 	options.Areas = []edge.Area{{Name: "replica", Prefix: "/api/"}, {Name: "console", Prefix: "/console"}, {Name: "pages", Prefix: "/"}}
 	public := edge.NewRouter(options)
 	mails := email.Service{Box: d.Box, Suppressed: d.Suppressed}
@@ -108,13 +112,14 @@ func New(d Deps) APIs {
 	cursors := page.New(d.DB, d.Box)
 	enrollments := &enrollment.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
+	places := rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
 	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Enrollments: enrollments,
 		Assignments: assignments, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Webhooks: webhooks, Rosters: d.Rosters,
 		Box: d.Box, Limits: limits, Rate: d.Rate,
-		Places: rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))}
+		Places: places}
 	public.Route("/api/v1", func(r chi.Router) {
 		openapi.Routes(r, "/api/v1", openapi.Partner, d.PublicURL)
 		openapi.EventRoutes(r, d.PublicURL)
@@ -128,7 +133,7 @@ func New(d Deps) APIs {
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts}
 	public.Group(students.Routes)
-	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters,
+	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
 		Explains: explains, Accounts: accounts, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans,
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)

@@ -42,6 +42,12 @@ func FindSource(ctx context.Context, q pg.Querier, org id.Organization, name str
 	return s, err
 }
 
+// Sources lists up to limit names of the organization's sources.
+func Sources(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]string, error) {
+	return pg.Column[string](ctx, q, `
+		SELECT name FROM roster_sources WHERE organization_id = $1 ORDER BY name LIMIT $2`, org, limit)
+}
+
 const selectRun = `
 	SELECT
 		r.id,

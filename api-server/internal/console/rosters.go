@@ -180,6 +180,21 @@ func (g *group) read(ctx context.Context, q pg.Querier, run id.RosterRun, after 
 	return err
 }
 
+// search reads those of the group that have each word of the text, after the change with the number.
+func (g *group) search(ctx context.Context, q pg.Querier, run id.RosterRun, text string, after int64) error {
+	found, next, err := diff.Search(ctx, q, run, g.Action, strings.Fields(text), after, shown)
+	if err != nil {
+		return err
+	}
+	g.Last = next
+	if g.Action == "" {
+		g.Classes, err = diff.ClassChangesAt(ctx, q, run, found)
+	} else {
+		g.Changes, err = diff.ChangesAt(ctx, q, run, found)
+	}
+	return err
+}
+
 // write writes all of the group as CSV.
 func (g *group) write(ctx context.Context, q pg.Querier, run id.RosterRun, w *csv.Writer) error {
 	if g.Action == "" {
@@ -205,9 +220,10 @@ type runPage struct {
 
 type changesPage struct {
 	frame
-	Run   roster.Run
-	Group group
-	After int64 // where the page begins; 0: with the first
+	Run    roster.Run
+	Group  group
+	After  int64  // where the page begins; 0: with the first
+	Search string // "": the whole group
 }
 
 // progress is how far a running import is.
@@ -274,12 +290,17 @@ func (s *Server) showChanges(w http.ResponseWriter, r *http.Request) error {
 	if whole {
 		return g.write(r.Context(), s.DB, run.ID, download(w, r, "roster-import-"+formatID(run.ID)+"-"+g.Name))
 	}
-	after := number(r, "after")
-	if err := g.read(r.Context(), s.DB, run.ID, after); err != nil {
+	p := changesPage{f, run, g, number(r, "after"), searchText(r.URL.Query().Get("q"))}
+	if p.Search != "" {
+		err = p.Group.search(r.Context(), s.DB, run.ID, p.Search, p.After)
+	} else {
+		err = p.Group.read(r.Context(), s.DB, run.ID, p.After)
+	}
+	if err != nil {
 		return err
 	}
-	f.Title = g.Title
-	return show(w, http.StatusOK, "changes.html", changesPage{f, run, g, after})
+	p.Title = g.Title
+	return show(w, http.StatusOK, "changes.html", p)
 }
 
 // download begins a CSV file that may take long.

@@ -225,7 +225,16 @@ func TestTheChangesOfALargeImportAreReadPageByPage(t *testing.T) {
 		check.Equal(t, "lines", strings.Count(file, "\n"), c.total+1, "%s.csv:\n%.500s", c.group, file)
 		check.False(t, "a formula", strings.Contains(file, ",=Given"), "%s.csv:\n%.500s", c.group, file)
 	}
-	status, _, _ := adam.get(t, path+"changes/everything/")
+	for query, rows := range map[string]int{"added/?q=NEW": 1, "added/?q=x122+family122": 1, "added/?q=family12+nobody": 0, "deactivated/?q=s3%40north": 1, "deactivated/?q=x": 200,
+		"deactivated/?q=given3": 1, "classes/?q=x450": 1, "classes/?q=C1": 200, "classes/?q=%25": 0} {
+		status, page, _ := adam.get(t, path+"changes/"+query)
+		want(t, query, status, page, 200)
+		check.Equal(t, "rows found", strings.Count(page, "<tr><td>"), rows, "%s:\n%s", query, page)
+		check.Equal(t, "whether it goes on", strings.Contains(page, "Search on"), rows == 200, "%s", query)
+	}
+	status, page, _ := adam.get(t, path+"changes/classes/?q=C1&after=200")
+	want(t, "the next of what was found", status, page, 200, "x201 loses", `href="?q=C1&amp;after=400"`)
+	status, _, _ = adam.get(t, path+"changes/everything/")
 	check.Equal(t, "status", status, 404, "a group that there is not: %d", status)
 	b := browsertest.Open(t)
 	b.Visit(s.URL() + path + "changes/classes/")

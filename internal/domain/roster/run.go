@@ -28,7 +28,7 @@ const (
 	Applied   State = "applied"
 	Previewed State = "previewed" // a dry run: planned, and nothing more
 	Held      State = "held"      // a guard wants a person to look at it
-	Discarded State = "discarded" // by that person
+	Discarded State = "discarded" // by that person, or by itself
 	Refused   State = "refused"   // the file cannot be used
 	Undone    State = "undone"    // applied, and taken back by another run
 )
@@ -243,6 +243,26 @@ func Discard(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization
 		}
 		return audit.Write(ctx, tx, entryOf(by, org, "discarded roster import", run, now))
 	})
+}
+
+// HeldDays is for how many days a held run waits for a decision.
+const HeldDays = 30
+
+// EndStale discards the held runs of all organizations of whose source a newer run was applied, and those that have
+// waited since before the time. A run that somebody decides about meanwhile is left alone.
+func EndStale(ctx context.Context, db *pg.DB, waited, now time.Time) error {
+	for {
+		org, run, err := selectStale(ctx, db, waited)
+		if pg.None(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := Discard(ctx, db, audit.Scheduled, org, run, now); err != nil && fault.KindOf(err) != fault.Conflict {
+			return err
+		}
+	}
 }
 
 // Undo makes and submits a run that takes back what an applied one did, wherever nothing has

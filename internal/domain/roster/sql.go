@@ -240,6 +240,16 @@ func selectNext(ctx context.Context, q pg.Querier, org id.Organization) (run id.
 	return run, err
 }
 
+// selectStale finds a held run that is to end by itself.
+func selectStale(ctx context.Context, q pg.Querier, waited time.Time) (org id.Organization, run id.RosterRun, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT r.organization_id, r.id FROM roster_runs r JOIN roster_sources s ON s.id = r.source_id
+		WHERE r.state = 'held' AND (r.updated_at < $1
+		   OR EXISTS (SELECT FROM roster_runs n WHERE `+isNewer+` AND n.state IN ('applied', 'undone')))
+		ORDER BY r.organization_id, r.id LIMIT 1`, waited).Scan(&org, &run)
+	return org, run, err
+}
+
 // isNewer is the condition on n for the runs of r's source that were applied after r, or will be.
 const isNewer = `n.organization_id = r.organization_id AND n.source_id = r.source_id AND n.id > r.id AND NOT n.dry_run
 	AND n.state IN ('queued', 'applying', 'applied', 'undone')`

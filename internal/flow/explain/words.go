@@ -124,6 +124,10 @@ func stateWords(t roster.Touch) (why []string) {
 			why = append(why, sentence(r.Text))
 		}
 	case roster.Discarded:
+		if t.DecidedBy == audit.Scheduled.Name {
+			why = append(why, "Nothing was changed: the import was held, and ended by itself.")
+			break
+		}
 		why = append(why, fmt.Sprintf("Nothing was changed: %s discarded the import.", cmp.Or(t.DecidedBy, "somebody")))
 	case roster.Queued, roster.Applying:
 		why = append(why, "The import is still under way.")

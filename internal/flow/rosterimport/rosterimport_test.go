@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -306,6 +307,39 @@ func TestAnApprovedRunIsPlannedAgain(t *testing.T) {
 	if again := h.find(t, more.ID); check.Equal(t, "again.State", again.State, roster.Held, "%s %v", again.State, again.Reasons) {
 		check.Equal(t, "the first reason's code", again.Reasons[0].Code, "changed_since_review", "%s %v", again.State, again.Reasons)
 	}
+}
+
+// A held run ends by itself once a newer one of its source was applied, or nobody has decided for long.
+func TestHeldRunsEndByThemselves(t *testing.T) {
+	t.Parallel()
+	h := open(t)
+	rows := []string{"s1,ana@institute.org,Ana,Lopez,", "s2,ben@institute.org,Ben,Okri,", "s3,cy@institute.org,Cy,Twombly,"}
+	other := func(u upload) upload { u.source = "other"; return u }
+	h.run(t, people(rows...).snapshot())
+	h.run(t, other(people("o1,oda@institute.org,Oda,One,")).snapshot())
+	outdated, kept := h.run(t, people(rows[0]).snapshot()), h.run(t, other(people()).snapshot())
+	sweep := func(states ...roster.State) {
+		t.Helper()
+		check.NoError(t, roster.EndStale(t.Context(), h.DB, h.now.AddDate(0, 0, -roster.HeldDays), h.now), "the sweep")
+		for i, r := range []roster.Run{outdated, kept} {
+			check.Equal(t, "the state", h.find(t, r.ID).State, states[i], "run %d", i)
+		}
+	}
+	sweep(roster.Held, roster.Held)
+	preview := people(rows...)
+	preview.dryRun = true
+	h.run(t, preview)
+	sweep(roster.Held, roster.Held)
+	h.run(t, people(rows...).snapshot())
+	sweep(roster.Discarded, roster.Held)
+	h.now = h.now.AddDate(0, 0, roster.HeldDays)
+	sweep(roster.Discarded, roster.Discarded)
+	check.Equal(t, "who decided", h.find(t, kept.ID).DecidedBy, audit.Scheduled.Name, "")
+	check.Equal(t, "what is kept of the files", h.text(t, `SELECT count(*)::text FROM roster_chunks WHERE run_id = ANY ($1)`, []id.RosterRun{outdated.ID, kept.ID}), "0", "")
+	check.Equal(t, "entries", h.text(t, `SELECT string_agg(actor_kind || ' ' || action || ' ' || target, '; ' ORDER BY id) FROM audit_log
+		WHERE organization_id = $1 AND actor_kind = 'schedule'`, h.org),
+		fmt.Sprintf("schedule discarded roster import %d; schedule discarded roster import %d", outdated.ID, kept.ID), "")
+	check.Equal(t, "approving", fault.KindOf(roster.Approve(t.Context(), h.DB, olive, h.org, kept.ID, h.now)), fault.Conflict, "")
 }
 
 // An approval is for the places in classes that were shown, too.

@@ -84,6 +84,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 		{Name: "dropping old roster uploads and details", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
 			return roster.Clear(ctx, db, now.Add(-uploadKept), now.AddDate(0, 0, -rosterKept))
 		}},
+		{Name: "ending held roster runs that nobody can or will approve", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
+			return roster.EndStale(ctx, db, now.AddDate(0, 0, -roster.HeldDays), now)
+		}},
 		{Name: "dropping expired set-password links", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
 			_, err := student.DropExpiredLinks(ctx, db, now)
 			return err

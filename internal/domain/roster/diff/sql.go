@@ -144,6 +144,62 @@ func ChangesOf(
 	return collectChanges(q.Query(ctx, selectChange+`AND action = $4`+rare+` ORDER BY n LIMIT $3`, run, after, limit, action))
 }
 
+// MostSearched is how many changes Search goes through.
+const MostSearched = 20_000
+
+// Search finds up to limit changes of the action, or changes of classes for "", whose number is above after and whose
+// ids, addresses and names have each of the words, in whatever case. next is where it goes on, 0 where there is no more:
+// also without anything found it may go on, as one call goes through MostSearched.
+func Search(
+	ctx context.Context, q pg.Querier, run id.RosterRun, action roster.Action, words []string, after int64, limit int,
+) (found []int64, next int64, err error) {
+	table, which := `roster_changes`, ` AND action = @action`
+	text := `external_id, email, first_name, last_name, before_external_id, before_email, before_first_name, before_last_name`
+	switch action {
+	case "":
+		table, which = `roster_class_changes`, ` AND @action = ''`
+		text = `class_external_id, name, before_name, person_external_id`
+	case roster.Create:
+	default:
+		which += ` AND action <> 'create'`
+	}
+	var last int64
+	var looked int
+	err = q.QueryRow(ctx, `
+		WITH looked AS MATERIALIZED (
+			SELECT n, lower(concat_ws(' ', `+text+`)) AS text FROM `+table+`
+			WHERE run_id = @run AND n > @after`+which+`
+			ORDER BY n LIMIT @most
+		)
+		SELECT
+			ARRAY(
+				SELECT n FROM looked
+				WHERE NOT EXISTS (SELECT FROM unnest(@words::text[]) AS w WHERE position(lower(w) IN text) = 0)
+				ORDER BY n LIMIT @limit + 1),
+			(SELECT coalesce(max(n), 0) FROM looked),
+			(SELECT count(*) FROM looked)`, pg.Args{
+		"run":    run,
+		"action": action,
+		"words":  words,
+		"after":  after,
+		"limit":  limit,
+		"most":   MostSearched,
+	}).Scan(&found, &last, &looked)
+	switch {
+	case len(found) > limit:
+		found = found[:limit]
+		next = found[limit-1]
+	case looked == MostSearched:
+		next = last
+	}
+	return found, next, err
+}
+
+// ChangesAt reads the changes with the numbers.
+func ChangesAt(ctx context.Context, q pg.Querier, run id.RosterRun, numbers []int64) ([]roster.Change, error) {
+	return collectChanges(q.Query(ctx, selectChange+`AND n = ANY ($3) ORDER BY n`, run, 0, numbers))
+}
+
 func collectChanges(rows pgx.Rows, err error) ([]roster.Change, error) {
 	if err != nil {
 		return nil, err
@@ -155,22 +211,24 @@ func collectChanges(rows pgx.Rows, err error) ([]roster.Change, error) {
 func NextClassChanges(
 	ctx context.Context, q pg.Querier, run id.RosterRun, after int64, length int,
 ) ([]roster.ClassChange, error) {
-	rows, err := q.Query(ctx, `
-		SELECT
-			n,
-			action,
-			class_external_id AS class,
-			name,
-			before_name AS before,
-			person_external_id AS person
-		FROM roster_class_changes
-		WHERE run_id = $1 AND n > $2 AND n <= $2 + $3
-		ORDER BY n`, run, after, length)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[roster.ClassChange])
+	return pg.List[roster.ClassChange](ctx, q, selectClassChange+`AND n > $2 AND n <= $2 + $3 ORDER BY n`, run, after, length)
 }
+
+// ClassChangesAt reads the changes of classes with the numbers.
+func ClassChangesAt(ctx context.Context, q pg.Querier, run id.RosterRun, numbers []int64) ([]roster.ClassChange, error) {
+	return pg.List[roster.ClassChange](ctx, q, selectClassChange+`AND n = ANY ($2) ORDER BY n`, run, numbers)
+}
+
+const selectClassChange = `
+	SELECT
+		n,
+		action,
+		class_external_id AS class,
+		name,
+		before_name AS before,
+		person_external_id AS person
+	FROM roster_class_changes
+	WHERE run_id = $1 `
 
 // Issues reads up to limit issues whose number is above after; last is the number of the
 // last one read.

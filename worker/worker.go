@@ -72,7 +72,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	}
 	w := &worker{config: c, zone: zone, log: log, db: db, now: now, rdb: rdb, registry: obs.NewRegistry()}
 	w.tasks = queue.NewMetrics(w.registry)
-	w.postman = &email.Sender{DB: db, Box: box, Server: server, From: from, Zone: zone, Clock: now.Now, Log: log,
+	w.postman = &email.Sender{DB: db, Box: box, Server: server, From: from, Zone: zone, PublicURL: c.PublicURL, Clock: now.Now, Log: log,
 		Observe: mailCounter(w.registry)}
 	service := email.Service{Box: box, Suppressed: c.Suppressed}
 	w.resets = &reset.Service{DB: db, Mail: service, Clock: now.Now, PublicURL: c.PublicURL}

@@ -7,7 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
+	"io"
 	"io/fs"
+	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -103,14 +107,26 @@ func (h *house) fillCatalog() {
 	browser := &http.Client{Jar: jar}
 	h.submit(browser, "/sign-in", url.Values{"name": {"olive@north-institute.org"}, "password": {filledPassword}})
 	h.submit(browser, "/console/demo/api-keys/", url.Values{"name": {"Student system"}, "access": {"read_only"}})
+	var logo bytes.Buffer
+	form := multipart.NewWriter(&logo)
+	part, err := form.CreateFormFile("logo", "logo.png")
+	must(h.t, err)
+	must(h.t, png.Encode(part, image.NewGray(image.Rect(0, 0, 8, 8))))
+	must(h.t, form.Close())
+	h.sendForm(browser, "/console/demo/settings/logo", form.FormDataContentType(), &logo)
 }
 
 // submit sends a form of a page, as a browser does.
 func (h *house) submit(browser *http.Client, path string, form url.Values) {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.settings.PublicURL()+path, strings.NewReader(form.Encode()))
+	h.sendForm(browser, path, "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+}
+
+func (h *house) sendForm(browser *http.Client, path, media string, body io.Reader) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.settings.PublicURL()+path, body)
 	must(h.t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Content-Type", media)
 	req.Header.Set("Sec-Fetch-Site", "same-origin")
 	resp, err := browser.Do(req)
 	must(h.t, err)

@@ -127,6 +127,10 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/plans/{id}/add-paper", handle(s.onPlan("The paper is in the catalog; the plan takes it up within a minute.", s.addPaper)))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 		r.Get("/console/{slug}/audit-log/entries.jsonl", handle(s.downloadAudit))
+		r.Get("/console/{slug}/settings", handle(s.showSettings))
+		r.Post("/console/{slug}/settings", handle(s.rename))
+		r.Post("/console/{slug}/settings/logo", handle(s.changeLogo))
+		r.Post("/console/{slug}/settings/remove-logo", handle(s.removeLogo))
 		r.Get("/console/{slug}/sessions", handle(s.showSessions))
 		r.Post("/console/{slug}/sessions/end", handle(s.endSession))
 		r.Post("/console/{slug}/sessions/end-others", handle(s.endOtherSessions))
@@ -217,6 +221,7 @@ var static embed.FS
 // functions are what templates may call.
 var functions = template.FuncMap{
 	"asset":   pages.Asset,
+	"logo":    pages.LogoPath,
 	"pair":    func(a, b any) struct{ A, B any } { return struct{ A, B any }{a, b} },
 	"icon":    icon,
 	"number":  thousands,

@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"bytes"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -81,6 +83,30 @@ func (b *browser) send(t *testing.T, method, path string, form url.Values, fetch
 		t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return b.ask(t, r, fetchSite)
+}
+
+// sendFile posts a form with a file in the field, as a browser does.
+func (b *browser) sendFile(t *testing.T, path string, fields map[string]string, field, name, content string) (int, string, http.Header) {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for field, value := range fields {
+		check.NoError(t, form.WriteField(field, value), "%s", field)
+	}
+	part, err := form.CreateFormFile(field, name)
+	check.NoError(check.Now(t), err, "the file")
+	_, err = io.WriteString(part, content)
+	check.NoError(t, err, "the file")
+	check.NoError(t, form.Close(), "the form")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+path, &body)
+	check.NoError(check.Now(t), err, "the request")
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	return b.ask(t, r, "same-origin")
+}
+
+func (b *browser) ask(t *testing.T, r *http.Request, fetchSite string) (int, string, http.Header) {
+	t.Helper()
 	r.Header.Set("Sec-Fetch-Site", fetchSite)
 	res, err := b.Do(r)
 	if err != nil {

@@ -14,6 +14,7 @@ var icons = map[string]string{
 	"audit":    `<path d="M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4"/>`,
 	"docs":     `<path d="M5 4h6a2 2 0 0 1 2 2v14a2 2 0 0 0-2-2H5zM13 6a2 2 0 0 1 2-2h4v14h-4a2 2 0 0 0-2 2"/>`,
 	"code":     `<path d="M8 7l-5 5 5 5M16 7l5 5-5 5M14 4l-4 16"/>`,
+	"settings": `<circle cx="12" cy="12" r="3"/><path d="M12 3v3M12 18v3M3 12h3M18 12h3M5.6 5.6l2.1 2.1M16.3 16.3l2.1 2.1M18.4 5.6l-2.1 2.1M7.7 16.3l-2.1 2.1"/>`,
 	"lock":     `<path d="M6 11h12v9H6zM9 11V7a3 3 0 0 1 6 0v4"/>`,
 	"screen":   `<path d="M3 5h18v11H3zM9 20h6M12 16v4"/>`,
 	"search":   `<circle cx="11" cy="11" r="6.5"/><path d="M16 16l4.5 4.5"/>`,

@@ -57,6 +57,7 @@ func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	p.keys()
 	p.endpoints(t)
 	p.deliveries(t)
+	p.settings(t)
 	p.account(t)
 	for _, route := range walk(t, s) {
 		if !strings.HasPrefix(route, "POST ") || strings.Contains(route, "/lti/") {
@@ -203,6 +204,24 @@ func (p *plain) runs(t *testing.T, held string) {
 		p.Type("#archive", file)
 		p.Press("Send the file")
 	}, "A preview, which writes nothing")
+}
+
+func (p *plain) settings(t *testing.T) {
+	t.Helper()
+	const page = "/console/north/settings/"
+	p.act("POST /console/{slug}/settings", page, func() {
+		p.Fill("#name", "The North")
+		p.Press("Change the name")
+	}, "The name is changed.")
+	file := filepath.Join(t.TempDir(), "logo.png")
+	if err := os.WriteFile(file, picture(t, 40, 30), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.act("POST /console/{slug}/settings/logo", "", func() {
+		p.Type("#file", file)
+		p.Press("Use the picture")
+	}, "The logo is changed.")
+	p.act("POST /console/{slug}/settings/remove-logo", "", p.press("Remove the logo"), "The logo is removed.")
 }
 
 func (p *plain) account(t *testing.T) {

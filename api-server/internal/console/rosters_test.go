@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -321,31 +320,6 @@ func TestAnImportWaitsInSightHoweverManyComeAfterIt(t *testing.T) {
 	want(t, "the overview", status, page, 200, path, "is held: 1 would be added, 7 changed, of whom 7 deactivated.")
 }
 
-// send posts a form with a file, as a browser does.
-func (b *browser) sendFile(t *testing.T, path string, fields map[string]string, name, content string) (int, string, http.Header) {
-	t.Helper()
-	var body bytes.Buffer
-	form := multipart.NewWriter(&body)
-	for field, value := range fields {
-		check.NoError(t, form.WriteField(field, value), "%s", field)
-	}
-	part, err := form.CreateFormFile("archive", name)
-	check.NoError(check.Now(t), err, "the file")
-	_, err = io.WriteString(part, content)
-	check.NoError(t, err, "the file")
-	check.NoError(t, form.Close(), "the form")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+path, &body)
-	check.NoError(check.Now(t), err, "the request")
-	r.Header.Set("Content-Type", form.FormDataContentType())
-	r.Header.Set("Sec-Fetch-Site", "same-origin")
-	res, err := b.Do(r)
-	check.NoError(check.Now(t), err, "the answer")
-	defer func() { _ = res.Body.Close() }()
-	text, err := io.ReadAll(res.Body)
-	check.NoError(t, err, "the answer")
-	return res.StatusCode, string(text), res.Header
-}
-
 // A file that is sent on the page is shown first, then imported, or refused in words.
 func TestARosterIsSentFromTheConsole(t *testing.T) {
 	t.Parallel()
@@ -362,7 +336,7 @@ func TestARosterIsSentFromTheConsole(t *testing.T) {
 	}
 	ends := func(fields map[string]string, state string) {
 		t.Helper()
-		status, page, header := b.sendFile(t, path, fields, "people.csv", people)
+		status, page, header := b.sendFile(t, path, fields, "archive", "people.csv", people)
 		want(t, "sending", status, page, http.StatusSeeOther)
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); { // a slow machine takes longer than the page waits
 			_, page, _ = b.get(t, header.Get("Location"))
@@ -385,12 +359,12 @@ func TestARosterIsSentFromTheConsole(t *testing.T) {
 		"a snapshot":    {map[string]string{"mode": "authoritative_snapshot", "source": "SIS"}, "snapshot"},
 		"a strange one": {map[string]string{"mode": "all"}, "mode: send"},
 	} {
-		status, page, _ := b.sendFile(t, path, c.fields, "people.csv", people+strings.Repeat("u2,u2@north-institute.org,Una,Two\n", 100_000))
+		status, page, _ := b.sendFile(t, path, c.fields, "archive", "people.csv", people+strings.Repeat("u2,u2@north-institute.org,Una,Two\n", 100_000))
 		want(t, name, status, page, http.StatusBadRequest, c.says, `role="alert"`)
 	}
 	status, page, _ = b.post(t, path, url.Values{"mode": {"additive_only"}})
 	want(t, "no file", status, page, http.StatusBadRequest, `role="alert"`)
-	if status, _, _ := s.signedIn(t, "elena").sendFile(t, path, nil, "people.csv", people); status != http.StatusForbidden {
+	if status, _, _ := s.signedIn(t, "elena").sendFile(t, path, nil, "archive", "people.csv", people); status != http.StatusForbidden {
 		t.Errorf("an examiner sends a roster: %d", status)
 	}
 	c := browsertest.Open(t)

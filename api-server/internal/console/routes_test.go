@@ -28,6 +28,7 @@ const (
 // own. A route that is not in this table fails TestEveryRouteIsForWhomItIs.
 var routes = map[string]who{
 	"GET /assets/{file}":           anybody,
+	"GET /logos/{id}/{digest}":     anybody,
 	"GET /set-password/{token}":    anybody,
 	"POST /set-password/{token}":   anybody,
 	"GET /sign-in":                 anybody,
@@ -69,6 +70,11 @@ var routes = map[string]who{
 	"POST /console/{slug}/plans/{id}/open-test":         managers,
 	"POST /console/{slug}/plans/{id}/official-result":   managers,
 	"POST /console/{slug}/plans/{id}/add-paper":         managers,
+
+	"GET /console/{slug}/settings":              managers,
+	"POST /console/{slug}/settings":             managers,
+	"POST /console/{slug}/settings/logo":        managers,
+	"POST /console/{slug}/settings/remove-logo": managers,
 
 	"GET /console/{slug}/sessions":             staff,
 	"POST /console/{slug}/sessions/end":        staff,
@@ -296,10 +302,10 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 	key := regexp.MustCompile(`api-keys/(\d+)/revoke`).FindStringSubmatch(page)[1]
 	ids := []struct{ in, id string }{
 		{"/roster-runs/", regexp.MustCompile(`\d+`).FindString(runs)}, {"/plans/", regexp.MustCompile(`\d+`).FindString(plans)},
-		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"},
+		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"}, {"/logos/", "1"},
 	}
 	return func(pattern string) string {
-		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated").Replace(pattern)
+		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated", "{digest}", "00").Replace(pattern)
 		for _, of := range ids {
 			if strings.Contains(path, of.in) {
 				path = strings.Replace(path, "{id}", of.id, 1)
@@ -326,7 +332,7 @@ func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
 		b := s.signedIn(t, name)
 		status, page, _ := b.get(t, "/console/north/")
 		want(t, name, status, page, http.StatusOK, `href="/console/north/students/"`)
-		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "audit-log"} {
+		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "audit-log", "settings"} {
 			if strings.Contains(page, "/console/north/"+section+"/") != opens {
 				t.Errorf("%s and the link to %s", name, section)
 			}

@@ -30,6 +30,7 @@ type coursesPage struct {
 
 type courseGroup struct {
 	Organization string
+	Logo         string    // its address; "": none
 	Role         string    // of the staff; "" for students
 	Next         *workLine // what to do first; nil: nothing
 	Courses      []courseLine
@@ -249,7 +250,7 @@ func newWork(a assignment.Listed, item catalog.Item, now time.Time, zone *time.L
 
 // newGroup leaves out an organization that the person has left with nothing to show.
 func newGroup(b org.Belonging, held []course.Enrollment, today clock.Date) (courseGroup, bool) {
-	g := courseGroup{Organization: b.Name}
+	g := courseGroup{Organization: b.Name, Logo: LogoPath(b.Organization, b.Logo)}
 	if b.Role.Staff() {
 		g.Role = string(b.Role)
 	}

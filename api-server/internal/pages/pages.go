@@ -55,6 +55,7 @@ func (s *Server) ownRoutes(r chi.Router) {
 	r.Get("/forgot-password", Handle(s.showForgot))
 	r.Post("/forgot-password", Handle(s.askReset))
 	r.Get("/assets/{file}", serveAsset)
+	r.Get("/logos/{id}/{digest}", Handle(s.showLogo))
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)
 		r.Get("/set-password/{token}", Handle(s.showSetPassword))

@@ -31,9 +31,11 @@ type Sender struct {
 	Box    *seal.Box
 	Server *mail.Server
 	From   netmail.Address // the organization's name stands in front of it
-	Zone   *time.Location  // dates and times in mails
-	Clock  clock.Clock
-	Log    *slog.Logger
+	// PublicURL is the base of the addresses of logos, without a slash at its end.
+	PublicURL string
+	Zone      *time.Location // dates and times in mails
+	Clock     clock.Clock
+	Log       *slog.Logger
 	// Observe, when set, is called after every attempt.
 	Observe func(Type, mail.Result)
 }
@@ -123,7 +125,11 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 		return mail.Message{}, err
 	}
 	now := p.Clock()
-	text, err := Render(content, secrets, now, p.Zone)
+	logo := ""
+	if r.Logo != "" { // at the address that pages have for it
+		logo = fmt.Sprintf("%s/logos/%d/%s", p.PublicURL, r.Organization, r.Logo)
+	}
+	text, err := Render(content, secrets, logo, now, p.Zone)
 	if err != nil {
 		return mail.Message{}, err
 	}

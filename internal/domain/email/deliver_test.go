@@ -3,9 +3,11 @@ package email_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	netmail "net/mail"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -319,5 +321,24 @@ func TestAFinalStatusWakesWhoWaitsForIt(t *testing.T) {
 	p.deliver()
 	if n := <-notes; n.Payload != strconv.FormatInt(int64(m.ID), 10) {
 		t.Fatalf("woken with %+v", n)
+	}
+}
+
+// A mail shows the logo that the organization has when it leaves.
+func TestAMailHasTheOrganizationsLogo(t *testing.T) {
+	t.Parallel()
+	p := newPost(t, mailtest.Script{})
+	p.PublicURL = "https://saffron.school"
+	plain := strings.NewReplacer("=\r\n", "", "=3D", "=")
+	for n, logo := range []bool{false, true} {
+		if logo {
+			_, err := p.db.Exec(t.Context(), `INSERT INTO organization_logos (organization_id, picture, digest, updated_at) VALUES ($1, 'p', '\x00ff', now())`, p.org)
+			check.NoError(check.Now(t), err, "the logo")
+		}
+		p.queue(welcome(p.org, p.user, "ada@saffron.school"))
+		p.deliver()
+		text := plain.Replace(p.server.Messages()[n])
+		check.Equal(t, "whether there is a picture", strings.Contains(text, "<img"), logo, "%s", text)
+		check.Equal(t, "whether it is the logo", strings.Contains(text, fmt.Sprintf(`src="https://saffron.school/logos/%d/00ff"`, p.org)), logo, "%s", text)
 	}
 }

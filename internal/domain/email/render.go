@@ -61,6 +61,7 @@ func parse(t Type) templates {
 type view struct {
 	Subject, Heading, Preheader      string
 	Initial, FirstName, Organization string
+	Logo                             string // an address; "": the initial stands for it
 	Username, LoginURL               string
 	Courses                          []courseView
 	Password, SetPasswordURL         string
@@ -89,13 +90,13 @@ type fact struct {
 
 func newFact(label, value string, ruled, code bool) fact { return fact{label, value, ruled, code} }
 
-// Render writes a mail as of now, with dates and times in zone.
-func Render(c Content, s Secrets, now time.Time, zone *time.Location) (Text, error) {
+// Render writes a mail as of now, with dates and times in zone. logo is the address of the organization's, "" for none.
+func Render(c Content, s Secrets, logo string, now time.Time, zone *time.Location) (Text, error) {
 	v, err := newView(c, now, zone)
 	if err != nil {
 		return Text{}, err
 	}
-	v.Password, v.SetPasswordURL = s.Password, s.SetPasswordURL
+	v.Password, v.SetPasswordURL, v.Logo = s.Password, s.SetPasswordURL, logo
 	var html, plain strings.Builder
 	set := parsed[c.Type()]
 	if err := set.html.Execute(&html, v); err != nil {

@@ -21,7 +21,7 @@ func render(t *testing.T, c email.Content, s email.Secrets) email.Text {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := email.Render(c, s, noon, zone)
+	got, err := email.Render(c, s, "", noon, zone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ type row struct {
 	Attempts     int
 	HandedOver   bool
 	CreatedAt    time.Time
+	Logo         string // the digest of the organization's; "": there is none
 }
 
 // onboarding is the condition on emails for the types that LoadLatest and the share of an address are
@@ -133,7 +134,10 @@ func load(ctx context.Context, q pg.Querier, mail id.Email) (row, error) {
 			detail,
 			attempts,
 			handed_over_at IS NOT NULL AS handed_over,
-			created_at
+			created_at,
+			coalesce((
+				SELECT encode(l.digest, 'hex') FROM organization_logos l
+				WHERE l.organization_id = emails.organization_id), '') AS logo
 		FROM emails WHERE id = $1`, mail)
 }
 

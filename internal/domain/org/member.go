@@ -82,5 +82,6 @@ func Readmit(b *pg.Batch, org id.Organization, user id.User, m Member, now time.
 type Belonging struct {
 	Organization id.Organization
 	Slug, Name   string
+	Logo         string // its digest; "": there is none
 	Member
 }

@@ -55,6 +55,16 @@ type Patch struct {
 // one needs a name. Every process drops what it has cached of the organization. Invalid lists
 // each wrong setting, with the name that the platform API gives it.
 func Put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time) (o Organization, created bool, err error) {
+	return put(ctx, db, by, slug, p, now, true)
+}
+
+// Change is Put for an organization that there is. NotFound where there is none.
+func Change(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time) (Organization, error) {
+	o, _, err := put(ctx, db, by, slug, p, now, false)
+	return o, err
+}
+
+func put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time, creates bool) (o Organization, created bool, err error) {
 	if !slugForm.MatchString(slug) {
 		return o, false, fault.Field("slug", "invalid",
 			"slug: %q is no slug; use 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends", slug)
@@ -63,6 +73,9 @@ func Put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, n
 		before, err := lockOrNew(ctx, tx, slug, now)
 		if err != nil {
 			return err
+		}
+		if before.ID == 0 && !creates {
+			return noOrganization(slug)
 		}
 		o, created = p.apply(before), before.ID == 0
 		if err := o.check(); err != nil {
@@ -102,9 +115,13 @@ func lockOrNew(ctx context.Context, tx *pg.Tx, slug string, now time.Time) (Orga
 func Find(ctx context.Context, q pg.Querier, slug string) (Organization, error) {
 	o, err := selectBySlug(ctx, q, slug)
 	if pg.None(err) {
-		return o, fault.New(fault.NotFound, "not_found", "there is no organization %q", slug)
+		return o, noOrganization(slug)
 	}
 	return o, err
+}
+
+func noOrganization(slug string) error {
+	return fault.New(fault.NotFound, "not_found", "there is no organization %q", slug)
 }
 
 // Erase makes the organization unknown: it has no slug and no name any more, and its keys are revoked. Every process

@@ -101,6 +101,27 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 	return org, err
 }
 
+func upsertLogo(ctx context.Context, tx *pg.Tx, org id.Organization, picture, digest []byte, now time.Time) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO organization_logos (organization_id, picture, digest, updated_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (organization_id) DO UPDATE SET
+			picture = excluded.picture,
+			digest = excluded.digest,
+			updated_at = excluded.updated_at`, org, picture, digest, now)
+	return err
+}
+
+func deleteLogo(ctx context.Context, tx *pg.Tx, org id.Organization) (found bool, err error) {
+	tag, err := tx.Exec(ctx, `DELETE FROM organization_logos WHERE organization_id = $1`, org)
+	return tag.RowsAffected() > 0, err
+}
+
+func selectLogo(ctx context.Context, q pg.Querier, org id.Organization, digest []byte) (picture []byte, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT picture FROM organization_logos WHERE organization_id = $1 AND digest = $2`, org, digest).Scan(&picture)
+	return picture, err
+}
+
 // erase puts what no slug can be in its place.
 func erase(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time) error {
 	var b pg.Batch
@@ -335,14 +356,24 @@ func queueMemberRole(b *pg.Batch, org id.Organization, user id.User, m Member, n
 // person may see it: no organization learns of another one.
 func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, error) {
 	rows, err := q.Query(ctx, `
-		SELECT o.id, o.slug, o.name, m.role, m.status, m.created_via, m.joined_at
-		FROM members m JOIN organizations o ON o.id = m.organization_id
+		SELECT
+			o.id,
+			o.slug,
+			o.name,
+			coalesce(encode(l.digest, 'hex'), ''),
+			m.role,
+			m.status,
+			m.created_via,
+			m.joined_at
+		FROM members m
+		JOIN organizations o ON o.id = m.organization_id
+		LEFT JOIN organization_logos l ON l.organization_id = o.id
 		WHERE m.user_id = $1 AND o.erased_at IS NULL ORDER BY o.name, o.id`, user)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Belonging, err error) {
-		err = row.Scan(&b.Organization, &b.Slug, &b.Name, &b.Role, &b.Status, &b.Via, &b.JoinedAt)
+		err = row.Scan(&b.Organization, &b.Slug, &b.Name, &b.Logo, &b.Role, &b.Status, &b.Via, &b.JoinedAt)
 		return b, err
 	})
 }

@@ -72,6 +72,7 @@ var pieces = []piece{
 	{table: "webhook_deliveries", partitioned: true, unindexed: true},
 	{table: "webhook_hours"},
 	{table: "list_epochs"},
+	{table: "organization_logos"},
 	{table: "emails"},
 	{table: "set_password_tokens", unindexed: true},
 	{table: "idempotency_keys"},

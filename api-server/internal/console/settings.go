@@ -1,0 +1,88 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+)
+
+type settingsPage struct {
+	frame
+	Organization org.Organization
+}
+
+func (s *Server) showSettings(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "settings", "Settings")
+	if err != nil {
+		return err
+	}
+	return s.listSettings(w, r, http.StatusOK, f)
+}
+
+func (s *Server) listSettings(w http.ResponseWriter, r *http.Request, status int, f frame) (err error) {
+	p := settingsPage{frame: f}
+	if p.Organization, err = org.Find(r.Context(), s.DB, f.Here.Slug); err != nil {
+		return err
+	}
+	return show(w, status, "settings.html", p)
+}
+
+// settle does what a form of the page asks for, and shows the page again: with the note, or with what is wrong.
+func (s *Server) settle(w http.ResponseWriter, r *http.Request, note string, do func(context.Context, frame) error) error {
+	f, err := s.frame(r, "settings", "Settings")
+	if err != nil {
+		return err
+	}
+	err = do(r.Context(), f)
+	if text, mine := typed(err); mine {
+		f.Fault = text
+		return s.listSettings(w, r, http.StatusBadRequest, f)
+	}
+	if err != nil {
+		return err
+	}
+	return s.back(w, r, f, "/settings/", note)
+}
+
+func (s *Server) rename(w http.ResponseWriter, r *http.Request) error {
+	return s.settle(w, r, "The name is changed.", func(ctx context.Context, f frame) error {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		name := r.PostFormValue("name")
+		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, org.Patch{Name: &name}, s.Clock())
+		return err
+	})
+}
+
+func (s *Server) changeLogo(w http.ResponseWriter, r *http.Request) error {
+	return s.settle(w, r, "The logo is changed.", func(ctx context.Context, f frame) error {
+		file, err := logoIn(w, r)
+		if err != nil {
+			return err
+		}
+		return org.PutLogo(ctx, s.DB, f.Person.Actor(), f.Here.Organization, file, s.Clock())
+	})
+}
+
+func (s *Server) removeLogo(w http.ResponseWriter, r *http.Request) error {
+	return s.settle(w, r, "The logo is removed.", func(ctx context.Context, f frame) error {
+		return org.DropLogo(ctx, s.DB, f.Person.Actor(), f.Here.Organization, s.Clock())
+	})
+}
+
+// logoIn reads the file of the form; one that is too large comes as no picture.
+func logoIn(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	r.Body = http.MaxBytesReader(w, r.Body, org.MaxLogo+maxForm)
+	part, _, err := r.FormFile("logo")
+	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+		return nil, fault.Field("logo", "invalid", "The file has more than %d KiB.", org.MaxLogo>>10)
+	}
+	if err != nil {
+		return nil, fault.Field("logo", "missing", "Choose a file.")
+	}
+	defer func() { _ = part.Close() }()
+	return io.ReadAll(part)
+}

@@ -1,0 +1,90 @@
+package console_test
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
+)
+
+// picture is a PNG file.
+func picture(t *testing.T, width, height int) []byte {
+	t.Helper()
+	p := image.NewRGBA(image.Rect(0, 0, width, height))
+	for i := range min(width, height) {
+		p.Set(i, i, color.RGBA{200, 30, 60, 255})
+	}
+	var file bytes.Buffer
+	check.NoError(check.Now(t), png.Encode(&file, p), "the picture")
+	return file.Bytes()
+}
+
+// Owners and admins change the name and the logo of their organization, and of no other.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	b := s.signedIn(t, "adam")
+	const page = "/console/north/settings/"
+	status, text, _ := b.post(t, page, url.Values{"name": {"  The <North> "}})
+	want(t, "the name", status, text, http.StatusSeeOther)
+	_, text, _ = b.get(t, page)
+	want(t, "the settings", http.StatusOK, text, http.StatusOK, "The name is changed.", "The &lt;North&gt;</span>", "3 months")
+	check.Equal(t, "what was done", s.did(t, "adam")[0], "changed organization The <North>", "")
+	status, text, _ = b.post(t, page, url.Values{"name": {" "}})
+	want(t, "no name", status, text, http.StatusBadRequest, "send a name of 1 to 200 characters", `role="alert"`)
+	check.Equal(t, "entries", len(s.did(t, "adam")), 1, "")
+
+	send := func(file []byte) (int, string) {
+		t.Helper()
+		status, text, _ := b.sendFile(t, page+"logo", nil, "logo", "logo.png", string(file))
+		return status, text
+	}
+	for what, c := range map[string]struct {
+		file []byte
+		says string
+	}{
+		"no picture":    {[]byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>`), "PNG or JPEG"},
+		"too wide":      {picture(t, 1025, 1), "1024 by 1024"},
+		"half of one":   {picture(t, 64, 64)[:20], "PNG or JPEG"},
+		"too large":     {bytes.Repeat([]byte("x"), 600<<10), "500 KiB"},
+		"not all of it": {picture(t, 64, 64)[:90], "not a whole picture"},
+	} {
+		status, text := send(c.file)
+		want(t, what, status, text, http.StatusBadRequest, c.says, `role="alert"`)
+	}
+	status, text = send(append(picture(t, 40, 30), "<script>behind it</script>"...))
+	want(t, "a logo", status, text, http.StatusSeeOther)
+	_, text, _ = b.get(t, page)
+	path := regexp.MustCompile(`/logos/1/[0-9a-f]{32}`).FindString(text)
+	check.True(check.Now(t), "the page has the logo", path != "", "%s", text)
+	status, file, header := s.browser(t).get(t, path)
+	check.Equal(t, "status", status, http.StatusOK, "for anybody")
+	check.Equal(t, "type", header.Get("Content-Type"), "image/png", "")
+	check.Lacks(t, "the picture", file, "behind it", "what the file had beside it")
+	for _, other := range []string{strings.Replace(path, "/1/", "/2/", 1), path[:len(path)-2] + "zz", path[:len(path)-2]} {
+		status, _, _ = s.browser(t).get(t, other)
+		check.Equal(t, "status", status, http.StatusNotFound, "%s", other)
+	}
+	c := browsertest.Open(t)
+	s.enter(c, "olive")
+	for _, width := range []int64{1280, 390} {
+		c.Size(width, 900)
+		c.Visit(s.URL() + page)
+		c.Accessible("settings")
+		c.Screenshot(fmt.Sprintf("settings-%d", width))
+		check.Equal(t, "pictures that show", c.Value(`String([...document.images].filter(i => i.naturalWidth > 0).length)`), "2", "")
+	}
+	status, _, _ = b.post(t, page+"remove-logo", nil)
+	check.Equal(t, "status", status, http.StatusSeeOther, "removing it")
+	status, _, _ = s.browser(t).get(t, path)
+	check.Equal(t, "status", status, http.StatusNotFound, "afterwards")
+}

@@ -81,7 +81,7 @@ var (
 func (s *Server) Routes(r chi.Router) {
 	handle := pages.Handle
 	r.Group(func(r chi.Router) {
-		r.Use(pages.Protect(s.PublicURL), allowScript, s.Sessions.Middleware, s.Sessions.Staff(staff...))
+		r.Use(pages.Protect(s.PublicURL), pages.AllowScript, s.Sessions.Middleware, s.Sessions.Staff(staff...))
 		r.Get("/console", handle(s.showStart))
 		r.Get("/console/{slug}", handle(s.showOverview))
 		r.Get("/console/{slug}/students", handle(s.showStudents))
@@ -134,16 +134,6 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/sessions", handle(s.showSessions))
 		r.Post("/console/{slug}/sessions/end", handle(s.endSession))
 		r.Post("/console/{slug}/sessions/end-others", handle(s.endOtherSessions))
-	})
-}
-
-// allowScript lets pages load the site's own script beside its stylesheet, which looks
-// again at what is under way.
-func allowScript(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Security-Policy",
-			"default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -44,6 +44,7 @@ type workLine struct {
 	Title, Kind string
 	Section     string // that it practises alone; "": the whole
 	Due         string // a sentence; "": whenever
+	DueAt       string // the same, as an instant for programs
 	State       string
 	Begun       bool
 	URL         string // where it is begun; "": not known here
@@ -234,6 +235,7 @@ func newWork(a assignment.Listed, item catalog.Item, now time.Time, zone *time.L
 	}
 	if a.DueAt != nil {
 		l.Due = a.DueAt.In(zone).Format("Due on Monday, 2 January 2006, 15:04") + " (" + zone.String() + ")"
+		l.DueAt = a.DueAt.UTC().Format(time.RFC3339)
 	}
 	switch {
 	case a.Overdue(now):

@@ -31,6 +31,28 @@ func TestAPlansTestIsDueOnTheSameDayEverywhere(t *testing.T) {
 	}
 }
 
+// With scripts, times are in the zone of the student's browser, wherever the institute and the plan are.
+func TestWorkIsDueInTheStudentsZone(t *testing.T) {
+	t.Parallel()
+	w := openWork(t)
+	made := w.north.Full.Post(t, "provision/student/", `{"email": "dee@institute.org", "first_name": "Dee", "courses": "ielts",
+		"password_mode": "set", "password": "`+password+`", "must_change_password": false}`).Want(t, 201).Object(t)
+	w.north.Full.Post(t, "assignments/", map[string]any{"user_id": made["user_id"], "kind": "test", "item_id": w.item, "due_date": "2031-01-01T02:30:00Z"}).Want(t, 201)
+	b := browsertest.Open(t)
+	for _, zone := range []struct{ name, due string }{{"America/New_York", "Due on Tuesday, 31 December 2030, 21:30 (America/New_York)"},
+		{"Asia/Kolkata", "Due on Wednesday, 1 January 2031, 08:00 (Asia/Kolkata)"}} {
+		b.Zone(zone.name)
+		b.Visit(w.url + "/my-courses/")
+		if b.Count("#name") == 1 {
+			b.Type("#name", "dee@institute.org")
+			b.Type("#password", password)
+			b.Press("Sign in")
+		}
+		b.AwaitText(zone.due)
+		b.Accessible("my courses in " + zone.name)
+	}
+}
+
 // The page begins with what to do next and where, and shows results beside the target and the highest score.
 func TestStudentsSeeWhatToDoNext(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,6 @@
 // Package pages holds what students see in a browser: the page behind a set-password
-// link, the sign-in, the student's courses, and a result, which staff see too. Pages are plain HTML without scripts;
-// whatever changes something is a form's POST from the page itself.
+// link, the sign-in, the student's courses, and a result, which staff see too. Pages are plain HTML, and but for the
+// times on the list of courses without scripts; whatever changes something is a form's POST from the page itself.
 package pages
 
 import (
@@ -65,7 +65,7 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.Post("/sign-in", Handle(s.signIn))
 		r.Post("/sign-out", Handle(s.signOut))
 		r.With(s.Sessions.Signed).Post("/send-link", Handle(s.sendLink))
-		r.With(s.Sessions.Signed).Get("/my-courses", Handle(s.showCourses))
+		r.With(s.Sessions.Signed, AllowScript).Get("/my-courses", Handle(s.showCourses))
 		r.With(s.Sessions.Signed).Get("/results/{ref}", Handle(s.showResult))
 		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))
 		r.With(s.Sessions.Signed).Post("/change-password", Handle(s.changePassword))
@@ -104,6 +104,14 @@ func setHeaders(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Robots-Tag", "noindex")
 	h.Set("Cache-Control", "no-store")
+}
+
+// AllowScript lets pages load the site's own script beside its stylesheet, and fetch themselves again.
+func AllowScript(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", policy+"; script-src 'self'; connect-src 'self'")
+		next.ServeHTTP(w, r)
+	})
 }
 
 //go:embed static

@@ -5,18 +5,33 @@
 // Times are written in UTC; the title keeps that. Days have no zone and stay as they are.
 const form = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const moment = new Intl.DateTimeFormat("en-GB", form);
+const zoned = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const second = new Intl.DateTimeFormat("en-GB", { ...form, second: "2-digit" });
 
 function localize(within) {
   for (const time of within.querySelectorAll("time[datetime*=T]")) {
     const at = new Date(time.dateTime);
-    if (!Number.isNaN(at.valueOf())) time.textContent = ("seconds" in time.dataset ? second : moment).format(at).replace("Sept", "Sep");
+    if ("before" in time.dataset) time.textContent = inSentence(time.dataset.before, at);
+    else if (!Number.isNaN(at.valueOf())) time.textContent = ("seconds" in time.dataset ? second : moment).format(at).replace("Sept", "Sep");
   }
+}
+
+// A time that stands for itself has its day of the week and its zone.
+function inSentence(before, at) {
+  const p = Object.fromEntries(zoned.formatToParts(at).map((part) => [part.type, part.value]));
+  return `${before}${p.weekday}, ${p.day} ${p.month} ${p.year}, ${p.hour}:${p.minute} (${here()})`;
+}
+
+// The viewer's zone. Browsers call some by names that nobody uses any more.
+function here() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const now = { "Asia/Calcutta": "Asia/Kolkata", "Asia/Katmandu": "Asia/Kathmandu", "Asia/Rangoon": "Asia/Yangon", "Asia/Saigon": "Asia/Ho_Chi_Minh", "Europe/Kiev": "Europe/Kyiv" };
+  return now[zone] ?? zone;
 }
 
 // A form that asks for times takes them in the viewer's zone, and says in which.
 function localizeForms() {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = here();
   if (!zone) return;
   for (const form of document.querySelectorAll("form[data-zoned]")) {
     form.elements.zone.value = zone;

@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
 
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
@@ -158,6 +159,16 @@ func (b *Browser) Scripts(on bool, _ *bool) error {
 
 func (b *Browser) Zone(name string, _ *bool) error {
 	return b.do(call(emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: name}))
+}
+
+// Passkeys gives the browser a device that makes and uses passkeys by itself, as if its owner's finger were on it.
+func (b *Browser) Passkeys(bool, *bool) error {
+	if err := b.do(call(webauthn.Enable, webauthn.EnableParams{})); err != nil {
+		return err
+	}
+	return b.do(call(webauthn.AddVirtualAuthenticator, webauthn.AddVirtualAuthenticatorParams{Options: &webauthn.VirtualAuthenticatorOptions{
+		Protocol: webauthn.AuthenticatorProtocolCtap2, Transport: webauthn.AuthenticatorTransportInternal,
+		HasResidentKey: true, HasUserVerification: true, IsUserVerified: true, AutomaticPresenceSimulation: true}}))
 }
 
 func (b *Browser) TextOf(selector string, text *string) (err error) {

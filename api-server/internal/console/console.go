@@ -34,6 +34,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	people "github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/network"
@@ -54,6 +55,7 @@ type Server struct {
 	Imports   *limit.Shares // of files that arrive
 	Explains  *explain.Service
 	Accounts  *account.Service
+	Staff     *people.Service
 
 	// What staff do for a student.
 	Provision   *provision.Service
@@ -125,6 +127,13 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/plans/{id}/open-test", handle(s.steer("The test opens today.", s.Plans.OpenTest)))
 		r.Post("/console/{slug}/plans/{id}/official-result", handle(s.onPlan("The official result is recorded.", s.recordOfficial)))
 		r.Post("/console/{slug}/plans/{id}/add-paper", handle(s.onPlan("The paper is in the catalog; the plan takes it up within a minute.", s.addPaper)))
+		r.Get("/console/{slug}/staff", handle(s.showStaff))
+		r.Post("/console/{slug}/staff", handle(s.byOwners(s.inviteStaff)))
+		r.Post("/console/{slug}/staff/{id}/role", handle(s.byOwners(s.setRole)))
+		r.Post("/console/{slug}/staff/{id}/deactivate", handle(s.byOwners(s.deactivateStaff)))
+		r.Post("/console/{slug}/staff/{id}/transfer", handle(s.byOwners(s.transferOwnership)))
+		r.Post("/console/{slug}/staff/policy", handle(s.byOwners(s.setPolicy)))
+		r.Post("/console/{slug}/staff/{id}/reset-factors", handle(s.byOwners(s.resetFactors)))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 		r.Get("/console/{slug}/audit-log/entries.jsonl", handle(s.downloadAudit))
 		r.Get("/console/{slug}/settings", handle(s.showSettings))

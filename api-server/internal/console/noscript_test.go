@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pquerna/otp/totp"
+
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -58,9 +60,10 @@ func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	p.endpoints(t)
 	p.deliveries(t)
 	p.settings(t)
+	p.staff(t)
 	p.account(t)
 	for _, route := range walk(t, s) {
-		if !strings.HasPrefix(route, "POST ") || strings.Contains(route, "/lti/") {
+		if !strings.HasPrefix(route, "POST ") || strings.Contains(route, "/lti/") || strings.Contains(route, "/passkey") { // which only a script can ask for
 			continue
 		}
 		check.True(t, "it was done without scripts", slices.Contains(p.done, route), "%s", route)
@@ -222,6 +225,51 @@ func (p *plain) settings(t *testing.T) {
 		p.Press("Use the picture")
 	}, "The logo is changed.")
 	p.act("POST /console/{slug}/settings/remove-logo", "", p.press("Remove the logo"), "The logo is removed.")
+}
+
+// staff has an app, and looks after the others.
+func (p *plain) staff(t *testing.T) {
+	t.Helper()
+	const methods, staff = "/sign-in-methods/", "/console/north/staff/"
+	p.addApp(t, p.signedIn(t, "adam"))
+	p.act("POST /sign-in-methods/app", methods, p.press("Add an authenticator app"), "Scan this")
+	secret := strings.ReplaceAll(p.TextOf(".copy"), " ", "")
+	code := func() string {
+		code, err := totp.GenerateCode(secret, p.Now())
+		check.NoError(check.Now(t), err, "a code")
+		return code
+	}
+	p.act("POST /sign-in-methods/app/add", "", func() {
+		p.Type("#name", "Telephone")
+		p.Type("#code", code())
+		p.Press("Add the app")
+	}, "Each signs you in once")
+	p.act("POST /sign-in-methods/recovery-codes", methods, p.press("Make new ones…", "Make new codes"), "Each signs you in once")
+	p.Press("Sign out")
+	p.AwaitHeading("Sign in")
+	p.Visit(p.URL() + "/console/")
+	p.Type("#name", "olive@north-institute.org")
+	p.Type("#password", password)
+	p.Press("Sign in")
+	p.AwaitHeading("Confirm that it is you")
+	p.Advance(30 * time.Second)
+	p.act("POST /sign-in/second", "", func() {
+		p.Type("#code", code())
+		p.Press("Continue")
+	}, "Signed-in browsers")
+	p.act("POST /console/{slug}/staff", staff, func() {
+		p.Type("#email", "nina@north-institute.org")
+		p.Type("#first", "Nina")
+		p.Fill("#role", "teacher")
+		p.Press("Invite")
+	}, "A mail is on its way")
+	p.act("POST /console/{slug}/staff/policy", staff, p.press("Save the policy"), "How the staff sign in is changed.")
+	p.act("POST /console/{slug}/staff/{id}/reset-factors", staff, p.press("Lost…", "Remove them"), "1 second factors are removed")
+	p.act("POST /console/{slug}/staff/{id}/role", staff, p.press("Change…", "Save the role"), "The role is admin now.")
+	p.act("POST /console/{slug}/staff/{id}/transfer", staff, p.press("Change…", "Hand the organization over"), "The organization is handed over.")
+	p.exec(t, `UPDATE members SET role = 'owner' WHERE user_id = (SELECT id FROM accounts WHERE email = 'olive@north-institute.org')`)
+	p.act("POST /console/{slug}/staff/{id}/deactivate", staff, p.press("Deactivate…", "Deactivate"), "The person is not on the staff any more.")
+	p.act("POST /sign-in-methods/remove", methods, p.press("Remove…", "Remove it"), "is removed.")
 }
 
 func (p *plain) account(t *testing.T) {

@@ -22,6 +22,7 @@ const (
 	signedIn     // with whatever account
 	staff        // of the organization
 	managers     // owners and admins of it
+	owners
 )
 
 // routes are all of the public port but the API's and the documentation's, which have tests of their
@@ -34,6 +35,10 @@ var routes = map[string]who{
 	"GET /sign-in":                 anybody,
 	"POST /sign-in":                anybody,
 	"POST /sign-out":               anybody,
+	"GET /sign-in/second":          anybody,
+	"POST /sign-in/second":         anybody,
+	"POST /sign-in/passkey":        anybody,
+	"POST /sign-in/passkey/answer": anybody,
 	"GET /forgot-password":         anybody,
 	"POST /forgot-password":        anybody,
 	"POST /lti/launch/{kind}/{id}": anybody, // its own signature says whether it is good
@@ -44,6 +49,14 @@ var routes = map[string]who{
 	"POST /send-link":       signedIn,
 	"GET /change-password":  signedIn,
 	"POST /change-password": signedIn,
+
+	"GET /sign-in-methods":                 signedIn,
+	"POST /sign-in-methods/app":            signedIn,
+	"POST /sign-in-methods/app/add":        signedIn,
+	"POST /sign-in-methods/passkey":        signedIn,
+	"POST /sign-in-methods/passkey/add":    signedIn,
+	"POST /sign-in-methods/remove":         signedIn,
+	"POST /sign-in-methods/recovery-codes": signedIn,
 
 	"GET /sessions":             signedIn,
 	"POST /sessions/end":        signedIn,
@@ -105,6 +118,13 @@ var routes = map[string]who{
 	"POST /console/{slug}/roster-runs/{id}/undo":                      managers,
 	"GET /console/{slug}/plans":                                       managers,
 	"GET /console/{slug}/plans/{id}":                                  managers,
+	"GET /console/{slug}/staff":                                       managers,
+	"POST /console/{slug}/staff":                                      owners,
+	"POST /console/{slug}/staff/{id}/role":                            owners,
+	"POST /console/{slug}/staff/{id}/deactivate":                      owners,
+	"POST /console/{slug}/staff/{id}/transfer":                        owners,
+	"POST /console/{slug}/staff/policy":                               owners,
+	"POST /console/{slug}/staff/{id}/reset-factors":                   owners,
 	"GET /console/{slug}/audit-log":                                   managers,
 	"GET /console/{slug}/audit-log/entries.jsonl":                     managers,
 }
@@ -189,13 +209,14 @@ func checkVisit(t *testing.T, p visitor, whom who, route string, status int, pag
 		if !toSignIn {
 			fail("the sign-in page")
 		}
-	case whom == signedIn || ofStaff && whom == staff || manages,
+	case whom == signedIn || ofStaff && whom == staff || manages && whom != owners || p.is == "owner",
 		route == "GET /console" && p.is == "another's owner": // who has a console, too
 		if toSignIn || status == http.StatusForbidden || status == http.StatusNotFound || status >= 500 {
 			fail("that it is open")
 		}
 	case ofStaff:
-		if status != http.StatusForbidden || !strings.Contains(page, "is for owners and admins") || !strings.Contains(page, "At Institute north you are a") {
+		may := map[who]string{managers: "is for owners and admins", owners: "is for owners;"}[whom]
+		if status != http.StatusForbidden || !strings.Contains(page, may) || !strings.Contains(page, "At Institute north you are a") {
 			fail("403 and why")
 		}
 	case status != http.StatusNotFound:
@@ -287,6 +308,7 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 	plans := s.prepare(t)
 	s.Organization(t, "south")
 	s.Platform.Put(t, "organizations/south/staff/sam@north-institute.org", map[string]any{"first_name": "Sam", "role": "owner", "password": password}).Want(t, 201)
+	s.Platform.Put(t, "organizations/north/staff/terry@north-institute.org", `{"first_name": "Terry", "role": "teacher"}`).Want(t, 201)
 	made := s.north.Full.Post(t, "provision/student/", `{"email": "sunita@north-institute.org", "first_name": "Sunita", "password_mode": "set",
 		"password": "`+password+`", "must_change_password": false, "courses": "toefl"}`).Want(t, 201).Object(t)
 	// Her password proves the mailbox: for others, see TestTheConsoleNeedsProofOfTheMailbox.
@@ -302,7 +324,7 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 	key := regexp.MustCompile(`api-keys/(\d+)/revoke`).FindStringSubmatch(page)[1]
 	ids := []struct{ in, id string }{
 		{"/roster-runs/", regexp.MustCompile(`\d+`).FindString(runs)}, {"/plans/", regexp.MustCompile(`\d+`).FindString(plans)},
-		{"/students/", fmt.Sprint(made["user_id"])}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"}, {"/logos/", "1"},
+		{"/students/", fmt.Sprint(made["user_id"])}, {"/staff/", fmt.Sprint(s.userID(t, "terry"))}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"}, {"/logos/", "1"},
 	}
 	return func(pattern string) string {
 		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated", "{digest}", "00").Replace(pattern)
@@ -323,6 +345,13 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 	}
 }
 
+func (s *site) userID(t *testing.T, name string) (user int64) {
+	t.Helper()
+	err := s.DB.QueryRow(t.Context(), `SELECT id FROM accounts WHERE email = $1`, name+"@north-institute.org").Scan(&user)
+	check.NoError(check.Now(t), err, "%s", name)
+	return user
+}
+
 func (s *site) next() int { s.counter++; return s.counter }
 
 func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
@@ -332,7 +361,7 @@ func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
 		b := s.signedIn(t, name)
 		status, page, _ := b.get(t, "/console/north/")
 		want(t, name, status, page, http.StatusOK, `href="/console/north/students/"`)
-		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "audit-log", "settings"} {
+		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "staff", "audit-log", "settings"} {
 			if strings.Contains(page, "/console/north/"+section+"/") != opens {
 				t.Errorf("%s and the link to %s", name, section)
 			}

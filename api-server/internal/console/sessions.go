@@ -51,12 +51,4 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 // confirmed asks those for the password who may do what h does, unless they gave it just now.
-func (s *Server) confirmed(h edge.Handler) edge.Handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		here, err := signin.SignedIn(r.Context()).Of(edge.Param(r, "slug"), managers...)
-		if err != nil {
-			return err
-		}
-		return s.Confirm(w, r, "/console/"+here.Slug+"/", h)
-	}
-}
+func (s *Server) confirmed(h edge.Handler) edge.Handler { return s.confirmedBy(managers, "/", h) }

@@ -13,6 +13,7 @@ import (
 var assets = map[string]string{
 	"registrar.css": "text/css; charset=utf-8",
 	"registrar.js":  "text/javascript; charset=utf-8",
+	"passkey.js":    "text/javascript; charset=utf-8",
 	"favicon.svg":   "image/svg+xml",
 }
 

@@ -58,10 +58,15 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Devices.Remember(w, r, a); err != nil { // however many strangers try passwords meanwhile
 		return err
 	}
-	page := passwordSetPage{a, proof == student.Mailbox}
-	if page.SignedIn { // by the link: the mailbox is theirs
-		if err := s.Sessions.Begin(r.Context(), a); err != nil {
+	page := passwordSetPage{Account: a}
+	if proof == student.Mailbox { // by the link: the mailbox is theirs
+		if page.Second, err = s.awaitSecond(r, a, ""); err != nil {
 			return err
+		}
+		if page.SignedIn = !page.Second; page.SignedIn {
+			if err := s.Sessions.Begin(r.Context(), a, false); err != nil {
+				return err
+			}
 		}
 	}
 	return show(w, http.StatusOK, "password-set.html", page)
@@ -70,6 +75,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 type passwordSetPage struct {
 	student.Account
 	SignedIn bool
+	Second   bool // a second factor is still to come
 }
 
 // refuse says, in a sentence for the student, why the link does not set the password; "" when it

@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 )
@@ -40,8 +41,11 @@ const (
 
 // homeOf is where a person goes who asked for no page.
 func homeOf(p *signin.Person) string {
-	if len(p.StaffOf()) > 0 {
+	switch {
+	case len(p.StaffOf()) > 0:
 		return fixture
+	case p.NeedsFactor():
+		return methodsPath
 	}
 	return home
 }
@@ -61,6 +65,7 @@ type signInPage struct {
 	Name, Next string
 	Fault      string
 	Note       string
+	Passkeys   bool // the site can have them
 }
 
 func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -76,12 +81,12 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // signin.Next lets paths of this site pass alone
 		return nil
 	}
-	return show(w, http.StatusOK, "sign-in.html", signInPage{Next: next, Note: s.Sessions.Flashed(r.Context())})
+	return show(w, http.StatusOK, "sign-in.html", signInPage{Next: next, Note: s.Sessions.Flashed(r.Context()), Passkeys: s.Accounts.Factors.Passkeys()})
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), "")}
+	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), ""), Passkeys: s.Accounts.Factors.Passkeys()}
 	who, err := student.ResolveName(r.Context(), s.DB, page.Name)
 	if err != nil {
 		return err
@@ -100,26 +105,60 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if s.Devices.Known(r, a) == "" {
-		if err := s.Accounts.NoteNewDevice(r.Context(), a, signin.Visit(r.Context())); err != nil {
-			return err
-		}
-	}
-	if err := s.begin(w, r, a); err != nil {
+	needs, err := s.awaitSecond(r, a, page.Next)
+	if err != nil {
 		return err
 	}
+	if needs {
+		http.Redirect(w, r, secondPath, http.StatusSeeOther)
+		return nil
+	}
+	return s.enter(w, r, a, page.Next, false)
+}
+
+const secondPath = "/sign-in/second/"
+
+// awaitSecond has a person who has a factor show it before anything opens.
+func (s *Server) awaitSecond(r *http.Request, a student.Account, next string) (bool, error) {
+	all, err := factor.Of(r.Context(), s.DB, a.ID)
+	if err != nil || len(all) == 0 {
+		return false, err
+	}
+	return true, s.Sessions.Await(r.Context(), a, next)
+}
+
+// enter signs a person in who has given the password and, where there is one, a factor.
+func (s *Server) enter(w http.ResponseWriter, r *http.Request, a student.Account, next string, withFactor bool) error {
+	if err := s.noteDevice(r, a); err != nil {
+		return err
+	}
+	if err := s.begin(w, r, a, withFactor); err != nil {
+		return err
+	}
+	return s.lead(w, r, a, next, a.MustChangePassword)
+}
+
+func (s *Server) noteDevice(r *http.Request, a student.Account) error {
+	if s.Devices.Known(r, a) != "" {
+		return nil
+	}
+	return s.Accounts.NoteNewDevice(r.Context(), a, signin.Visit(r.Context()))
+}
+
+// lead goes where a sign-in leads.
+func (s *Server) lead(w http.ResponseWriter, r *http.Request, a student.Account, next string, mustChange bool) error {
 	edge.Annotate(r.Context(), "user", int64(a.ID))
 	switch {
-	case a.MustChangePassword:
-		page.Next = "/change-password/"
-	case page.Next == "":
+	case mustChange:
+		next = "/change-password/"
+	case next == "":
 		p, err := s.Sessions.Person(r.Context())
 		if err != nil {
 			return err
 		}
-		page.Next = homeOf(p)
+		next = homeOf(p)
 	}
-	http.Redirect(w, r, page.Next, http.StatusSeeOther)
+	http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // signin.Next lets paths of this site pass alone
 	return nil
 }
 
@@ -134,8 +173,8 @@ func (s *Server) refused(r *http.Request, a student.Account, action string) {
 }
 
 // begin signs a person in who gave the password, in a browser that is known from now on.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, a student.Account) error {
-	if err := s.Sessions.Begin(r.Context(), a); err != nil {
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, a student.Account, withFactor bool) error {
+	if err := s.Sessions.Begin(r.Context(), a, withFactor); err != nil {
 		return err
 	}
 	return s.Devices.Remember(w, r, a)
@@ -191,7 +230,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.begin(w, r, a); err != nil {
+	if err := s.begin(w, r, a, s.Sessions.GaveFactor(r.Context())); err != nil {
 		return err
 	}
 	s.Sessions.Flash(r.Context(), "Your new password is set.")
@@ -216,6 +255,10 @@ func (s *Server) refusePassword(w http.ResponseWriter, r *http.Request, a studen
 	if !s.mayTake(w, r, triesOfSignedIn, strconv.FormatInt(int64(a.ID), 10)) {
 		return http.StatusTooManyRequests, textTooOften, nil
 	}
+	return s.comparePassword(r, a, typed)
+}
+
+func (s *Server) comparePassword(r *http.Request, a student.Account, typed string) (status int, text string, err error) {
 	owns, err := a.Owns(r.Context(), typed)
 	if err != nil || owns {
 		return 0, "", err

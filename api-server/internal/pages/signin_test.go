@@ -245,7 +245,7 @@ func TestASessionIsTheSignedInBrowsersAlone(t *testing.T) {
 	secure := signin.New(s.DB, s.Now, "https://registrar.test", nil, pages.Fail)
 	routes := chi.NewRouter()
 	routes.Use(secure.Middleware)
-	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), ana) })
+	routes.Post("/", func(_ http.ResponseWriter, r *http.Request) { _ = secure.Begin(r.Context(), ana, false) })
 	if c := record(t, routes, http.MethodPost, "/").Get("Set-Cookie"); check.True(t, "the cookie is bound to its host", strings.HasPrefix(c, "__Host-"), "cookie %q", c) &&
 		check.Contains(t, "the cookie", c, "Secure", "cookie %q", c) {
 		check.Contains(t, "the cookie", c, "Path=/;", "cookie %q", c)

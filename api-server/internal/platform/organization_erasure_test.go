@@ -92,6 +92,10 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	l.exec(t, `UPDATE audit_log SET address = '192.0.2.1' WHERE actor_id = $1 AND address <> ''`, l.user)
 	l.exec(t, `INSERT INTO sessions (hash, data, expires_at) VALUES ('h', jsonb_build_object('values', jsonb_build_object('user', $1::text, 'agent', 'bursar on a phone')), now() + interval '1 day')`, fmt.Sprint(bursar))
 	l.exec(t, `INSERT INTO password_resets (email, created_at) VALUES ('bursar@only-north.org', now())`)
+	l.exec(t, `INSERT INTO factors (id, user_id, kind, name, sealed, created_at) VALUES (gen_random_uuid(), $1, 'totp', 'the bursar''s telephone', '', now())`, bursar)
+	l.exec(t, `INSERT INTO recovery_codes (user_id, hash) VALUES ($1, 'x')`, bursar)
+	l.exec(t, `INSERT INTO factor_tries (user_id, since, tries) VALUES ($1, now(), 1)`, bursar)
+	l.exec(t, `INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at) VALUES ($1, now(), 7, now())`, l.north.ID)
 	l.exec(t, `INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, status, created_at, updated_at)
 		SELECT NULL::bigint, $1::bigint, 'reset', 'bursar@only-north.org', gen_random_uuid(), '{}'::jsonb, 'sent', now(), now()
 		UNION ALL SELECT $2, $1, 'welcome', 'bursar@only-north.org', gen_random_uuid(), '{}', 'sent', now(), now() FROM generate_series(1, 2500)`, bursar, l.north.ID)
@@ -159,6 +163,10 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	check.Equal(t, "accounts that are numbers", e.Stays.Numbers, 2, "%+v", e)
 	check.Equal(t, "catalog", e.Stays.Catalog, 6, "%+v", e)
 	l.Platform.Delete(t, "organizations/north").Want(t, 404)
+	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
+		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
+	}
+	check.Equal(t, "policies", l.count(t, `sign_in_policies WHERE organization_id = $1`, l.north.ID), 0, "")
 
 	after := l.dump(t)
 	for line := range strings.Lines(after) {

@@ -243,6 +243,9 @@ func TestAnErasedPersonIsNowhereInTheDump(t *testing.T) {
 	check.NoError(check.Now(t), err, "a sign-in")
 	l.exec(t, `INSERT INTO sessions (hash, data, expires_at) VALUES ('h', jsonb_build_object('values', jsonb_build_object('user', $1::text, 'agent', 'zq.learns on a phone')), now() + interval '1 day')`, fmt.Sprint(l.user))
 	l.exec(t, `INSERT INTO password_resets (email, created_at) VALUES ('zoe.quint@xyzzy-mail.org', now())`)
+	l.exec(t, `INSERT INTO factors (id, user_id, kind, name, sealed, created_at) VALUES (gen_random_uuid(), $1, 'totp', 'zq.learns telephone', '', now())`, l.user)
+	l.exec(t, `INSERT INTO recovery_codes (user_id, hash) VALUES ($1, 'x')`, l.user)
+	l.exec(t, `INSERT INTO factor_tries (user_id, since, tries) VALUES ($1, now(), 1)`, l.user)
 	l.exec(t, `UPDATE roster_runs SET decided_by = 'zoe.quint@xyzzy-mail.org' WHERE id = (SELECT min(id) FROM roster_runs)`)
 	l.Platform.Put(t, "organizations/north/roster-sources/sis", `{"authoritative_enabled": true}`).Want(t, 200)
 	l.north.Full.With("Content-Type", "text/csv").With("X-Roster-Source", "sis").With("X-Roster-Mode", "authoritative_snapshot").
@@ -375,7 +378,7 @@ func TestErasuresBesideCallsLeaveNothingBehind(t *testing.T) {
 			t.Errorf("%v: %.300s", some, line)
 		}
 	}
-	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens"} {
+	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens", "factors", "recovery_codes", "factor_tries"} {
 		var n int
 		err := l.DB.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_id IN (SELECT user_id FROM erasures)`).Scan(&n)
 		check.NoError(check.Now(t), err, "%s", table)

@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
+	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -58,6 +59,7 @@ type Server struct {
 
 	Accounts    *account.Service
 	Enrollments *enrollment.Service
+	Staff       *staff.Service
 	Rosters     *wake.Watch // running
 	PublicURL   string      // base of links, without a slash at its end
 }
@@ -79,7 +81,11 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/organizations/{slug}/api-keys", edge.Handle(s.createKey))
 	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))
 	r.Delete("/organizations/{slug}/api-keys/{id}", edge.Handle(s.revokeKey))
+	r.Get("/organizations/{slug}/staff", edge.Handle(s.listStaff))
 	r.Put("/organizations/{slug}/staff/{email}", edge.Handle(s.putStaff))
+	r.Delete("/organizations/{slug}/staff/{email}", edge.Handle(s.deactivateStaff))
+	r.Post("/organizations/{slug}/staff/{email}/invitation", edge.Handle(s.inviteStaff))
+	r.Delete("/organizations/{slug}/staff/{email}/factors", edge.Handle(s.removeFactors))
 	r.Post("/organizations/{slug}/courses", edge.Handle(s.createCourse))
 	r.Patch("/organizations/{slug}/courses/{id}", edge.Handle(s.changeCourse))
 	(&webhooks.Server{Endpoints: s.Webhooks, Clock: s.Clock, Cursors: s.Cursors, Caller: s.caller}).Routes(r, "/organizations/{slug}")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
 func TestPutStaff(t *testing.T) {
@@ -39,4 +40,53 @@ func TestPutStaffRefusesWhatIsWrong(t *testing.T) {
 	}
 	put("nowhere/staff/a@b.org", `{"first_name": "A", "role": "admin"}`).WantFault(t, 404, "not_found", "")
 	e.Platform.With("Authorization", "Bearer wrong").Put(t, "organizations/north/staff/a@b.org", `{}`).WantFault(t, 401, "invalid_platform_key", "")
+}
+
+func TestThePlatformRemovesLostFactors(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	e.Organization(t, "south")
+	for _, slug := range []string{"north", "south"} {
+		e.Platform.Put(t, "organizations/"+slug+"/staff/olive@school.org", `{"first_name": "Olive", "role": "owner"}`).Want(t, 201)
+	}
+	_, err := e.DB.Exec(t.Context(), `INSERT INTO factors (id, user_id, kind, name, sealed, created_at) SELECT gen_random_uuid(), id, 'totp', 'Telephone', '', now() FROM accounts`)
+	check.NoError(check.Now(t), err, "a factor")
+	remove := func(path string) *apitest.Answer { return e.Platform.Delete(t, "organizations/"+path+"/factors") }
+	for _, removed := range []float64{1, 0} {
+		check.Equal(t, "removed", remove("north/staff/olive@school.org").Want(t, 200).Object(t)["removed"], any(removed), "")
+	}
+	var rows int
+	err = e.DB.QueryRow(t.Context(), `SELECT count(*) FROM audit_log WHERE action = 'removed lost second factors' AND actor_kind = 'platform_key' AND target = 'olive@school.org'`).Scan(&rows)
+	check.NoError(t, err, "")
+	check.Equal(t, "rows of the audit log", rows, 1, "")
+	remove("north/staff/nobody@school.org").WantFault(t, 404, "student_not_found", "")
+	remove("nowhere/staff/olive@school.org").WantFault(t, 404, "not_found", "")
+}
+
+func TestThePlatformInvitesListsAndDeactivatesStaff(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	e.Organization(t, "south")
+	const path = "organizations/north/staff"
+	e.Platform.Get(t, path).Want(t, 200)
+	e.Platform.Post(t, path+"/olive@school.org/invitation", `{"first_name": "Olive", "role": "owner"}`).Want(t, 200)
+	e.Platform.Post(t, path+"/adam@school.org/invitation", `{"first_name": "Adam"}`).WantFault(t, 400, "missing", "role")
+	e.Platform.Post(t, path+"/adam@school.org/invitation", `{"first_name": "Adam", "role": "admin"}`).Want(t, 200)
+	e.Platform.Delete(t, path+"/olive@school.org").WantFault(t, 409, "last_owner", "")
+	e.Platform.Delete(t, path+"/adam@school.org").Want(t, 200)
+	e.Platform.Delete(t, path+"/nobody@school.org").WantFault(t, 404, "student_not_found", "")
+	e.Platform.Delete(t, "organizations/south/staff/adam@school.org").WantFault(t, 404, "student_not_found", "")
+	staff, _ := e.Platform.Get(t, path).Want(t, 200).Object(t)["staff"].([]any)
+	check.Equal(check.Now(t), "on the list", len(staff), 2, "%v", staff)
+	for i, status := range []string{"active", "inactive"} {
+		line, _ := staff[i].(map[string]any)
+		membership, _ := line["membership"].(map[string]any)
+		check.Equal(t, "the status", membership["status"], any(status), "%v", line)
+	}
+	var mails int
+	err := e.DB.QueryRow(t.Context(), `SELECT count(*) FROM emails WHERE type = 'staff_invitation' AND sealed IS NOT NULL`).Scan(&mails)
+	check.NoError(t, err, "")
+	check.Equal(t, "mails with a link", mails, 2, "")
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -34,6 +35,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -127,14 +129,15 @@ func New(d Deps) APIs {
 	})
 	docsite.Routes(public)
 	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
-	accounts := &account.Service{DB: d.DB, Mail: mails, Clock: d.Clock, PublicURL: d.PublicURL}
+	accounts := &account.Service{DB: d.DB, Mail: mails, Factors: factor.New(d.DB, d.Box, d.PublicURL), Clock: d.Clock, PublicURL: d.PublicURL}
+	staffs := &staff.Service{DB: d.DB, Mail: mails, Clock: d.Clock, PublicURL: d.PublicURL}
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
-		Explains: explains, Accounts: accounts, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans,
+		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans,
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
@@ -143,7 +146,7 @@ func New(d Deps) APIs {
 		Orgs:     &organization.Eraser{DB: d.DB, Clock: d.Clock, Log: d.Log},
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
-		Rosters: d.Rosters, Accounts: accounts, Enrollments: enrollments, PublicURL: d.PublicURL}
+		Rosters: d.Rosters, Accounts: accounts, Staff: staffs, Enrollments: enrollments, PublicURL: d.PublicURL}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, "/platform/v1", openapi.Platform, "")
 		r.Group(admin.Routes)

@@ -19,6 +19,7 @@ const (
 	usedKey     = "used"
 	usedFromKey = "used_from"
 	passwordKey = "password_at"
+	factorKey   = "factor" // whether the person gave a second factor in it, or in the one that it follows
 )
 
 // maxAgent bounds what is kept of a browser's name, in bytes.
@@ -48,15 +49,22 @@ func (s *Sessions) noteUse(ctx context.Context) {
 // Visit is the request's browser and where it is.
 func Visit(ctx context.Context) account.Visit {
 	v := visitOf(ctx)
-	return account.Visit{Browser: describe(v.agent), Address: v.from}
+	return account.Visit{Browser: describe(v.agent), Address: v.from, Session: v.found}
 }
 
-// NotePassword remembers that the person has just given the password.
+// NotePassword remembers that the person has just shown who they are: by the password, and a factor
+// where they have one.
 func (s *Sessions) NotePassword(ctx context.Context) {
 	s.manager.Put(ctx, passwordKey, s.now().UTC().Format(time.RFC3339))
 }
 
-// GavePassword says whether the person gave the password in this session within Recent.
+// NoteFactor remembers that the person has a second factor, which they have just shown.
+func (s *Sessions) NoteFactor(ctx context.Context) { s.manager.Put(ctx, factorKey, true) }
+
+// GaveFactor says whether they gave one in this session, or in the one that it follows.
+func (s *Sessions) GaveFactor(ctx context.Context) bool { return s.manager.GetBool(ctx, factorKey) }
+
+// GavePassword says whether the person did that in this session within Recent.
 func (s *Sessions) GavePassword(ctx context.Context) bool {
 	at, err := time.Parse(time.RFC3339, s.manager.GetString(ctx, passwordKey))
 	return err == nil && s.now().Sub(at) < Recent

@@ -32,6 +32,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -109,13 +110,25 @@ func (s *Sessions) Middleware(next http.Handler) http.Handler {
 	})))
 }
 
-// Begin signs a person in by the password of a, in a new session: one that somebody planted before is
-// worth nothing. It is worth nothing itself if a's password changes before the answer.
-func (s *Sessions) Begin(ctx context.Context, a student.Account) error {
-	if err := s.begin(ctx, a.ID, a.Proof()); err != nil {
+// Begin signs a person in by the password of a, and by a second factor or not, in a new session: one that
+// somebody planted before is worth nothing. It is worth nothing itself if a's password changes before the
+// answer, or without a factor if a has one by then.
+func (s *Sessions) Begin(ctx context.Context, a student.Account, withFactor bool) error {
+	return s.beginAs(ctx, a, a.Proof(), withFactor)
+}
+
+// BeginByPasskey is Begin without the password. Whoever added the passkey had shown that the mailbox is theirs.
+func (s *Sessions) BeginByPasskey(ctx context.Context, a student.Account) error {
+	return s.beginAs(ctx, a, student.Mailbox, true)
+}
+
+func (s *Sessions) beginAs(ctx context.Context, a student.Account, proof student.Proof, withFactor bool) error {
+	if err := s.begin(ctx, a.ID, proof); err != nil {
 		return err
 	}
-	visitOf(ctx).as = a
+	v := visitOf(ctx)
+	v.as, v.factor = a, withFactor
+	s.manager.Put(ctx, factorKey, withFactor)
 	s.NotePassword(ctx)
 	return nil
 }
@@ -190,6 +203,11 @@ type Person struct {
 	Proof      student.Proof
 	Belongings []org.Belonging // of every organization that the proof opens, whatever the role and status
 	Elsewhere  bool            // the person belongs to organizations that the proof does not open
+
+	// FactorDue is the first moment at which an organization closes its staff pages, as the person has no
+	// second factor; zero: none does.
+	FactorDue time.Time
+	closed    []id.Organization // those that have closed them
 }
 
 // Opens says whether the session may show what the person has in the organization.
@@ -208,20 +226,41 @@ func newPerson(a student.Account, proof student.Proof, belongings []org.Belongin
 	return p
 }
 
+// NeedsFactor says whether an organization has closed its staff pages to the person for want of a second factor.
+func (p *Person) NeedsFactor() bool { return len(p.closed) > 0 }
+
+// readLacks finds out where the person needs a second factor and has none.
+func (s *Sessions) readLacks(ctx context.Context, p *Person) error {
+	if len(p.StaffOf()) == 0 {
+		return nil
+	}
+	lacks, err := factor.Lacks(ctx, s.db, p.ID)
+	for _, l := range lacks {
+		if p.FactorDue.IsZero() || l.Due.Before(p.FactorDue) {
+			p.FactorDue = l.Due
+		}
+		if !s.now().Before(l.Due) {
+			p.closed = append(p.closed, l.Organization)
+		}
+	}
+	return err
+}
+
 // Actor is the person as the giver of a command.
 func (p *Person) Actor() audit.Actor {
 	return audit.Actor{Kind: audit.Staff, ID: int64(p.ID), Name: string(p.Email)}
 }
 
 // StaffOf lists where the person is active staff with one of the roles; none named: any. Without
-// proof of the mailbox that is nowhere.
+// proof of the mailbox that is nowhere, and without a second factor nowhere where it is overdue.
 func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
 	var of []org.Belonging
 	if p.Proof != student.Mailbox {
 		return of
 	}
 	for _, b := range p.Belongings {
-		if b.Role.Staff() && b.Status == org.MemberActive && (len(roles) == 0 || slices.Contains(roles, b.Role)) {
+		if b.Role.Staff() && b.Status == org.MemberActive && (len(roles) == 0 || slices.Contains(roles, b.Role)) &&
+			!slices.Contains(p.closed, b.Organization) {
 			of = append(of, b)
 		}
 	}
@@ -230,8 +269,14 @@ func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
 
 // Of is the person's place on the staff of the organization called slug, with one of the
 // roles; none named: any. NotFound where the person is no staff: an organization that is
-// not theirs does not exist for them. Forbidden (wrong_role) where the role is another.
+// not theirs does not exist for them. Forbidden: wrong_role where the role is another, needs_factor where a
+// second factor is overdue.
 func (p *Person) Of(slug string, roles ...org.Role) (org.Belonging, error) {
+	for _, b := range p.Belongings {
+		if b.Slug == slug && slices.Contains(p.closed, b.Organization) {
+			return org.Belonging{}, errNeedsFactor
+		}
+	}
 	for _, b := range p.StaffOf() {
 		switch {
 		case b.Slug != slug:
@@ -246,11 +291,15 @@ func (p *Person) Of(slug string, roles ...org.Role) (org.Belonging, error) {
 }
 
 // WrongRole is the code of the fault of staff whose role is not enough, NeedsMailbox that of who is
-// signed in without proof of the mailbox and wants a page that needs it.
+// signed in without proof of the mailbox and wants a page that needs it, NeedsFactor that of staff whose
+// organization demands a second factor that they have not set up in time.
 const (
 	WrongRole    = "wrong_role"
 	NeedsMailbox = "needs_mailbox"
+	NeedsFactor  = "needs_factor"
 )
+
+var errNeedsFactor = fault.New(fault.Forbidden, NeedsFactor, "this page opens for who has set up a second factor")
 
 // errNeedsMailbox does not depend on whether the person is staff anywhere.
 var errNeedsMailbox = fault.New(fault.Forbidden, NeedsMailbox, "this page opens for who has shown that the account's mailbox is theirs")
@@ -307,6 +356,8 @@ func (s *Sessions) Staff(roles ...org.Role) func(http.Handler) http.Handler {
 			switch p := SignedIn(r.Context()); {
 			case p.Proof != student.Mailbox:
 				s.fail(w, r, errNeedsMailbox)
+			case len(p.StaffOf(roles...)) == 0 && p.NeedsFactor():
+				s.fail(w, r, errNeedsFactor)
 			case len(p.StaffOf(roles...)) == 0:
 				s.fail(w, r, fault.New(fault.NotFound, "not_found", "there is no such page, or it is not yours to see"))
 			default:
@@ -314,6 +365,18 @@ func (s *Sessions) Staff(roles ...org.Role) func(http.Handler) http.Handler {
 			}
 		}))
 	}
+}
+
+// Mailbox is Signed for people who have shown that the account's mailbox is theirs. Forbidden
+// (needs_mailbox) for others.
+func (s *Sessions) Mailbox(next http.Handler) http.Handler {
+	return s.Signed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if SignedIn(r.Context()).Proof != student.Mailbox {
+			s.fail(w, r, errNeedsMailbox)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
 }
 
 // Person reads who is signed in; nil when nobody is.
@@ -334,7 +397,11 @@ func (s *Sessions) Person(ctx context.Context) (*Person, error) {
 		a.MustChangePassword = false // it was not the password that opened the session
 	}
 	belongings, err := org.Belongings(ctx, s.db, a.ID)
-	return newPerson(a, proof, belongings), err
+	if err != nil {
+		return nil, err
+	}
+	p := newPerson(a, proof, belongings)
+	return p, s.readLacks(ctx, p)
 }
 
 // signInFor is the sign-in page that leads back; to a page that was posted it does not.

@@ -19,6 +19,8 @@ type store struct{ sessions student.Sessions }
 type sessionState struct {
 	found string          // the hash by which it was found, or stored, in this request
 	as    student.Account // who has signed in in this request; zero: nobody
+	// Whether they gave a second factor in it, or in the session that this one follows.
+	factor bool
 
 	agent, from string // the browser, as it calls itself, and where it is
 }
@@ -56,7 +58,7 @@ func (s store) CommitCtx(ctx context.Context, hash string, data []byte, expires 
 	case v.found == hash:
 		return s.sessions.Update(ctx, hash, data, expires)
 	case v.as.ID != 0:
-		err = s.sessions.Begin(ctx, hash, data, expires, v.as)
+		err = s.sessions.Begin(ctx, hash, data, expires, v.as, v.factor)
 	default:
 		err = s.sessions.Keep(ctx, hash, data, expires)
 	}

@@ -100,6 +100,8 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[AccessUpdate](params)
 	case TypePasswordReset:
 		return decodeAs[PasswordReset](params)
+	case TypeStaffInvitation:
+		return decodeAs[StaffInvitation](params)
 	case TypeSecurityNotice:
 		return decodeAs[SecurityNotice](params)
 	case TypeTestAssigned:

@@ -17,6 +17,7 @@ const (
 	NoticePasswordChanged Notice = "password_changed" // of the account
 	NoticeFactorAdded     Notice = "factor_added"     // Subject: what it is and its name
 	NoticeFactorRemoved   Notice = "factor_removed"   // likewise
+	NoticeCodesTried      Notice = "codes_tried"      // more wrong codes than are taken, after the password
 	NoticeKeyCreated      Notice = "key_created"      // of Organization; Subject: the key's name
 )
 
@@ -52,6 +53,9 @@ func (n SecurityNotice) view(zone *time.Location) view {
 		v.Heading, v.Text = "A way to sign in was added", []string{"The account " + n.Account + " has a new way to sign in, or to confirm that it is you.", yours}
 	case NoticeFactorRemoved:
 		v.Heading, v.Text = "A way to sign in was removed", []string{"The account " + n.Account + " lost a way to sign in, or to confirm that it is you.", yours}
+	case NoticeCodesTried:
+		v.Heading, v.Text = "Somebody tried codes", []string{"Somebody typed many wrong codes for the account " + n.Account + ", and knows its password. For some minutes no code is taken.",
+			"If it was not you, change your password at once, and tell an owner of your institute."}
 	case NoticeKeyCreated:
 		v.Heading, v.Text = "An API key was created", []string{fmt.Sprintf("%s has a new API key.", n.Organization),
 			"If nobody of you meant to create it, revoke it at once."}

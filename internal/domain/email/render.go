@@ -36,7 +36,7 @@ var parsed = map[Type]templates{
 
 	TypePasswordReset: parse(TypePasswordReset),
 
-	TypeSecurityNotice: planTemplates,
+	TypeSecurityNotice: planTemplates, TypeStaffInvitation: planTemplates,
 
 	TypeTestAssigned: planTemplates,
 	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
@@ -92,7 +92,7 @@ func newFact(label, value string, ruled, code bool) fact { return fact{label, va
 
 // Render writes a mail as of now, with dates and times in zone. logo is the address of the organization's, "" for none.
 func Render(c Content, s Secrets, logo string, now time.Time, zone *time.Location) (Text, error) {
-	v, err := newView(c, now, zone)
+	v, err := newView(c, s, now, zone)
 	if err != nil {
 		return Text{}, err
 	}
@@ -108,7 +108,7 @@ func Render(c Content, s Secrets, logo string, now time.Time, zone *time.Locatio
 	return Text{Subject: v.Subject, Plain: plain.String(), HTML: html.String()}, nil
 }
 
-func newView(c Content, now time.Time, zone *time.Location) (view, error) {
+func newView(c Content, s Secrets, now time.Time, zone *time.Location) (view, error) {
 	today := clock.DateIn(now, zone)
 	switch c := c.(type) {
 	case Welcome:
@@ -138,6 +138,8 @@ func newView(c Content, now time.Time, zone *time.Location) (view, error) {
 		return v, nil
 	case SecurityNotice:
 		return c.view(zone), nil
+	case StaffInvitation:
+		return c.view(s, zone), nil
 	case interface{ view() view }:
 		return c.view(), nil
 	}

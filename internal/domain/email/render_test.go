@@ -92,6 +92,7 @@ func TestEveryValueIsEscaped(t *testing.T) {
 		Courses: []email.Course{{Name: evil, StartDate: clock.DateOf(2027, time.May, 1), EndDate: clock.DateOf(2027, time.June, 1)}}}
 	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student},
 		email.PasswordReset{Student: student}, email.TestAssigned{FirstName: evil, Organization: evil, Exam: evil, Title: evil, LoginURL: "javascript:alert(1)"},
+		email.StaffInvitation{FirstName: evil, LastName: evil, Organization: evil, Role: evil, By: evil, LoginURL: "javascript:alert(1)"},
 		email.SecurityNotice{Notice: email.NoticeKeyCreated, Site: evil, Account: evil, Organization: evil, Subject: evil, By: evil, Browser: evil, From: evil, URL: "javascript:alert(1)"}} {
 		got := render(t, c, email.Secrets{Password: "<i>P</i>", SetPasswordURL: "javascript:alert(2)"})
 		if check.Lacks(t, "HTML", got.HTML, "<script", "%s: unescaped HTML:\n%s", c.Type(), got.HTML) &&

@@ -22,6 +22,9 @@ const (
 // Staff says whether the role is one of the staff's.
 func (r Role) Staff() bool { return r != "" && r != RoleMember }
 
+// StaffRoles are the roles of staff.
+func StaffRoles() []Role { return []Role{RoleOwner, RoleAdmin, RoleExaminer, RoleTeacher} }
+
 // MemberStatus says whether a membership is active.
 type MemberStatus string
 

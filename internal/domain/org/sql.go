@@ -385,27 +385,49 @@ func Managers(ctx context.Context, q pg.Querier, org id.Organization) ([]id.User
 		WHERE organization_id = $1 AND role IN ('owner', 'admin') AND status = 'active'`, org))
 }
 
+// Staff reads who is and was on the staff of the organization.
+func Staff(ctx context.Context, q pg.Querier, org id.Organization) (map[id.User]Member, error) {
+	return members(q.Query(ctx, `
+		SELECT user_id, role, status, created_via, joined_at
+		FROM members
+		WHERE organization_id = $1 AND role <> 'member'`, org))
+}
+
+// LockOwners locks the organization's active owners, so that changes of them wait for each other, and counts them.
+func LockOwners(ctx context.Context, tx *pg.Tx, org id.Organization, into *int) error {
+	all, err := userIDs(tx.Query(ctx, `
+		SELECT user_id FROM members
+		WHERE organization_id = $1 AND role = 'owner' AND status = 'active'
+		ORDER BY user_id
+		FOR UPDATE`, org))
+	*into = len(all)
+	return err
+}
+
 // Members reads the memberships of several people; people without one are not in the map.
 func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
-	rows, err := q.Query(ctx, `
+	return members(q.Query(ctx, `
 		SELECT u.id, m.role, m.status, m.created_via, m.joined_at
 		FROM unnest($2::bigint[]) AS u(id)
 		CROSS JOIN LATERAL (
 			SELECT role, status, created_via, joined_at
 			FROM members
 			WHERE organization_id = $1 AND user_id = u.id
-			LIMIT 1) AS m`, org, users)
+			LIMIT 1) AS m`, org, users))
+}
+
+func members(rows pgx.Rows, err error) (map[id.User]Member, error) {
 	if err != nil {
 		return nil, err
 	}
-	members := make(map[id.User]Member, len(users))
+	all := map[id.User]Member{}
 	var user id.User
 	var m Member
 	_, err = pgx.ForEachRow(rows, []any{&user, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
-		members[user] = m
+		all[user] = m
 		return nil
 	})
-	return members, err
+	return all, err
 }
 
 // IDs queues a read, into found, of organizations by their slugs; unknown ones are not in it.

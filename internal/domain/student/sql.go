@@ -460,15 +460,22 @@ func selectSession(ctx context.Context, q pg.Querier, hash string) (data []byte,
 	return data, err
 }
 
-// Begin stores the session of somebody who signed in as a. It stores nothing when the password
-// has changed since, as that ends all sessions. It waits for a transaction that is changing the
-// account: then either the password differs or the session is there to be deleted.
-func (s Sessions) Begin(ctx context.Context, hash string, data []byte, expires time.Time, a Account) error {
-	_, err := s.DB.Exec(ctx, `
-		INSERT INTO sessions (hash, data, expires_at)
-		SELECT $1::text, $2::jsonb, $3::timestamptz FROM accounts a
-		WHERE a.id = $4 AND coalesce(a.password_hash, '') = $5 FOR SHARE`, hash, data, expires, a.ID, a.passwordHash)
-	return err
+// Begin stores the session of somebody who signed in as a, and gave a second factor or none. It stores
+// nothing when the password has changed since, as that ends all sessions, nor without a factor when there
+// is one by now. It waits for a transaction that is changing the account, or its factors: then either what
+// was given is not enough any more or the session is there to be deleted.
+func (s Sessions) Begin(ctx context.Context, hash string, data []byte, expires time.Time, a Account, factor bool) error {
+	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		var b pg.Batch
+		b.Queue(`SELECT FROM accounts WHERE id = $1 FOR SHARE`, a.ID) // the next statement sees what was waited for
+		b.Queue(`
+			INSERT INTO sessions (hash, data, expires_at)
+			SELECT $1::text, $2::jsonb, $3::timestamptz FROM accounts a
+			WHERE a.id = $4 AND coalesce(a.password_hash, '') = $5
+				AND ($6::boolean OR NOT EXISTS (SELECT FROM factors f WHERE f.user_id = a.id))`,
+			hash, data, expires, a.ID, a.passwordHash, factor)
+		return b.Send(ctx, tx)
+	})
 }
 
 // Keep stores a session of somebody who is not signed in.
@@ -515,6 +522,12 @@ func (s Sessions) EndOthers(ctx context.Context, hash string) (int64, error) {
 		DELETE FROM sessions s USING sessions own
 		WHERE own.hash = $1 AND s.hash <> own.hash AND `+seenFrom, hash)
 	return tag.RowsAffected(), err
+}
+
+// EndSessions ends all sessions of the person but the one of the hash.
+func EndSessions(ctx context.Context, q pg.Querier, user id.User, but string) error {
+	_, err := q.Exec(ctx, `DELETE FROM sessions WHERE user_id = $1 AND hash <> $2`, user, but)
+	return err
 }
 
 // EndOne ends the one of those that List has, but not the session itself, that has the name. It says

@@ -355,7 +355,7 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 	}
 	sessions := student.Sessions{DB: db}
 	begin := func(hash string) error {
-		return sessions.Begin(t.Context(), hash, []byte(fmt.Sprintf(`{"values": {"user": "%d"}}`, ana.ID)), time.Now().Add(time.Hour), ana)
+		return sessions.Begin(t.Context(), hash, []byte(fmt.Sprintf(`{"values": {"user": "%d"}}`, ana.ID)), time.Now().Add(time.Hour), ana, false)
 	}
 	stored := func(hash string) bool {
 		_, found, err := sessions.Find(t.Context(), hash)
@@ -389,6 +389,39 @@ func TestASessionBeginsOnlyWithThePasswordThatOpenedIt(t *testing.T) {
 	if err := sessions.Update(t.Context(), "first", []byte(`{"values": {}}`), time.Now().Add(time.Hour)); check.NoError(t, err, "a session that was deleted is back (%v)", err) {
 		check.False(t, "the first session is stored", stored("first"), "a session that was deleted is back (%v)", err)
 	}
+}
+
+// A sign-in by the password alone that is under way while the person gets a second factor comes too late.
+func TestASessionBeginsOnlyWithTheFactorThatThereIs(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	ana, err := create(t, db, student.Draft{Email: "ana@x.org", CreatedBy: organization(t, db)})
+	check.NoError(check.Now(t), err, "creating an account")
+	sessions := student.Sessions{DB: db}
+	begin := func(hash string, factor bool) error {
+		return sessions.Begin(t.Context(), hash, []byte(fmt.Sprintf(`{"values": {"user": "%d"}}`, ana.ID)), time.Now().Add(time.Hour), ana, factor)
+	}
+	stored := func(hash string) bool {
+		_, found, err := sessions.Find(t.Context(), hash)
+		check.NoError(check.Now(t), err, "%s", hash)
+		return found
+	}
+	adding, err := db.Begin(t.Context())
+	check.NoError(check.Now(t), err, "a transaction")
+	defer func() { _ = adding.Rollback(context.Background()) }()
+	for _, sql := range []string{`SELECT FROM accounts FOR NO KEY UPDATE`,
+		`INSERT INTO factors (id, user_id, kind, name, sealed, created_at) SELECT gen_random_uuid(), id, 'totp', 'Telephone', '', now() FROM accounts`} {
+		_, err := adding.Exec(t.Context(), sql)
+		check.NoError(check.Now(t), err, "%s", sql)
+	}
+	done := make(chan error, 1)
+	go func() { done <- begin("without", false) }()
+	pgtest.AwaitBlocked(t, db, adding)
+	check.NoError(check.Now(t), adding.Commit(t.Context()), "adding a factor")
+	check.NoError(t, <-done, "signing in")
+	check.False(t, "the session without it is stored", stored("without"), "")
+	check.NoError(t, begin("with", true), "signing in with it")
+	check.True(t, "the session with it is stored", stored("with"), "")
 }
 
 // Who proves an organization alone sees, and ends, no session of who has proved the mailbox.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
@@ -22,6 +23,7 @@ import (
 type Service struct {
 	DB        *pg.DB
 	Mail      email.Service
+	Factors   *factor.Service
 	Clock     clock.Clock
 	PublicURL string // the base of every link, without a slash at its end
 }
@@ -30,6 +32,7 @@ type Service struct {
 type Visit struct {
 	Browser string // in plain words
 	Address string // the client's, or its network
+	Session string // by the hash of its token
 }
 
 // NoteNewDevice mails staff that somebody signed in to a from a browser that was not known.

@@ -34,6 +34,7 @@ const people = "people"
 var pieces = []piece{
 	{table: "outbox_tasks", unindexed: true},
 	{table: "api_keys"},
+	{table: "sign_in_policies"},
 	{table: "lti_consumers"},
 	{table: "lti_nonces"},
 	{table: "webhook_endpoints"},

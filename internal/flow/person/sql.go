@@ -75,9 +75,18 @@ var sections = []section{
 			s.data -> 'values' ->> 'agent' AS browser,
 			s.data -> 'values' ->> 'from' AS address,
 			s.data -> 'values' ->> 'began' AS began_at,
+			s.data -> 'values' ->> 'used' AS used_at,
+			s.data -> 'values' ->> 'used_from' AS used_address,
 			s.data -> 'values' ->> 'proof' AS proof,
 			s.expires_at
 		FROM sessions s WHERE s.user_id = $1 ORDER BY s.expires_at, s.hash`},
+	{"second_factor", `
+		SELECT
+			f.kind,
+			f.name,
+			f.created_at,
+			f.last_used_at
+		FROM factors f WHERE f.user_id = $1 ORDER BY f.id`},
 	{"set_password_link", `
 		SELECT
 			o.slug AS organization,

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -21,7 +22,7 @@ import (
 
 // Columns are all that hold sealed values.
 func Columns() []seal.Column {
-	return []seal.Column{webhook.Sealed, lti.Sealed, email.Sealed, page.Sealed, replay.Sealed, student.Sealed}
+	return []seal.Column{webhook.Sealed, lti.Sealed, email.Sealed, factor.Sealed, page.Sealed, replay.Sealed, student.Sealed}
 }
 
 // batch is how many values one transaction seals again.

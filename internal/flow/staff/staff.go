@@ -22,13 +22,8 @@ type Command struct {
 	Email     string
 	FirstName string // required for a new account
 	LastName  string
-	Role      org.Role // one of Roles; required for a person who is not staff
+	Role      org.Role // one of org.StaffRoles; required for a person who is not staff
 	Password  string
-}
-
-// Roles are the roles of staff.
-func Roles() []org.Role {
-	return []org.Role{org.RoleOwner, org.RoleAdmin, org.RoleExaminer, org.RoleTeacher}
 }
 
 // Person is a member of the staff after Put.

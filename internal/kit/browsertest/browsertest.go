@@ -170,6 +170,9 @@ func (b *Browser) Scripts(on bool) { b.t.Helper(); b.do("Scripts", on) }
 // Zone puts the browser into a time zone.
 func (b *Browser) Zone(name string) { b.t.Helper(); b.do("Zone", name) }
 
+// Passkeys gives the browser a device that makes and uses passkeys by itself, for as long as it is open.
+func (b *Browser) Passkeys() { b.t.Helper(); b.do("Passkeys", true) }
+
 // Text is what the page shows.
 func (b *Browser) Text() string { b.t.Helper(); return b.TextOf("body") }
 

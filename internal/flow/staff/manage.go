@@ -1,0 +1,209 @@
+package staff
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+)
+
+// Service has the commands of owners about their staff. An organization that has an active owner keeps one.
+type Service struct {
+	DB        *pg.DB
+	Mail      email.Service
+	Clock     clock.Clock
+	PublicURL string // the base of every link, without a slash at its end
+}
+
+// inviteDays is how long the link of an invitation works.
+const inviteDays = 7
+
+// Invite makes the person staff of the organization, without a password, and mails them. Who has no
+// password that opens the console gets a link to set one, which proves the mailbox. Somebody on the staff
+// is invited again. Invalid lists every fault; Conflict (last_owner) for the only owner in another role.
+func (s *Service) Invite(ctx context.Context, by audit.Actor, o org.Organization, c Command) (p Person, err error) {
+	c.Password = ""
+	address, err := c.check()
+	if err != nil {
+		return p, err
+	}
+	now := s.Clock()
+	err = s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if err := lock(ctx, tx, address); err != nil {
+			return err
+		}
+		if err := s.keepOwner(ctx, tx, o.ID, func() error {
+			p, _, err = put(ctx, tx, o.ID, c, address, "", now)
+			return err
+		}); err != nil {
+			return err
+		}
+		entry := audit.Entry{Organization: o.ID, Actor: by, Action: "invited staff member", Target: target(p.Email, p.Membership.Role), At: now}
+		return errors.Join(audit.Write(ctx, tx, entry), s.mail(ctx, tx, o, p, by, now))
+	})
+	return p, err
+}
+
+func target(address student.Email, role org.Role) string {
+	return string(address) + " (" + string(role) + ")"
+}
+
+func (s *Service) mail(ctx context.Context, tx *pg.Tx, o org.Organization, p Person, by audit.Actor, now time.Time) error {
+	a, err := student.Find(ctx, tx, p.UserID)
+	if err != nil {
+		return err
+	}
+	m := email.StaffInvitation{FirstName: p.FirstName, LastName: p.LastName, Organization: o.Name, Role: string(p.Membership.Role), By: by.Name,
+		LoginURL: s.PublicURL + "/console/"}
+	var secrets email.Secrets
+	if a.Proof() != student.Mailbox {
+		var b pg.Batch
+		link := student.IssueMailedLink(&b, o.ID, a.ID, inviteDays, now)
+		if err := b.Send(ctx, tx); err != nil {
+			return err
+		}
+		m.LinkExpires, secrets.SetPasswordURL = link.ExpiresAt, s.PublicURL+"/set-password/"+link.Token
+	}
+	_, err = s.Mail.Queue(ctx, tx, now, email.Message{Organization: o.ID, User: a.ID, Recipient: string(a.Email), Content: m, Secrets: secrets})
+	return err
+}
+
+// SetRole gives a member of the staff another role, and makes one active again who was deactivated. Invalid on role;
+// NotFound for who is not on the staff; Forbidden (own_role) for one's own role; Conflict (last_owner).
+func (s *Service) SetRole(ctx context.Context, by audit.Actor, o id.Organization, user id.User, role org.Role) error {
+	return s.change(ctx, by, o, user, "changed staff member", func(b *pg.Batch, m org.Member, now time.Time) (org.Member, error) {
+		if !role.Staff() {
+			return m, errRole
+		}
+		return org.SetStaff(b, o, user, m, role, now), nil
+	})
+}
+
+// Deactivate ends a membership of the staff: the next request of the person opens nothing of the organization's staff
+// pages. The account stays. NotFound for who is not on the staff; Forbidden (own_role) for oneself; Conflict
+// (last_owner).
+func (s *Service) Deactivate(ctx context.Context, by audit.Actor, o id.Organization, user id.User) error {
+	return s.change(ctx, by, o, user, "deactivated staff member", func(b *pg.Batch, m org.Member, now time.Time) (org.Member, error) {
+		org.SetMemberStatus(b, o, user, org.MemberInactive, now)
+		m.Status = org.MemberInactive
+		return m, nil
+	})
+}
+
+func (s *Service) change(
+	ctx context.Context, by audit.Actor, o id.Organization, user id.User, action string, do func(*pg.Batch, org.Member, time.Time) (org.Member, error),
+) error {
+	if by.Kind == audit.Staff && by.ID == int64(user) {
+		return fault.New(fault.Forbidden, "own_role", "Another owner has to do this for you. To leave, hand the organization over first.")
+	}
+	now := s.Clock()
+	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		a, m, err := s.member(ctx, tx, o, user)
+		if err != nil {
+			return err
+		}
+		return s.keepOwner(ctx, tx, o, func() error {
+			var b pg.Batch
+			changed, err := do(&b, m, now)
+			if err != nil || changed == m {
+				return err
+			}
+			if err := b.Send(ctx, tx); err != nil {
+				return err
+			}
+			return audit.Write(ctx, tx, audit.Entry{Organization: o, Actor: by, Action: action, Target: target(a.Email, changed.Role), At: now})
+		})
+	})
+}
+
+// Transfer makes another member of the staff an owner, and the owner who says so an admin. NotFound for who is not on
+// the staff; Conflict (not_active) for who is not active, or oneself; Forbidden (not_owner) from whom is no owner.
+func (s *Service) Transfer(ctx context.Context, by audit.Actor, o id.Organization, from, to id.User) error {
+	now := s.Clock()
+	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		var members [2]org.Member
+		var a student.Account
+		for _, user := range []id.User{min(from, to), max(from, to)} { // all lock in one order
+			found, m, err := s.member(ctx, tx, o, user)
+			if err != nil {
+				return err
+			}
+			if user == to {
+				a, members[1] = found, m
+			} else {
+				members[0] = m
+			}
+		}
+		own, m := members[0], members[1]
+		switch {
+		case from == to || m.Status != org.MemberActive:
+			return fault.New(fault.Conflict, "not_active", "Hand it over to somebody else who is active on the staff.")
+		case own.Role != org.RoleOwner || own.Status != org.MemberActive:
+			return fault.New(fault.Forbidden, "not_owner", "Only an owner can hand the organization over.")
+		}
+		var b pg.Batch
+		org.SetStaff(&b, o, to, m, org.RoleOwner, now)
+		org.SetStaff(&b, o, from, own, org.RoleAdmin, now)
+		if err := b.Send(ctx, tx); err != nil {
+			return err
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: o, Actor: by, Action: "transferred ownership", Target: target(a.Email, org.RoleOwner), At: now})
+	})
+}
+
+var errNotStaff = fault.New(fault.NotFound, "not_found", "there is no such person on the staff")
+
+// lock takes the lock of an address. Whoever takes it and locks of rows takes it before them.
+func lock(ctx context.Context, tx *pg.Tx, address student.Email) error {
+	var b pg.Batch
+	b.Lock(pg.LockEmail, string(address))
+	return b.Send(ctx, tx)
+}
+
+// member reads a member of the staff under the lock of their address.
+func (s *Service) member(ctx context.Context, tx *pg.Tx, o id.Organization, user id.User) (a student.Account, m org.Member, err error) {
+	a, err = student.Find(ctx, tx, user)
+	if fault.KindOf(err) == fault.NotFound {
+		return a, m, errNotStaff
+	}
+	if err != nil {
+		return a, m, err
+	}
+	var b pg.Batch
+	b.Lock(pg.LockEmail, string(a.Email))
+	org.LoadMember(&b, o, user, &m)
+	if err := b.Send(ctx, tx); err != nil {
+		return a, m, err
+	}
+	if !m.Role.Staff() {
+		return a, m, errNotStaff
+	}
+	return a, m, nil
+}
+
+// keepOwner does something and refuses it (Conflict, last_owner) when no active owner is left of one or more.
+// Changes of one organization's owners wait for each other.
+func (s *Service) keepOwner(ctx context.Context, tx *pg.Tx, o id.Organization, do func() error) error {
+	var before, after int
+	if err := org.LockOwners(ctx, tx, o, &before); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	if err := org.LockOwners(ctx, tx, o, &after); err != nil {
+		return err
+	}
+	if before > 0 && after == 0 {
+		return fault.New(fault.Conflict, "last_owner", "An organization keeps an owner: make somebody else one first.")
+	}
+	return nil
+}

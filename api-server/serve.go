@@ -61,6 +61,11 @@ func (serveCommand) Run(p *process) error {
 	db.Wakes.Metrics(reg)
 	obs.PoolMetrics(reg, db.Pool)
 	pg.SchemaMetrics(reg, db)
+	reads, err := pg.NewReads(db, c.DatabaseReadURL)
+	if err != nil {
+		return err
+	}
+	reads.Metrics(reg)
 	now, err := pg.StartClock(p.ctx, db, clock.System, log)
 	if err != nil {
 		return err
@@ -68,7 +73,7 @@ func (serveCommand) Run(p *process) error {
 	now.Metrics(reg)
 	keys, usage, mails, rosters := org.NewKeyring(db), org.NewUsage(db, log), email.NewWatch(db), roster.NewWatch(db)
 	refusals := audit.NewRefusals(db, now.Now, log)
-	apis := server.New(server.Deps{DB: db, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Refusals: refusals, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+	apis := server.New(server.Deps{DB: db, Reads: reads, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Refusals: refusals, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PreviousPlatformKey: c.PreviousKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, EgressAddresses: c.EgressAddresses, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	probe := pg.NewProbe(db)
@@ -87,7 +92,7 @@ func (serveCommand) Run(p *process) error {
 	go docsite.Prepare()
 	log.Info("serving", "http", c.HTTPAddr, "platform", c.PlatformAddr, "private", c.PrivateAddr)
 	watch := func(ctx context.Context) error { probe.Watch(ctx, nil); return nil }
-	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, refusals.Run, mails.Run, rosters.Run, watch, serve)
+	return obs.Run(p.ctx, private, c.PrivateAddr, keys.Run, usage.Run, refusals.Run, mails.Run, rosters.Run, reads.Run, watch, serve)
 }
 
 // bounded bounds the server's connections.

@@ -52,6 +52,14 @@ func (p *Postgres) Promote(ctx context.Context) error {
 	return p.do(ctx, "SELECT pg_promote()")
 }
 
+// Replay has a standby go on with what it gets from the primary, or stand still.
+func (p *Postgres) Replay(ctx context.Context, goes bool) error {
+	if goes {
+		return p.do(ctx, "SELECT pg_wal_replay_resume()")
+	}
+	return p.do(ctx, "SELECT pg_wal_replay_pause()")
+}
+
 func (p *Postgres) do(ctx context.Context, statements ...string) error {
 	conn, err := pgx.Connect(ctx, p.URL("postgres"))
 	if err != nil {

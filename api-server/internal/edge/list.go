@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // Page is what the answer of every paged list begins with.
@@ -27,14 +29,15 @@ type List[T any] struct {
 	Organization id.Organization
 	Name, Array  string        // of its cursors, and of its rows in the answer
 	Object       string        // of its Page
+	Reads        *pg.Reads     // where Read reads; nil: the primary
 	Limit        int           // rows of a page
 	Begin        page.Position // where a walk begins; nil: before the first row
 	Epochs       page.Epochs   // what the rows' positions are drawn from; "": they are no such numbers
 	Nth          int           // which number of a Position that is
 
-	// Read calls each with up to limit rows after the position. A row may change once each
-	// has returned.
-	Read     func(after page.Position, limit int, each func(T) error) error
+	// Read calls each with up to limit rows after the position. A row may change once each has returned. When a
+	// standby fails, it is called again for what comes after the rows that it gave.
+	Read     func(db *pg.DB, after page.Position, limit int, each func(T) error) error
 	Position func(row T) page.Position
 	Show     func(row T) any  // what the answer has of a row; nil: the row itself
 	Head     func(p Page) any // what stands before the rows; nil: the Page
@@ -58,24 +61,30 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 	if err != nil {
 		return err
 	}
-	if last == nil {
+	goesOn := last != nil
+	if !goesOn {
 		last = l.Begin
-	} else if err := l.lost(w, r, list, last); err != nil {
-		return err
 	}
 	p, rows := Page{Status: "ok", Object: l.Object, NextCursor: cursor}, make([]byte, 0, l.Limit*usualRow)
-	// The row beyond the page only shows that there is one.
-	err = l.Read(last, l.Limit+1, func(row T) error {
-		if p.HasMore = p.Count == l.Limit; p.HasMore {
-			return nil
+	err = l.read(r.Context(), func(db *pg.DB) error {
+		if goesOn && p.Count == 0 {
+			if err := l.lost(w, r, db, list, last); err != nil {
+				return err
+			}
 		}
-		if p.Count++; p.Count > 1 {
-			rows = append(rows, ',')
-		}
-		last = l.Position(row)
-		text, err := l.text(row)
-		rows = append(rows, text...)
-		return err
+		// The row beyond the page only shows that there is one.
+		return l.Read(db, last, l.Limit+1-p.Count, func(row T) error {
+			if p.HasMore = p.Count == l.Limit; p.HasMore {
+				return nil
+			}
+			if p.Count++; p.Count > 1 {
+				rows = append(rows, ',')
+			}
+			last = l.Position(row)
+			text, err := l.text(row)
+			rows = append(rows, text...)
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -96,12 +105,19 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 	return l.send(w, p, rows)
 }
 
+func (l List[T]) read(ctx context.Context, fn func(db *pg.DB) error) error {
+	if l.Reads == nil {
+		return fn(l.Cursors.DB)
+	}
+	return l.Reads.Do(ctx, fn)
+}
+
 // lost refuses a cursor behind rows that the database has lost, and says where to go on.
-func (l List[T]) lost(w http.ResponseWriter, r *http.Request, list page.List, last page.Position) error {
+func (l List[T]) lost(w http.ResponseWriter, r *http.Request, db *pg.DB, list page.List, last page.Position) error {
 	if l.Epochs == "" {
 		return nil
 	}
-	loss, lost, err := l.Cursors.Lost(r.Context(), l.Organization, l.Epochs, last.At(l.Nth))
+	loss, lost, err := page.Lost(r.Context(), db, l.Organization, l.Epochs, last.At(l.Nth))
 	if err != nil || !lost {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // planBody is a plan with all of its tests, and what was done about it of late.
@@ -95,7 +96,7 @@ func (s *Server) listPlans(w http.ResponseWriter, r *http.Request) error {
 	}
 	return edge.List[planBody]{
 		Cursors: s.Cursors, Organization: o.ID, Name: "plans", Array: "plans", Limit: limit,
-		Read: func(after page.Position, limit int, each func(planBody) error) error {
+		Read: func(_ *pg.DB, after page.Position, limit int, each func(planBody) error) error {
 			plans, err := s.Plans.List(r.Context(), o.ID, user, id.Plan(after.At(0)), limit)
 			if err != nil {
 				return err

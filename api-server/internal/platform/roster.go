@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type sourceBody struct {
@@ -100,7 +101,7 @@ func (s *Server) listRosterRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	return edge.List[roster.Run]{
 		Cursors: s.Cursors, Organization: o.ID, Name: "roster-runs", Array: "roster_runs", Limit: limit,
-		Read: func(after page.Position, limit int, each func(roster.Run) error) error {
+		Read: func(_ *pg.DB, after page.Position, limit int, each func(roster.Run) error) error {
 			runs, err := roster.List(r.Context(), s.DB, o.ID, id.RosterRun(after.At(0)), limit)
 			return edge.Each(runs, err, each)
 		},
@@ -165,7 +166,7 @@ func (s *Server) listRosterChanges(w http.ResponseWriter, r *http.Request) error
 	q.Filter("run", strconv.FormatInt(int64(run.ID), 10))
 	return edge.List[roster.Change]{
 		Cursors: s.Cursors, Organization: o.ID, Name: "roster-changes", Array: "changes", Limit: limit,
-		Read: func(after page.Position, limit int, each func(roster.Change) error) error {
+		Read: func(_ *pg.DB, after page.Position, limit int, each func(roster.Change) error) error {
 			changes, err := diff.Changes(r.Context(), s.DB, run.ID, after.At(0), limit)
 			return edge.Each(changes, err, each)
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // activityHead is what stands before the days of an answer.
@@ -59,9 +60,9 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, who := r.Context(), q.student()
 	return edge.List[activity.Listed]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "activity", Array: "days", Limit: q.Limit(1000, 500), Begin: begin,
-		Read: func(after page.Position, limit int, each func(activity.Listed) error) error {
-			n, err := s.narrow(ctx, f.Course, who)
+		Cursors: s.Cursors, Reads: s.Reads, Organization: principal(ctx).Organization.ID, Name: "activity", Array: "days", Limit: q.Limit(1000, 500), Begin: begin,
+		Read: func(db *pg.DB, after page.Position, limit int, each func(activity.Listed) error) error {
+			n, err := s.narrow(ctx, db, f.Course, who)
 			if err != nil {
 				return err
 			}
@@ -69,7 +70,7 @@ func (s *Server) listActivity(w http.ResponseWriter, r *http.Request) error {
 			if usual && len(after) > 0 {
 				f.From = goesOn(f, activity.PositionAt(after.At(0), after.At(1)).Date)
 			}
-			found, err := activity.List(ctx, s.DB, n.org, f, activity.PositionAt(after.At(0), after.At(1)), limit)
+			found, err := activity.List(ctx, db, n.org, f, activity.PositionAt(after.At(0), after.At(1)), limit)
 			return edge.Each(found, err, each)
 		},
 		Position: func(l activity.Listed) page.Position { return activity.Position{Date: l.Date, User: l.User}.Numbers() },

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type assignedBody struct {
@@ -99,14 +100,14 @@ func (s *Server) listAssignments(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, who := r.Context(), q.student()
 	return edge.List[assignment.Listed]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "assignments", Array: "assignments", Epochs: page.Assignments, Limit: q.Limit(maxLimit, usualLimit),
-		Read: func(after page.Position, limit int, each func(assignment.Listed) error) error {
-			n, err := s.narrow(ctx, f.Course, who)
+		Cursors: s.Cursors, Reads: s.Reads, Organization: principal(ctx).Organization.ID, Name: "assignments", Array: "assignments", Epochs: page.Assignments, Limit: q.Limit(maxLimit, usualLimit),
+		Read: func(db *pg.DB, after page.Position, limit int, each func(assignment.Listed) error) error {
+			n, err := s.narrow(ctx, db, f.Course, who)
 			if err != nil {
 				return err
 			}
 			f.User, f.Few = n.user, n.few
-			found, err := assignment.List(ctx, s.DB, n.org, f, after.At(0), limit)
+			found, err := assignment.List(ctx, db, n.org, f, after.At(0), limit)
 			return edge.Each(found, err, each)
 		},
 		Position: func(l assignment.Listed) page.Position { return page.Position{l.Position} },

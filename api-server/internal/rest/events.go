@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/feed"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // listEvents answers GET /events/.
@@ -22,13 +23,13 @@ func (s *Server) listEvents(w http.ResponseWriter, r *http.Request) error {
 	var found feed.Page
 	return edge.List[webhook.Stored]{
 		Cursors: s.Cursors, Organization: o.ID, Name: "events", Array: "events", Epochs: page.Positions, Limit: q.Limit(maxLimit, usualLimit),
-		Read: func(after page.Position, limit int, each func(webhook.Stored) error) error {
-			n, err := s.narrow(ctx, 0, who)
+		Read: func(db *pg.DB, after page.Position, limit int, each func(webhook.Stored) error) error {
+			n, err := s.narrow(ctx, db, 0, who)
 			if err != nil {
 				return err
 			}
 			f.User = n.user
-			found, err = feed.Read(ctx, s.DB, n.org, f, after, limit, s.Clock())
+			found, err = feed.Read(ctx, s.Reads, n.org, f, after, limit, s.Clock())
 			return edge.Each(found.Events, err, each)
 		},
 		Position: feed.PositionOf,

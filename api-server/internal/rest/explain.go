@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // explanationHead is what stands before the entries.
@@ -29,7 +30,7 @@ func (s *Server) explain(w http.ResponseWriter, r *http.Request) error {
 	var who *student.Account
 	return edge.List[explain.Entry]{
 		Cursors: s.Cursors, Organization: principal(r.Context()).Organization.ID, Name: "explain", Array: "entries", Limit: q.Limit(maxLimit, usualLimit),
-		Read: func(after page.Position, limit int, each func(explain.Entry) error) error {
+		Read: func(_ *pg.DB, after page.Position, limit int, each func(explain.Entry) error) error {
 			var entries []explain.Entry
 			var err error
 			who, entries, err = read(positionOf(after), limit)

@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // narrowed is whom a list is of.
@@ -25,22 +26,22 @@ func errNoCourse(c id.Course) error {
 
 // narrow finds whom a list is of. Another organization's course, or student, does not exist
 // for this one.
-func (s *Server) narrow(ctx context.Context, c id.Course, who student.Ref) (n narrowed, err error) {
+func (s *Server) narrow(ctx context.Context, db *pg.DB, c id.Course, who student.Ref) (n narrowed, err error) {
 	n.org = principal(ctx).Organization.ID
 	if c != 0 {
-		if _, err := course.Find(ctx, s.DB, n.org, c); fault.KindOf(err) == fault.NotFound {
+		if _, err := course.Find(ctx, db, n.org, c); fault.KindOf(err) == fault.NotFound {
 			return n, errNoCourse(c)
 		} else if err != nil {
 			return n, err
 		}
-		if n.few, err = course.Few(ctx, s.DB, n.org, c); err != nil {
+		if n.few, err = course.Few(ctx, db, n.org, c); err != nil {
 			return n, err
 		}
 	}
 	if who.Anybody() {
 		return n, nil
 	}
-	a, err := student.Resolve(ctx, s.DB, n.org, who)
+	a, err := student.Resolve(ctx, db, n.org, who)
 	n.user = a.ID
 	return n, err
 }

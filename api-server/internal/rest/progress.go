@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // progressDay is one row (reference: progress#progress-rows).
@@ -51,19 +52,21 @@ func (s *Server) listProgress(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx := r.Context()
-	n, err := s.narrow(ctx, f.Course, who)
-	if err != nil {
-		return err
-	}
-	f.User, f.Few = n.user, n.few
 	leave, err := edge.Enter(r, s.Places.streams, principal(ctx).Organization.ID)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	edge.Extend(ctx, progressTime)
-	out := edge.NewStream(w, progressTime)
-	return out.Fail(s.streamProgress(ctx, out, f))
+	return s.Reads.Do(ctx, func(db *pg.DB) error {
+		n, err := s.narrow(ctx, db, f.Course, who)
+		if err != nil {
+			return err
+		}
+		f.User, f.Few = n.user, n.few
+		out := edge.NewStream(w, progressTime)
+		return out.Fail(s.streamProgress(ctx, db, out, f))
+	})
 }
 
 func (s *Server) readProgress(q *query) (progress.Filter, student.Ref) {
@@ -77,12 +80,12 @@ func (s *Server) readProgress(q *query) (progress.Filter, student.Ref) {
 	return f, who
 }
 
-func (s *Server) streamProgress(ctx context.Context, out *edge.Stream, f progress.Filter) error {
+func (s *Server) streamProgress(ctx context.Context, db *pg.DB, out *edge.Stream, f progress.Filter) error {
 	if err := out.Text(progressStart(f)); err != nil {
 		return err
 	}
 	count := 0
-	err := progress.Stream(ctx, s.DB, principal(ctx).Organization.ID, f, func(row progress.Row) error {
+	err := progress.Stream(ctx, db, principal(ctx).Organization.ID, f, func(row progress.Row) error {
 		if count++; count > 1 {
 			if err := out.Text(","); err != nil {
 				return err

@@ -42,6 +42,7 @@ func Streams(r *http.Request) bool {
 // Server holds what the handlers need.
 type Server struct {
 	DB    *pg.DB
+	Reads *pg.Reads // of what only reads; running
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
 	Keys  *org.Keyring
@@ -93,7 +94,7 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/results", edge.Handle(s.listResults))
 	r.Get("/events", edge.Handle(s.listEvents))
 	r.Get("/explain", edge.Handle(s.explain))
-	(&webhooks.Server{Endpoints: s.Webhooks, Clock: s.Clock, Cursors: s.Cursors, Caller: caller}).Routes(r, "")
+	(&webhooks.Server{Endpoints: s.Webhooks, Clock: s.Clock, Cursors: s.Cursors, Reads: s.Reads, Caller: caller}).Routes(r, "")
 }
 
 // caller is the key, which calls about its organization.

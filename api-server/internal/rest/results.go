@@ -8,6 +8,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // listResults answers GET /results/.
@@ -19,14 +20,14 @@ func (s *Server) listResults(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, who := r.Context(), q.student()
 	return edge.List[*result.Listed]{
-		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "results", Array: "results", Epochs: page.Results, Limit: q.Limit(maxLimit, usualLimit),
-		Read: func(after page.Position, limit int, each func(*result.Listed) error) error {
-			n, err := s.narrow(ctx, f.Course, who)
+		Cursors: s.Cursors, Reads: s.Reads, Organization: principal(ctx).Organization.ID, Name: "results", Array: "results", Epochs: page.Results, Limit: q.Limit(maxLimit, usualLimit),
+		Read: func(db *pg.DB, after page.Position, limit int, each func(*result.Listed) error) error {
+			n, err := s.narrow(ctx, db, f.Course, who)
 			if err != nil {
 				return err
 			}
 			f.User, f.Few = n.user, n.few
-			return result.List(ctx, s.DB, n.org, f, after.At(0), limit, each)
+			return result.List(ctx, db, n.org, f, after.At(0), limit, each)
 		},
 		Position: func(l *result.Listed) page.Position { return page.Position{l.Position} },
 		Show:     func(l *result.Listed) any { return wire.NewResult(l, s.PublicURL, q.zone) },

@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // Limits of the paged lists (reference: limits#lists).
@@ -50,25 +51,37 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	ctx, o := r.Context(), principal(r.Context()).Organization.ID
-	a, err := student.Lookup(ctx, s.DB, o, email)
+	var body lookupBody
+	err := s.Reads.Do(ctx, func(db *pg.DB) (err error) {
+		body, err = s.lookUp(ctx, db, o, email, q)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	members, err := org.Members(ctx, s.DB, o, []id.User{a.ID})
+	return edge.JSON(w, http.StatusOK, body)
+}
+
+func (s *Server) lookUp(ctx context.Context, db *pg.DB, o id.Organization, email student.Email, q *query) (lookupBody, error) {
+	a, err := student.Lookup(ctx, db, o, email)
 	if err != nil {
-		return err
+		return lookupBody{}, err
 	}
-	held, err := course.OfStudent(ctx, s.DB, o, a.ID)
+	members, err := org.Members(ctx, db, o, []id.User{a.ID})
 	if err != nil {
-		return err
+		return lookupBody{}, err
 	}
-	plans, err := s.Plans.Blocks(ctx, s.DB, o, a.ID, held)
+	held, err := course.OfStudent(ctx, db, o, a.ID)
 	if err != nil {
-		return err
+		return lookupBody{}, err
 	}
-	refs, err := course.LatestRefs(ctx, s.DB, o, a.ID)
+	plans, err := s.Plans.Blocks(ctx, db, o, a.ID, held)
 	if err != nil {
-		return err
+		return lookupBody{}, err
+	}
+	refs, err := course.LatestRefs(ctx, db, o, a.ID)
+	if err != nil {
+		return lookupBody{}, err
 	}
 	body := lookupBody{Status: "ok", Object: "student", Student: wire.NewStudent(a, q.zone), Enrollments: make([]lookupEntry, len(held))}
 	if m, ok := members[a.ID]; ok {
@@ -77,7 +90,7 @@ func (s *Server) lookUpStudent(w http.ResponseWriter, r *http.Request) error {
 	for i, e := range held {
 		body.Enrollments[i] = lookupEntry{wire.NewEnrollment(e, s.today()), orNull(e.Source), orNull(refs[e.ID]), plans[i].In(q.zone)}
 	}
-	return edge.JSON(w, http.StatusOK, body)
+	return body, nil
 }
 
 func orNull(text string) *string {
@@ -95,19 +108,19 @@ func (s *Server) listStudents(w http.ResponseWriter, r *http.Request) error {
 	ctx := r.Context()
 	return edge.List[listedStudent]{
 		Cursors: s.Cursors, Organization: principal(ctx).Organization.ID, Name: "students", Array: "students", Object: "student_list", Epochs: page.Positions, Nth: 1, Limit: q.Limit(maxLimit, usualLimit),
-		Read: func(after page.Position, limit int, each func(listedStudent) error) error {
-			n, err := s.narrow(ctx, f.Course, student.Ref{})
+		Read: func(db *pg.DB, after page.Position, limit int, each func(listedStudent) error) error {
+			n, err := s.narrow(ctx, db, f.Course, student.Ref{})
 			if err != nil {
 				return err
 			}
 			f.Few = n.few != nil
-			found, err := page.Settled(ctx, s.DB, n.org, limit, func(until int64) ([]student.Listed, error) {
-				return student.Roster(ctx, s.DB, n.org, f, student.Stretch{After: after.At(1), Until: until}, limit)
+			shown, err := page.Settled(ctx, s.Reads, n.org, limit, func(db *pg.DB, until int64) ([]listedStudent, error) {
+				found, err := student.Roster(ctx, db, n.org, f, student.Stretch{After: after.At(1), Until: until}, limit)
+				if err != nil {
+					return nil, err
+				}
+				return s.showStudents(ctx, db, n.org, found, q)
 			})
-			if err != nil {
-				return err
-			}
-			shown, err := s.showStudents(ctx, n.org, found, q)
 			return edge.Each(shown, err, each)
 		},
 		Position: func(l listedStudent) page.Position { return page.Position{byArrival, l.position} },
@@ -126,16 +139,16 @@ type listedStudent struct {
 }
 
 // showStudents reads what the page's people have, in two queries for all of them.
-func (s *Server) showStudents(ctx context.Context, o id.Organization, found []student.Listed, q *query) ([]listedStudent, error) {
+func (s *Server) showStudents(ctx context.Context, db *pg.DB, o id.Organization, found []student.Listed, q *query) ([]listedStudent, error) {
 	users := make([]id.User, len(found))
 	for i, a := range found {
 		users[i] = a.ID
 	}
-	members, err := org.Members(ctx, s.DB, o, users)
+	members, err := org.Members(ctx, db, o, users)
 	if err != nil {
 		return nil, err
 	}
-	held, err := course.OfStudents(ctx, s.DB, o, users)
+	held, err := course.OfStudents(ctx, db, o, users)
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,7 @@ import (
 // Deps are the parts that the APIs are made of.
 type Deps struct {
 	DB       *pg.DB
+	Reads    *pg.Reads // running; nil: all reads are of DB
 	Clock    clock.Clock
 	Zone     *time.Location // the platform's
 	Keys     *org.Keyring
@@ -110,13 +111,17 @@ func New(d Deps) APIs {
 		BrowserAvailable: d.SafeExamBrowser}
 	assignments := &assign.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL}
 	service := &provision.Service{DB: d.DB, Mail: mails, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Watch: d.Mails, Plans: plans}
+	reads := d.Reads
+	if reads == nil {
+		reads = pg.ReadPrimary(d.DB)
+	}
 	limits := limit.New(d.Redis, cmp.Or(d.RedisPatience, limit.Patience), d.Registry, d.Log)
 	cursors := page.New(d.DB, d.Box)
 	enrollments := &enrollment.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	places := rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
-	partner := &rest.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
+	partner := &rest.Server{DB: d.DB, Reads: reads, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Enrollments: enrollments,
 		Assignments: assignments, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Webhooks: webhooks, Rosters: d.Rosters,

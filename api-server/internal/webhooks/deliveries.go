@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type deliveryBody struct {
@@ -89,13 +90,13 @@ const (
 
 // readLog reads deliveries of a URL that are older than last, until it has limit or enough. more says that there may
 // be others behind the one that it ends with.
-func (s *Server) readLog(r *http.Request, t target, f journal.Filter, last id.Delivery, limit int, each func(journal.Delivery) error) (end id.Delivery, more bool, err error) {
+func (s *Server) readLog(r *http.Request, db *pg.DB, t target, f journal.Filter, last id.Delivery, limit int, each func(journal.Delivery) error) (end id.Delivery, more bool, err error) {
 	for size := 0; limit > 0; {
 		if size > mostOfLog {
 			return last, true, nil
 		}
 		n := min(limit, readAtOnce)
-		found, err := journal.List(r.Context(), s.Endpoints.DB, t.Organization, t.endpoint, f, last, n)
+		found, err := journal.List(r.Context(), db, t.Organization, t.endpoint, f, last, n)
 		if err = edge.Each(found, err, each); err != nil || len(found) == 0 {
 			return last, false, err
 		}
@@ -131,12 +132,12 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	var end id.Delivery
 	var more bool
 	return edge.List[journal.Delivery]{
-		Cursors: s.Cursors, Organization: t.Organization, Name: "deliveries", Array: "deliveries", Limit: limit,
-		Read: func(after page.Position, limit int, each func(journal.Delivery) error) error {
+		Cursors: s.Cursors, Reads: s.Reads, Organization: t.Organization, Name: "deliveries", Array: "deliveries", Limit: limit,
+		Read: func(db *pg.DB, after page.Position, limit int, each func(journal.Delivery) error) error {
 			if _, err := s.Endpoints.Find(r.Context(), t.Organization, t.endpoint); err != nil {
 				return err
 			}
-			end, more, err = s.readLog(r, t, journal.Filter{Statuses: statuses}, deliveryAt(after), limit, each)
+			end, more, err = s.readLog(r, db, t, journal.Filter{Statuses: statuses}, deliveryAt(after), limit, each)
 			return err
 		},
 		Position: func(d journal.Delivery) page.Position { return positionOf(d.ID) },

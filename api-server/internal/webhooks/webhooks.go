@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // Server holds what the handlers need.
@@ -22,6 +23,8 @@ type Server struct {
 	Endpoints webhook.Service
 	Clock     clock.Clock
 	Cursors   *page.Cursors
+
+	Reads *pg.Reads // of the log; nil: from the primary
 
 	// Caller says whose URLs a request is about, and who makes it.
 	Caller func(*http.Request) (Caller, error)

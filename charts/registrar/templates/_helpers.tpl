@@ -212,6 +212,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not .Values.database.existingSecret }}{{ if .Values.database.url }}
 DATABASE_URL: {{ .Values.database.url | quote }}
 {{- end }}{{ end }}
+{{- if not .Values.database.readSecret }}{{ if .Values.database.readUrl }}
+DATABASE_READ_URL: {{ .Values.database.readUrl | quote }}
+{{- end }}{{ end }}
 {{- if not .Values.redis.existingSecret }}{{ if .Values.redis.url }}
 REDIS_URL: {{ .Values.redis.url | quote }}
 {{- end }}{{ end }}
@@ -250,6 +253,11 @@ seccompProfile: {type: RuntimeDefault}
 
 {{- define "registrar.apiEnv" -}}
 {{ include "registrar.redisEnv" . }}
+{{- if or .Values.database.readSecret .Values.database.readUrl }}
+- name: DATABASE_READ_URL
+  valueFrom:
+    secretKeyRef: {name: {{ .Values.database.readSecret | default (printf "%s-connections" (include "registrar.fullname" .)) | quote }}, key: {{ ternary .Values.database.readSecretKey "DATABASE_READ_URL" (ne .Values.database.readSecret "") }}}
+{{- end }}
 - {name: HTTP_ADDR, value: ":8080"}
 - {name: PLATFORM_ADDR, value: ":8081"}
 - name: PLATFORM_KEY

@@ -8,7 +8,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/page"
-	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
 )
 
 // takeOver has the database be one that another server took over, which is on a timeline of its own.
@@ -37,7 +36,7 @@ func (l list) event(t *testing.T, org id.Organization) (position int64) {
 
 func (l list) lost(t *testing.T, org id.Organization, position int64) (kept int64, lost bool) {
 	t.Helper()
-	loss, lost, err := page.New(l.DB, sealtest.New(t)).Lost(t.Context(), org, page.Positions, position)
+	loss, lost, err := page.Lost(t.Context(), l.DB, org, page.Positions, position)
 	check.NoError(check.Now(t), err, "%v", err)
 	return loss.Kept, lost
 }

@@ -47,7 +47,7 @@ func (p Position) At(i int) int64 {
 
 // Cursors encodes and decodes. It is safe for use by many goroutines.
 type Cursors struct {
-	db  *pg.DB
+	DB  *pg.DB
 	box *seal.Box
 
 	mu  sync.Mutex
@@ -55,7 +55,7 @@ type Cursors struct {
 }
 
 // New makes a Cursors, which reads its key when it first needs it.
-func New(db *pg.DB, box *seal.Box) *Cursors { return &Cursors{db: db, box: box} }
+func New(db *pg.DB, box *seal.Box) *Cursors { return &Cursors{DB: db, box: box} }
 
 const (
 	version  = 1
@@ -98,8 +98,8 @@ const (
 
 // Lost says whether the database came back with an earlier state since the position of a list was read,
 // so that rows up to it may be gone. Nothing after it is passed over in any case.
-func (c *Cursors) Lost(ctx context.Context, org id.Organization, e Epochs, position int64) (l Loss, lost bool, err error) {
-	l, err = selectLoss(ctx, c.db, org, string(e), position)
+func Lost(ctx context.Context, q pg.Querier, org id.Organization, e Epochs, position int64) (l Loss, lost bool, err error) {
+	l, err = selectLoss(ctx, q, org, string(e), position)
 	if pg.None(err) {
 		return Loss{}, false, nil
 	}
@@ -177,7 +177,7 @@ func (c *Cursors) signingKey(ctx context.Context) ([]byte, error) {
 	if c.key != nil {
 		return c.key, nil
 	}
-	sealed, err := selectKey(ctx, c.db)
+	sealed, err := selectKey(ctx, c.DB)
 	if pg.None(err) {
 		sealed, err = c.draw(ctx)
 	}
@@ -196,8 +196,8 @@ func (c *Cursors) draw(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := insertKey(ctx, c.db, sealed); err != nil {
+	if err := insertKey(ctx, c.DB, sealed); err != nil {
 		return nil, err
 	}
-	return selectKey(ctx, c.db)
+	return selectKey(ctx, c.DB)
 }

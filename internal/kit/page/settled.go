@@ -22,21 +22,29 @@ const (
 // A page of fewer than limit rows may lack committed ones, because of transactions under way that drew
 // before them. It waits for these, but not for long, so that callers find what they have written.
 func Settled[T any](
-	ctx context.Context, db *pg.DB, org id.Organization, limit int, read func(until int64) ([]T, error),
-) ([]T, error) {
-	until, drawn, err := selectSettled(ctx, db, org)
+	ctx context.Context, reads *pg.Reads, org id.Organization, limit int, read func(db *pg.DB, until int64) ([]T, error),
+) (rows []T, err error) {
+	// Who is under way the primary alone knows.
+	until, drawn, err := selectSettled(ctx, reads.Primary(), org)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := read(until)
+	rowsUntil := func(until int64) (rows []T, err error) {
+		err = reads.Do(ctx, func(db *pg.DB) (err error) {
+			rows, err = read(db, until)
+			return err
+		})
+		return rows, err
+	}
+	rows, err = rowsUntil(until)
 	if err != nil || len(rows) >= limit || until >= drawn {
 		return rows, err
 	}
 	before := until
-	if until, err = awaitSettled(ctx, db, org, drawn); err != nil || until == before {
+	if until, err = awaitSettled(ctx, reads.Primary(), org, drawn); err != nil || until == before {
 		return rows, err
 	}
-	return read(until)
+	return rowsUntil(until)
 }
 
 // awaitSettled waits until everything up to the position is settled, or for as long as patience, and

@@ -69,7 +69,7 @@ func (l list) add(t *testing.T, org id.Organization) (position int64) {
 
 // page reads up to limit rows after a position. looked is called after each look at the table.
 func (l list) page(ctx context.Context, org id.Organization, after int64, limit int, looked func()) ([]int64, error) {
-	return page.Settled(ctx, l.DB, org, limit, func(until int64) ([]int64, error) {
+	return page.Settled(ctx, pg.ReadPrimary(l.DB), org, limit, func(_ *pg.DB, until int64) ([]int64, error) {
 		defer looked()
 		rows, err := l.Query(ctx, `SELECT position FROM list
 			WHERE organization_id = $1 AND position > $2 AND position <= $3 ORDER BY position LIMIT $4`, org, after, until, limit)

@@ -51,7 +51,7 @@ func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 }
 
 func migrate(ctx context.Context, url string, files fs.FS, log *slog.Logger) error {
-	cfg, err := parse(url) // the programs' address may hold settings of their pools
+	cfg, err := parse("DATABASE_URL", url) // the programs' address may hold settings of their pools
 	if err != nil {
 		return err
 	}

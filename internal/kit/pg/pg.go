@@ -68,7 +68,17 @@ const (
 // pgxpool settings such as pool_max_conns) and waits up to 10 s for its first answer. The address may
 // name several servers: connections lead to the one that takes writes.
 func Open(ctx context.Context, url string) (*DB, error) {
-	cfg, err := parse(url)
+	cfg, err := configure("DATABASE_URL", url)
+	if err != nil {
+		return nil, err
+	}
+	leaveStandbys(cfg.ConnConfig)
+	return open(ctx, cfg)
+}
+
+// configure reads the address that the variable has.
+func configure(variable, url string) (*pgxpool.Config, error) {
+	cfg, err := parse(variable, url)
 	if err != nil {
 		return nil, err
 	}
@@ -84,19 +94,24 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout(cfg.ConnConfig)
 	}
-	commits := newCommits()
-	cfg.ConnConfig.DialFunc = commits.dialer(cfg.ConnConfig.ConnectTimeout)
 	cfg.ConnConfig.OnNotice = noteUnreplicated
-	leaveStandbys(cfg.ConnConfig)
 	// Days are computed in Go; timestamps are sent as instants.
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	if obs.Tracing() {
+		cfg.ConnConfig.Tracer = otelpgx.NewTracer() // below a span alone; without arguments
+	}
+	return cfg, nil
+}
+
+// open connects as cfg says.
+func open(ctx context.Context, cfg *pgxpool.Config) (*DB, error) {
+	cfg = cfg.Copy()
+	commits := newCommits()
+	cfg.ConnConfig.DialFunc = commits.dialer(cfg.ConnConfig.ConnectTimeout)
 	// PostgreSQL would compile short statements on many partitions, which is never worth it.
 	settings := map[string]string{"jit": "off"}
 	if _, given := cfg.ConnConfig.RuntimeParams[idleInTransaction]; !given {
 		settings[idleInTransaction] = silence
-	}
-	if obs.Tracing() {
-		cfg.ConnConfig.Tracer = otelpgx.NewTracer() // below a span alone; without arguments
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -115,7 +130,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 // parse reads an address. Whatever it asks for, connections lead to a server that takes writes: to be
 // led to a standby is to find PostgreSQL away. Its error says what is wrong without any part of the address: pgx
 // removes the password only from addresses in which it recognises one.
-func parse(url string) (*pgxpool.Config, error) {
+func parse(variable, url string) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err == nil {
 		cfg.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
@@ -128,7 +143,7 @@ func parse(url string) (*pgxpool.Config, error) {
 	if i := strings.LastIndex(text, "`: "); i >= 0 { // cannot parse `postgres://…`: what
 		what = text[i+len("`: "):]
 	}
-	return nil, fmt.Errorf("DATABASE_URL: %s; send a postgres:// address, with special characters of the user name and password percent-encoded", what)
+	return nil, fmt.Errorf("%s: %s; send a postgres:// address, with special characters of the user name and password percent-encoded", variable, what)
 }
 
 // Exec implements Querier for a statement that stands alone and changes something.

@@ -105,7 +105,7 @@ func grantedRights(ctx context.Context, q Querier, prefix string) ([]right, erro
 // may; url is that of the schema's owner. What is as it should be is left alone, and nothing else is
 // changed in roles that exist.
 func Secure(ctx context.Context, url, prefix string, log *slog.Logger) error {
-	cfg, err := parse(url)
+	cfg, err := parse("DATABASE_URL", url)
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ type Page struct {
 // Read reads up to limit events behind the position, which is zero, PositionOf an event or a Page.End.
 // What is committed after a page was read follows it. Pings are not in the feed, nor are events about
 // people who were erased.
-func Read(ctx context.Context, db *pg.DB, org id.Organization, f Filter, after page.Position, limit int, now time.Time) (p Page, err error) {
-	p.Events, err = page.Settled(ctx, db, org, limit, func(until int64) (_ []webhook.Stored, err error) {
+func Read(ctx context.Context, reads *pg.Reads, org id.Organization, f Filter, after page.Position, limit int, now time.Time) (p Page, err error) {
+	p.Events, err = page.Settled(ctx, reads, org, limit, func(db *pg.DB, until int64) (_ []webhook.Stored, err error) {
 		s := search{after: after.At(0), until: until, from: earliest(after, f.Since)}
 		last, err := selectStretch(ctx, db, org, f, s)
 		if p.Stopped = err == nil; p.Stopped {

@@ -10,6 +10,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/page"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // fill records events with the sequences from first to last, in ascending ids that end at the given time.
@@ -31,7 +32,7 @@ func TestAPageIsBoundedWhateverItPassesOver(t *testing.T) {
 	left := feed.Filter{Types: []webhook.Type{webhook.StudentLeft}}
 	read := func(filter feed.Filter, after page.Position) feed.Page {
 		t.Helper()
-		p, err := feed.Read(t.Context(), f.Database, one.ID, filter, after, 10, now)
+		p, err := feed.Read(t.Context(), pg.ReadPrimary(f.Database), one.ID, filter, after, 10, now)
 		check.NoError(check.Now(t), err, "%v", err)
 		return p
 	}
@@ -68,7 +69,7 @@ func TestIdsNeedNotBeInOrder(t *testing.T) {
 	fill(f, one, 3, 3, webhook.ResultFinal, now.Add(-20*time.Hour))
 	var read []int64
 	for after := (page.Position{}); ; {
-		p, err := feed.Read(t.Context(), f.Database, one.ID, feed.Filter{}, after, 1, now)
+		p, err := feed.Read(t.Context(), pg.ReadPrimary(f.Database), one.ID, feed.Filter{}, after, 1, now)
 		check.NoError(check.Now(t), err, "%v", err)
 		if len(p.Events) == 0 {
 			break
@@ -76,7 +77,7 @@ func TestIdsNeedNotBeInOrder(t *testing.T) {
 		read, after = append(read, p.Events[0].Sequence), feed.PositionOf(p.Events[0])
 	}
 	check.Slices(t, "sequences", read, []int64{1, 2, 3}, "%v", read)
-	p, err := feed.Read(t.Context(), f.Database, one.ID, feed.Filter{Since: now.Add(-time.Minute)}, nil, 9, now)
+	p, err := feed.Read(t.Context(), pg.ReadPrimary(f.Database), one.ID, feed.Filter{Since: now.Add(-time.Minute)}, nil, 9, now)
 	check.NoError(check.Now(t), err, "%v", err)
 	check.Equal(t, "events since a minute", len(p.Events), 1, "%+v", p)
 }

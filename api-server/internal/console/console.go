@@ -23,10 +23,12 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
 	"github.com/registrar-dev/registrar/internal/flow/account"
@@ -56,6 +58,9 @@ type Server struct {
 	Explains  *explain.Service
 	Accounts  *account.Service
 	Staff     *people.Service
+	Providers provider.Service
+	OIDC      *oidc.Client
+	DNS       provider.Resolver
 
 	// What staff do for a student.
 	Provision   *provision.Service
@@ -128,6 +133,14 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/plans/{id}/official-result", handle(s.onPlan("The official result is recorded.", s.recordOfficial)))
 		r.Post("/console/{slug}/plans/{id}/add-paper", handle(s.onPlan("The paper is in the catalog; the plan takes it up within a minute.", s.addPaper)))
 		r.Get("/console/{slug}/staff", handle(s.showStaff))
+		r.Get("/console/{slug}/staff/provider", handle(s.showProvider))
+		r.Post("/console/{slug}/staff/provider", handle(s.byOwners(s.setProvider)))
+		r.Post("/console/{slug}/staff/provider/test", handle(s.byOwners(s.testProvider)))
+		r.Post("/console/{slug}/staff/provider/remove", handle(s.byOwners(s.removeProvider)))
+		r.Post("/console/{slug}/staff/provider/domains", handle(s.byOwners(s.addDomain)))
+		r.Post("/console/{slug}/staff/provider/domains/prove", handle(s.byOwners(s.proveDomain)))
+		r.Post("/console/{slug}/staff/provider/domains/remove", handle(s.byOwners(s.removeDomain)))
+		r.Post("/console/{slug}/staff/provider/policy", handle(s.byOwners(s.setProviderPolicy)))
 		r.Post("/console/{slug}/staff", handle(s.byOwners(s.inviteStaff)))
 		r.Post("/console/{slug}/staff/{id}/role", handle(s.byOwners(s.setRole)))
 		r.Post("/console/{slug}/staff/{id}/deactivate", handle(s.byOwners(s.deactivateStaff)))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pquerna/otp/totp"
 
+	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -47,7 +48,7 @@ func (p *plain) press(texts ...string) func() {
 // done here fails the test.
 func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := open(t, func(d *server.Deps) { d.DNS = records{} })
 	p := &plain{Browser: browsertest.Open(t), site: s}
 	held := s.hold(t)
 	p.Scripts(false)
@@ -266,10 +267,38 @@ func (p *plain) staff(t *testing.T) {
 	p.act("POST /console/{slug}/staff/policy", staff, p.press("Save the policy"), "How the staff sign in is changed.")
 	p.act("POST /console/{slug}/staff/{id}/reset-factors", staff, p.press("Lost…", "Remove them"), "1 second factors are removed")
 	p.act("POST /console/{slug}/staff/{id}/role", staff, p.press("Change…", "Save the role"), "The role is admin now.")
+	p.provider(t)
 	p.act("POST /console/{slug}/staff/{id}/transfer", staff, p.press("Change…", "Hand the organization over"), "The organization is handed over.")
 	p.exec(t, `UPDATE members SET role = 'owner' WHERE user_id = (SELECT id FROM accounts WHERE email = 'olive@north-institute.org')`)
 	p.act("POST /console/{slug}/staff/{id}/deactivate", staff, p.press("Deactivate…", "Deactivate"), "The person is not on the staff any more.")
 	p.act("POST /sign-in-methods/remove", methods, p.press("Remove…", "Remove it"), "is removed.")
+}
+
+// provider sets up an institute's own sign-in.
+func (p *plain) provider(t *testing.T) {
+	t.Helper()
+	const path, route = "/console/north/staff/provider/", "POST /console/{slug}/staff/provider"
+	p.act(route, path, func() {
+		p.Type("#issuer", "https://login.invalid")
+		p.Type("#client", "registrar")
+		p.Type("#secret", "a secret")
+		p.Press("Save the provider")
+	}, "The settings are saved.")
+	p.act(route+"/test", path, p.press("Test the provider"), "https://login.invalid")
+	p.act(route+"/domains", path, func() {
+		p.Type("#domain", "north-institute.org")
+		p.Press("Add the domain")
+	}, "Add the record below")
+	p.act(route+"/domains/prove", path, p.press("Prove"), "There is no TXT record")
+	p.act(route+"/policy", path, p.press("Save the policy"), "How the staff sign in is changed.")
+	p.act(route+"/domains/remove", path, func() {
+		p.Click("#domains ~ .scroll summary")
+		p.Press("Remove the domain")
+	}, "The domain is removed.")
+	p.act(route+"/remove", path, func() {
+		p.Click(".ways summary")
+		p.Press("Remove the provider")
+	}, "The provider is removed.")
 }
 
 func (p *plain) account(t *testing.T) {

@@ -63,7 +63,7 @@ func (s *Server) listStaff(w http.ResponseWriter, r *http.Request, status int, p
 	if p.Policy, err = factor.PolicyOf(r.Context(), s.DB, f.Here.Organization); err != nil {
 		return err
 	}
-	if p.Policy.Since.IsZero() {
+	if len(p.Policy.Roles) == 0 && p.Policy.GraceDays == 0 {
 		p.Policy.GraceDays = usualGrace
 	}
 	members, err := org.Staff(r.Context(), s.DB, f.Here.Organization)

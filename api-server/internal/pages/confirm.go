@@ -30,6 +30,8 @@ type confirmPage struct {
 	App     bool    // of an authenticator app; else a recovery code
 	Passkey string  // the options of a question to the browser's passkeys; "": there are none
 	Fault   string
+
+	Institute string // the slug of the organization at whose provider the person signed in and can confirm; "" for none
 }
 
 type field struct{ Name, Value string }
@@ -72,6 +74,11 @@ func (s *Server) Confirm(w http.ResponseWriter, r *http.Request, back string, ne
 		}
 	}
 	page.Code, page.App = len(all) > 0, factor.Has(all, factor.TOTP)
+	for _, b := range page.Person.Belongings {
+		if b.Organization == page.Person.Provider && len(all) == 0 {
+			page.Institute = b.Slug
+		}
+	}
 	if page.Passkey, err = s.askPasskey(r, page.Person.Account, all); err != nil {
 		return err
 	}

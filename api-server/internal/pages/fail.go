@@ -38,6 +38,8 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 	case fault.Has(err, signin.NeedsFactor):
 		page = failPage{"Set up a second factor", "Your institute opens its pages only to staff who show more than a password. " +
 			"Add an authenticator app or a passkey; it takes a minute.", methodsPath, "Set it up now"}
+	case fault.Has(err, signin.NeedsProvider):
+		page = failPage{"Sign in at your institute", "Your institute lets its staff in only over its own sign-in.", "/sign-in/with/" + text + "/", "Sign in there"}
 	case status == http.StatusNotFound:
 		page.Title, page.Text = "There is nothing here", "The page does not exist, or it is not yours to see."
 	case fault.Has(err, signin.WrongRole):

@@ -13,10 +13,13 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
+	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -37,6 +40,9 @@ type Server struct {
 	LTI       lti.Service
 	Launches  *launch.Service
 	Accounts  *account.Service
+	Staff     *staff.Service
+	Providers provider.Service
+	OIDC      *oidc.Client
 }
 
 // Routes registers the pages below the public base address.
@@ -65,6 +71,9 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.Post("/sign-in", Handle(s.signIn))
 		r.Get("/sign-in/second", Handle(s.showSecond))
 		r.Post("/sign-in/second", Handle(s.giveSecond))
+		r.Get("/sign-in/institute", Handle(s.showInstitute))
+		r.Get("/sign-in/with/{slug}", Handle(s.beginWith))
+		r.Get("/sign-in/answer/{slug}", Handle(s.takeAnswer))
 		r.Post("/sign-in/passkey", Handle(s.beginPasskey))
 		r.Post("/sign-in/passkey/answer", Handle(s.signInByPasskey))
 		r.Post("/sign-out", Handle(s.signOut))

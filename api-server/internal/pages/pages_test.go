@@ -18,14 +18,18 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/launch"
+	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
 // site serves the pages of an environment, and knows one student's link.
@@ -55,7 +59,9 @@ func openWith(t *testing.T, rdb redis.UniversalClient) *site {
 		(&pages.Server{DB: s.Served, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions, Devices: signin.Devices{Box: s.Box, Clock: s.Now},
 			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, Refusals: s.Refusals, LTI: lti.Service{DB: s.Served, Box: s.Box},
 			Launches: &launch.Service{DB: s.Served, Clock: s.Now, Zone: time.UTC},
-			Accounts: &account.Service{DB: s.Served, Mail: email.Service{Box: s.Box}, Factors: factor.New(s.Served, s.Box, s.url), Clock: s.Now, PublicURL: s.url}}).Routes(r)
+			Accounts: &account.Service{DB: s.Served, Mail: email.Service{Box: s.Box}, Factors: factor.New(s.Served, s.Box, s.url), Clock: s.Now, PublicURL: s.url},
+			Staff:    &staff.Service{DB: s.Served, Mail: email.Service{Box: s.Box}, Clock: s.Now, PublicURL: s.url}, Providers: provider.Service{DB: s.Served, Box: s.Box},
+			OIDC: oidc.New(egress.New(egress.Config{}), s.Now, s.url)}).Routes(r)
 	})
 	routes.Group(guarded(sessions))
 	s.north = s.Organization(t, "north")

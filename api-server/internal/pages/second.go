@@ -88,6 +88,9 @@ func (s *Server) giveSecond(w http.ResponseWriter, r *http.Request) error {
 		s.refused(r, a, "refused sign-in: wrong second factor")
 		return s.askSecond(w, r, a, http.StatusUnauthorized, text)
 	}
+	if with := s.Sessions.AwaitedWith(r.Context()); with != 0 {
+		return s.enterByProvider(w, r, a, with, next, true)
+	}
 	return s.enter(w, r, a, next, true)
 }
 

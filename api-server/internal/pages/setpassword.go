@@ -60,7 +60,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := passwordSetPage{Account: a}
 	if proof == student.Mailbox { // by the link: the mailbox is theirs
-		if page.Second, err = s.awaitSecond(r, a, ""); err != nil {
+		if page.Second, err = s.awaitSecond(r, a, "", 0); err != nil {
 			return err
 		}
 		if page.SignedIn = !page.Second; page.SignedIn {

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
 // How often one may try. The limits of a name and of the account that it leads to are what stops
@@ -42,7 +43,7 @@ const (
 // homeOf is where a person goes who asked for no page.
 func homeOf(p *signin.Person) string {
 	switch {
-	case len(p.StaffOf()) > 0:
+	case len(p.StaffOf()) > 0, p.NeedsProvider() != "":
 		return fixture
 	case p.NeedsFactor():
 		return methodsPath
@@ -105,7 +106,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	needs, err := s.awaitSecond(r, a, page.Next)
+	needs, err := s.awaitSecond(r, a, page.Next, 0)
 	if err != nil {
 		return err
 	}
@@ -119,12 +120,12 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 const secondPath = "/sign-in/second/"
 
 // awaitSecond has a person who has a factor show it before anything opens.
-func (s *Server) awaitSecond(r *http.Request, a student.Account, next string) (bool, error) {
+func (s *Server) awaitSecond(r *http.Request, a student.Account, next string, with id.Organization) (bool, error) {
 	all, err := factor.Of(r.Context(), s.DB, a.ID)
 	if err != nil || len(all) == 0 {
 		return false, err
 	}
-	return true, s.Sessions.Await(r.Context(), a, next)
+	return true, s.Sessions.Await(r.Context(), a, next, with)
 }
 
 // enter signs a person in who has given the password and, where there is one, a factor.

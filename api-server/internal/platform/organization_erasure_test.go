@@ -95,6 +95,9 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	l.exec(t, `INSERT INTO factors (id, user_id, kind, name, sealed, created_at) VALUES (gen_random_uuid(), $1, 'totp', 'the bursar''s telephone', '', now())`, bursar)
 	l.exec(t, `INSERT INTO recovery_codes (user_id, hash) VALUES ($1, 'x')`, bursar)
 	l.exec(t, `INSERT INTO factor_tries (user_id, since, tries) VALUES ($1, now(), 1)`, bursar)
+	l.exec(t, `INSERT INTO identity_providers (organization_id, issuer, client_id, sealed, version, students, created_at, updated_at)
+		VALUES ($1, 'https://north.test', 'x', '', 1, false, now(), now())`, l.north.ID)
+	l.exec(t, `INSERT INTO mail_domains (organization_id, domain, token, created_at) VALUES ($1, 'north.test', 'x', now())`, l.north.ID)
 	l.exec(t, `INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at) VALUES ($1, now(), 7, now())`, l.north.ID)
 	l.exec(t, `INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, status, created_at, updated_at)
 		SELECT NULL::bigint, $1::bigint, 'reset', 'bursar@only-north.org', gen_random_uuid(), '{}'::jsonb, 'sent', now(), now()
@@ -166,7 +169,9 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
 		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
 	}
-	check.Equal(t, "policies", l.count(t, `sign_in_policies WHERE organization_id = $1`, l.north.ID), 0, "")
+	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains"} {
+		check.Equal(t, table, l.count(t, table+` WHERE organization_id = $1`, l.north.ID), 0, "")
+	}
 
 	after := l.dump(t)
 	for line := range strings.Lines(after) {

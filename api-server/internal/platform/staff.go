@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -158,4 +159,19 @@ func readStaff(w http.ResponseWriter, r *http.Request) (staff.Command, error) {
 		c.Role = org.Role(*role)
 	}
 	return c, b.Err()
+}
+
+func (s *Server) proveDomain(w http.ResponseWriter, r *http.Request) error {
+	o, err := s.organization(r)
+	if err != nil {
+		return err
+	}
+	domain := edge.Param(r, "domain")
+	if err := provider.ProveByPlatform(r.Context(), s.DB, o.ID, domain, s.Clock()); err != nil {
+		return err
+	}
+	return edge.JSON(w, http.StatusOK, struct {
+		Status string `json:"status"`
+		Domain string `json:"domain"`
+	}{"ok", domain})
 }

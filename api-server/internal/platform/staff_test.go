@@ -90,3 +90,16 @@ func TestThePlatformInvitesListsAndDeactivatesStaff(t *testing.T) {
 	check.NoError(t, err, "")
 	check.Equal(t, "mails with a link", mails, 2, "")
 }
+
+func TestThePlatformProvesDomains(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	e.Organization(t, "south")
+	for range 2 {
+		e.Platform.Put(t, "organizations/north/mail-domains/school.org", ``).Want(t, 200)
+	}
+	e.Platform.Put(t, "organizations/south/mail-domains/school.org", ``).WantFault(t, 409, "domain_taken", "")
+	e.Platform.Put(t, "organizations/south/mail-domains/school", ``).WantFault(t, 400, "invalid", "domain")
+	e.Platform.Put(t, "organizations/nowhere/mail-domains/school.org", ``).WantFault(t, 404, "not_found", "")
+}

@@ -5,6 +5,7 @@ package server
 import (
 	"cmp"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/docsite"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/platform"
@@ -26,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
@@ -59,7 +62,8 @@ type Deps struct {
 	Mails    *email.Watch // running, so that requests learn at once what became of their mail
 	Rosters  *wake.Watch  // of roster runs; running
 	Box      *seal.Box
-	Egress   *egress.Policy        // for receiver URLs
+	Egress   *egress.Policy        // for receiver URLs and identity providers
+	DNS      provider.Resolver     // of TXT records; nil: the system's
 	Redis    redis.UniversalClient // counters of rate limits; nil: there are no limits
 	Log      *slog.Logger
 	Registry prometheus.Registerer
@@ -135,14 +139,16 @@ func New(d Deps) APIs {
 	docsite.Routes(public)
 	sessions := signin.New(d.DB, d.Clock, d.PublicURL, d.Proxies, pages.Fail)
 	accounts := &account.Service{DB: d.DB, Mail: mails, Factors: factor.New(d.DB, d.Box, d.PublicURL), Clock: d.Clock, PublicURL: d.PublicURL}
+	providers, client := provider.Service{DB: d.DB, Box: d.Box}, oidc.New(d.Egress, d.Clock, d.PublicURL)
 	staffs := &staff.Service{DB: d.DB, Mail: mails, Clock: d.Clock, PublicURL: d.PublicURL}
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
-		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts}
+		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
 		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans,
+		Providers: providers, OIDC: client, DNS: cmp.Or[provider.Resolver](d.DNS, net.DefaultResolver),
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,

@@ -194,7 +194,7 @@ func refused(t *testing.T, a *apitest.Answer) {
 }
 
 // own are path parameters by which the caller names things of the organization itself.
-var own = map[string]bool{"slug": true, "email": true, "code": true, "source": true, "name": true}
+var own = map[string]bool{"slug": true, "email": true, "code": true, "source": true, "name": true, "domain": true}
 
 var parameter = regexp.MustCompile(`([a-z-]+)/\{([a-z_]+)\}`)
 

@@ -12,21 +12,24 @@ import (
 )
 
 // What a session holds between the password and the second factor, in which nobody is signed in: the account,
-// a mark of its password, since when, and where the sign-in leads. And the state of a question to the browser's
+// a mark of its password, since when, where the sign-in leads, and the
+// organization at whose provider it was instead of a password. And the state of a question to the browser's
 // passkeys (factor.Ceremony), which each answer takes out.
 const (
 	pendingKey      = "pending_user"
 	pendingMarkKey  = "pending_mark"
 	pendingSinceKey = "pending_since"
 	pendingNextKey  = "pending_next"
+	pendingWithKey  = "pending_provider"
 	ceremonyKey     = "ceremony"
 )
 
 // pendingFor is how long a person may take for the second factor.
 const pendingFor = 10 * time.Minute
 
-// Await keeps in a new session that the password of a was given, until the second factor is.
-func (s *Sessions) Await(ctx context.Context, a student.Account, next string) error {
+// Await keeps in a new session that the password of a was given, or with is not 0 that a has signed in at the
+// organization's provider, until the second factor is given.
+func (s *Sessions) Await(ctx context.Context, a student.Account, next string, with id.Organization) error {
 	if err := s.manager.Clear(ctx); err != nil {
 		return err
 	}
@@ -37,6 +40,7 @@ func (s *Sessions) Await(ctx context.Context, a student.Account, next string) er
 	s.manager.Put(ctx, pendingMarkKey, a.PasswordMark())
 	s.manager.Put(ctx, pendingSinceKey, s.now().UTC().Format(time.RFC3339))
 	s.manager.Put(ctx, pendingNextKey, next)
+	s.manager.Put(ctx, pendingWithKey, strconv.FormatInt(int64(with), 10))
 	return nil
 }
 
@@ -55,6 +59,12 @@ func (s *Sessions) Awaited(ctx context.Context) (a student.Account, next string,
 	return a, s.manager.GetString(ctx, pendingNextKey), err
 }
 
+// AwaitedWith is the organization at whose provider whoever is awaited has signed in; 0 for the password.
+func (s *Sessions) AwaitedWith(ctx context.Context) id.Organization {
+	with, _ := strconv.ParseInt(s.manager.GetString(ctx, pendingWithKey), 10, 64) // 0 for none
+	return id.Organization(with)
+}
+
 // Ask keeps the state of a question to the browser's passkeys.
 func (s *Sessions) Ask(ctx context.Context, c factor.Ceremony) {
 	s.manager.Put(ctx, ceremonyKey, c.State)
@@ -66,6 +76,11 @@ func (s *Sessions) Asked(ctx context.Context) string { return s.manager.PopStrin
 // Keep keeps a text in the session under the name; Kept reads it.
 func (s *Sessions) Keep(ctx context.Context, name, text string) {
 	s.manager.Put(ctx, "kept_"+name, text)
+}
+
+// Taken is what Keep kept, once.
+func (s *Sessions) Taken(ctx context.Context, name string) string {
+	return s.manager.PopString(ctx, "kept_"+name)
 }
 
 // Kept is what Keep kept, "" for nothing.

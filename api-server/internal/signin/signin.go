@@ -34,6 +34,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -94,9 +95,10 @@ func (codec) Decode(data []byte) (time.Time, map[string]any, error) {
 	return s.Deadline, s.Values, err
 }
 
-// What a session holds: the account's id in decimal digits, what it proves, and whether an LMS began
-// it, which asks for no password.
+// What a session holds: the account's id in decimal digits, what it proves, whether an LMS began it, which asks for no
+// password, and the organization at whose provider the person signed in.
 const (
+	providerKey = "provider"
 	userKey     = "user"
 	proofKey    = "proof"
 	launchedKey = "launched"
@@ -120,6 +122,16 @@ func (s *Sessions) Begin(ctx context.Context, a student.Account, withFactor bool
 // BeginByPasskey is Begin without the password. Whoever added the passkey had shown that the mailbox is theirs.
 func (s *Sessions) BeginByPasskey(ctx context.Context, a student.Account) error {
 	return s.beginAs(ctx, a, student.Mailbox, true)
+}
+
+// BeginByProvider is Begin for who has signed in at the provider of the organization, with an address of a domain that
+// is the organization's.
+func (s *Sessions) BeginByProvider(ctx context.Context, a student.Account, o id.Organization, withFactor bool) error {
+	if err := s.beginAs(ctx, a, student.Mailbox, withFactor); err != nil {
+		return err
+	}
+	s.manager.Put(ctx, providerKey, strconv.FormatInt(int64(o), 10))
+	return nil
 }
 
 func (s *Sessions) beginAs(ctx context.Context, a student.Account, proof student.Proof, withFactor bool) error {
@@ -208,6 +220,9 @@ type Person struct {
 	// second factor; zero: none does.
 	FactorDue time.Time
 	closed    []id.Organization // those that have closed them
+
+	Provider id.Organization // at whose identity provider the person signed in; 0 for none
+	provided []org.Belonging // those that let the person onto their staff pages only over their own
 }
 
 // Opens says whether the session may show what the person has in the organization.
@@ -228,6 +243,29 @@ func newPerson(a student.Account, proof student.Proof, belongings []org.Belongin
 
 // NeedsFactor says whether an organization has closed its staff pages to the person for want of a second factor.
 func (p *Person) NeedsFactor() bool { return len(p.closed) > 0 }
+
+// NeedsProvider is the slug of an organization that lets the person onto its staff pages only over its own
+// provider; "" for none.
+func (p *Person) NeedsProvider() string {
+	if len(p.provided) == 0 {
+		return ""
+	}
+	return p.provided[0].Slug
+}
+
+// readProviders finds out whose staff pages need another sign-in.
+func (s *Sessions) readProviders(ctx context.Context, p *Person) error {
+	if len(p.StaffOf()) == 0 {
+		return nil
+	}
+	demanding, err := provider.Demanding(ctx, s.db, p.ID)
+	for _, b := range p.StaffOf() {
+		if slices.Contains(demanding, b.Organization) && b.Organization != p.Provider {
+			p.provided = append(p.provided, b)
+		}
+	}
+	return err
+}
 
 // readLacks finds out where the person needs a second factor and has none.
 func (s *Sessions) readLacks(ctx context.Context, p *Person) error {
@@ -260,7 +298,7 @@ func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
 	}
 	for _, b := range p.Belongings {
 		if b.Role.Staff() && b.Status == org.MemberActive && (len(roles) == 0 || slices.Contains(roles, b.Role)) &&
-			!slices.Contains(p.closed, b.Organization) {
+			!slices.Contains(p.closed, b.Organization) && !slices.Contains(p.provided, b) {
 			of = append(of, b)
 		}
 	}
@@ -273,7 +311,11 @@ func (p *Person) StaffOf(roles ...org.Role) []org.Belonging {
 // second factor is overdue.
 func (p *Person) Of(slug string, roles ...org.Role) (org.Belonging, error) {
 	for _, b := range p.Belongings {
-		if b.Slug == slug && slices.Contains(p.closed, b.Organization) {
+		switch {
+		case b.Slug != slug:
+		case slices.Contains(p.provided, b):
+			return org.Belonging{}, errNeedsProvider(slug)
+		case slices.Contains(p.closed, b.Organization):
 			return org.Belonging{}, errNeedsFactor
 		}
 	}
@@ -297,7 +339,14 @@ const (
 	WrongRole    = "wrong_role"
 	NeedsMailbox = "needs_mailbox"
 	NeedsFactor  = "needs_factor"
+
+	NeedsProvider = "needs_provider"
 )
+
+// errNeedsProvider says the slug of the organization, for the page that leads to its provider.
+func errNeedsProvider(slug string) error {
+	return fault.New(fault.Forbidden, NeedsProvider, "%s", slug)
+}
 
 var errNeedsFactor = fault.New(fault.Forbidden, NeedsFactor, "this page opens for who has set up a second factor")
 
@@ -356,6 +405,8 @@ func (s *Sessions) Staff(roles ...org.Role) func(http.Handler) http.Handler {
 			switch p := SignedIn(r.Context()); {
 			case p.Proof != student.Mailbox:
 				s.fail(w, r, errNeedsMailbox)
+			case len(p.StaffOf(roles...)) == 0 && p.NeedsProvider() != "":
+				s.fail(w, r, errNeedsProvider(p.NeedsProvider()))
 			case len(p.StaffOf(roles...)) == 0 && p.NeedsFactor():
 				s.fail(w, r, errNeedsFactor)
 			case len(p.StaffOf(roles...)) == 0:
@@ -401,6 +452,13 @@ func (s *Sessions) Person(ctx context.Context) (*Person, error) {
 		return nil, err
 	}
 	p := newPerson(a, proof, belongings)
+	at, _ := strconv.ParseInt(s.manager.GetString(ctx, providerKey), 10, 64) // 0 for none
+	if p.Provider = id.Organization(at); p.Provider != 0 {
+		p.MustChangePassword = false // likewise
+	}
+	if err := s.readProviders(ctx, p); err != nil {
+		return nil, err
+	}
 	return p, s.readLacks(ctx, p)
 }
 

@@ -1,13 +1,7 @@
 package factor_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
@@ -15,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-webauthn/webauthn/protocol/webauthncbor"
 	"github.com/pquerna/otp/totp"
 
 	"github.com/registrar-dev/registrar/internal/domain/factor"
+	"github.com/registrar-dev/registrar/internal/domain/factor/factortest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -152,86 +146,12 @@ func TestTheLastFactorTakesTheRecoveryCodesAlong(t *testing.T) {
 	check.True(t, "a recovery code is refused", errors.Is(err, factor.ErrRefused), "%v", err)
 }
 
-// device is an authenticator: it makes a passkey for a site, and signs with it.
-type device struct {
-	key     *ecdsa.PrivateKey
-	id      []byte
-	user    []byte
-	counter uint32
-}
-
-func b64(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-
-// data is what the device says of itself; 0x05: the person is there, and has shown it to the device.
-func (d *device) data(rp string, flags byte, more ...byte) []byte {
-	of := sha256.Sum256([]byte(rp))
-	d.counter++
-	return append(append(append(of[:], flags), binary.BigEndian.AppendUint32(nil, d.counter)...), more...)
-}
-
-func clientData(kind, challenge, origin string) []byte {
-	text, err := json.Marshal(map[string]any{"type": kind, "challenge": challenge, "origin": origin, "crossOrigin": false})
-	if err != nil {
-		panic(err)
-	}
-	return text
-}
-
-func option(t *testing.T, options, name string) string {
-	t.Helper()
-	var all map[string]any
-	check.NoError(check.Now(t), json.Unmarshal([]byte(options), &all), "%s", options)
-	if name == "user" {
-		user, _ := all["user"].(map[string]any)
-		text, _ := user["id"].(string)
-		return text
-	}
-	text, _ := all[name].(string)
-	return text
-}
-
-func (d *device) create(t *testing.T, options, origin, rp string) string {
-	t.Helper()
-	var err error
-	d.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check.NoError(check.Now(t), err, "a key")
-	d.id = make([]byte, 32)
-	_, _ = rand.Read(d.id)
-	d.user, err = base64.RawURLEncoding.DecodeString(option(t, options, "user"))
-	check.NoError(check.Now(t), err, "%s", options)
-	public, err := d.key.PublicKey.Bytes()
-	check.NoError(check.Now(t), err, "the public key")
-	cose, err := webauthncbor.Marshal(map[int]any{1: 2, 3: -7, -1: 1, -2: public[1:33], -3: public[33:]})
-	check.NoError(check.Now(t), err, "the public key")
-	attested := append(append(make([]byte, 16), byte(len(d.id)>>8), byte(len(d.id))), append(d.id, cose...)...)
-	object, err := webauthncbor.Marshal(map[string]any{"fmt": "none", "attStmt": map[string]any{}, "authData": d.data(rp, 0x45, attested...)})
-	check.NoError(check.Now(t), err, "the answer")
-	return d.answer(t, map[string]any{"clientDataJSON": b64(clientData("webauthn.create", option(t, options, "challenge"), origin)), "attestationObject": b64(object)})
-}
-
-func (d *device) get(t *testing.T, options, origin, rp string, flags byte) string {
-	t.Helper()
-	client, data := clientData("webauthn.get", option(t, options, "challenge"), origin), d.data(rp, flags)
-	of := sha256.Sum256(client)
-	digest := sha256.Sum256(append(append([]byte{}, data...), of[:]...))
-	signature, err := ecdsa.SignASN1(rand.Reader, d.key, digest[:])
-	check.NoError(check.Now(t), err, "signing")
-	return d.answer(t, map[string]any{"clientDataJSON": b64(client), "authenticatorData": b64(data), "signature": b64(signature), "userHandle": b64(d.user)})
-}
-
-func (d *device) answer(t *testing.T, response map[string]any) string {
-	t.Helper()
-	text, err := json.Marshal(map[string]any{"id": b64(d.id), "rawId": b64(d.id), "type": "public-key", "response": response, "clientExtensionResults": map[string]any{}})
-	check.NoError(check.Now(t), err, "the answer")
-	return string(text)
-}
-
-func (b *bed) addPasskey(user id.User) *device {
+func (b *bed) addPasskey(user id.User) *factortest.Device {
 	b.t.Helper()
-	var d device
+	var d factortest.Device
 	c, err := b.AskNew(b.t.Context(), user, "olive@institute.org")
 	check.NoError(check.Now(b.t), err, "asking")
-	answer := d.create(b.t, c.Options, site, "registrar.test")
+	answer := d.Create(b.t, c.Options, site, "registrar.test")
 	check.NoError(check.Now(b.t), b.in(func(tx *pg.Tx) error {
 		_, _, err := b.AddPasskey(b.t.Context(), tx, user, "Laptop", c.State, answer, now)
 		return err
@@ -239,7 +159,7 @@ func (b *bed) addPasskey(user id.User) *device {
 	return &d
 }
 
-const verified, present = 0x05, 0x01
+const verified, present = factortest.Verified, factortest.Present
 
 func TestAPasskeyOpensForItsPersonAndSiteAlone(t *testing.T) {
 	t.Parallel()
@@ -253,7 +173,7 @@ func TestAPasskeyOpensForItsPersonAndSiteAlone(t *testing.T) {
 		return c
 	}
 	forAny, forOlive, other := ask(0), ask(olive), ask(0)
-	used := of.get(t, forAny.Options, site, "registrar.test", verified)
+	used := of.Get(t, forAny.Options, site, "registrar.test", verified)
 	for _, c := range []struct {
 		name, state, answer string
 		user                id.User
@@ -261,13 +181,13 @@ func TestAPasskeyOpensForItsPersonAndSiteAlone(t *testing.T) {
 		{"a passkey", forAny.State, used, olive},
 		{"the same answer to another question", other.State, used, 0},
 		{"the same answer to no question", "", used, 0},
-		{"an answer to the question for olive", forOlive.State, of.get(t, forOlive.Options, site, "registrar.test", verified), olive},
-		{"adam's passkey for olive", forOlive.State, ofAdam.get(t, forOlive.Options, site, "registrar.test", verified), 0},
-		{"on another site", other.State, of.get(t, other.Options, "https://evil.test", "registrar.test", verified), 0},
-		{"for another site", other.State, of.get(t, other.Options, site, "evil.test", verified), 0},
-		{"whose device did not ask who is there", other.State, of.get(t, other.Options, site, "registrar.test", present), 0},
+		{"an answer to the question for olive", forOlive.State, of.Get(t, forOlive.Options, site, "registrar.test", verified), olive},
+		{"adam's passkey for olive", forOlive.State, ofAdam.Get(t, forOlive.Options, site, "registrar.test", verified), 0},
+		{"on another site", other.State, of.Get(t, other.Options, "https://evil.test", "registrar.test", verified), 0},
+		{"for another site", other.State, of.Get(t, other.Options, site, "evil.test", verified), 0},
+		{"whose device did not ask who is there", other.State, of.Get(t, other.Options, site, "registrar.test", present), 0},
 		{"no answer at all", other.State, "{}", 0},
-		{"adam's", other.State, ofAdam.get(t, other.Options, site, "registrar.test", verified), adam},
+		{"adam's", other.State, ofAdam.Get(t, other.Options, site, "registrar.test", verified), adam},
 	} {
 		user, err := b.CheckPasskey(t.Context(), c.state, c.answer, now)
 		check.Equal(t, "whose it is", user, c.user, "%s: %v", c.name, err)
@@ -275,11 +195,11 @@ func TestAPasskeyOpensForItsPersonAndSiteAlone(t *testing.T) {
 	}
 	copied := *of
 	c := ask(0)
-	_, err := b.CheckPasskey(t.Context(), c.State, of.get(t, c.Options, site, "registrar.test", verified), now)
+	_, err := b.CheckPasskey(t.Context(), c.State, of.Get(t, c.Options, site, "registrar.test", verified), now)
 	check.NoError(t, err, "the device")
 	c = ask(0)
-	copied.counter -= 5
-	_, err = b.CheckPasskey(t.Context(), c.State, copied.get(t, c.Options, site, "registrar.test", verified), now)
+	copied.Counter -= 5
+	_, err = b.CheckPasskey(t.Context(), c.State, copied.Get(t, c.Options, site, "registrar.test", verified), now)
 	check.True(t, "a copy of the device is refused", errors.Is(err, factor.ErrRefused), "%v", err)
 }
 
@@ -299,15 +219,15 @@ func TestAnAnswerIsToTheQuestionThatWasAsked(t *testing.T) {
 			return err
 		})
 	}
-	var thief device
-	withUser := strings.Replace(use.Options, "{", `{"user":{"id":"`+b64([]byte("user 1"))+`"},`, 1)
-	check.True(t, "it adds none", errors.Is(add(use.State, thief.create(t, withUser, site, "registrar.test")), factor.ErrRefused), "")
-	_, err = b.CheckPasskey(t.Context(), make.State, of.get(t, make.Options, site, "registrar.test", verified), now)
+	var thief factortest.Device
+	withUser := strings.Replace(use.Options, "{", `{"user":{"id":"`+base64.RawURLEncoding.EncodeToString([]byte("user 1"))+`"},`, 1)
+	check.True(t, "it adds none", errors.Is(add(use.State, thief.Create(t, withUser, site, "registrar.test")), factor.ErrRefused), "")
+	_, err = b.CheckPasskey(t.Context(), make.State, of.Get(t, make.Options, site, "registrar.test", verified), now)
 	check.True(t, "it opens nothing", errors.Is(err, factor.ErrRefused), "%v", err)
 	forAdam, err := b.AskNew(t.Context(), b.users[1], "adam@institute.org")
 	check.NoError(check.Now(t), err, "asking")
-	check.True(t, "another's question", errors.Is(add(forAdam.State, thief.create(t, forAdam.Options, site, "registrar.test")), factor.ErrRefused), "")
-	check.NoError(t, add(make.State, thief.create(t, make.Options, site, "registrar.test")), "its own question")
+	check.True(t, "another's question", errors.Is(add(forAdam.State, thief.Create(t, forAdam.Options, site, "registrar.test")), factor.ErrRefused), "")
+	check.NoError(t, add(make.State, thief.Create(t, make.Options, site, "registrar.test")), "its own question")
 }
 
 func TestASiteWithoutANameHasNoPasskeys(t *testing.T) {

@@ -215,13 +215,16 @@ func upsertPolicy(ctx context.Context, tx *pg.Tx, org id.Organization, p Policy,
 	return err
 }
 
-// selectLacks counts the days of grace from when the policy began or the person came, whatever was later.
+// selectLacks counts the days of grace from when the policy began or the person came, whatever was later. Owners who may
+// go past the identity provider need a factor, too.
 func selectLacks(ctx context.Context, q pg.Querier, user id.User) ([]Lack, error) {
 	return pg.List[Lack](ctx, q, `
 		SELECT
 			m.organization_id AS organization,
 			greatest(p.factor_since, m.joined_at) + make_interval(days => p.grace_days) AS due
 		FROM members m JOIN sign_in_policies p ON p.organization_id = m.organization_id
-		WHERE m.user_id = $1 AND m.status = 'active' AND m.role = ANY (p.factor_roles)
+		WHERE m.user_id = $1 AND m.status = 'active'
+			AND (m.role = ANY (p.factor_roles)
+				OR p.provider_only AND m.role = 'owner' AND m.user_id = ANY (p.break_glass))
 			AND NOT EXISTS (SELECT FROM factors f WHERE f.user_id = m.user_id)`, user)
 }

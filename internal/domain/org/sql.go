@@ -393,15 +393,13 @@ func Staff(ctx context.Context, q pg.Querier, org id.Organization) (map[id.User]
 		WHERE organization_id = $1 AND role <> 'member'`, org))
 }
 
-// LockOwners locks the organization's active owners, so that changes of them wait for each other, and counts them.
-func LockOwners(ctx context.Context, tx *pg.Tx, org id.Organization, into *int) error {
-	all, err := userIDs(tx.Query(ctx, `
+// LockOwners locks the organization's active owners, so that changes of them wait for each other, and lists them.
+func LockOwners(ctx context.Context, tx *pg.Tx, org id.Organization) ([]id.User, error) {
+	return userIDs(tx.Query(ctx, `
 		SELECT user_id FROM members
 		WHERE organization_id = $1 AND role = 'owner' AND status = 'active'
 		ORDER BY user_id
 		FOR UPDATE`, org))
-	*into = len(all)
-	return err
 }
 
 // Members reads the memberships of several people; people without one are not in the map.

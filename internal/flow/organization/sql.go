@@ -35,6 +35,8 @@ var pieces = []piece{
 	{table: "outbox_tasks", unindexed: true},
 	{table: "api_keys"},
 	{table: "sign_in_policies"},
+	{table: "identity_providers"},
+	{table: "mail_domains"},
 	{table: "lti_consumers"},
 	{table: "lti_nonces"},
 	{table: "webhook_endpoints"},

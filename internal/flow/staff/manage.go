@@ -3,10 +3,13 @@ package staff
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -87,6 +90,22 @@ func (s *Service) SetRole(ctx context.Context, by audit.Actor, o id.Organization
 	})
 }
 
+// SetRoleByProvider gives an active member of the staff the role that the organization's identity provider names. The
+// last owner stays one, and so do those who keep another way in.
+func (s *Service) SetRoleByProvider(ctx context.Context, o id.Organization, user id.User, role org.Role) error {
+	by := audit.Actor{Kind: audit.Schedule, Name: "identity provider"}
+	err := s.change(ctx, by, o, user, "changed staff member", func(b *pg.Batch, m org.Member, now time.Time) (org.Member, error) {
+		if m.Status != org.MemberActive { // deactivated meanwhile
+			return m, nil
+		}
+		return org.SetStaff(b, o, user, m, role, now), nil
+	})
+	if fault.Has(err, "last_owner") || fault.Has(err, "break_glass") {
+		return nil
+	}
+	return err
+}
+
 // Deactivate ends a membership of the staff: the next request of the person opens nothing of the organization's staff
 // pages. The account stays. NotFound for who is not on the staff; Forbidden (own_role) for oneself; Conflict
 // (last_owner).
@@ -149,10 +168,12 @@ func (s *Service) Transfer(ctx context.Context, by audit.Actor, o id.Organizatio
 		case own.Role != org.RoleOwner || own.Status != org.MemberActive:
 			return fault.New(fault.Forbidden, "not_owner", "Only an owner can hand the organization over.")
 		}
-		var b pg.Batch
-		org.SetStaff(&b, o, to, m, org.RoleOwner, now)
-		org.SetStaff(&b, o, from, own, org.RoleAdmin, now)
-		if err := b.Send(ctx, tx); err != nil {
+		if err := s.keepOwner(ctx, tx, o, func() error {
+			var b pg.Batch
+			org.SetStaff(&b, o, to, m, org.RoleOwner, now)
+			org.SetStaff(&b, o, from, own, org.RoleAdmin, now)
+			return b.Send(ctx, tx)
+		}); err != nil {
 			return err
 		}
 		return audit.Write(ctx, tx, audit.Entry{Organization: o, Actor: by, Action: "transferred ownership", Target: target(a.Email, org.RoleOwner), At: now})
@@ -189,21 +210,49 @@ func (s *Service) member(ctx context.Context, tx *pg.Tx, o id.Organization, user
 	return a, m, nil
 }
 
-// keepOwner does something and refuses it (Conflict, last_owner) when no active owner is left of one or more.
-// Changes of one organization's owners wait for each other.
+// keepOwner does something and refuses it when no active owner is left of one or more (Conflict, last_owner), or one of
+// those is none any more who keep another way in than the identity provider (Conflict, break_glass). Changes of one
+// organization's owners wait for each other.
 func (s *Service) keepOwner(ctx context.Context, tx *pg.Tx, o id.Organization, do func() error) error {
-	var before, after int
-	if err := org.LockOwners(ctx, tx, o, &before); err != nil {
+	before, err := org.LockOwners(ctx, tx, o)
+	if err != nil {
 		return err
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	if err := org.LockOwners(ctx, tx, o, &after); err != nil {
+	after, err := org.LockOwners(ctx, tx, o)
+	if err != nil {
 		return err
 	}
-	if before > 0 && after == 0 {
+	if len(before) > 0 && len(after) == 0 {
 		return fault.New(fault.Conflict, "last_owner", "An organization keeps an owner: make somebody else one first.")
 	}
+	policy, err := provider.PolicyOf(ctx, tx, o)
+	if err != nil || !policy.Only {
+		return err
+	}
+	for _, user := range policy.BreakGlass {
+		if slices.Contains(before, user) && !slices.Contains(after, user) {
+			return fault.New(fault.Conflict, "break_glass",
+				"This owner is one of those who can sign in when the identity provider is away: choose another for that first.")
+		}
+	}
 	return nil
+}
+
+// SetProviderPolicy is provider.SetPolicy for owners who have a second factor.
+func (s *Service) SetProviderPolicy(ctx context.Context, by audit.Actor, o id.Organization, p provider.Policy) error {
+	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
+		owners, err := org.LockOwners(ctx, tx, o)
+		if err != nil {
+			return err
+		}
+		have, err := factor.Have(ctx, tx, owners)
+		if err != nil {
+			return err
+		}
+		owners = slices.DeleteFunc(owners, func(user id.User) bool { return !have[user] })
+		return provider.SetPolicy(ctx, tx, by, o, p, owners, s.Clock())
+	})
 }

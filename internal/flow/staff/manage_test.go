@@ -121,6 +121,24 @@ func TestAnOrganizationKeepsAnOwner(t *testing.T) {
 		"adam@school.org deactivated staff member olive@school.org (admin)", "adam@school.org changed staff member olive@school.org (examiner)"}, "")
 }
 
+// A claim changes the role of who is active alone, and of no owner who is needed.
+func TestAProvidersRoleIsForWhoIsActive(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	ctx, north := t.Context(), o.north.ID
+	for _, c := range []struct {
+		name string
+		role org.Role
+		is   string
+	}{{"adam", org.RoleTeacher, "teacher active"}, {"olive", org.RoleTeacher, "owner active"}} {
+		check.NoError(t, o.SetRoleByProvider(ctx, north, o.users[c.name], c.role), "%s", c.name)
+		check.Equal(t, c.name+" is", o.is(c.name), c.is, "")
+	}
+	check.NoError(t, o.Deactivate(ctx, o.by("olive"), north, o.users["adam"]), "deactivating")
+	check.NoError(t, o.SetRoleByProvider(ctx, north, o.users["adam"], org.RoleOwner), "somebody inactive")
+	check.Equal(t, "Adam is", o.is("adam"), "teacher inactive", "")
+}
+
 // Two owners who end each other at the same time: one of them stays.
 func TestOwnersWhoEndEachOtherLeaveOne(t *testing.T) {
 	t.Parallel()

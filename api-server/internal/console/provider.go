@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	people "github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 )
@@ -195,7 +196,7 @@ func (s *Server) setProviderPolicy(w http.ResponseWriter, r *http.Request) error
 			user, _ := strconv.ParseInt(text, 10, 64) // 0 is no owner
 			p.BreakGlass = append(p.BreakGlass, id.User(user))
 		}
-		return s.Staff.SetProviderPolicy(r.Context(), f.Person.Actor(), f.Here.Organization, p)
+		return s.Staff.SetPolicy(r.Context(), f.Person.Actor(), f.Here.Organization, people.Policy{Provider: &p})
 	})
 }
 

@@ -121,7 +121,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		days = -1 // which is refused
 	}
-	err = s.Accounts.SetPolicy(r.Context(), f.Person.Actor(), f.Here.Organization, factor.Policy{Roles: r.PostForm["roles"], GraceDays: days})
+	err = s.Staff.SetPolicy(r.Context(), f.Person.Actor(), f.Here.Organization, people.Policy{Factor: &factor.Policy{Roles: r.PostForm["roles"], GraceDays: days}})
 	if fault.KindOf(err) == fault.Invalid {
 		f.Fault = err.Error()
 		return s.listStaff(w, r, http.StatusBadRequest, staffPage{frame: f})

@@ -82,6 +82,8 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/organizations/{slug}/api-keys", edge.Handle(s.listKeys))
 	r.Delete("/organizations/{slug}/api-keys/{id}", edge.Handle(s.revokeKey))
 	r.Put("/organizations/{slug}/mail-domains/{domain}", edge.Handle(s.proveDomain))
+	r.Get("/organizations/{slug}/sign-in-policy", edge.Handle(s.showSignInPolicy))
+	r.Patch("/organizations/{slug}/sign-in-policy", edge.Handle(s.changeSignInPolicy))
 	r.Get("/organizations/{slug}/staff", edge.Handle(s.listStaff))
 	r.Put("/organizations/{slug}/staff/{email}", edge.Handle(s.putStaff))
 	r.Delete("/organizations/{slug}/staff/{email}", edge.Handle(s.deactivateStaff))

@@ -91,6 +91,52 @@ func TestThePlatformInvitesListsAndDeactivatesStaff(t *testing.T) {
 	check.Equal(t, "mails with a link", mails, 2, "")
 }
 
+// The platform sets an organization's policy, and lifts one that nobody can lift any more.
+func TestThePlatformSetsTheSignInPolicy(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Organization(t, "north")
+	const path = "organizations/north/sign-in-policy"
+	var p struct {
+		Roles        []string `json:"factor_roles"`
+		GraceDays    int      `json:"grace_days"`
+		ProviderOnly bool     `json:"provider_only"`
+		BreakGlass   []int64  `json:"break_glass"`
+	}
+	e.Platform.Get(t, path).Want(t, 200).Into(t, &p)
+	check.Equal(t, "roles", len(p.Roles), 0, "of nothing")
+	e.Platform.Patch(t, path, `{"factor_roles": ["owner", "boss"]}`).WantFault(t, 400, "invalid", "roles")
+	e.Platform.Patch(t, path, `{"grace_days": 91}`).Want(t, 400)
+	e.Platform.Patch(t, path, `{"provider_only": true}`).WantFault(t, 409, "no_provider", "")
+	e.Platform.Patch(t, path, `{"factor_roles": ["owner", "admin"], "grace_days": 3}`).Want(t, 200)
+	e.Platform.Patch(t, path, `{"grace_days": 5}`).Want(t, 200).Into(t, &p)
+	check.Slices(t, "roles", p.Roles, []string{"admin", "owner"}, "")
+	check.Equal(t, "days", p.GraceDays, 5, "")
+
+	var users []int64
+	for _, name := range []string{"olive", "otto"} {
+		e.Platform.Put(t, "organizations/north/staff/"+name+"@school.org", `{"first_name": "O", "role": "owner"}`).Want(t, 201)
+	}
+	err := e.DB.QueryRow(t.Context(), `SELECT array_agg(id) FROM accounts`).Scan(&users)
+	check.NoError(check.Now(t), err, "owners")
+	e.Platform.Put(t, "organizations/north/mail-domains/school.org", ``).Want(t, 200)
+	for _, sql := range []string{`INSERT INTO identity_providers (organization_id, issuer, client_id, sealed, version, students, created_at, updated_at)
+		SELECT id, 'https://id.school.org', 'x', '', 1, false, now(), now() FROM organizations WHERE slug = 'north'`,
+		`INSERT INTO factors (id, user_id, kind, name, sealed, created_at) SELECT gen_random_uuid(), id, 'totp', 'Telephone', '', now() FROM accounts`} {
+		_, err := e.DB.Exec(t.Context(), sql)
+		check.NoError(check.Now(t), err, "%s", sql)
+	}
+	e.Platform.Patch(t, path, map[string]any{"provider_only": true, "break_glass": users[:1]}).WantFault(t, 400, "invalid", "break_glass")
+	e.Platform.Patch(t, path, map[string]any{"provider_only": true, "break_glass": users}).Want(t, 200).Into(t, &p)
+	check.True(t, "it is set", p.ProviderOnly, "%+v", p)
+	check.Equal(t, "owners who go past it", len(p.BreakGlass), 2, "%+v", p)
+	e.Platform.Delete(t, "organizations/north/staff/otto@school.org").WantFault(t, 409, "break_glass", "")
+	e.Platform.Patch(t, path, `{"provider_only": false}`).Want(t, 200).Into(t, &p)
+	check.False(t, "it is lifted", p.ProviderOnly, "%+v", p)
+	check.Equal(t, "days", p.GraceDays, 5, "as before")
+	e.Platform.Patch(t, "organizations/nowhere/sign-in-policy", `{"grace_days": 5}`).WantFault(t, 404, "not_found", "")
+}
+
 func TestThePlatformProvesDomains(t *testing.T) {
 	t.Parallel()
 	e := apitest.New(t)

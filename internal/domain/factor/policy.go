@@ -19,8 +19,8 @@ type Policy struct {
 	GraceDays int       // how long one may be without it
 }
 
-// maxGrace bounds the days of grace.
-const maxGrace = 90
+// MaxGrace bounds the days of grace.
+const MaxGrace = 90
 
 // Demands says whether people with the role need a factor.
 func (p Policy) Demands(role string) bool { return slices.Contains(p.Roles, role) }
@@ -42,8 +42,8 @@ func SetPolicy(ctx context.Context, tx *pg.Tx, org id.Organization, p Policy, kn
 			_ = faults.Add(fault.Field("roles", "invalid", "roles: %q is no role of staff", role))
 		}
 	}
-	if p.GraceDays < 0 || p.GraceDays > maxGrace {
-		_ = faults.Add(fault.Field("grace_days", "out_of_range", "grace_days: send a whole number from 0 to %d", maxGrace))
+	if p.GraceDays < 0 || p.GraceDays > MaxGrace {
+		_ = faults.Add(fault.Field("grace_days", "out_of_range", "grace_days: send a whole number from 0 to %d", MaxGrace))
 	}
 	if err := faults.Err(); err != nil {
 		return before, err

@@ -147,17 +147,3 @@ func (s *Service) staffOf(ctx context.Context, q pg.Querier, o id.Organization, 
 	}
 	return here, elsewhere, err
 }
-
-// SetPolicy is factor.SetPolicy, with its row of the audit log.
-func (s *Service) SetPolicy(ctx context.Context, by audit.Actor, o id.Organization, p factor.Policy) error {
-	var roles []string
-	for _, r := range org.StaffRoles() {
-		roles = append(roles, string(r))
-	}
-	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if _, err := factor.SetPolicy(ctx, tx, o, p, roles, s.Clock()); err != nil {
-			return err
-		}
-		return audit.Write(ctx, tx, audit.Entry{Organization: o, Actor: by, Action: "changed sign-in policy", Target: p.String(), At: s.Clock()})
-	})
-}

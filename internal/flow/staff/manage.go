@@ -241,18 +241,43 @@ func (s *Service) keepOwner(ctx context.Context, tx *pg.Tx, o id.Organization, d
 	return nil
 }
 
-// SetProviderPolicy is provider.SetPolicy for owners who have a second factor.
-func (s *Service) SetProviderPolicy(ctx context.Context, by audit.Actor, o id.Organization, p provider.Policy) error {
+// Policy is how an organization's staff must sign in. A part that is nil is not sent.
+type Policy struct {
+	Factor   *factor.Policy
+	Provider *provider.Policy
+}
+
+// SetPolicy stores the parts that are sent: see factor.SetPolicy, and provider.SetPolicy.
+func (s *Service) SetPolicy(ctx context.Context, by audit.Actor, o id.Organization, p Policy) error {
 	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
-		owners, err := org.LockOwners(ctx, tx, o)
-		if err != nil {
+		if p.Provider != nil {
+			if err := s.setProviderPolicy(ctx, tx, by, o, *p.Provider); err != nil {
+				return err
+			}
+		}
+		if p.Factor == nil {
+			return nil
+		}
+		var roles []string
+		for _, r := range org.StaffRoles() {
+			roles = append(roles, string(r))
+		}
+		if _, err := factor.SetPolicy(ctx, tx, o, *p.Factor, roles, s.Clock()); err != nil {
 			return err
 		}
-		have, err := factor.Have(ctx, tx, owners)
-		if err != nil {
-			return err
-		}
-		owners = slices.DeleteFunc(owners, func(user id.User) bool { return !have[user] })
-		return provider.SetPolicy(ctx, tx, by, o, p, owners, s.Clock())
+		return audit.Write(ctx, tx, audit.Entry{Organization: o, Actor: by, Action: "changed sign-in policy", Target: p.Factor.String(), At: s.Clock()})
 	})
+}
+
+func (s *Service) setProviderPolicy(ctx context.Context, tx *pg.Tx, by audit.Actor, o id.Organization, p provider.Policy) error {
+	owners, err := org.LockOwners(ctx, tx, o)
+	if err != nil {
+		return err
+	}
+	have, err := factor.Have(ctx, tx, owners)
+	if err != nil {
+		return err
+	}
+	owners = slices.DeleteFunc(owners, func(user id.User) bool { return !have[user] })
+	return provider.SetPolicy(ctx, tx, by, o, p, owners, s.Clock())
 }

@@ -38,6 +38,8 @@ type DB struct {
 	// Wakes sends the wake-ups of transactions, and those of others arrive by it. Set it before
 	// the DB is used, and before a second pool is opened; nil sends none.
 	Wakes *wake.Bus
+	// Committed, when set, is called after each commit of a transaction that asked for a wake-up.
+	Committed func(context.Context)
 
 	pooled  bool   // PostgreSQL is reached through a pooler
 	setting string // the statement that each transaction begins with then
@@ -195,6 +197,9 @@ func (db *DB) once(ctx context.Context, fn func(tx *Tx) error) error {
 	for _, w := range tx.wakes {
 		db.Wakes.Wake(w.channel, w.payload)
 	}
+	if db.Committed != nil && len(tx.wakes) > 0 {
+		db.Committed(context.WithoutCancel(ctx))
+	}
 	return nil
 }
 
@@ -298,6 +303,8 @@ const (
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code
 	LockLTI      LockSpace = 1026 // one new secret an organization's LMS
+	LockSandbox  LockSpace = 1027 // one process that makes, wipes or drops an organization's sandbox
 
-	LockRights LockSpace = 1060 // one process that changes what the programs' roles may do
+	LockRights    LockSpace = 1060 // one process that changes what the programs' roles may do
+	LockDatabases LockSpace = 1061 // one process that makes or drops databases beside the own
 )

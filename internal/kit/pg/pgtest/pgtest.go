@@ -84,6 +84,44 @@ func URL(t testing.TB) string {
 	return withDatabase(name)
 }
 
+// Server is the address of a database beside which a test makes others (pg.NewDatabases). They go with the test.
+func Server(t testing.TB) string {
+	t.Helper()
+	address := URL(t)
+	own := address[strings.LastIndex(address, "/")+1:]
+	own, _, _ = strings.Cut(own, "?")
+	template, err := makeTemplate()
+	if err == nil { // or each test would migrate one
+		err = admin(t.Context(), "CREATE DATABASE "+own+"_template_"+fingerprint()+" TEMPLATE "+template+" STRATEGY file_copy")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dropAll(context.Background(), own+"_"); err != nil {
+			t.Error(err)
+		}
+	})
+	return address
+}
+
+func dropAll(ctx context.Context, prefix string) error {
+	conn, err := pgx.Connect(ctx, base())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	rows, err := conn.Query(ctx, `SELECT format('DROP DATABASE %I WITH (FORCE)', datname) FROM pg_database WHERE starts_with(datname, $1)`, prefix)
+	if err != nil {
+		return err
+	}
+	statements, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return admin(ctx, statements...)
+}
+
 // RolePrefix is that of the programs' roles in the databases of tests.
 const RolePrefix = "registrar"
 

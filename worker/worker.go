@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/reseal"
 	"github.com/registrar-dev/registrar/internal/flow/reset"
 	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/lead"
@@ -27,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/worker/internal/handler"
 	"github.com/registrar-dev/registrar/worker/internal/periodic"
 	"github.com/registrar-dev/registrar/worker/internal/relay"
+	"github.com/registrar-dev/registrar/worker/internal/sandbox"
 )
 
 // worker is the program's parts, put together.
@@ -48,6 +50,7 @@ type worker struct {
 	reseal   *reseal.Service
 	people   *person.Eraser
 	orgs     *organization.Eraser
+	sandbox  *sandbox.Runner // nil: there are none
 }
 
 // rosterTime bounds one run; the next claim continues it.
@@ -93,6 +96,14 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	w.reseal = reseal.New(db, box, log, w.registry)
 	w.people = &person.Eraser{DB: db, Box: box, Clock: now.Now, Log: log}
 	w.orgs = &organization.Eraser{DB: db, Clock: now.Now, Log: log}
+	sandboxes, err := simulate.New(c.SandboxURL, db, now.Now, log)
+	if err != nil {
+		return nil, err
+	}
+	if sandboxes != nil {
+		w.sandbox = &sandbox.Runner{Sandboxes: sandboxes, Config: sandbox.Config{Box: box, Zone: zone, From: from, PublicURL: c.PublicURL,
+			WebhookRetention: c.WebhookRetention, Keep: c.retention(), MaxSize: sandboxes.MaxSize, Log: log}}
+	}
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: now.Now, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)
 	pg.SchemaMetrics(w.registry, db)
@@ -129,7 +140,7 @@ func (w *worker) run(ctx context.Context) error {
 
 // pieces is everything that runs at the same time, until its context ends.
 func (w *worker) pieces() []func(context.Context) error {
-	return []func(context.Context) error{
+	pieces := []func(context.Context) error{
 		w.lead("relay-outbox", w.outbox.Run),
 		func(ctx context.Context) error { w.webhooks.Run(ctx); return nil },
 		func(ctx context.Context) error {
@@ -145,6 +156,10 @@ func (w *worker) pieces() []func(context.Context) error {
 		w.serve(queue.Roster, rosterimport.InHand, map[task.Kind]queue.Handler{task.RosterRun: handler.Outbox(w.importer.Run)}),
 		w.serve(queue.Maintenance, 2, handler.Maintenance{DB: w.db, Clock: w.now.Now}.Handlers()),
 	}
+	if w.sandbox != nil {
+		pieces = append(pieces, w.lead("sandboxes", w.sandbox.Run))
+	}
+	return pieces
 }
 
 // lead makes a piece of work that only one worker at a time does.

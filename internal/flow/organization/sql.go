@@ -37,6 +37,7 @@ var pieces = []piece{
 	{table: "sign_in_policies"},
 	{table: "identity_providers"},
 	{table: "mail_domains"},
+	{table: "sandboxes"}, // its database goes within the hour
 	{table: "lti_consumers"},
 	{table: "lti_nonces"},
 	{table: "webhook_endpoints"},

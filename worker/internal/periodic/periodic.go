@@ -40,8 +40,8 @@ const partitionsAhead = 7
 // How long an upload that is never completed is kept, and for how many days the details of a
 // roster run can be read and the run reverted.
 const (
-	uploadKept = 2 * time.Hour
-	rosterKept = 90
+	UploadKept = 2 * time.Hour
+	RosterKept = 90
 )
 
 // All lists the jobs. zone is the platform's time zone, which decides what day it is;
@@ -82,7 +82,7 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 			return journal.Adopt(ctx, db)
 		}},
 		{Name: "dropping old roster uploads and details", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
-			return roster.Clear(ctx, db, now.Add(-uploadKept), now.AddDate(0, 0, -rosterKept))
+			return roster.Clear(ctx, db, now.Add(-UploadKept), now.AddDate(0, 0, -RosterKept))
 		}},
 		{Name: "ending held roster runs that nobody can or will approve", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return roster.EndStale(ctx, db, now.AddDate(0, 0, -roster.HeldDays), now)

@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/sandbox"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/wake"
+)
+
+// Runner works on all sandboxes that have something to do, a few at a time.
+type Runner struct {
+	Sandboxes *simulate.Service
+	Config    Config
+
+	mu    sync.Mutex
+	busy  map[id.Organization]bool
+	woken chan struct{}
+	works sync.WaitGroup
+}
+
+const (
+	// poll is how soon work is found whose wake-up was lost.
+	poll = 2 * time.Second
+	// failurePause is the pause after work that failed.
+	failurePause = 5 * time.Second
+	// atOnce is how many sandboxes are worked on at a time: real organizations come first.
+	atOnce = 2
+	// sweepEvery is how often databases are looked for that no sandbox uses.
+	sweepEvery = time.Hour
+)
+
+// Run works until ctx ends. One process at a time runs it.
+func (r *Runner) Run(ctx context.Context) {
+	r.busy, r.woken = map[id.Organization]bool{}, make(chan struct{}, 1)
+	r.works.Go(func() {
+		r.Sandboxes.DB.Wakes.Subscribe(ctx, func(wake.Notification) { r.wake() }, sandbox.Channel)
+	})
+	r.works.Go(func() {
+		r.sweep(ctx)
+		for range clock.Ticks(ctx, sweepEvery) {
+			r.sweep(ctx)
+		}
+	})
+	defer r.works.Wait()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		r.look(ctx)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-r.woken:
+		}
+	}
+}
+
+func (r *Runner) wake() {
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// look begins work on sandboxes that nobody works on.
+func (r *Runner) look(ctx context.Context) {
+	pending, err := sandbox.Pending(ctx, r.Sandboxes.DB)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.Config.Log.WarnContext(ctx, "sandboxes are not read; trying again", "error", err)
+		}
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range pending {
+		if r.busy[s.Organization] || len(r.busy) >= atOnce {
+			continue
+		}
+		r.busy[s.Organization] = true
+		r.works.Go(func() {
+			if err := r.move(ctx, s); err != nil && ctx.Err() == nil {
+				r.Config.Log.WarnContext(ctx, "a sandbox is not moved; trying again", "organization_id", int64(s.Organization), "error", err)
+				_ = clock.Pause(ctx, failurePause)
+			}
+			r.mu.Lock()
+			delete(r.busy, s.Organization)
+			r.mu.Unlock()
+			r.wake()
+		})
+	}
+}
+
+func (r *Runner) move(ctx context.Context, s sandbox.Sandbox) error {
+	db, err := r.Sandboxes.Open(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if err := New(db, s.Organization, r.Config).Move(ctx); err != nil {
+		return err
+	}
+	return sandbox.Finish(ctx, r.Sandboxes.DB, s)
+}
+
+func (r *Runner) sweep(ctx context.Context) {
+	if err := r.Sandboxes.Sweep(ctx); err != nil && ctx.Err() == nil {
+		r.Config.Log.WarnContext(ctx, "old databases of sandboxes are not dropped; trying again", "error", err)
+	}
+}

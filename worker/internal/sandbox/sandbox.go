@@ -1,0 +1,243 @@
+// Package sandbox moves the clock of a sandbox: whatever is due by then happens in its order, each at its own
+// time, done by the same services that do it in real time.
+//
+// A Driver is the only process that works on its sandbox, and does one thing after the other. It looks for the
+// next thing that is due, of any kind, sets the clock to that time and does it. What it does is recorded by the
+// services' own transactions, so a Driver that ends in the middle is followed by one that goes on with the same
+// thing at the same time.
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	netmail "net/mail"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/sandbox"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
+	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/enrollment"
+	"github.com/registrar-dev/registrar/internal/flow/reset"
+	"github.com/registrar-dev/registrar/internal/flow/retention"
+	"github.com/registrar-dev/registrar/internal/flow/rosterimport"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/flow/work"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/mail"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/task"
+	"github.com/registrar-dev/registrar/worker/internal/handler"
+)
+
+// Config is what a Driver needs of its worker.
+type Config struct {
+	Box              *seal.Box
+	Zone             *time.Location // the platform's
+	From             netmail.Address
+	PublicURL        string
+	WebhookRetention int // days
+	Keep             retention.Days
+	MaxSize          int64 // of the database, in bytes
+	Log              *slog.Logger
+}
+
+// Driver works on one sandbox.
+type Driver struct {
+	Config
+	db  *pg.DB
+	org id.Organization
+
+	now      time.Time
+	receiver sandbox.Receiver
+	kept     clock.Date
+	still    bool // the clock is not moved
+
+	works *work.Service
+	kinds [simulate.Kinds]kind
+	tasks map[task.Kind]queue.Handler
+}
+
+// New makes the driver of the organization in db, which is the sandbox's database.
+func New(db *pg.DB, org id.Organization, c Config) *Driver {
+	d := &Driver{Config: c, db: db, org: org}
+	now := clock.Clock(func() time.Time { return d.now })
+	mails := email.Service{Box: c.Box, Caught: true}
+	sender := &email.Sender{DB: db, Box: c.Box, From: c.From, Zone: c.Zone, Clock: now, Log: c.Log, Catch: d.catch}
+	plans := &testplan.Service{DB: db, Mail: mails, Clock: now, Log: c.Log, Zone: c.Zone, PublicURL: c.PublicURL}
+	resets := &reset.Service{DB: db, Mail: mails, Clock: now, PublicURL: c.PublicURL}
+	importer := &rosterimport.Importer{DB: db, Clock: now, Zone: c.Zone, Log: c.Log, Turns: rosterimport.NewTurns(1)}
+	assignments := &assign.Service{DB: db, Clock: now, Zone: c.Zone}
+	enrollments := &enrollment.Service{DB: db, Clock: now, Zone: c.Zone}
+	d.works = &work.Service{DB: db, Clock: now, Zone: c.Zone, PublicURL: c.PublicURL}
+	d.tasks = handler.Maintenance{DB: db, Clock: now}.Handlers()
+	d.tasks[task.EmailSend] = handler.Outbox(sender.Deliver)
+	d.tasks[task.PasswordReset] = handler.Outbox(resets.Answer)
+	d.tasks[task.PlanStep] = handler.Plan(plans)
+	d.tasks[task.RosterRun] = handler.Outbox(importer.Run)
+	d.kinds = [simulate.Kinds]kind{
+		simulate.Calendar: {"the calendar of enrollments", func(ctx context.Context) (bool, error) {
+			n, err := enrollments.Sweep(ctx)
+			return n > 0, err
+		}},
+		simulate.Overdue: {"overdue and expired work", func(ctx context.Context) (bool, error) { return true, assignments.Sweep(ctx) }},
+		simulate.Planned: {"test plans", func(ctx context.Context) (bool, error) {
+			n, err := plans.Sweep(ctx)
+			return n > 0, err
+		}},
+		simulate.Task:     {"tasks", d.task},
+		simulate.Delivery: {"webhooks", d.deliver},
+		simulate.Daily:    {"daily work", d.daily},
+	}
+	return d
+}
+
+// kind is a kind of things that happen by the clock.
+type kind struct {
+	name string
+	// do does what is due. It says whether there was anything.
+	do func(context.Context) (bool, error)
+}
+
+// retry is when a kind is looked at again that was due and had nothing to do, because a call that came
+// meanwhile has it in hand: a sweep in real time would come by then, too.
+const retry = time.Minute
+
+// sizeEvery is after how many things the size of the database is looked at.
+const sizeEvery = 500
+
+// Move moves the clock to its target, if it has one. Without one it does what is due by now, but for webhooks: they
+// wait for the next move, which says what becomes of them. It stops where it
+// is once the sandbox is full (Config.MaxSize).
+func (d *Driver) Move(ctx context.Context) error {
+	c, err := sandbox.Read(ctx, d.db, d.org)
+	if err != nil {
+		return err
+	}
+	d.now, d.receiver, d.kept, d.still = c.Now, c.Receiver, c.KeptOn, c.Target == nil
+	if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return sandbox.Restore(ctx, tx, d.org) }); err != nil {
+		return err
+	}
+	target := c.Now
+	if c.Target != nil {
+		target = *c.Target
+	}
+	if err := d.works.Sweep(ctx); err != nil {
+		return err
+	}
+	var notBefore [simulate.Kinds]time.Time
+	for n := 0; ; n++ {
+		if n%sizeEvery == 0 {
+			size, err := sandbox.Size(ctx, d.db)
+			if err != nil {
+				return err
+			}
+			if size > d.MaxSize {
+				return d.arrive(ctx, d.now)
+			}
+		}
+		which, at, err := d.next(ctx, notBefore)
+		if err != nil {
+			return err
+		}
+		if which == simulate.Kinds || at.After(target) {
+			return d.arrive(ctx, target)
+		}
+		if at.After(d.now) {
+			if err := sandbox.Set(ctx, d.db, d.org, at, false); err != nil {
+				return err
+			}
+			d.now = at
+		}
+		did, err := d.kinds[which].do(ctx)
+		if err != nil {
+			return fmt.Errorf("%s at %s: %w", d.kinds[which].name, clock.Format(d.now, time.UTC), err)
+		}
+		if !did {
+			notBefore[which] = d.now.Add(retry)
+		}
+	}
+}
+
+// arrive ends the move, if there is one. A clock that stands still may be given a target at any moment.
+func (d *Driver) arrive(ctx context.Context, at time.Time) error {
+	if d.still {
+		return nil
+	}
+	return sandbox.Set(ctx, d.db, d.org, at, true)
+}
+
+// next is the kind that is due first, and when; simulate.Kinds where none ever is.
+func (d *Driver) next(ctx context.Context, notBefore [simulate.Kinds]time.Time) (which int, at time.Time, err error) {
+	times, err := simulate.Times(ctx, d.db, d.org, d.kept, d.Zone)
+	which = simulate.Kinds
+	for i, t := range times {
+		if t.IsZero() || d.still && i == simulate.Delivery {
+			continue
+		}
+		t = latest(t, notBefore[i], d.now)
+		if which == simulate.Kinds || t.Before(at) {
+			which, at = i, t
+		}
+	}
+	return which, at, err
+}
+
+func latest(t time.Time, others ...time.Time) time.Time {
+	for _, o := range others {
+		if o.After(t) {
+			t = o
+		}
+	}
+	return t
+}
+
+// task runs the task of the outbox that is due first.
+func (d *Driver) task(ctx context.Context) (bool, error) {
+	var t sandbox.Task
+	err := d.db.InTx(ctx, func(tx *pg.Tx) (err error) {
+		t, err = sandbox.Take(ctx, tx, d.org, d.now)
+		return err
+	})
+	if pg.None(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	work := d.tasks[t.Kind]
+	if work == nil {
+		return false, fmt.Errorf("there is nobody for tasks of the kind %s", t.Kind)
+	}
+	if err := work(ctx, task.Encode(t.Outbox)); err != nil {
+		return false, err
+	}
+	return true, sandbox.Done(ctx, d.db, d.org)
+}
+
+// catch keeps a mail instead of sending it.
+func (d *Driver) catch(ctx context.Context, which id.Email, m mail.Message) error {
+	return sandbox.Keep(ctx, d.db, d.org, sandbox.Mail{ID: which, SentAt: m.Date, Recipient: m.To.Address, Subject: m.Subject, Plain: m.Text, HTML: m.HTML})
+}
+
+// leaseTerm is the length of leases, by the sandbox's clock: nobody else asks for them.
+const leaseTerm = time.Minute
+
+// deliver attempts deliveries that are due.
+func (d *Driver) deliver(ctx context.Context) (bool, error) {
+	leases, _, err := dispatch.LeaseDue(ctx, d.db, d.now, leaseTerm, nil)
+	if err != nil {
+		return false, err
+	}
+	for _, l := range leases {
+		if err := d.attempt(ctx, l); err != nil {
+			return false, err
+		}
+	}
+	return len(leases) > 0, nil
+}

@@ -1,0 +1,200 @@
+package sandbox_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	netmail "net/mail"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/plan"
+	store "github.com/registrar-dev/registrar/internal/domain/sandbox"
+	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/assign"
+	"github.com/registrar-dev/registrar/internal/flow/flowtest"
+	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
+	"github.com/registrar-dev/registrar/worker/internal/sandbox"
+)
+
+var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// school is a sandbox with one organization, which has a webhook URL.
+type school struct {
+	*flowtest.Fixture
+	t      *testing.T
+	box    *seal.Box
+	who    org.Principal
+	driver *sandbox.Driver
+}
+
+func newSchool(t *testing.T, retention int) *school {
+	t.Helper()
+	s := &school{Fixture: flowtest.New(t), t: t, box: sealtest.New(t)}
+	made := s.Organization("north").Set("starter_tests_per_course", 0)
+	o, err := org.Find(t.Context(), s.Database, "north")
+	check.NoError(check.Now(t), err, "%v", err)
+	s.who = org.Principal{Organization: o, Key: org.Key{ID: 1, Access: org.Full}}
+	url := "https://hooks.north-institute.org/"
+	service := webhook.Service{DB: s.Database, Box: s.box, Policy: egress.New(egress.Config{})}
+	_, _, err = service.Add(t.Context(), audit.Platform, made.ID, webhook.Settings{URL: &url}, start)
+	check.NoError(check.Now(t), err, "%v", err)
+	err = store.Start(t.Context(), s.Database, made.ID, start, clock.DateIn(start, time.UTC))
+	check.NoError(check.Now(t), err, "%v", err)
+	s.driver = sandbox.New(s.Database, made.ID, sandbox.Config{Box: s.box, Zone: time.UTC, From: netmail.Address{Address: "no-reply@registrar.test"},
+		PublicURL: "https://learn.test", WebhookRetention: retention, MaxSize: 1 << 30, Log: slog.New(slog.DiscardHandler)})
+	return s
+}
+
+func (s *school) now() time.Time {
+	s.t.Helper()
+	c, err := store.Read(s.t.Context(), s.Database, s.who.Organization.ID)
+	check.NoError(check.Now(s.t), err, "%v", err)
+	return c.Now
+}
+
+func (s *school) provision(c provision.Command) provision.Answer {
+	s.t.Helper()
+	mail, at := email.Service{Box: s.box, Caught: true}, clock.At(s.now())
+	service := &provision.Service{DB: s.Database, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: "https://learn.test",
+		Plans: &testplan.Service{DB: s.Database, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: "https://learn.test"}}
+	a, err := service.Student(s.t.Context(), s.who, c)
+	check.NoError(check.Now(s.t), err, "%v", err)
+	return a
+}
+
+// ask says where the clock is to go.
+func (s *school) ask(to time.Time, r store.Receiver) {
+	s.t.Helper()
+	moved, err := store.Move(s.t.Context(), s.Database, s.who.Organization.ID, to, r)
+	check.NoError(check.Now(s.t), err, "%v", err)
+	check.True(check.Now(s.t), "the clock is moved", moved, "to %v", to)
+}
+
+func (s *school) move(to time.Time, r store.Receiver) {
+	s.t.Helper()
+	s.ask(to, r)
+	check.NoError(check.Now(s.t), s.driver.Move(s.t.Context()), "moving to %v", to)
+	check.Equal(s.t, "the clock", s.now().UTC(), to, "after the move")
+}
+
+// list are the values of a statement's one column.
+func (s *school) list(sql string) []string {
+	s.t.Helper()
+	found, err := pg.Column[string](s.t.Context(), s.Database, sql)
+	check.NoError(check.Now(s.t), err, "%v", err)
+	return found
+}
+
+func (s *school) events() []string {
+	s.t.Helper()
+	return s.list(`SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS ') || type FROM webhook_events ORDER BY sequence`)
+}
+
+func TestAYearHappensEachThingAtItsTime(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, 1000)
+	item := s.Paper("ielts-1", "ielts")
+	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana", Courses: []string{"ielts"}, TenureMonths: 2})
+	work := &assign.Service{DB: s.Database, Clock: s.now, Zone: time.UTC}
+	_, _, err := work.Assign(t.Context(), s.who.Organization, assign.Command{Who: student.Ref{Email: "ana@anywhere.example"}, Kind: "test", Item: item, DueDate: "2026-12-01"})
+	check.NoError(check.Now(t), err, "%v", err)
+	s.move(start.AddDate(1, 0, 0), store.Accepts)
+	check.Slices(t, "events", s.events(), []string{
+		"2026-11-21 10:00:00 student.joined",
+		"2026-11-21 10:00:00 enrollment.created",
+		"2026-11-21 10:00:00 assignment.created",
+		"2026-12-02 00:00:00 assignment.overdue",
+		"2027-01-14 00:00:00 enrollment.expiring",
+		"2027-01-22 00:00:00 enrollment.updated",
+		"2027-01-29 00:00:00 enrollment.ended",
+	}, "of a year")
+	check.Slices(t, "ids", s.list(`SELECT DISTINCT 'of another day' FROM webhook_events WHERE abs(extract(epoch FROM uuid7_time(id) - created_at)) > 1`), nil, "of events")
+	check.Equal(t, "expired", s.Count("assignments WHERE status = 'expired' AND updated_at = '2027-01-01 00:00:00Z'"), 1, "assignments")
+	check.Slices(t, "mails", s.list(`SELECT recipient || to_char(sent_at AT TIME ZONE 'UTC', ' YYYY-MM-DD HH24:MI:SS') FROM sandbox_mails ORDER BY email_id`),
+		[]string{"ana@anywhere.example 2026-11-21 10:00:00"}, "that were caught")
+	check.Equal(t, "deliveries", s.Count("webhook_queue"), 0, "that wait")
+}
+
+func TestWhatIsOldIsDropped(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, 30)
+	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana"})
+	s.move(time.Date(2026, 12, 21, 10, 0, 0, 0, time.UTC), store.Accepts)
+	check.Equal(t, "entries", s.Count("webhook_journal"), 1, "after 30 days")
+	s.move(time.Date(2026, 12, 22, 20, 0, 0, 0, time.UTC), store.Accepts) // the daily work is done at 19:30 UTC
+	check.Equal(t, "entries", s.Count("webhook_journal"), 0, "after 31 days")
+	check.Equal(t, "events", s.Count("webhook_events"), 0, "after 31 days")
+}
+
+// Reference: webhooks#delivery-and-retries.
+func TestRetriesComeAtTheirTimes(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, 1000)
+	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana"})
+	s.move(start.AddDate(0, 0, 1), store.Fails)
+	check.Slices(t, "attempts", s.list(`
+		SELECT extract(epoch FROM date_trunc('minute', started_at) - '2026-11-21 10:00:00Z')::int / 60 || ' ' || coalesce(status, '-')
+		FROM webhook_journal ORDER BY number`), []string{
+		"0 -", "1 -", "3 -", "7 -", "15 -", "31 -", "63 -", "123 -", "183 -", "243 -", "303 -", "363 exhausted",
+	}, "in minutes")
+}
+
+// A process that ends in the middle leaves nothing undone and does nothing twice.
+func TestAMoveThatIsBrokenOffGoesOn(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, broken := range []bool{false, true} {
+		s := newSchool(t, 1000)
+		for n := range 6 {
+			s.Paper(fmt.Sprint("ielts-", n), "ielts")
+		}
+		yes, zone, score, exam := true, "Asia/Kolkata", decimal.Whole(7), clock.Date{Year: 2027, Month: time.March, Day: 1}
+		for n := range 5 {
+			s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: 4,
+				Plan: &plan.Request{TargetScore: &score, TestPlan: &yes, TimeZone: &zone, ExamDate: &exam}})
+		}
+		s.ask(start.AddDate(0, 6, 0), store.Fails)
+		breaks := 0
+		for patience := 5 * time.Millisecond; ; patience += 5 * time.Millisecond {
+			ctx, cancel := context.WithCancel(t.Context())
+			if broken {
+				ctx, cancel = context.WithTimeout(t.Context(), patience)
+			}
+			err := s.driver.Move(ctx)
+			cancel()
+			if err == nil {
+				break
+			}
+			if breaks++; !broken || ctx.Err() == nil {
+				t.Fatal(err)
+			}
+		}
+		got := slices.Concat(
+			s.list(`SELECT to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US ') || type || regexp_replace(data::text, 'test-assignment:[0-9]+', 'an assignment', 'g') FROM webhook_events ORDER BY sequence`),
+			s.list(`SELECT to_char(sent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US ') || recipient || ' ' || subject FROM sandbox_mails ORDER BY sent_at, recipient, subject`),
+			s.list(`SELECT kind || to_char(run_at AT TIME ZONE 'UTC', ' YYYY-MM-DD HH24:MI:SS.US') FROM outbox_tasks ORDER BY 1`),
+			s.list(`SELECT to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US ') || event FROM plan_history ORDER BY at, plan_id, id`))
+		check.True(t, "there are mails", s.Count("sandbox_mails") > 0, "none was caught")
+		if !broken {
+			want = got
+			check.True(t, "much has happened", len(want) > 50, "%q", want)
+			continue
+		}
+		check.True(t, "it was broken off", breaks > 3, "%d times", breaks)
+		check.Slices(t, "what happened", got, want, "in a move that was broken off %d times", breaks)
+	}
+}

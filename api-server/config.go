@@ -19,6 +19,7 @@ import (
 type config struct {
 	DatabaseURL     string        `env:"DATABASE_URL,required" help:"postgres:// address of the store of record"`
 	DatabaseReadURL string        `env:"DATABASE_READ_URL" help:"postgres:// address of standbys; lists, look-ups and reports are read there while one has all that the primary has"`
+	SandboxURL      string        `env:"SANDBOX_DATABASE_URL" help:"postgres:// address of an empty database of the server that has the sandboxes' databases, for a user who may make databases there; empty: there are no sandboxes"`
 	RedisURL        string        `env:"REDIS_URL,required" help:"redis://, redis+sentinel:// or redis+cluster:// address of the run queue; the APIs work while it is away"`
 	HTTPAddr        string        `env:"HTTP_ADDR" envDefault:":8080" help:"address of the partner API"`
 	PlatformAddr    string        `env:"PLATFORM_ADDR" envDefault:":8081" help:"address of the platform API; never public"`

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
@@ -71,9 +72,13 @@ func (serveCommand) Run(p *process) error {
 		return err
 	}
 	now.Metrics(reg)
+	sandboxes, err := simulate.New(c.SandboxURL, db, now.Now, log)
+	if err != nil {
+		return err
+	}
 	keys, usage, mails, rosters := org.NewKeyring(db), org.NewUsage(db, log), email.NewWatch(db), roster.NewWatch(db)
 	refusals := audit.NewRefusals(db, now.Now, log)
-	apis := server.New(server.Deps{DB: db, Reads: reads, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Refusals: refusals, Mails: mails, Rosters: rosters, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
+	apis := server.New(server.Deps{DB: db, Reads: reads, Clock: now.Now, Zone: c.zone, Keys: keys, Usage: usage, Refusals: refusals, Mails: mails, Rosters: rosters, Sandboxes: sandboxes, Box: box, Egress: egress.New(c.Egress), Redis: rdb, Log: log, Registry: reg,
 		PlatformKey: c.PlatformKey, PreviousPlatformKey: c.PreviousKey, PublicURL: c.PublicURL, Suppressed: c.Suppressed, Proxies: c.proxies, EgressAddresses: c.EgressAddresses, SafeExamBrowser: c.SafeExamBrowser, InFlight: c.MaxInFlight, Connections: db.Config().MaxConns,
 		Rate: rest.Rate{PerSecond: c.RatePerSecond, Burst: c.RateBurst}})
 	probe := pg.NewProbe(db)

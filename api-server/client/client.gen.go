@@ -24,6 +24,12 @@ const (
 	AccessChangedStatusOk AccessChangedStatus = "ok"
 )
 
+// Defines values for AdvanceReceiver.
+const (
+	AdvanceReceiverAccepts AdvanceReceiver = "accepts"
+	AdvanceReceiverFails   AdvanceReceiver = "fails"
+)
+
 // Defines values for AssignedStatus.
 const (
 	AssignedStatusOk AssignedStatus = "ok"
@@ -350,6 +356,17 @@ const (
 	RosterRunStatusHeld    RosterRunStatus = "held"
 )
 
+// Defines values for SandboxMovingReceiver.
+const (
+	SandboxMovingReceiverAccepts SandboxMovingReceiver = "accepts"
+	SandboxMovingReceiverFails   SandboxMovingReceiver = "fails"
+)
+
+// Defines values for SandboxStatus.
+const (
+	SandboxStatusOk SandboxStatus = "ok"
+)
+
 // Defines values for SentWebhookStatus.
 const (
 	SentWebhookStatusOk SentWebhookStatus = "ok"
@@ -564,6 +581,21 @@ const (
 	ImportRosterMultipartBodyModeAuthoritativeSnapshot ImportRosterMultipartBodyMode = "authoritative_snapshot"
 )
 
+// Defines values for ActInSandbox200JSONResponseBodyStatus.
+const (
+	ActInSandbox200JSONResponseBodyStatusOk ActInSandbox200JSONResponseBodyStatus = "ok"
+)
+
+// Defines values for ListSandboxMails200JSONResponseBodyStatus.
+const (
+	ListSandboxMails200JSONResponseBodyStatusOk ListSandboxMails200JSONResponseBodyStatus = "ok"
+)
+
+// Defines values for WipeSandbox200JSONResponseBodyStatus.
+const (
+	WipeSandbox200JSONResponseBodyStatusOk WipeSandbox200JSONResponseBodyStatus = "ok"
+)
+
 // Defines values for StudentsParamsStatus.
 const (
 	StudentsParamsStatusActive   StudentsParamsStatus = "active"
@@ -598,6 +630,21 @@ type ActivityDay struct {
 	TestsStarted   int       `json:"tests_started"`
 	Visits         int       `json:"visits"`
 }
+
+// Advance defines model for Advance.
+type Advance struct {
+	// By By how much, as a duration in ISO 8601 such as P1M, P7D or PT12H, in UTC; or to
+	By *string `json:"by,omitempty"`
+
+	// Receiver What your webhook URLs answer meanwhile, which get no requests: 200 (accepts, where nothing is sent) or 503 (fails)
+	Receiver *AdvanceReceiver `json:"receiver,omitempty"`
+
+	// To When the clock is to be, with an offset; or by
+	To *time.Time `json:"to,omitempty"`
+}
+
+// AdvanceReceiver What your webhook URLs answer meanwhile, which get no requests: 200 (accepts, where nothing is sent) or 503 (fails)
+type AdvanceReceiver string
 
 // Assigned defines model for Assigned.
 type Assigned struct {
@@ -1719,6 +1766,71 @@ type RosterRunReasonCodes string
 // RosterRunStatus defines model for RosterRun.Status.
 type RosterRunStatus string
 
+// Sandbox defines model for Sandbox.
+type Sandbox struct {
+	// Clock ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	Clock Timestamp `json:"clock"`
+
+	// CreatedAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	CreatedAt Timestamp `json:"created_at"`
+
+	// FilledAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	FilledAt Timestamp `json:"filled_at"`
+
+	// Moving Null while the clock stands still
+	Moving *Sandbox_Moving `json:"moving"`
+
+	// Next What happens next, and when; null where nothing will
+	Next   *Sandbox_Next `json:"next"`
+	Size   Sandbox_Size  `json:"size"`
+	Status SandboxStatus `json:"status"`
+}
+
+// SandboxMovingReceiver defines model for Sandbox.Moving.Receiver.
+type SandboxMovingReceiver string
+
+// Sandbox_Moving defines model for Sandbox.Moving.
+type Sandbox_Moving struct {
+	// From ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	From     Timestamp             `json:"from"`
+	Progress float64               `json:"progress"`
+	Receiver SandboxMovingReceiver `json:"receiver"`
+
+	// To ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	To Timestamp `json:"to"`
+}
+
+// Sandbox_Next defines model for Sandbox.Next.
+type Sandbox_Next struct {
+	// At ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	At Timestamp `json:"at"`
+
+	// Kind enrollments, assignments, plans, tasks (mails, imports and plans after a change) or webhooks
+	Kind string `json:"kind"`
+}
+
+// Sandbox_Size defines model for Sandbox.Size.
+type Sandbox_Size struct {
+	// Bytes On disk
+	Bytes int `json:"bytes"`
+	Limit int `json:"limit"`
+}
+
+// SandboxStatus defines model for Sandbox.Status.
+type SandboxStatus string
+
+// SandboxMail defines model for SandboxMail.
+type SandboxMail struct {
+	HTML string `json:"html"`
+	ID   int    `json:"id"`
+
+	// SentAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	SentAt  Timestamp `json:"sent_at"`
+	Subject string    `json:"subject"`
+	Text    string    `json:"text"`
+	To      string    `json:"to"`
+}
+
 // SentWebhook defines model for SentWebhook.
 type SentWebhook struct {
 	DeliveryID string            `json:"delivery_id"`
@@ -2743,6 +2855,95 @@ type ImportRosterParams struct {
 // ImportRosterMultipartBodyMode defines parameters for ImportRoster.
 type ImportRosterMultipartBodyMode string
 
+// ShowSandboxParams defines parameters for ShowSandbox.
+type ShowSandboxParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+}
+
+// ActInSandboxJSONBody defines parameters for ActInSandbox.
+type ActInSandboxJSONBody struct {
+	// AssignmentID Such as test-assignment:7
+	AssignmentID string `json:"assignment_id"`
+
+	// Score On the scale of the item
+	Score *float64 `json:"score,omitempty"`
+
+	// Seed Draws the score where none is sent; 0 where it is not sent either
+	Seed *int `json:"seed,omitempty"`
+}
+
+// ActInSandboxParams defines parameters for ActInSandbox.
+type ActInSandboxParams struct {
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ActInSandbox200JSONResponseBodyStatus defines parameters for ActInSandbox.
+type ActInSandbox200JSONResponseBodyStatus string
+
+// ActInSandbox200JSONResponseBody defines parameters for ActInSandbox.
+type ActInSandbox200JSONResponseBody struct {
+	AssignmentID string                                `json:"assignment_id"`
+	MaxScore     float64                               `json:"max_score"`
+	ResultID     string                                `json:"result_id"`
+	Score        float64                               `json:"score"`
+	State        string                                `json:"state"`
+	Status       ActInSandbox200JSONResponseBodyStatus `json:"status"`
+}
+
+// AdvanceSandboxParams defines parameters for AdvanceSandbox.
+type AdvanceSandboxParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
+	// Prefer `wait=N` waits up to N seconds, 30 at most, for the clock to arrive
+	Prefer *string `json:"Prefer,omitempty"`
+
+	// IdempotencyKey A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+	// the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+	// answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+	// Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListSandboxMailsParams defines parameters for ListSandboxMails.
+type ListSandboxMailsParams struct {
+	// TZ IANA zone in which timestamps are written, UTC where none is named
+	TZ *TimeZone `form:"tz,omitempty" json:"tz,omitempty"`
+
+	// Limit Rows of a page
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The next_cursor of an earlier answer, with the same filters; it never expires
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListSandboxMails200JSONResponseBodyStatus defines parameters for ListSandboxMails.
+type ListSandboxMails200JSONResponseBodyStatus string
+
+// ListSandboxMails200JSONResponseBody defines parameters for ListSandboxMails.
+type ListSandboxMails200JSONResponseBody struct {
+	Count      int                                       `json:"count"`
+	HasMore    bool                                      `json:"has_more"`
+	Mails      []SandboxMail                             `json:"mails"`
+	NextCursor string                                    `json:"next_cursor"`
+	Status     ListSandboxMails200JSONResponseBodyStatus `json:"status"`
+}
+
+// WipeSandbox200JSONResponseBodyStatus defines parameters for WipeSandbox.
+type WipeSandbox200JSONResponseBodyStatus string
+
+// WipeSandbox200JSONResponseBody defines parameters for WipeSandbox.
+type WipeSandbox200JSONResponseBody struct {
+	// FilledAt ISO 8601 with an offset: UTC, or that of the zone that was asked for
+	FilledAt Timestamp                            `json:"filled_at"`
+	Status   WipeSandbox200JSONResponseBodyStatus `json:"status"`
+}
+
 // StudentsParams defines parameters for Students.
 type StudentsParams struct {
 	// Email Look up this address instead of listing
@@ -3143,6 +3344,12 @@ type ProvisionStudentJSONRequestBody = ProvisionRequest
 
 // ImportRosterMultipartRequestBody defines body for ImportRoster for multipart/form-data ContentType.
 type ImportRosterMultipartRequestBody ImportRosterMultipartBody
+
+// ActInSandboxJSONRequestBody defines body for ActInSandbox for application/json ContentType.
+type ActInSandboxJSONRequestBody ActInSandboxJSONBody
+
+// AdvanceSandboxJSONRequestBody defines body for AdvanceSandbox for application/json ContentType.
+type AdvanceSandboxJSONRequestBody = Advance
 
 // CreateWebhookEndpointJSONRequestBody defines body for CreateWebhookEndpoint for application/json ContentType.
 type CreateWebhookEndpointJSONRequestBody = NewWebhookEndpoint
@@ -4016,6 +4223,68 @@ type ClientInterface interface {
 	// Corresponds with POST /api/v1/roster/import/ (the `ImportRoster` operationId).
 	ImportRosterWithBody(ctx context.Context, params *ImportRosterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ShowSandbox Show the sandbox's clock and what happens next
+	//
+	// Any key of the sandbox may call it.
+	//
+	// Corresponds with GET /api/v1/sandbox/ (the `ShowSandbox` operationId).
+	ShowSandbox(ctx context.Context, params *ShowSandboxParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ActInSandboxWithBody Hand in assigned work as its student would
+	//
+	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+	// assignment. Safe to repeat; another score marks the work again.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+	ActInSandboxWithBody(ctx context.Context, params *ActInSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ActInSandbox Hand in assigned work as its student would
+	//
+	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+	// assignment. Safe to repeat; another score marks the work again.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+	ActInSandbox(ctx context.Context, params *ActInSandboxParams, body ActInSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AdvanceSandboxWithBody Move the sandbox's clock
+	//
+	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+	AdvanceSandboxWithBody(ctx context.Context, params *AdvanceSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AdvanceSandbox Move the sandbox's clock
+	//
+	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+	AdvanceSandbox(ctx context.Context, params *AdvanceSandboxParams, body AdvanceSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSandboxMails List the mails that the sandbox caught
+	//
+	// In the order in which they were written. Nothing was sent. Any key of the sandbox may call it.
+	//
+	// Corresponds with GET /api/v1/sandbox/mails/ (the `ListSandboxMails` operationId).
+	ListSandboxMails(ctx context.Context, params *ListSandboxMailsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WipeSandbox Empty the sandbox
+	//
+	// Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
+	// and roster sources are taken over as they are now. Keys of the sandbox stay.
+	//
+	// Corresponds with POST /api/v1/sandbox/wipe/ (the `WipeSandbox` operationId).
+	WipeSandbox(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Students Look up one student, or list all students
 	//
 	// With `email`, anyone who is a member of the organization or was ever enrolled in it. Without, its students in the order
@@ -4570,6 +4839,138 @@ func (c *Client) ListResults(ctx context.Context, params *ListResultsParams, req
 // Corresponds with POST /api/v1/roster/import/ (the `ImportRoster` operationId).
 func (c *Client) ImportRosterWithBody(ctx context.Context, params *ImportRosterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewImportRosterRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ShowSandbox Show the sandbox's clock and what happens next
+//
+// Any key of the sandbox may call it.
+//
+// Corresponds with GET /api/v1/sandbox/ (the `ShowSandbox` operationId).
+func (c *Client) ShowSandbox(ctx context.Context, params *ShowSandboxParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewShowSandboxRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ActInSandboxWithBody Hand in assigned work as its student would
+//
+// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+// assignment. Safe to repeat; another score marks the work again.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+func (c *Client) ActInSandboxWithBody(ctx context.Context, params *ActInSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewActInSandboxRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ActInSandbox Hand in assigned work as its student would
+//
+// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+// assignment. Safe to repeat; another score marks the work again.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+func (c *Client) ActInSandbox(ctx context.Context, params *ActInSandboxParams, body ActInSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewActInSandboxRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AdvanceSandboxWithBody Move the sandbox's clock
+//
+// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+func (c *Client) AdvanceSandboxWithBody(ctx context.Context, params *AdvanceSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAdvanceSandboxRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AdvanceSandbox Move the sandbox's clock
+//
+// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+func (c *Client) AdvanceSandbox(ctx context.Context, params *AdvanceSandboxParams, body AdvanceSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAdvanceSandboxRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSandboxMails List the mails that the sandbox caught
+//
+// In the order in which they were written. Nothing was sent. Any key of the sandbox may call it.
+//
+// Corresponds with GET /api/v1/sandbox/mails/ (the `ListSandboxMails` operationId).
+func (c *Client) ListSandboxMails(ctx context.Context, params *ListSandboxMailsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSandboxMailsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WipeSandbox Empty the sandbox
+//
+// Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
+// and roster sources are taken over as they are now. Keys of the sandbox stay.
+//
+// Corresponds with POST /api/v1/sandbox/wipe/ (the `WipeSandbox` operationId).
+func (c *Client) WipeSandbox(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWipeSandboxRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -6459,6 +6860,313 @@ func NewImportRosterRequestWithBody(server string, params *ImportRosterParams, c
 	return req, nil
 }
 
+// NewShowSandboxRequest constructs an http.Request for the ShowSandbox method
+func NewShowSandboxRequest(server string, params *ShowSandboxParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sandbox/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewActInSandboxRequest calls the generic ActInSandbox builder with application/json body
+func NewActInSandboxRequest(server string, params *ActInSandboxParams, body ActInSandboxJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewActInSandboxRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewActInSandboxRequestWithBody constructs an http.Request for the ActInSandbox method, with any body, and a specified content type
+func NewActInSandboxRequestWithBody(server string, params *ActInSandboxParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sandbox/act/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAdvanceSandboxRequest calls the generic AdvanceSandbox builder with application/json body
+func NewAdvanceSandboxRequest(server string, params *AdvanceSandboxParams, body AdvanceSandboxJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAdvanceSandboxRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewAdvanceSandboxRequestWithBody constructs an http.Request for the AdvanceSandbox method, with any body, and a specified content type
+func NewAdvanceSandboxRequestWithBody(server string, params *AdvanceSandboxParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sandbox/advance/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.Prefer != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Prefer", *params.Prefer, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Prefer", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListSandboxMailsRequest constructs an http.Request for the ListSandboxMails method
+func NewListSandboxMailsRequest(server string, params *ListSandboxMailsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sandbox/mails/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.TZ != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tz", *params.TZ, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewWipeSandboxRequest constructs an http.Request for the WipeSandbox method
+func NewWipeSandboxRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/sandbox/wipe/")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewStudentsRequest constructs an http.Request for the Students method
 func NewStudentsRequest(server string, params *StudentsParams) (*http.Request, error) {
 	var err error
@@ -7744,6 +8452,74 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /api/v1/roster/import/ (the `ImportRoster` operationId).
 	ImportRosterWithBodyWithResponse(ctx context.Context, params *ImportRosterParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ImportRosterResponse, error)
+
+	// ShowSandboxWithResponse Show the sandbox's clock and what happens next
+	//
+	// Any key of the sandbox may call it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/sandbox/ (the `ShowSandbox` operationId).
+	ShowSandboxWithResponse(ctx context.Context, params *ShowSandboxParams, reqEditors ...RequestEditorFn) (*ShowSandboxResponse, error)
+
+	// ActInSandboxWithBodyWithResponse Hand in assigned work as its student would
+	//
+	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+	// assignment. Safe to repeat; another score marks the work again.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+	ActInSandboxWithBodyWithResponse(ctx context.Context, params *ActInSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ActInSandboxResponse, error)
+
+	// ActInSandboxWithResponse Hand in assigned work as its student would
+	//
+	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+	// assignment. Safe to repeat; another score marks the work again.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+	ActInSandboxWithResponse(ctx context.Context, params *ActInSandboxParams, body ActInSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*ActInSandboxResponse, error)
+
+	// AdvanceSandboxWithBodyWithResponse Move the sandbox's clock
+	//
+	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+	AdvanceSandboxWithBodyWithResponse(ctx context.Context, params *AdvanceSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AdvanceSandboxResponse, error)
+
+	// AdvanceSandboxWithResponse Move the sandbox's clock
+	//
+	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+	AdvanceSandboxWithResponse(ctx context.Context, params *AdvanceSandboxParams, body AdvanceSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*AdvanceSandboxResponse, error)
+
+	// ListSandboxMailsWithResponse List the mails that the sandbox caught
+	//
+	// In the order in which they were written. Nothing was sent. Any key of the sandbox may call it.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/sandbox/mails/ (the `ListSandboxMails` operationId).
+	ListSandboxMailsWithResponse(ctx context.Context, params *ListSandboxMailsParams, reqEditors ...RequestEditorFn) (*ListSandboxMailsResponse, error)
+
+	// WipeSandboxWithResponse Empty the sandbox
+	//
+	// Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
+	// and roster sources are taken over as they are now. Keys of the sandbox stay.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/sandbox/wipe/ (the `WipeSandbox` operationId).
+	WipeSandboxWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WipeSandboxResponse, error)
 
 	// StudentsWithResponse Look up one student, or list all students
 	//
@@ -9983,6 +10759,588 @@ func (r ImportRosterResponse) StatusCode() int {
 	return 0
 }
 
+// ShowSandboxResponse200Headers the declared response headers of an HTTP 200 response for ShowSandbox
+type ShowSandboxResponse200Headers struct {
+	XRequestID string
+}
+
+// ShowSandboxResponse400Headers the declared response headers of an HTTP 400 response for ShowSandbox
+type ShowSandboxResponse400Headers struct {
+	XRequestID string
+}
+
+// ShowSandboxResponse401Headers the declared response headers of an HTTP 401 response for ShowSandbox
+type ShowSandboxResponse401Headers struct {
+	XRequestID string
+}
+
+// ShowSandboxResponse403Headers the declared response headers of an HTTP 403 response for ShowSandbox
+type ShowSandboxResponse403Headers struct {
+	XRequestID string
+}
+
+// ShowSandboxResponse404Headers the declared response headers of an HTTP 404 response for ShowSandbox
+type ShowSandboxResponse404Headers struct {
+	XRequestID string
+}
+
+// ShowSandboxResponse429Headers the declared response headers of an HTTP 429 response for ShowSandbox
+type ShowSandboxResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ShowSandboxResponse500Headers the declared response headers of an HTTP 500 response for ShowSandbox
+type ShowSandboxResponse500Headers struct {
+	XRequestID string
+}
+
+// ShowSandboxResponse503Headers the declared response headers of an HTTP 503 response for ShowSandbox
+type ShowSandboxResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type ShowSandboxResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Sandbox
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ShowSandboxResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ShowSandboxResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ShowSandboxResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ShowSandboxResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ShowSandboxResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ShowSandboxResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ShowSandboxResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ShowSandboxResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ShowSandboxResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ShowSandboxResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ActInSandboxResponse200Headers the declared response headers of an HTTP 200 response for ActInSandbox
+type ActInSandboxResponse200Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse400Headers the declared response headers of an HTTP 400 response for ActInSandbox
+type ActInSandboxResponse400Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse401Headers the declared response headers of an HTTP 401 response for ActInSandbox
+type ActInSandboxResponse401Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse403Headers the declared response headers of an HTTP 403 response for ActInSandbox
+type ActInSandboxResponse403Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse404Headers the declared response headers of an HTTP 404 response for ActInSandbox
+type ActInSandboxResponse404Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse408Headers the declared response headers of an HTTP 408 response for ActInSandbox
+type ActInSandboxResponse408Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse409Headers the declared response headers of an HTTP 409 response for ActInSandbox
+type ActInSandboxResponse409Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse413Headers the declared response headers of an HTTP 413 response for ActInSandbox
+type ActInSandboxResponse413Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse422Headers the declared response headers of an HTTP 422 response for ActInSandbox
+type ActInSandboxResponse422Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse429Headers the declared response headers of an HTTP 429 response for ActInSandbox
+type ActInSandboxResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ActInSandboxResponse500Headers the declared response headers of an HTTP 500 response for ActInSandbox
+type ActInSandboxResponse500Headers struct {
+	XRequestID string
+}
+
+// ActInSandboxResponse503Headers the declared response headers of an HTTP 503 response for ActInSandbox
+type ActInSandboxResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type ActInSandboxResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ActInSandbox200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ActInSandboxResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ActInSandboxResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ActInSandboxResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ActInSandboxResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ActInSandboxResponse404Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *ActInSandboxResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *ActInSandboxResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *ActInSandboxResponse413Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *ActInSandboxResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ActInSandboxResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ActInSandboxResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ActInSandboxResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ActInSandboxResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ActInSandboxResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// AdvanceSandboxResponse200Headers the declared response headers of an HTTP 200 response for AdvanceSandbox
+type AdvanceSandboxResponse200Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse202Headers the declared response headers of an HTTP 202 response for AdvanceSandbox
+type AdvanceSandboxResponse202Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse400Headers the declared response headers of an HTTP 400 response for AdvanceSandbox
+type AdvanceSandboxResponse400Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse401Headers the declared response headers of an HTTP 401 response for AdvanceSandbox
+type AdvanceSandboxResponse401Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse403Headers the declared response headers of an HTTP 403 response for AdvanceSandbox
+type AdvanceSandboxResponse403Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse404Headers the declared response headers of an HTTP 404 response for AdvanceSandbox
+type AdvanceSandboxResponse404Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse408Headers the declared response headers of an HTTP 408 response for AdvanceSandbox
+type AdvanceSandboxResponse408Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse409Headers the declared response headers of an HTTP 409 response for AdvanceSandbox
+type AdvanceSandboxResponse409Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse413Headers the declared response headers of an HTTP 413 response for AdvanceSandbox
+type AdvanceSandboxResponse413Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse422Headers the declared response headers of an HTTP 422 response for AdvanceSandbox
+type AdvanceSandboxResponse422Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse429Headers the declared response headers of an HTTP 429 response for AdvanceSandbox
+type AdvanceSandboxResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// AdvanceSandboxResponse500Headers the declared response headers of an HTTP 500 response for AdvanceSandbox
+type AdvanceSandboxResponse500Headers struct {
+	XRequestID string
+}
+
+// AdvanceSandboxResponse503Headers the declared response headers of an HTTP 503 response for AdvanceSandbox
+type AdvanceSandboxResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type AdvanceSandboxResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Sandbox
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Sandbox
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
+	// JSON409 the response for an HTTP 409 `application/json` response
+	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
+	// JSON422 the response for an HTTP 422 `application/json` response
+	JSON422 *KeyReused
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *AdvanceSandboxResponse200Headers
+	// Headers202 the parsed response headers for an HTTP 202 response
+	Headers202 *AdvanceSandboxResponse202Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *AdvanceSandboxResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *AdvanceSandboxResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *AdvanceSandboxResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *AdvanceSandboxResponse404Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *AdvanceSandboxResponse408Headers
+	// Headers409 the parsed response headers for an HTTP 409 response
+	Headers409 *AdvanceSandboxResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *AdvanceSandboxResponse413Headers
+	// Headers422 the parsed response headers for an HTTP 422 response
+	Headers422 *AdvanceSandboxResponse422Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *AdvanceSandboxResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *AdvanceSandboxResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *AdvanceSandboxResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r AdvanceSandboxResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AdvanceSandboxResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ListSandboxMailsResponse200Headers the declared response headers of an HTTP 200 response for ListSandboxMails
+type ListSandboxMailsResponse200Headers struct {
+	Link       *string
+	XRequestID string
+}
+
+// ListSandboxMailsResponse400Headers the declared response headers of an HTTP 400 response for ListSandboxMails
+type ListSandboxMailsResponse400Headers struct {
+	XRequestID string
+}
+
+// ListSandboxMailsResponse401Headers the declared response headers of an HTTP 401 response for ListSandboxMails
+type ListSandboxMailsResponse401Headers struct {
+	XRequestID string
+}
+
+// ListSandboxMailsResponse403Headers the declared response headers of an HTTP 403 response for ListSandboxMails
+type ListSandboxMailsResponse403Headers struct {
+	XRequestID string
+}
+
+// ListSandboxMailsResponse404Headers the declared response headers of an HTTP 404 response for ListSandboxMails
+type ListSandboxMailsResponse404Headers struct {
+	XRequestID string
+}
+
+// ListSandboxMailsResponse429Headers the declared response headers of an HTTP 429 response for ListSandboxMails
+type ListSandboxMailsResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// ListSandboxMailsResponse500Headers the declared response headers of an HTTP 500 response for ListSandboxMails
+type ListSandboxMailsResponse500Headers struct {
+	XRequestID string
+}
+
+// ListSandboxMailsResponse503Headers the declared response headers of an HTTP 503 response for ListSandboxMails
+type ListSandboxMailsResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type ListSandboxMailsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ListSandboxMails200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ListSandboxMailsResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *ListSandboxMailsResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *ListSandboxMailsResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *ListSandboxMailsResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *ListSandboxMailsResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *ListSandboxMailsResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *ListSandboxMailsResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *ListSandboxMailsResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSandboxMailsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSandboxMailsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// WipeSandboxResponse200Headers the declared response headers of an HTTP 200 response for WipeSandbox
+type WipeSandboxResponse200Headers struct {
+	XRequestID string
+}
+
+// WipeSandboxResponse400Headers the declared response headers of an HTTP 400 response for WipeSandbox
+type WipeSandboxResponse400Headers struct {
+	XRequestID string
+}
+
+// WipeSandboxResponse401Headers the declared response headers of an HTTP 401 response for WipeSandbox
+type WipeSandboxResponse401Headers struct {
+	XRequestID string
+}
+
+// WipeSandboxResponse403Headers the declared response headers of an HTTP 403 response for WipeSandbox
+type WipeSandboxResponse403Headers struct {
+	XRequestID string
+}
+
+// WipeSandboxResponse404Headers the declared response headers of an HTTP 404 response for WipeSandbox
+type WipeSandboxResponse404Headers struct {
+	XRequestID string
+}
+
+// WipeSandboxResponse429Headers the declared response headers of an HTTP 429 response for WipeSandbox
+type WipeSandboxResponse429Headers struct {
+	RateLimit          *string
+	RateLimitLimit     *int
+	RateLimitPolicy    *string
+	RateLimitRemaining *int
+	RateLimitReset     *int
+	RetryAfter         string
+	XRequestID         string
+}
+
+// WipeSandboxResponse500Headers the declared response headers of an HTTP 500 response for WipeSandbox
+type WipeSandboxResponse500Headers struct {
+	XRequestID string
+}
+
+// WipeSandboxResponse503Headers the declared response headers of an HTTP 503 response for WipeSandbox
+type WipeSandboxResponse503Headers struct {
+	RetryAfter string
+	XRequestID string
+}
+
+type WipeSandboxResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WipeSandbox200JSONResponseBody
+	// JSON400 the response for an HTTP 400 `application/json` response
+	JSON400 *Invalid
+	// JSON401 the response for an HTTP 401 `application/json` response
+	JSON401 *Unauthenticated
+	// JSON403 the response for an HTTP 403 `application/json` response
+	JSON403 *Forbidden
+	// JSON404 the response for an HTTP 404 `application/json` response
+	JSON404 *NotFound
+	// JSON429 the response for an HTTP 429 `application/json` response
+	JSON429 *TooManyRequests
+	// JSON500 the response for an HTTP 500 `application/json` response
+	JSON500 *Internal
+	// JSON503 the response for an HTTP 503 `application/json` response
+	JSON503 *Unavailable
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *WipeSandboxResponse200Headers
+	// Headers400 the parsed response headers for an HTTP 400 response
+	Headers400 *WipeSandboxResponse400Headers
+	// Headers401 the parsed response headers for an HTTP 401 response
+	Headers401 *WipeSandboxResponse401Headers
+	// Headers403 the parsed response headers for an HTTP 403 response
+	Headers403 *WipeSandboxResponse403Headers
+	// Headers404 the parsed response headers for an HTTP 404 response
+	Headers404 *WipeSandboxResponse404Headers
+	// Headers429 the parsed response headers for an HTTP 429 response
+	Headers429 *WipeSandboxResponse429Headers
+	// Headers500 the parsed response headers for an HTTP 500 response
+	Headers500 *WipeSandboxResponse500Headers
+	// Headers503 the parsed response headers for an HTTP 503 response
+	Headers503 *WipeSandboxResponse503Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r WipeSandboxResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WipeSandboxResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 // StudentsResponse200Headers the declared response headers of an HTTP 200 response for Students
 type StudentsResponse200Headers struct {
 	Link       *string
@@ -11932,6 +13290,116 @@ func (c *ClientWithResponses) ImportRosterWithBodyWithResponse(ctx context.Conte
 		return nil, err
 	}
 	return ParseImportRosterResponse(rsp)
+}
+
+// ShowSandboxWithResponse Show the sandbox's clock and what happens next
+//
+// Any key of the sandbox may call it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/sandbox/ (the `ShowSandbox` operationId).
+func (c *ClientWithResponses) ShowSandboxWithResponse(ctx context.Context, params *ShowSandboxParams, reqEditors ...RequestEditorFn) (*ShowSandboxResponse, error) {
+	rsp, err := c.ShowSandbox(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseShowSandboxResponse(rsp)
+}
+
+// ActInSandboxWithBodyWithResponse Hand in assigned work as its student would
+//
+// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+// assignment. Safe to repeat; another score marks the work again.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+func (c *ClientWithResponses) ActInSandboxWithBodyWithResponse(ctx context.Context, params *ActInSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ActInSandboxResponse, error) {
+	rsp, err := c.ActInSandboxWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseActInSandboxResponse(rsp)
+}
+
+// ActInSandboxWithResponse Hand in assigned work as its student would
+//
+// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+// assignment. Safe to repeat; another score marks the work again.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/sandbox/act/ (the `ActInSandbox` operationId).
+func (c *ClientWithResponses) ActInSandboxWithResponse(ctx context.Context, params *ActInSandboxParams, body ActInSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*ActInSandboxResponse, error) {
+	rsp, err := c.ActInSandbox(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseActInSandboxResponse(rsp)
+}
+
+// AdvanceSandboxWithBodyWithResponse Move the sandbox's clock
+//
+// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+func (c *ClientWithResponses) AdvanceSandboxWithBodyWithResponse(ctx context.Context, params *AdvanceSandboxParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AdvanceSandboxResponse, error) {
+	rsp, err := c.AdvanceSandboxWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAdvanceSandboxResponse(rsp)
+}
+
+// AdvanceSandboxWithResponse Move the sandbox's clock
+//
+// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/sandbox/advance/ (the `AdvanceSandbox` operationId).
+func (c *ClientWithResponses) AdvanceSandboxWithResponse(ctx context.Context, params *AdvanceSandboxParams, body AdvanceSandboxJSONRequestBody, reqEditors ...RequestEditorFn) (*AdvanceSandboxResponse, error) {
+	rsp, err := c.AdvanceSandbox(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAdvanceSandboxResponse(rsp)
+}
+
+// ListSandboxMailsWithResponse List the mails that the sandbox caught
+//
+// In the order in which they were written. Nothing was sent. Any key of the sandbox may call it.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/sandbox/mails/ (the `ListSandboxMails` operationId).
+func (c *ClientWithResponses) ListSandboxMailsWithResponse(ctx context.Context, params *ListSandboxMailsParams, reqEditors ...RequestEditorFn) (*ListSandboxMailsResponse, error) {
+	rsp, err := c.ListSandboxMails(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSandboxMailsResponse(rsp)
+}
+
+// WipeSandboxWithResponse Empty the sandbox
+//
+// Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
+// and roster sources are taken over as they are now. Keys of the sandbox stay.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/sandbox/wipe/ (the `WipeSandbox` operationId).
+func (c *ClientWithResponses) WipeSandboxWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WipeSandboxResponse, error) {
+	rsp, err := c.WipeSandbox(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWipeSandboxResponse(rsp)
 }
 
 // StudentsWithResponse Look up one student, or list all students
@@ -16464,6 +17932,1201 @@ func ParseImportRosterResponse(rsp *http.Response) (*ImportRosterResponse, error
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers ImportRosterResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseShowSandboxResponse parses an HTTP response from a ShowSandboxWithResponse call
+func ParseShowSandboxResponse(rsp *http.Response) (*ShowSandboxResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ShowSandboxResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Sandbox
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ShowSandboxResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ShowSandboxResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ShowSandboxResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ShowSandboxResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ShowSandboxResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ShowSandboxResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ShowSandboxResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ShowSandboxResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseActInSandboxResponse parses an HTTP response from a ActInSandboxWithResponse call
+func ParseActInSandboxResponse(rsp *http.Response) (*ActInSandboxResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ActInSandboxResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ActInSandbox200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ActInSandboxResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ActInSandboxResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ActInSandboxResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ActInSandboxResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ActInSandboxResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 408:
+		var headers ActInSandboxResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers ActInSandboxResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers ActInSandboxResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 422:
+		var headers ActInSandboxResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers ActInSandboxResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ActInSandboxResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ActInSandboxResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseAdvanceSandboxResponse parses an HTTP response from a AdvanceSandboxWithResponse call
+func ParseAdvanceSandboxResponse(rsp *http.Response) (*AdvanceSandboxResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AdvanceSandboxResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Sandbox
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Sandbox
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
+		var dest Conflict
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
+		var dest KeyReused
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON422 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers AdvanceSandboxResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 202:
+		var headers AdvanceSandboxResponse202Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers202 = &headers
+	case rsp.StatusCode == 400:
+		var headers AdvanceSandboxResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers AdvanceSandboxResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers AdvanceSandboxResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers AdvanceSandboxResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 408:
+		var headers AdvanceSandboxResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
+	case rsp.StatusCode == 409:
+		var headers AdvanceSandboxResponse409Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers AdvanceSandboxResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
+	case rsp.StatusCode == 422:
+		var headers AdvanceSandboxResponse422Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers422 = &headers
+	case rsp.StatusCode == 429:
+		var headers AdvanceSandboxResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers AdvanceSandboxResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers AdvanceSandboxResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListSandboxMailsResponse parses an HTTP response from a ListSandboxMailsWithResponse call
+func ParseListSandboxMailsResponse(rsp *http.Response) (*ListSandboxMailsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSandboxMailsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ListSandboxMails200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ListSandboxMailsResponse200Headers
+		if values := rsp.Header.Values("Link"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Link", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Link = &value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers ListSandboxMailsResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers ListSandboxMailsResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers ListSandboxMailsResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers ListSandboxMailsResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers ListSandboxMailsResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers ListSandboxMailsResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers ListSandboxMailsResponse503Headers
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers503 = &headers
+	}
+
+	return response, nil
+}
+
+// ParseWipeSandboxResponse parses an HTTP response from a WipeSandboxWithResponse call
+func ParseWipeSandboxResponse(rsp *http.Response) (*WipeSandboxResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WipeSandboxResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WipeSandbox200JSONResponseBody
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 400:
+		var dest Invalid
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON400 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 401:
+		var dest Unauthenticated
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON401 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 403:
+		var dest Forbidden
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON403 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 404:
+		var dest NotFound
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
+		var dest TooManyRequests
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON429 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 500:
+		var dest Internal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON500 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 503:
+		var dest Unavailable
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON503 = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers WipeSandboxResponse200Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 400:
+		var headers WipeSandboxResponse400Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers400 = &headers
+	case rsp.StatusCode == 401:
+		var headers WipeSandboxResponse401Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers401 = &headers
+	case rsp.StatusCode == 403:
+		var headers WipeSandboxResponse403Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers403 = &headers
+	case rsp.StatusCode == 404:
+		var headers WipeSandboxResponse404Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers404 = &headers
+	case rsp.StatusCode == 429:
+		var headers WipeSandboxResponse429Headers
+		if values := rsp.Header.Values("RateLimit"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Limit"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Limit", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitLimit = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Policy"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Policy", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitPolicy = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Remaining"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Remaining", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitRemaining = &value
+		}
+		if values := rsp.Header.Values("RateLimit-Reset"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "RateLimit-Reset", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RateLimitReset = &value
+		}
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = value
+		}
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers429 = &headers
+	case rsp.StatusCode == 500:
+		var headers WipeSandboxResponse500Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers500 = &headers
+	case rsp.StatusCode == 503:
+		var headers WipeSandboxResponse503Headers
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {

@@ -66,6 +66,16 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 		INSERT INTO webhook_attempts (delivery_id, number, endpoint_id, started_at, duration_us, outcome, cause, request_headers)
 		SELECT id, 1, endpoint_id, now(), 1, 'retry', 'timeout', '{}' FROM d`)
 	must(t, err)
+	// The house has no sandboxes, whose databases are others.
+	_, err = db.Exec(t.Context(), `
+		WITH o AS (SELECT min(id) AS id FROM organizations), s AS (
+			INSERT INTO sandboxes (organization_id, generation, created_at, filled_at) SELECT id, 1, now(), now() FROM o
+		), c AS (
+			INSERT INTO sandbox_clock (organization_id, now_at, from_at, kept_on) SELECT id, now(), now(), current_date FROM o
+		)
+		INSERT INTO sandbox_mails (organization_id, email_id, sent_at, recipient, subject, plain, html)
+		SELECT id, 1, now(), 'asha@north-institute.org', 'Welcome', 'Hello', '<p>Hello</p>' FROM o`)
+	must(t, err)
 	tables, err := pgx.CollectRows(query(t, db, `
 		SELECT oid::regclass::text FROM pg_class
 		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`), pgx.RowTo[string])

@@ -21,6 +21,7 @@ import (
 	"github.com/registrar-dev/registrar/hack/stack"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
+	"github.com/registrar-dev/registrar/internal/kit/pg/pgtest"
 )
 
 var update = flag.Bool("update", false, "write the answers that are shown in docs again")
@@ -88,7 +89,7 @@ func checkGuide(t *testing.T, page string) {
 	if t.Failed() || len(g.scripts) == 0 {
 		return
 	}
-	h, dir := newHouse(t), t.TempDir()
+	h, dir := newHouseOn(t, pgtest.URL(t), "SANDBOX_DATABASE_URL="+pgtest.Server(t)), t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, ".registrar"), 0o700))
 	must(t, os.WriteFile(filepath.Join(dir, ".registrar", "env"), []byte(h.environment()), 0o600))
 	g.compare(t, runInOrder(t, dir, g.scripts))

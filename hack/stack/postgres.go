@@ -219,16 +219,33 @@ func (p *Postgres) EnsureDatabase(ctx context.Context, name, password string) (s
 			return "", err
 		}
 	}
-	var exists bool
-	if err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&exists); err != nil {
+	return p.urlOf(name, password, name), ensureOwned(ctx, conn, name)
+}
+
+// EnsureSandboxes makes the database beside which sandboxes have theirs, with an owner who may make databases and
+// nothing in those of others, unless they exist, and returns the owner's connection URL.
+func (p *Postgres) EnsureSandboxes(ctx context.Context, name, password string) (string, error) {
+	conn, err := pgx.Connect(ctx, p.URL("postgres"))
+	if err != nil {
 		return "", err
 	}
-	if quoted := (pgx.Identifier{name}).Sanitize(); !exists {
-		if _, err := conn.Exec(ctx, "CREATE DATABASE "+quoted+" OWNER "+quoted); err != nil {
-			return "", err
-		}
+	defer conn.Close(ctx)
+	if err := ensureRole(ctx, conn, name, password); err != nil {
+		return "", err
 	}
-	return p.urlOf(name, password, name), nil
+	if _, err := conn.Exec(ctx, "ALTER ROLE "+pgx.Identifier{name}.Sanitize()+" CREATEDB"); err != nil {
+		return "", err
+	}
+	return p.urlOf(name, password, name), ensureOwned(ctx, conn, name)
+}
+
+func ensureOwned(ctx context.Context, conn *pgx.Conn, name string) error {
+	var exists bool
+	err := conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&exists)
+	if quoted := (pgx.Identifier{name}).Sanitize(); err == nil && !exists {
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+quoted+" OWNER "+quoted)
+	}
+	return err
 }
 
 func ensureRole(ctx context.Context, conn *pgx.Conn, name, password string) error {

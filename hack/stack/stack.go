@@ -60,6 +60,7 @@ type Settings struct {
 	Extra  []string // further NAME=value, stronger than all others
 
 	DatabaseURL       string // the schema's owner's; see ProgramURL
+	SandboxURL        string // "": there are no sandboxes
 	RedisURL, SMTPURL string
 	PlatformKey       string
 	KeysetFile        string // SECRET_KEYSET_FILE
@@ -105,6 +106,7 @@ func RoleURL(owner, program string) string {
 func (s Settings) environment(databaseURL string, privatePort int) []string {
 	env := append(os.Environ(),
 		"DATABASE_URL="+databaseURL,
+		"SANDBOX_DATABASE_URL="+s.SandboxURL,
 		"REDIS_URL="+s.RedisURL,
 		"SMTP_URL="+s.SMTPURL,
 		"MAIL_FROM=Registrar <no-reply@registrar.example>",

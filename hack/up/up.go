@@ -181,6 +181,10 @@ func (v *registrar) startPostgres(ctx, keep context.Context) (string, error) {
 	}
 	v.keep(keep, v.postgres.Program, v.postgres.Start)
 	v.settings.DatabaseURL, err = v.postgres.EnsureDatabase(ctx, "registrar", v.state.DatabasePassword)
+	if err != nil {
+		return "", err
+	}
+	v.settings.SandboxURL, err = v.postgres.EnsureSandboxes(ctx, "registrar_sandboxes", v.state.DatabasePassword)
 	detail := fmt.Sprintf("port %d", v.state.Ports[portPostgres])
 	if moved {
 		detail += fmt.Sprintf(", data in %s because user %s may not enter this folder", dir, user.Name)

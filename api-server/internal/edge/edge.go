@@ -14,6 +14,7 @@
 package edge
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"net/http"
@@ -157,6 +158,13 @@ func trimSlash(next http.Handler) http.Handler {
 		chi.RouteContext(r.Context()).RoutePath = routePath(r)
 		next.ServeHTTP(w, r)
 	})
+}
+
+// Reroute is the request for another router with the same routes, which it has not been through.
+func Reroute(r *http.Request) *http.Request {
+	fresh := chi.NewRouteContext()
+	fresh.RoutePath, fresh.RouteMethod = routePath(r), chi.RouteContext(r.Context()).RouteMethod
+	return r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, fresh))
 }
 
 func routePath(r *http.Request) string {

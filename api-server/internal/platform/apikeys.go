@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -18,6 +19,7 @@ type keyBody struct {
 	Access    org.Access       `json:"access"`
 	Scopes    []org.Scope      `json:"scopes"`
 	Networks  []string         `json:"networks"`
+	Sandbox   bool             `json:"sandbox"`
 	Prefix    string           `json:"prefix"`
 	CreatedAt *clock.Timestamp `json:"created_at"`
 	ExpiresAt *clock.Timestamp `json:"expires_at"`
@@ -31,7 +33,7 @@ type lastUseBody struct {
 }
 
 func keyOf(k org.Key) keyBody {
-	b := keyBody{ID: k.ID, Name: k.Name, Access: k.Access, Scopes: k.Scopes, Networks: []string{}, Prefix: k.Prefix,
+	b := keyBody{ID: k.ID, Name: k.Name, Access: k.Access, Scopes: k.Scopes, Networks: []string{}, Sandbox: k.Sandbox, Prefix: k.Prefix,
 		CreatedAt: clock.Stamp(k.CreatedAt, time.UTC), ExpiresAt: clock.Stamp(k.ExpiresAt, time.UTC), RevokedAt: clock.Stamp(k.RevokedAt, time.UTC)}
 	for _, n := range k.Networks {
 		b.Networks = append(b.Networks, network.Text(n))
@@ -59,6 +61,11 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	o, err := s.organization(r)
 	if err != nil {
 		return err
+	}
+	if wanted.Sandbox {
+		if _, err := sandbox.Find(r.Context(), s.DB, o.ID); err != nil {
+			return err
+		}
 	}
 	key, text, err := s.Accounts.CreateKey(r.Context(), audit.Platform, o, wanted)
 	if err != nil {
@@ -92,6 +99,9 @@ func readKey(w http.ResponseWriter, r *http.Request) (k org.Key, err error) {
 	}
 	if at := b.Timestamp("expires_at"); at != nil {
 		k.ExpiresAt = *at
+	}
+	if of := b.Bool("sandbox"); of != nil {
+		k.Sandbox = *of
 	}
 	return k, b.Err()
 }

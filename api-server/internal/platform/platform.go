@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
@@ -62,6 +63,8 @@ type Server struct {
 	Staff       *staff.Service
 	Rosters     *wake.Watch // running
 	PublicURL   string      // base of links, without a slash at its end
+
+	Sandboxes *simulate.Service // nil: there are none
 }
 
 // MaxBody is the largest body that a route takes, in MiB.
@@ -85,6 +88,11 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/organizations/{slug}/sign-in-policy", edge.Handle(s.showSignInPolicy))
 	r.Patch("/organizations/{slug}/sign-in-policy", edge.Handle(s.changeSignInPolicy))
 	r.Get("/organizations/{slug}/staff", edge.Handle(s.listStaff))
+	r.Get("/sandboxes", edge.Handle(s.listSandboxes))
+	r.Put("/organizations/{slug}/sandbox", edge.Handle(s.putSandbox))
+	r.Get("/organizations/{slug}/sandbox", edge.Handle(s.showSandbox))
+	r.Post("/organizations/{slug}/sandbox/wipe", edge.Handle(s.wipeSandbox))
+	r.Delete("/organizations/{slug}/sandbox", edge.Handle(s.deleteSandbox))
 	r.Put("/organizations/{slug}/staff/{email}", edge.Handle(s.putStaff))
 	r.Delete("/organizations/{slug}/staff/{email}", edge.Handle(s.deactivateStaff))
 	r.Post("/organizations/{slug}/staff/{email}/invitation", edge.Handle(s.inviteStaff))

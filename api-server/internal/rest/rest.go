@@ -68,14 +68,23 @@ type Server struct {
 	PublicURL string // base of links, without a slash at its end
 
 	SafeExamBrowser bool // the site's option
+
+	Sandboxes *Sandboxes // nil: there are none
+	sandbox   *sandboxed // of the Server of a sandbox
 }
 
 // Routes registers everything that needs an API key, below /api/v1.
 func (s *Server) Routes(r chi.Router) {
+	r.Use(edge.Compress, s.authenticate)
+	s.routes(r)
+}
+
+// routes registers the same for requests whose principal is known.
+func (s *Server) routes(r chi.Router) {
 	service := &idempotency.Middleware{DB: s.DB, Clock: s.Clock, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
-	r.Use(edge.Compress, s.authenticate)
 	r.With(s.enter(s.Places.imports, upload.Drain), service.Middleware, edge.CleanQuery).Post("/roster/import", edge.Handle(s.importRoster))
+	r.With(s.enter(s.Places.requests, func(*http.Request) {}), edge.CleanQuery).Post(wipePath, s.inSandbox(s.wipeSandbox)) // with what it answered before
 	r = r.With(s.enter(s.Places.requests, func(*http.Request) {}), service.Middleware, edge.CleanQuery)
 	r.Get("/ping", edge.Handle(s.ping))
 	r.Get("/organization", edge.Handle(s.showOrganization))
@@ -94,6 +103,10 @@ func (s *Server) Routes(r chi.Router) {
 	r.Get("/results", edge.Handle(s.listResults))
 	r.Get("/events", edge.Handle(s.listEvents))
 	r.Get("/explain", edge.Handle(s.explain))
+	r.Get("/sandbox", s.inSandbox(s.showSandbox))
+	r.Post("/sandbox/advance", s.inSandbox(s.advanceSandbox))
+	r.Post("/sandbox/act", s.inSandbox(s.actInSandbox))
+	r.Get("/sandbox/mails", s.inSandbox(s.listSandboxMails))
 	(&webhooks.Server{Endpoints: s.Webhooks, Clock: s.Clock, Cursors: s.Cursors, Reads: s.Reads, Caller: caller}).Routes(r, "")
 }
 
@@ -144,6 +157,9 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if err := reaches(p.Key, r); err != nil {
 			s.refusedCall(r, p, err)
 			return err
+		}
+		if p.Key.Sandbox { // which never comes to this Server's own routes
+			return s.Sandboxes.answer(w, r, p)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 		return nil

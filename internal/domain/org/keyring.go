@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -116,7 +115,8 @@ var errKey = fault.New(fault.Unauthenticated, "invalid_api_key",
 // Principal finds the organization of the key, which came from the client address. Unauthenticated
 // when the key does not work; *TooManyGuesses when it is not known and too many wrong ones came.
 func (k *Keyring) Principal(ctx context.Context, key, client string) (Principal, error) {
-	if len(key) != keyLength || !strings.HasPrefix(key, keyStart) {
+	start := startOf(key)
+	if start == "" {
 		return k.refuse(client)
 	}
 	hash := string(seal.Hash(key))
@@ -131,7 +131,7 @@ func (k *Keyring) Principal(ctx context.Context, key, client string) (Principal,
 			return Principal{}, err
 		}
 	}
-	p, err := k.load(ctx, hash, generation, state, client)
+	p, err := k.load(ctx, hash, start == testStart, generation, state, client)
 	if errors.Is(err, errKey) {
 		return k.refuse(client)
 	}
@@ -180,7 +180,7 @@ func (k *Keyring) wasRefused(hash string) bool {
 
 // load reads the key once for all concurrent callers. A caller after an invalidation never joins
 // a reading that began before it.
-func (k *Keyring) load(ctx context.Context, hash string, generation uint64, s state, client string) (Principal, error) {
+func (k *Keyring) load(ctx context.Context, hash string, sandbox bool, generation uint64, s state, client string) (Principal, error) {
 	flight := strconv.FormatUint(generation, 36) + "/" + hash
 	result := k.loads.DoChan(flight, func() (any, error) {
 		// The first caller may be cancelled while others still wait for the answer.
@@ -192,7 +192,7 @@ func (k *Keyring) load(ctx context.Context, hash string, generation uint64, s st
 			}
 		}
 		until := k.now().Add(keyTTL)
-		p, err := selectPrincipal(ctx, k.db, []byte(hash))
+		p, err := selectPrincipal(ctx, k.db, []byte(hash), sandbox)
 		if pg.None(err) {
 			k.forgetKey(hash)
 			return nil, errKey

@@ -174,7 +174,7 @@ func TestALoadThatAnInvalidationOvertookIsNotKept(t *testing.T) {
 	hash := string(seal.Hash(text))
 	_, s, before := r.lookUp(hash)
 	r.Forget(o.ID)
-	if _, err := r.load(t.Context(), hash, before, s, "192.0.2.1"); err != nil {
+	if _, err := r.load(t.Context(), hash, false, before, s, "192.0.2.1"); err != nil {
 		t.Fatal(err)
 	}
 	if _, s, _ := r.lookUp(hash); s != stale {

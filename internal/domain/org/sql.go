@@ -137,6 +137,7 @@ const keyColumns = `
 	k.scopes,
 	k.networks,
 	k.expires_at,
+	k.sandbox,
 	k.prefix,
 	k.created_at,
 	k.revoked_at,
@@ -151,7 +152,7 @@ type keyRow struct {
 }
 
 func (k *keyRow) targets() []any {
-	return []any{&k.ID, &k.Name, &k.Access, &k.Scopes, &k.Networks, &k.expires, &k.Prefix, &k.CreatedAt, &k.revoked, &k.LastUsedOn, &k.from}
+	return []any{&k.ID, &k.Name, &k.Access, &k.Scopes, &k.Networks, &k.expires, &k.Sandbox, &k.Prefix, &k.CreatedAt, &k.revoked, &k.LastUsedOn, &k.from}
 }
 
 func (k *keyRow) key() Key {
@@ -176,6 +177,7 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 			scopes,
 			networks,
 			expires_at,
+			sandbox,
 			prefix,
 			hash,
 			created_at
@@ -186,6 +188,7 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 			@scopes,
 			coalesce(@networks::cidr[], '{}'),
 			@expires,
+			@sandbox,
 			@prefix,
 			@hash,
 			@created
@@ -198,6 +201,7 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 			"scopes":       k.Scopes,
 			"networks":     k.Networks,
 			"expires":      timeOrNull(k.ExpiresAt),
+			"sandbox":      k.Sandbox,
 			"prefix":       k.Prefix,
 			"hash":         hash,
 			"created":      k.CreatedAt,
@@ -224,14 +228,14 @@ func revokeKey(ctx context.Context, q pg.Querier, org id.Organization, key id.AP
 	return pgx.CollectExactlyOneRow(rows, scanKey)
 }
 
-// selectPrincipal finds a key that is not revoked, and its organization. The hash of a restricted key is hashed
-// once more.
-func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte) (p Principal, err error) {
+// selectPrincipal finds a key that is not revoked, and its organization; sandbox is what the key's text says of
+// it. The hash of a restricted key is hashed once more.
+func selectPrincipal(ctx context.Context, q pg.Querier, hash []byte, sandbox bool) (p Principal, err error) {
 	var k keyRow
 	err = q.QueryRow(ctx, `
 		SELECT `+organizationColumns+`, `+keyColumns+`
 		FROM api_keys k JOIN organizations o ON o.id = k.organization_id
-		WHERE k.hash IN ($1::bytea, sha256($1::bytea)) AND k.revoked_at IS NULL AND o.erased_at IS NULL`, hash).
+		WHERE k.hash IN ($1::bytea, sha256($1::bytea)) AND k.revoked_at IS NULL AND k.sandbox = $2 AND o.erased_at IS NULL`, hash, sandbox).
 		Scan(append(p.Organization.targets(), k.targets()...)...)
 	p.Key = k.key()
 	return p, err

@@ -2,7 +2,7 @@
 
 import { client } from './client.gen.js';
 import { type Client, formDataBodySerializer, type Options as Options2, type TDataShape } from './client/index.js';
-import type { AssignWorkData, AssignWorkErrors, AssignWorkResponses, ChangeWebhookEndpointData, ChangeWebhookEndpointErrors, ChangeWebhookEndpointResponses, CreateWebhookEndpointData, CreateWebhookEndpointErrors, CreateWebhookEndpointResponses, DeleteWebhookEndpointData, DeleteWebhookEndpointErrors, DeleteWebhookEndpointResponses, EndAccessData, EndAccessErrors, EndAccessResponses, ExplainData, ExplainErrors, ExplainResponses, ImportRosterData, ImportRosterErrors, ImportRosterResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAssignmentsData, ListAssignmentsErrors, ListAssignmentsResponses, ListCatalogData, ListCatalogErrors, ListCatalogResponses, ListCoursesData, ListCoursesErrors, ListCoursesResponses, ListEventSchemasData, ListEventSchemasErrors, ListEventSchemasResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListProgressData, ListProgressErrors, ListProgressResponses, ListResultsData, ListResultsErrors, ListResultsResponses, ListWebhookDeliveriesData, ListWebhookDeliveriesErrors, ListWebhookDeliveriesResponses, ListWebhookEndpointsData, ListWebhookEndpointsErrors, ListWebhookEndpointsResponses, ListWebhookRecoveriesData, ListWebhookRecoveriesErrors, ListWebhookRecoveriesResponses, PingData2, PingErrors, PingResponses, ProvisionStudentData, ProvisionStudentErrors, ProvisionStudentResponses, RecoverWebhookDeliveriesData, RecoverWebhookDeliveriesErrors, RecoverWebhookDeliveriesResponses, ResendWebhookDeliveryData, ResendWebhookDeliveryErrors, ResendWebhookDeliveryResponses, ResumeAccessData, ResumeAccessErrors, ResumeAccessResponses, RotateWebhookSecretData, RotateWebhookSecretErrors, RotateWebhookSecretResponses, SendWebhookTestData, SendWebhookTestErrors, SendWebhookTestResponses, ShowEventSchemaData, ShowEventSchemaErrors, ShowEventSchemaResponses, ShowOrganizationData, ShowOrganizationErrors, ShowOrganizationResponses, ShowWebhookDeliveryData, ShowWebhookDeliveryErrors, ShowWebhookDeliveryResponses, ShowWebhookEndpointData, ShowWebhookEndpointErrors, ShowWebhookEndpointResponses, StudentsData, StudentsErrors, StudentsResponses, SuspendAccessData, SuspendAccessErrors, SuspendAccessResponses, TurnOnWebhookEndpointData, TurnOnWebhookEndpointErrors, TurnOnWebhookEndpointResponses, WithdrawWorkData, WithdrawWorkErrors, WithdrawWorkResponses } from './types.gen.js';
+import type { ActInSandboxData, ActInSandboxErrors, ActInSandboxResponses, AdvanceSandboxData, AdvanceSandboxErrors, AdvanceSandboxResponses, AssignWorkData, AssignWorkErrors, AssignWorkResponses, ChangeWebhookEndpointData, ChangeWebhookEndpointErrors, ChangeWebhookEndpointResponses, CreateWebhookEndpointData, CreateWebhookEndpointErrors, CreateWebhookEndpointResponses, DeleteWebhookEndpointData, DeleteWebhookEndpointErrors, DeleteWebhookEndpointResponses, EndAccessData, EndAccessErrors, EndAccessResponses, ExplainData, ExplainErrors, ExplainResponses, ImportRosterData, ImportRosterErrors, ImportRosterResponses, ListActivityData, ListActivityErrors, ListActivityResponses, ListAssignmentsData, ListAssignmentsErrors, ListAssignmentsResponses, ListCatalogData, ListCatalogErrors, ListCatalogResponses, ListCoursesData, ListCoursesErrors, ListCoursesResponses, ListEventSchemasData, ListEventSchemasErrors, ListEventSchemasResponses, ListEventsData, ListEventsErrors, ListEventsResponses, ListProgressData, ListProgressErrors, ListProgressResponses, ListResultsData, ListResultsErrors, ListResultsResponses, ListSandboxMailsData, ListSandboxMailsErrors, ListSandboxMailsResponses, ListWebhookDeliveriesData, ListWebhookDeliveriesErrors, ListWebhookDeliveriesResponses, ListWebhookEndpointsData, ListWebhookEndpointsErrors, ListWebhookEndpointsResponses, ListWebhookRecoveriesData, ListWebhookRecoveriesErrors, ListWebhookRecoveriesResponses, PingData2, PingErrors, PingResponses, ProvisionStudentData, ProvisionStudentErrors, ProvisionStudentResponses, RecoverWebhookDeliveriesData, RecoverWebhookDeliveriesErrors, RecoverWebhookDeliveriesResponses, ResendWebhookDeliveryData, ResendWebhookDeliveryErrors, ResendWebhookDeliveryResponses, ResumeAccessData, ResumeAccessErrors, ResumeAccessResponses, RotateWebhookSecretData, RotateWebhookSecretErrors, RotateWebhookSecretResponses, SendWebhookTestData, SendWebhookTestErrors, SendWebhookTestResponses, ShowEventSchemaData, ShowEventSchemaErrors, ShowEventSchemaResponses, ShowOrganizationData, ShowOrganizationErrors, ShowOrganizationResponses, ShowSandboxData, ShowSandboxErrors, ShowSandboxResponses, ShowWebhookDeliveryData, ShowWebhookDeliveryErrors, ShowWebhookDeliveryResponses, ShowWebhookEndpointData, ShowWebhookEndpointErrors, ShowWebhookEndpointResponses, StudentsData, StudentsErrors, StudentsResponses, SuspendAccessData, SuspendAccessErrors, SuspendAccessResponses, TurnOnWebhookEndpointData, TurnOnWebhookEndpointErrors, TurnOnWebhookEndpointResponses, WipeSandboxData, WipeSandboxErrors, WipeSandboxResponses, WithdrawWorkData, WithdrawWorkErrors, WithdrawWorkResponses } from './types.gen.js';
 
 export type Options<TData extends TDataShape = TDataShape, ThrowOnError extends boolean = boolean, TResponse = unknown> = Options2<TData, ThrowOnError, TResponse> & {
     /**
@@ -245,6 +245,75 @@ export const listEvents = <ThrowOnError extends boolean = true>(options?: Option
 export const explain = <ThrowOnError extends boolean = true>(options?: Options<ExplainData, ThrowOnError>) => (options?.client ?? client).get<ExplainResponses, ExplainErrors, ThrowOnError>({
     security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
     url: '/api/v1/explain/',
+    ...options
+});
+
+/**
+ * Show the sandbox's clock and what happens next
+ *
+ * Any key of the sandbox may call it.
+ */
+export const showSandbox = <ThrowOnError extends boolean = true>(options?: Options<ShowSandboxData, ThrowOnError>) => (options?.client ?? client).get<ShowSandboxResponses, ShowSandboxErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/sandbox/',
+    ...options
+});
+
+/**
+ * Move the sandbox's clock
+ *
+ * Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
+ * moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+ *
+ */
+export const advanceSandbox = <ThrowOnError extends boolean = true>(options: Options<AdvanceSandboxData, ThrowOnError>) => (options.client ?? client).post<AdvanceSandboxResponses, AdvanceSandboxErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/sandbox/advance/',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * Hand in assigned work as its student would
+ *
+ * The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
+ * assignment. Safe to repeat; another score marks the work again.
+ *
+ */
+export const actInSandbox = <ThrowOnError extends boolean = true>(options: Options<ActInSandboxData, ThrowOnError>) => (options.client ?? client).post<ActInSandboxResponses, ActInSandboxErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/sandbox/act/',
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
+});
+
+/**
+ * List the mails that the sandbox caught
+ *
+ * In the order in which they were written. Nothing was sent. Any key of the sandbox may call it.
+ */
+export const listSandboxMails = <ThrowOnError extends boolean = true>(options?: Options<ListSandboxMailsData, ThrowOnError>) => (options?.client ?? client).get<ListSandboxMailsResponses, ListSandboxMailsErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/sandbox/mails/',
+    ...options
+});
+
+/**
+ * Empty the sandbox
+ *
+ * Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
+ * and roster sources are taken over as they are now. Keys of the sandbox stay.
+ *
+ */
+export const wipeSandbox = <ThrowOnError extends boolean = true>(options?: Options<WipeSandboxData, ThrowOnError>) => (options?.client ?? client).post<WipeSandboxResponses, WipeSandboxErrors, ThrowOnError>({
+    security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
+    url: '/api/v1/sandbox/wipe/',
     ...options
 });
 

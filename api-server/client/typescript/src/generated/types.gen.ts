@@ -640,6 +640,63 @@ export type AccessChanged = {
     enrollment: ListEnrollment;
 };
 
+export type Sandbox = {
+    status: 'ok';
+    created_at: Timestamp;
+    filled_at: Timestamp;
+    clock: Timestamp;
+    /**
+     * Null while the clock stands still
+     */
+    moving: {
+        from: Timestamp;
+        to: Timestamp;
+        receiver: 'accepts' | 'fails';
+        progress: number;
+    } | null;
+    /**
+     * What happens next, and when; null where nothing will
+     */
+    next: {
+        /**
+         * enrollments, assignments, plans, tasks (mails, imports and plans after a change) or webhooks
+         */
+        kind: string;
+        at: Timestamp;
+    } | null;
+    size: {
+        /**
+         * On disk
+         */
+        bytes: number;
+        limit: number;
+    };
+};
+
+export type Advance = {
+    /**
+     * When the clock is to be, with an offset; or by
+     */
+    to?: string;
+    /**
+     * By how much, as a duration in ISO 8601 such as P1M, P7D or PT12H, in UTC; or to
+     */
+    by?: string;
+    /**
+     * What your webhook URLs answer meanwhile, which get no requests: 200 (accepts, where nothing is sent) or 503 (fails)
+     */
+    receiver?: 'accepts' | 'fails';
+};
+
+export type SandboxMail = {
+    id: number;
+    sent_at: Timestamp;
+    to: string;
+    subject: string;
+    text: string;
+    html: string;
+};
+
 export type Withdrawn = {
     status: 'ok';
     /**
@@ -2904,6 +2961,363 @@ export type ExplainResponses = {
 };
 
 export type ExplainResponse = ExplainResponses[keyof ExplainResponses];
+
+export type ShowSandboxData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/sandbox/';
+};
+
+export type ShowSandboxErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ShowSandboxError = ShowSandboxErrors[keyof ShowSandboxErrors];
+
+export type ShowSandboxResponses = {
+    /**
+     * The sandbox
+     */
+    200: Sandbox;
+};
+
+export type ShowSandboxResponse = ShowSandboxResponses[keyof ShowSandboxResponses];
+
+export type AdvanceSandboxData = {
+    body: Advance;
+    headers?: {
+        /**
+         * `wait=N` waits up to N seconds, 30 at most, for the clock to arrive
+         */
+        Prefer?: string;
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+    };
+    url: '/api/v1/sandbox/advance/';
+};
+
+export type AdvanceSandboxErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The body came too slowly, at less than 16 KiB a second; nothing was saved
+     */
+    408: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The body is over its limit, 1 MiB where nothing else is said
+     */
+    413: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type AdvanceSandboxError = AdvanceSandboxErrors[keyof AdvanceSandboxErrors];
+
+export type AdvanceSandboxResponses = {
+    /**
+     * The clock has arrived
+     */
+    200: Sandbox;
+    /**
+     * The clock is being moved; GET /sandbox/ shows how far it is
+     */
+    202: Sandbox;
+};
+
+export type AdvanceSandboxResponse = AdvanceSandboxResponses[keyof AdvanceSandboxResponses];
+
+export type ActInSandboxData = {
+    body: {
+        /**
+         * Such as test-assignment:7
+         */
+        assignment_id: string;
+        /**
+         * On the scale of the item
+         */
+        score?: number;
+        /**
+         * Draws the score where none is sent; 0 where it is not sent either
+         */
+        seed?: number;
+    };
+    headers?: {
+        /**
+         * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
+         * the first answer again, marked with `Idempotency-Replayed: true`; another request with it is refused with 422. Kept are
+         * answers of 2xx and refusals of the body itself; what was refused for another reason is carried out when it is sent again.
+         * Of an organization the last 100,000 answers are kept, 128 MiB at most. Bodies of more than 1 MiB are not remembered.
+         *
+         */
+        'Idempotency-Key'?: string;
+    };
+    path?: never;
+    query?: never;
+    url: '/api/v1/sandbox/act/';
+};
+
+export type ActInSandboxErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The body came too slowly, at less than 16 KiB a second; nothing was saved
+     */
+    408: Error;
+    /**
+     * The thing exists, but its state refuses the request
+     */
+    409: Error;
+    /**
+     * The body is over its limit, 1 MiB where nothing else is said
+     */
+    413: Error;
+    /**
+     * The Idempotency-Key was used for another request
+     */
+    422: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ActInSandboxError = ActInSandboxErrors[keyof ActInSandboxErrors];
+
+export type ActInSandboxResponses = {
+    /**
+     * The result
+     */
+    200: {
+        status: 'ok';
+        assignment_id: string;
+        result_id: string;
+        state: string;
+        score: number;
+        max_score: number;
+    };
+};
+
+export type ActInSandboxResponse = ActInSandboxResponses[keyof ActInSandboxResponses];
+
+export type ListSandboxMailsData = {
+    body?: never;
+    path?: never;
+    query?: {
+        /**
+         * IANA zone in which timestamps are written, UTC where none is named
+         */
+        tz?: string;
+        /**
+         * Rows of a page
+         */
+        limit?: number;
+        /**
+         * The next_cursor of an earlier answer, with the same filters; it never expires
+         */
+        cursor?: string;
+    };
+    url: '/api/v1/sandbox/mails/';
+};
+
+export type ListSandboxMailsErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type ListSandboxMailsError = ListSandboxMailsErrors[keyof ListSandboxMailsErrors];
+
+export type ListSandboxMailsResponses = {
+    /**
+     * A page of the list
+     */
+    200: {
+        status: 'ok';
+        count: number;
+        has_more: boolean;
+        next_cursor: string;
+        mails: Array<SandboxMail>;
+    };
+};
+
+export type ListSandboxMailsResponse = ListSandboxMailsResponses[keyof ListSandboxMailsResponses];
+
+export type WipeSandboxData = {
+    body?: never;
+    path?: never;
+    query?: never;
+    url: '/api/v1/sandbox/wipe/';
+};
+
+export type WipeSandboxErrors = {
+    /**
+     * The request is wrong; nothing was saved. The text names the field and the fix
+     */
+    400: Error;
+    /**
+     * The key is missing, wrong or revoked
+     */
+    401: Error;
+    /**
+     * The key or the organization may not do this
+     */
+    403: Error;
+    /**
+     * The organization has no such thing
+     */
+    404: Error;
+    /**
+     * The API key makes more requests than it may
+     */
+    429: Error;
+    /**
+     * Unexpected error; the same request may be sent again
+     */
+    500: Error;
+    /**
+     * Overloaded, or a dependency is away; send the same request again later
+     */
+    503: Error;
+};
+
+export type WipeSandboxError = WipeSandboxErrors[keyof WipeSandboxErrors];
+
+export type WipeSandboxResponses = {
+    /**
+     * It is empty
+     */
+    200: {
+        status: 'ok';
+        filled_at: Timestamp;
+    };
+};
+
+export type WipeSandboxResponse = WipeSandboxResponses[keyof WipeSandboxResponses];
 
 export type ListEventSchemasData = {
     body?: never;

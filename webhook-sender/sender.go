@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
@@ -72,6 +73,14 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	now.Metrics(reg)
 	db.Wakes.Metrics(reg)
 	handler := &deliver.Handler{DB: steady, Loads: deliver.NewLoads(steady), Box: box, Dispatcher: dispatcher, Recorder: recorder, Clock: now.Now, Metrics: deliver.NewMetrics(reg)}
+	handlers := map[task.Kind]queue.Handler{task.WebhookDeliver: handler.Handle}
+	sandboxes, err := simulate.New(c.SandboxURL, db, now.Now, log)
+	if err != nil {
+		return err
+	}
+	if sandboxes != nil {
+		handlers[task.WebhookSandbox] = (&deliver.Sandboxes{Service: sandboxes, Box: box, Dispatcher: dispatcher}).Handle
+	}
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)
 	private := obs.NewPrivate(reg,
@@ -80,6 +89,6 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	private.Profiles(c.Profiles)
 	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Poll: poll, Log: log, Metrics: queue.NewMetrics(reg),
-			Handlers: map[task.Kind]queue.Handler{task.WebhookDeliver: handler.Handle}})
+			Handlers: handlers})
 	})
 }

@@ -28,6 +28,7 @@ const (
 const (
 	AdvanceReceiverAccepts AdvanceReceiver = "accepts"
 	AdvanceReceiverFails   AdvanceReceiver = "fails"
+	AdvanceReceiverReal    AdvanceReceiver = "real"
 )
 
 // Defines values for AssignedStatus.
@@ -360,6 +361,7 @@ const (
 const (
 	SandboxMovingReceiverAccepts SandboxMovingReceiver = "accepts"
 	SandboxMovingReceiverFails   SandboxMovingReceiver = "fails"
+	SandboxMovingReceiverReal    SandboxMovingReceiver = "real"
 )
 
 // Defines values for SandboxStatus.
@@ -636,14 +638,14 @@ type Advance struct {
 	// By By how much, as a duration in ISO 8601 such as P1M, P7D or PT12H, in UTC; or to
 	By *string `json:"by,omitempty"`
 
-	// Receiver What your webhook URLs answer meanwhile, which get no requests: 200 (accepts, where nothing is sent) or 503 (fails)
+	// Receiver What becomes of webhooks meanwhile: they are sent (real), or count as answered with 200 (accepts, where nothing is said) or 503 (fails) and are not sent
 	Receiver *AdvanceReceiver `json:"receiver,omitempty"`
 
 	// To When the clock is to be, with an offset; or by
 	To *time.Time `json:"to,omitempty"`
 }
 
-// AdvanceReceiver What your webhook URLs answer meanwhile, which get no requests: 200 (accepts, where nothing is sent) or 503 (fails)
+// AdvanceReceiver What becomes of webhooks meanwhile: they are sent (real), or count as answered with 200 (accepts, where nothing is said) or 503 (fails) and are not sent
 type AdvanceReceiver string
 
 // Assigned defines model for Assigned.

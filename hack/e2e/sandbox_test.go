@@ -169,3 +169,29 @@ func TestASchoolLivesAYearInASandbox(t *testing.T) {
 	must(t, json.Unmarshal(text, &actual))
 	check.Equal(t, "students", actual.Count, 0, "of the real organization")
 }
+
+// A move that says so sends webhooks, signed as of now, and waits for the answers.
+func TestAMoveReachesRealReceivers(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	var made struct {
+		ID     int64
+		Secret string `json:"signing_secret"`
+	}
+	s.ask(http.MethodPost, "webhook-endpoints/", fmt.Sprintf(`{"url": %q}`, s.receiver.URL("/sandbox")), &made)
+	s.secrets = append(s.secrets, made.Secret)
+	s.receiver.Trust("/sandbox", made.Secret)
+	const asha = "asha@anywhere.example"
+	s.ask(http.MethodPost, "provision/student/", fmt.Sprintf(`{"email": %q, "first_name": "Asha", "courses": ["ielts"], "tenure_months": 1}`, asha), nil)
+	s.advance(`{"by": "P2M", "receiver": "real"}`, nil)
+	var types []string
+	for _, r := range s.awaitEvents(asha, 5) {
+		var event struct{ Type string }
+		must(t, json.Unmarshal([]byte(r.Body), &event))
+		types = append(types, event.Type)
+	}
+	check.Slices(t, "events", types, []string{"student.joined", "enrollment.created", "enrollment.expiring", "enrollment.updated", "enrollment.ended"}, "in two months")
+	for _, d := range s.all(fmt.Sprintf("webhook-endpoints/%d/deliveries/?limit=50", made.ID), "deliveries") {
+		check.Equal(t, "the status", d["delivery_status"], any("delivered"), "%v", d)
+	}
+}

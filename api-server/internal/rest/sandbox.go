@@ -146,7 +146,11 @@ func (s *Server) advanceSandbox(w http.ResponseWriter, r *http.Request) error {
 
 func readMove(b *edge.Body, c sandbox.Clock) (to time.Time, by sandbox.Receiver) {
 	by = sandbox.Accepts
-	if word := b.Choice("receiver", string(sandbox.Accepts), string(sandbox.Fails)); word != nil {
+	var receivers []string
+	for _, r := range sandbox.Receivers() {
+		receivers = append(receivers, string(r))
+	}
+	if word := b.Choice("receiver", receivers...); word != nil {
 		by = sandbox.Receiver(*word)
 	}
 	at, period := b.Timestamp("to"), b.Text("by", 40)

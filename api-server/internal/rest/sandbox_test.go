@@ -137,7 +137,7 @@ func TestASandboxHasItsOwnTime(t *testing.T) {
 		`{"by": "P2Y1D"}`:                {"out_of_range", "by"},
 		`{"by": "1 month"}`:              {"invalid", "by"},
 		`{"by": "P1M", "to": "2026-12-21T10:00:00Z"}`: {"invalid", "by"},
-		`{"by": "P1M", "receiver": "real"}`:           {"not_a_choice", "receiver"},
+		`{"by": "P1M", "receiver": "sleeps"}`:         {"not_a_choice", "receiver"},
 	} {
 		north.Full.Freely().Post(t, "sandbox/advance/", body).WantFault(t, 400, fault[0], fault[1])
 	}

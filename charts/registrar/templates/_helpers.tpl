@@ -320,6 +320,7 @@ seccompProfile: {type: RuntimeDefault}
 
 {{- define "registrar.senderEnv" -}}
 {{ include "registrar.redisEnv" . }}
+{{- include "registrar.sandboxEnv" . }}
 - {name: WEBHOOK_CONCURRENCY, value: {{ .Values.webhookSender.concurrency | quote }}}
 {{- include "registrar.pprofEnv" . }}
 {{- include "registrar.webhookEnv" . }}

@@ -36,14 +36,18 @@ func Parse(database string) (s Sandbox, ok bool) {
 // ErrNone is of an organization without a sandbox.
 var ErrNone = fault.New(fault.NotFound, "no_sandbox", "the organization has no sandbox; the platform's administrators make one")
 
-// Receiver says what becomes of webhooks while the clock is moved. None is sent.
+// Receiver says what becomes of webhooks while the clock is moved.
 type Receiver string
 
 // The receivers.
 const (
-	Accepts Receiver = "accepts" // they count as accepted
-	Fails   Receiver = "fails"   // they count as answered with 503
+	Real    Receiver = "real"    // they are sent to their URLs
+	Accepts Receiver = "accepts" // they are not sent, and count as accepted
+	Fails   Receiver = "fails"   // they are not sent, and count as answered with 503
 )
+
+// Receivers lists them all.
+func Receivers() []Receiver { return []Receiver{Real, Accepts, Fails} }
 
 // Clock is a sandbox's clock.
 type Clock struct {

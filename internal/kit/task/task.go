@@ -17,6 +17,7 @@ const (
 	EmailSend      Kind = "email.send"                  // subject: emails.id
 	PasswordReset  Kind = "email.password_reset"        // subject: password_resets.id
 	WebhookDeliver Kind = "webhook.deliver"             // payload: a list of Deliver
+	WebhookSandbox Kind = "webhook.sandbox"             // payload: a SandboxLease
 	PlanStep       Kind = "plan.step"                   // subject: plans.id
 	WebhookCancel  Kind = "maintenance.webhook_cancel"  // subject: the removed webhook_endpoints.id
 	RosterRun      Kind = "roster.run"                  // subject: roster_runs.id
@@ -43,6 +44,12 @@ type Deliver struct {
 	More bool `json:"more,omitempty"`
 	// InOrder attempts one after the other, and gives back what follows a failure.
 	InOrder bool `json:"in_order,omitempty"`
+}
+
+// SandboxLease is a lease in the database of an organization's sandbox, which its generation names.
+type SandboxLease struct {
+	Generation int `json:"generation"`
+	Deliver
 }
 
 // Encode writes a payload; it cannot fail for the types of this package.

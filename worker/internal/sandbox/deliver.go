@@ -27,6 +27,9 @@ func (d *Driver) attempt(ctx context.Context, l dispatch.Lease) error {
 		_, err := dispatch.Release(ctx, d.db, l)
 		return err
 	}
+	if d.receiver == sandbox.Real {
+		return d.Send(ctx, l.Deliver)
+	}
 	slices.SortStableFunc(dues, func(a, b dispatch.Due) int { return cmp.Compare(a.Event.Sequence, b.Event.Sequence) })
 	outcomes := make([]webhook.Outcome, len(dues))
 	for i, due := range dues {

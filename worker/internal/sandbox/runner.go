@@ -2,19 +2,25 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/queue"
+	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
 // Runner works on all sandboxes that have something to do, a few at a time.
 type Runner struct {
 	Sandboxes *simulate.Service
+	Queue     *queue.Client // of what senders are to send
 	Config    Config
 
 	mu    sync.Mutex
@@ -101,10 +107,38 @@ func (r *Runner) move(ctx context.Context, s sandbox.Sandbox) error {
 		return err
 	}
 	defer db.Close()
-	if err := New(db, s.Organization, r.Config).Move(ctx); err != nil {
+	config := r.Config
+	config.Send = func(ctx context.Context, l task.Deliver) error { return r.send(ctx, db, s, l) }
+	if err := New(db, s.Organization, config).Move(ctx); err != nil {
 		return err
 	}
 	return sandbox.Finish(ctx, r.Sandboxes.DB, s)
+}
+
+// How long a sender may take for a lease, and the pause after which the lease is looked at again.
+const (
+	sendTime  = 2 * time.Minute
+	sendPause = 20 * time.Millisecond
+)
+
+// send gives a lease to a sender and waits until nothing is left of it.
+func (r *Runner) send(ctx context.Context, db *pg.DB, s sandbox.Sandbox, l task.Deliver) error {
+	err := r.Queue.Enqueue(ctx, queue.Item{Queue: queue.Webhook, Kind: task.WebhookSandbox, ID: l.Lease,
+		Payload: task.Encode(task.SandboxLease{Generation: s.Generation, Deliver: l}), Timeout: sendTime})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*sendTime)
+	defer cancel()
+	for {
+		held, err := dispatch.Load(ctx, db, l)
+		if err != nil || len(held[0].Dues) == 0 {
+			return err
+		}
+		if err := clock.Pause(ctx, sendPause); err != nil {
+			return fmt.Errorf("no sender took lease %s: %w", l.Lease, err)
+		}
+	}
 }
 
 func (r *Runner) sweep(ctx context.Context) {

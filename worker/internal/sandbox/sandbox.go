@@ -45,6 +45,9 @@ type Config struct {
 	Keep             retention.Days
 	MaxSize          int64 // of the database, in bytes
 	Log              *slog.Logger
+
+	// Send attempts what a lease holds, for sandbox.Real, and returns when that is recorded.
+	Send func(context.Context, task.Deliver) error
 }
 
 // Driver works on one sandbox.

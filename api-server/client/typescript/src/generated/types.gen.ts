@@ -651,7 +651,7 @@ export type Sandbox = {
     moving: {
         from: Timestamp;
         to: Timestamp;
-        receiver: 'accepts' | 'fails';
+        receiver: 'real' | 'accepts' | 'fails';
         progress: number;
     } | null;
     /**
@@ -683,9 +683,9 @@ export type Advance = {
      */
     by?: string;
     /**
-     * What your webhook URLs answer meanwhile, which get no requests: 200 (accepts, where nothing is sent) or 503 (fails)
+     * What becomes of webhooks meanwhile: they are sent (real), or count as answered with 200 (accepts, where nothing is said) or 503 (fails) and are not sent
      */
-    receiver?: 'accepts' | 'fails';
+    receiver?: 'real' | 'accepts' | 'fails';
 };
 
 export type SandboxMail = {

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	store "github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -19,11 +21,13 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/flowtest"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/seal/sealtest"
@@ -35,13 +39,13 @@ var start = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 // school is a sandbox with one organization, which has a webhook URL.
 type school struct {
 	*flowtest.Fixture
-	t      *testing.T
+	t      testing.TB
 	box    *seal.Box
 	who    org.Principal
 	driver *sandbox.Driver
 }
 
-func newSchool(t *testing.T, retention int) *school {
+func newSchool(t testing.TB, retention int) *school {
 	t.Helper()
 	s := &school{Fixture: flowtest.New(t), t: t, box: sealtest.New(t)}
 	made := s.Organization("north").Set("starter_tests_per_course", 0)
@@ -109,8 +113,8 @@ func TestAYearHappensEachThingAtItsTime(t *testing.T) {
 	s := newSchool(t, 1000)
 	item := s.Paper("ielts-1", "ielts")
 	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana", Courses: []string{"ielts"}, TenureMonths: 2})
-	work := &assign.Service{DB: s.Database, Clock: s.now, Zone: time.UTC}
-	_, _, err := work.Assign(t.Context(), s.who.Organization, assign.Command{Who: student.Ref{Email: "ana@anywhere.example"}, Kind: "test", Item: item, DueDate: "2026-12-01"})
+	assigning := &assign.Service{DB: s.Database, Clock: s.now, Zone: time.UTC}
+	_, _, err := assigning.Assign(t.Context(), s.who.Organization, assign.Command{Who: student.Ref{Email: "ana@anywhere.example"}, Kind: "test", Item: item, DueDate: "2026-12-01"})
 	check.NoError(check.Now(t), err, "%v", err)
 	s.move(start.AddDate(1, 0, 0), store.Accepts)
 	check.Slices(t, "events", s.events(), []string{
@@ -196,5 +200,47 @@ func TestAMoveThatIsBrokenOffGoesOn(t *testing.T) {
 		}
 		check.True(t, "it was broken off", breaks > 3, "%d times", breaks)
 		check.Slices(t, "what happened", got, want, "in a move that was broken off %d times", breaks)
+	}
+}
+
+// A year of a hundred students with test plans, who do the tests that they are given at the end of each month.
+// Receivers fail in every third month.
+func BenchmarkAYear(b *testing.B) {
+	for b.Loop() {
+		b.StopTimer()
+		s := newSchool(b, 30)
+		for n := range 8 {
+			s.Paper(fmt.Sprint("ielts-", n), "ielts")
+		}
+		yes, zone, score, exam := true, "Asia/Kolkata", decimal.Whole(7), clock.Date{Year: 2027, Month: time.October, Day: 1}
+		for n := range 100 {
+			s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}, TenureMonths: 2 + n%10,
+				Plan: &plan.Request{TargetScore: &score, TestPlan: &yes, TimeZone: &zone, ExamDate: &exam}})
+		}
+		b.StartTimer()
+		for month := range 12 {
+			s.move(start.AddDate(0, month+1, 0), []store.Receiver{store.Accepts, store.Accepts, store.Fails}[month%3])
+			s.work()
+		}
+		b.ReportMetric(float64(s.Count("plan_tests")), "tests/year")
+	}
+}
+
+// work has every student do what is assigned.
+func (s *school) work() {
+	s.t.Helper()
+	works := &work.Service{DB: s.Database, Clock: clock.At(s.now()), Zone: time.UTC, PublicURL: "https://learn.test"}
+	type row struct {
+		ID   id.Assignment
+		User id.User
+		Item id.Item
+	}
+	open, err := pg.List[row](s.t.Context(), s.Database, `SELECT id, user_id AS user, item_id AS item FROM assignments WHERE status = 'pending' ORDER BY id`)
+	check.NoError(check.Now(s.t), err, "%v", err)
+	score := decimal.Whole(6)
+	for _, a := range open {
+		_, err := works.Result(s.t.Context(), work.Record{Kind: catalog.Test, Session: fmt.Sprint("s", a.ID), Organization: "north", User: a.User, Item: a.Item,
+			Assignment: fmt.Sprint(a.ID), State: result.Finished, Mark: catalog.Mark{Score: &score}})
+		check.NoError(check.Now(s.t), err, "%v", err)
 	}
 }

@@ -79,7 +79,9 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 		return err
 	}
 	if sandboxes != nil {
-		handlers[task.WebhookSandbox] = (&deliver.Sandboxes{Service: sandboxes, Box: box, Dispatcher: dispatcher}).Handle
+		opened := &simulate.Opened{Service: sandboxes}
+		defer opened.Close()
+		handlers[task.WebhookSandbox] = (&deliver.Sandboxes{Opened: opened, Box: box, Dispatcher: dispatcher}).Handle
 	}
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)

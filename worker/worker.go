@@ -102,7 +102,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	}
 	if sandboxes != nil {
 		w.sandbox = &sandbox.Runner{Sandboxes: sandboxes, Queue: client, Config: sandbox.Config{Box: box, Zone: zone, From: from, PublicURL: c.PublicURL,
-			WebhookRetention: c.WebhookRetention, Keep: c.retention(), MaxSize: sandboxes.MaxSize, Log: log}}
+			WebhookRetention: c.WebhookRetention, Keep: c.retention(), MaxSize: sandboxes.MaxSize, Log: log, Real: now.Now}}
 	}
 	w.webhooks = &relay.Webhooks{DB: steady, Queue: client, Clock: now.Now, Log: log}
 	obs.PoolMetrics(w.registry, db.Pool)

@@ -4235,7 +4235,7 @@ type ClientInterface interface {
 	// ActInSandboxWithBody Hand in assigned work as its student would
 	//
 	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-	// assignment. Safe to repeat; another score marks the work again.
+	// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4245,7 +4245,7 @@ type ClientInterface interface {
 	// ActInSandbox Hand in assigned work as its student would
 	//
 	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-	// assignment. Safe to repeat; another score marks the work again.
+	// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4255,7 +4255,8 @@ type ClientInterface interface {
 	// AdvanceSandboxWithBody Move the sandbox's clock
 	//
 	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+	// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -4265,7 +4266,8 @@ type ClientInterface interface {
 	// AdvanceSandbox Move the sandbox's clock
 	//
 	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+	// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4282,7 +4284,7 @@ type ClientInterface interface {
 	// WipeSandbox Empty the sandbox
 	//
 	// Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
-	// and roster sources are taken over as they are now. Keys of the sandbox stay.
+	// and roster sources are taken over as they are now. Keys of the sandbox stay. Needs a key with full access.
 	//
 	// Corresponds with POST /api/v1/sandbox/wipe/ (the `WipeSandbox` operationId).
 	WipeSandbox(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -4871,7 +4873,7 @@ func (c *Client) ShowSandbox(ctx context.Context, params *ShowSandboxParams, req
 // ActInSandboxWithBody Hand in assigned work as its student would
 //
 // The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-// assignment. Safe to repeat; another score marks the work again.
+// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4891,7 +4893,7 @@ func (c *Client) ActInSandboxWithBody(ctx context.Context, params *ActInSandboxP
 // ActInSandbox Hand in assigned work as its student would
 //
 // The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-// assignment. Safe to repeat; another score marks the work again.
+// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4911,7 +4913,8 @@ func (c *Client) ActInSandbox(ctx context.Context, params *ActInSandboxParams, b
 // AdvanceSandboxWithBody Move the sandbox's clock
 //
 // Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4931,7 +4934,8 @@ func (c *Client) AdvanceSandboxWithBody(ctx context.Context, params *AdvanceSand
 // AdvanceSandbox Move the sandbox's clock
 //
 // Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4968,7 +4972,7 @@ func (c *Client) ListSandboxMails(ctx context.Context, params *ListSandboxMailsP
 // WipeSandbox Empty the sandbox
 //
 // Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
-// and roster sources are taken over as they are now. Keys of the sandbox stay.
+// and roster sources are taken over as they are now. Keys of the sandbox stay. Needs a key with full access.
 //
 // Corresponds with POST /api/v1/sandbox/wipe/ (the `WipeSandbox` operationId).
 func (c *Client) WipeSandbox(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8467,7 +8471,7 @@ type ClientWithResponsesInterface interface {
 	// ActInSandboxWithBodyWithResponse Hand in assigned work as its student would
 	//
 	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-	// assignment. Safe to repeat; another score marks the work again.
+	// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8477,7 +8481,7 @@ type ClientWithResponsesInterface interface {
 	// ActInSandboxWithResponse Hand in assigned work as its student would
 	//
 	// The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-	// assignment. Safe to repeat; another score marks the work again.
+	// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8487,7 +8491,8 @@ type ClientWithResponsesInterface interface {
 	// AdvanceSandboxWithBodyWithResponse Move the sandbox's clock
 	//
 	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+	// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8497,7 +8502,8 @@ type ClientWithResponsesInterface interface {
 	// AdvanceSandboxWithResponse Move the sandbox's clock
 	//
 	// Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-	// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+	// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+	// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8516,7 +8522,7 @@ type ClientWithResponsesInterface interface {
 	// WipeSandboxWithResponse Empty the sandbox
 	//
 	// Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
-	// and roster sources are taken over as they are now. Keys of the sandbox stay.
+	// and roster sources are taken over as they are now. Keys of the sandbox stay. Needs a key with full access.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13312,7 +13318,7 @@ func (c *ClientWithResponses) ShowSandboxWithResponse(ctx context.Context, param
 // ActInSandboxWithBodyWithResponse Hand in assigned work as its student would
 //
 // The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-// assignment. Safe to repeat; another score marks the work again.
+// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13328,7 +13334,7 @@ func (c *ClientWithResponses) ActInSandboxWithBodyWithResponse(ctx context.Conte
 // ActInSandboxWithResponse Hand in assigned work as its student would
 //
 // The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
-// assignment. Safe to repeat; another score marks the work again.
+// assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13344,7 +13350,8 @@ func (c *ClientWithResponses) ActInSandboxWithResponse(ctx context.Context, para
 // AdvanceSandboxWithBodyWithResponse Move the sandbox's clock
 //
 // Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13360,7 +13367,8 @@ func (c *ClientWithResponses) AdvanceSandboxWithBodyWithResponse(ctx context.Con
 // AdvanceSandboxWithResponse Move the sandbox's clock
 //
 // Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
-// moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+// moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+// `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -13391,7 +13399,7 @@ func (c *ClientWithResponses) ListSandboxMailsWithResponse(ctx context.Context, 
 // WipeSandboxWithResponse Empty the sandbox
 //
 // Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
-// and roster sources are taken over as they are now. Keys of the sandbox stay.
+// and roster sources are taken over as they are now. Keys of the sandbox stay. Needs a key with full access.
 //
 // Returns a wrapper object for the known response body format(s).
 //

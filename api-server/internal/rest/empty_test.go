@@ -43,6 +43,9 @@ func TestEmptyParametersAreTakenAsTheDocumentSays(t *testing.T) {
 	}
 	tried := 0
 	for path, route := range document.Paths {
+		if strings.HasPrefix(path, "/api/v1/sandbox/") { // which keys of sandboxes alone read
+			continue
+		}
 		for _, p := range route.Get.Parameters {
 			if name, shared := strings.CutPrefix(p.Ref, "#/components/parameters/"); shared {
 				p = document.Components.Parameters[name]

@@ -3,6 +3,8 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -124,6 +126,9 @@ func (s *Server) advanceSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := c.Moving(); err != nil {
+		return err
+	}
 	to, receiver := readMove(b, c)
 	if err := b.Err(); err != nil {
 		return err
@@ -133,7 +138,7 @@ func (s *Server) advanceSandbox(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !moved {
-		return errors.Join(c.Moving(), fault.New(fault.Conflict, "clock_moving", "another call moves the sandbox's clock; wait until it is there"))
+		return fault.New(fault.Conflict, "clock_moving", "another call moves the sandbox's clock; wait until it is there")
 	}
 	if err := sandbox.Ask(ctx, s.sandbox.Service.DB, of); err != nil {
 		return err
@@ -284,7 +289,10 @@ func (s *Server) handedIn(ctx context.Context, ref string, score *decimal.Number
 		if seed != nil {
 			n = uint64(*seed)
 		}
-		record.Mark = item.Draw(rand.New(rand.NewPCG(n, uint64(which))))
+		// Not by the id, whose numbers have gaps where a process ended.
+		of := fnv.New64a()
+		_, _ = fmt.Fprintf(of, "%s %d %d", a.Email, a.Item, a.AssignedAt.UnixMicro())
+		record.Mark = item.Draw(rand.New(rand.NewPCG(n, of.Sum64())))
 	}
 	return record, nil
 }

@@ -131,11 +131,12 @@ func TestASandboxHasItsOwnTime(t *testing.T) {
 		check.Equal(t, "when", next.At, "2027-01-14T00:00:00+00:00", "the enrollment is about to expire")
 	}
 	for body, fault := range map[string][2]string{
-		`{}`:                             {"missing", "to"},
-		`{"to": "2026-11-21T09:59:59Z"}`: {"out_of_range", "to"},
-		`{"to": "2028-11-21T10:00:01Z"}`: {"out_of_range", "to"},
-		`{"by": "P2Y1D"}`:                {"out_of_range", "by"},
-		`{"by": "1 month"}`:              {"invalid", "by"},
+		`{}`:                                          {"missing", "to"},
+		`{"to": "2026-11-21T09:59:59Z"}`:              {"out_of_range", "to"},
+		`{"to": "2028-11-21T10:00:01Z"}`:              {"out_of_range", "to"},
+		`{"by": "P2Y1D"}`:                             {"out_of_range", "by"},
+		`{"to": "2200-01-01T00:00:00Z"}`:              {"out_of_range", "to"},
+		`{"by": "1 month"}`:                           {"invalid", "by"},
 		`{"by": "P1M", "to": "2026-12-21T10:00:00Z"}`: {"invalid", "by"},
 		`{"by": "P1M", "receiver": "sleeps"}`:         {"not_a_choice", "receiver"},
 	} {
@@ -258,4 +259,62 @@ func TestAFullSandboxIsRefused(t *testing.T) {
 	north.Full.Post(t, "sandbox/wipe/", nil).Want(t, 200)
 	made.MaxSize = 512 << 20
 	north.Full.Post(t, "provision/student/", `{"email": "ana@anywhere.example", "first_name": "Ana"}`).Want(t, 201)
+}
+
+// The repeat of a call moves the clock once, however far its first request moved it.
+func TestARepeatMovesTheClockOnce(t *testing.T) {
+	t.Parallel()
+	e, made := sandboxEnv(t)
+	north := inSandbox(t, e, e.Organization(t, "north"))
+	advance := func() *apitest.Answer {
+		t.Helper()
+		return north.Full.With("Idempotency-Key", "once").Post(t, "sandbox/advance/", `{"by": "P1M"}`).Want(t, 202)
+	}
+	arrive := func() {
+		t.Helper()
+		found, err := sandbox.Find(t.Context(), made.DB, north.ID)
+		check.NoError(check.Now(t), err, "%v", err)
+		db, err := made.Open(t.Context(), found)
+		check.NoError(check.Now(t), err, "%v", err)
+		defer db.Close()
+		c, err := sandbox.Read(t.Context(), db, north.ID)
+		check.NoError(check.Now(t), err, "%v", err)
+		check.True(check.Now(t), "the clock is moved", c.Target != nil, "%+v", c)
+		err = sandbox.Set(t.Context(), db, north.ID, *c.Target, true)
+		check.NoError(check.Now(t), err, "%v", err)
+	}
+	now := func() (shown struct{ Clock string }) {
+		t.Helper()
+		north.Full.Get(t, "sandbox/").Want(t, 200).Into(t, &shown)
+		return shown
+	}
+	first := advance()
+	arrive()
+	check.Equal(t, "the answer", string(advance().Body), string(first.Body), "to a repeat")
+	check.Equal(t, "the clock", now().Clock, "2026-12-21T10:00:00+00:00", "after a repeat")
+	e.Advance(25 * time.Hour)
+	advance()
+	arrive()
+	check.Equal(t, "the clock", now().Clock, "2027-01-21T10:00:00+00:00", "after the key has ended")
+}
+
+// Reference: organization#erasure.
+func TestTheSandboxOfAnErasedOrganizationGoes(t *testing.T) {
+	t.Parallel()
+	e, made := sandboxEnv(t)
+	north := inSandbox(t, e, e.Organization(t, "north"))
+	names := func() int {
+		t.Helper()
+		check.NoError(t, made.Sweep(t.Context()), "sweeping")
+		names, err := made.Databases.Names(t.Context())
+		check.NoError(t, err, "%v", err)
+		return len(names)
+	}
+	check.Equal(t, "databases", names(), 1, "before the erasure")
+	e.Platform.Delete(t, "organizations/north").Want(t, 202)
+	north.Full.Get(t, "students/").WantFault(t, 401, "invalid_api_key", "")
+	var list struct{ Count int }
+	e.Platform.Get(t, "sandboxes").Want(t, 200).Into(t, &list)
+	check.Equal(t, "sandboxes", list.Count, 0, "after the erasure")
+	check.Equal(t, "databases", names(), 0, "after the erasure")
 }

@@ -37,9 +37,6 @@ var scopes = map[string]org.Scope{
 	"GET /explain":                   org.ScopeExplainRead,
 	"GET /sandbox":                   "",
 	"GET /sandbox/mails":             "",
-	"POST /sandbox/advance":          "",
-	"POST /sandbox/act":              "",
-	"POST /sandbox/wipe":             "",
 
 	"GET /webhook-endpoints":                                    org.ScopeWebhooksRead,
 	"POST /webhook-endpoints":                                   org.ScopeWebhooks,

@@ -86,9 +86,13 @@ func TestAKeyReachesWhatItsScopesName(t *testing.T) {
 		if o.public {
 			continue
 		}
-		if strings.HasPrefix(o.path, "/api/v1/sandbox/") { // open to any key of a sandbox
+		if strings.HasPrefix(o.path, "/api/v1/sandbox/") { // reading it is open to any key of a sandbox
+			status, code := http.StatusForbidden, "missing_scope"
+			if o.method == http.MethodGet {
+				status, code = http.StatusNotFound, "not_a_sandbox"
+			}
 			for _, c := range clients {
-				send(c[0].Freely(), o).WantFault(t, http.StatusNotFound, "not_a_sandbox", "")
+				send(c[0].Freely(), o).WantFault(t, status, code, "")
 			}
 			continue
 		}

@@ -61,6 +61,9 @@ type Clock struct {
 // maxMove is how far one call moves a clock.
 const maxMove = 2 // years
 
+// last is where clocks end: what is written with four digits of a year stays so.
+var last = time.Date(2199, 12, 31, 0, 0, 0, 0, time.UTC)
+
 // Check refuses a move to a time that has passed, or that is too far away.
 func (c Clock) Check(field string, to time.Time) error {
 	switch {
@@ -70,6 +73,8 @@ func (c Clock) Check(field string, to time.Time) error {
 		return fault.Field(field, "out_of_range", "%s: the clock is at %s, and never goes back", field, clock.Format(c.Now, time.UTC))
 	case to.After(c.Now.AddDate(maxMove, 0, 0)):
 		return fault.Field(field, "out_of_range", "%s: one call moves the clock by %d years at most", field, maxMove)
+	case to.After(last):
+		return fault.Field(field, "out_of_range", "%s: clocks of sandboxes end on %s", field, clock.DateIn(last, time.UTC))
 	}
 	return nil
 }

@@ -24,9 +24,12 @@ const sandboxColumns = `
 	asked,
 	done`
 
-// Find reads the organization's sandbox. ErrNone when there is none.
+// ofNobody are the organizations whose sandboxes are as good as gone.
+const ofNobody = `organization_id IN (SELECT id FROM organizations WHERE erased_at IS NOT NULL)`
+
+// Find reads the organization's sandbox. ErrNone when there is none, or the organization was erased.
 func Find(ctx context.Context, q pg.Querier, org id.Organization) (Sandbox, error) {
-	s, err := pg.One[Sandbox](ctx, q, `SELECT `+sandboxColumns+` FROM sandboxes WHERE organization_id = $1`, org)
+	s, err := pg.One[Sandbox](ctx, q, `SELECT `+sandboxColumns+` FROM sandboxes WHERE organization_id = $1 AND NOT `+ofNobody, org)
 	if pg.None(err) {
 		return s, ErrNone
 	}
@@ -35,7 +38,7 @@ func Find(ctx context.Context, q pg.Querier, org id.Organization) (Sandbox, erro
 
 // Pending lists the sandboxes that have work.
 func Pending(ctx context.Context, q pg.Querier) ([]Sandbox, error) {
-	return pg.List[Sandbox](ctx, q, `SELECT `+sandboxColumns+` FROM sandboxes WHERE asked > done ORDER BY organization_id`)
+	return pg.List[Sandbox](ctx, q, `SELECT `+sandboxColumns+` FROM sandboxes WHERE asked > done AND NOT `+ofNobody+` ORDER BY organization_id`)
 }
 
 // Listed is a sandbox with the slug of its organization.
@@ -49,6 +52,7 @@ func List(ctx context.Context, q pg.Querier) ([]Listed, error) {
 	return pg.List[Listed](ctx, q, `
 		SELECT slug, s.* FROM organizations o
 		JOIN (SELECT `+sandboxColumns+` FROM sandboxes) AS s ON s.organization = o.id
+		WHERE o.erased_at IS NULL
 		ORDER BY slug`)
 }
 

@@ -35,9 +35,12 @@ func Times(ctx context.Context, q pg.Querier, org id.Organization, kept clock.Da
 		return times, err
 	}
 	times = found.times(zone)
-	times[Daily] = clock.DayStart(kept.AddDays(1), activity.Zone).Add(dailyAfter)
+	times[Daily] = DailyOn(kept.AddDays(1))
 	return times, nil
 }
+
+// DailyOn is when the daily work of a day is done.
+func DailyOn(day clock.Date) time.Time { return clock.DayStart(day, activity.Zone).Add(dailyAfter) }
 
 // Next is what happens next.
 type Next struct {

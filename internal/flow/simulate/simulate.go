@@ -4,7 +4,6 @@ package simulate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strconv"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -24,6 +24,8 @@ type Service struct {
 	Clock     clock.Clock   // the real one
 	Log       *slog.Logger
 	MaxSize   int64 // how many bytes the database of a sandbox may have on disk
+
+	turn chan struct{} // of making and dropping databases
 }
 
 const maxSize = 512 << 20
@@ -35,14 +37,16 @@ func New(address string, db *pg.DB, now clock.Clock, log *slog.Logger) (*Service
 	}
 	databases, err := pg.NewDatabases(address)
 	if err != nil {
-		return nil, fmt.Errorf("SANDBOX_%w", err)
+		return nil, err
 	}
-	return &Service{DB: db, Databases: databases, Clock: now, Log: log, MaxSize: maxSize}, nil
+	return &Service{DB: db, Databases: databases, Clock: now, Log: log, MaxSize: maxSize, turn: make(chan struct{}, 1)}, nil
 }
 
 // patience bounds the making of a database, also of the first one of a version, whose schema is migrated. It goes
 // on when its caller hangs up, so that the next one finds it.
 const patience = 45 * time.Second
+
+var errBusy = fault.New(fault.Unavailable, "overloaded", "too many sandboxes are made at this moment; send the same request again later")
 
 // Make makes the organization's sandbox. It begins with the organization's settings, courses, catalog and
 // roster sources, and with nobody in it. created is false when there is one already, which stays as it is.
@@ -98,10 +102,17 @@ func (s *Service) Drop(ctx context.Context, by audit.Actor, org id.Organization)
 	return err
 }
 
-// alone runs do in one process at a time for the organization.
+// alone runs do in one process at a time for the organization, and once at a time in this process: who waits has
+// no connection of real organizations.
 func (s *Service) alone(ctx context.Context, org id.Organization, do func(context.Context, *pg.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return errBusy
+	}
 	return s.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if err := pg.Lock(ctx, tx, pg.LockSandbox, strconv.FormatInt(int64(org), 10)); err != nil {
 			return err

@@ -28,7 +28,7 @@ type Databases struct {
 // NewDatabases reads the address of a database whose user may make databases, and owns those whose names begin
 // with this one's name. It stays empty itself.
 func NewDatabases(server string) (*Databases, error) {
-	cfg, err := parse(server)
+	cfg, err := parse("SANDBOX_DATABASE_URL", server)
 	if err != nil {
 		return nil, err
 	}

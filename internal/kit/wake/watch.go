@@ -18,8 +18,12 @@ type Watch struct {
 	waiting map[string][]chan struct{}
 }
 
-// watchPoll is how soon a change is noticed when its wake-up was lost.
-const watchPoll = time.Second
+const (
+	// watchPoll is how soon a change is noticed when its wake-up was lost.
+	watchPoll = time.Second
+	// firstPoll is the first pause, of those that double up to watchPoll, where nobody sends wake-ups.
+	firstPoll = 5 * time.Millisecond
+)
 
 // NewWatch makes a watch of the channel.
 func NewWatch(bus *Bus, channel string) *Watch {
@@ -53,16 +57,22 @@ func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, snap
 	woken := make(chan struct{}, 1)
 	w.join(row, woken)
 	defer w.leave(row, woken)
-	over, tick := time.NewTimer(limit), time.NewTicker(watchPoll)
+	pause := watchPoll
+	if w.bus == nil {
+		pause = firstPoll
+	}
+	over, look := time.NewTimer(limit), time.NewTimer(pause)
 	defer over.Stop()
-	defer tick.Stop()
+	defer look.Stop()
 	for {
 		if enough, err := snapshot(ctx); enough || err != nil {
 			return err
 		}
 		select {
 		case <-woken:
-		case <-tick.C:
+		case <-look.C:
+			pause = min(2*pause, watchPoll)
+			look.Reset(pause)
 		case <-over.C:
 			return context.DeadlineExceeded
 		case <-ctx.Done():

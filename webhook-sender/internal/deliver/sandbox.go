@@ -2,6 +2,8 @@ package deliver
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
@@ -16,7 +18,7 @@ import (
 // Sandboxes runs task.WebhookSandbox: it attempts what a lease in the database of a sandbox holds, at once, and
 // records that at the sandbox's time. Its worker waits for it.
 type Sandboxes struct {
-	Service    *simulate.Service
+	Opened     *simulate.Opened
 	Box        *seal.Box
 	Dispatcher *Dispatcher
 }
@@ -27,16 +29,17 @@ func (s *Sandboxes) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	db, err := s.Service.Open(ctx, sandbox.Sandbox{Organization: l.Organization, Generation: l.Generation})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
+	return s.Opened.Use(ctx, sandbox.Sandbox{Organization: l.Organization, Generation: l.Generation}, func(db *pg.DB) error {
+		return s.lease(ctx, db, l.Deliver)
+	})
+}
+
+func (s *Sandboxes) lease(ctx context.Context, db *pg.DB, l task.Deliver) error {
 	c, err := sandbox.Read(ctx, db, l.Organization)
 	if err != nil {
 		return err
 	}
-	held, err := dispatch.Load(ctx, db, l.Deliver)
+	held, err := dispatch.Load(ctx, db, l)
 	if err != nil || len(held[0].Dues) == 0 {
 		return err
 	}
@@ -44,8 +47,12 @@ func (s *Sandboxes) Handle(ctx context.Context, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	outcomes := s.attempt(ctx, messages)
-	if err := ctx.Err(); err != nil { // the worker gives the lease to another sender
+	chains := [][]message{messages}
+	if !l.InOrder {
+		chains = chained(messages)
+	}
+	outcomes, err := s.attempt(ctx, chains, l.InOrder)
+	if err := errors.Join(err, ctx.Err()); err != nil { // the worker gives up the lease, and makes another
 		return err
 	}
 	for i := range outcomes {
@@ -54,24 +61,26 @@ func (s *Sandboxes) Handle(ctx context.Context, payload []byte) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error { return webhook.Settle(ctx, tx, outcomes) })
 }
 
-// attempt makes the attempts, those of one student's events one after the other.
-func (s *Sandboxes) attempt(ctx context.Context, messages []message) []webhook.Outcome {
-	chains := chained(messages)
-	of := make([][]webhook.Outcome, len(chains))
+// attempt makes the attempts, those of a chain one after the other. One that failed ends its chain where the others
+// are to follow a success: their lease ends with it, and they are due again.
+func (s *Sandboxes) attempt(ctx context.Context, chains [][]message, inOrder bool) ([]webhook.Outcome, error) {
+	of, errs := make([][]webhook.Outcome, len(chains)), make([]error, len(chains))
 	var all sync.WaitGroup
 	for i, chain := range chains {
 		all.Go(func() {
-			for _, m := range chain {
-				o := s.Dispatcher.call(ctx, m)
-				o.Lease = m.due.Lease
-				of[i] = append(of[i], o)
-			}
+			errs[i] = contained(func() error {
+				for _, m := range chain {
+					o := s.Dispatcher.call(ctx, m)
+					o.Lease = m.due.Lease
+					of[i] = append(of[i], o)
+					if inOrder && o.Verdict != webhook.Delivered {
+						break
+					}
+				}
+				return nil
+			})
 		})
 	}
 	all.Wait()
-	var outcomes []webhook.Outcome
-	for _, o := range of {
-		outcomes = append(outcomes, o...)
-	}
-	return outcomes
+	return slices.Concat(of...), errors.Join(errs...)
 }

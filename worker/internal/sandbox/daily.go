@@ -16,7 +16,8 @@ import (
 	"github.com/registrar-dev/registrar/worker/internal/periodic"
 )
 
-// daily compiles the attendance register and drops what is old, as jobs of the worker do more often in real time.
+// daily compiles the attendance register of all days that are over, and drops what is old, as jobs of the worker do more
+// often in real time.
 // A sandbox makes no partitions: there is one row in it where an installation has thousands.
 func (d *Driver) daily(ctx context.Context) (bool, error) {
 	steps := []func() error{
@@ -32,7 +33,7 @@ func (d *Driver) daily(ctx context.Context) (bool, error) {
 			return roster.Clear(ctx, d.db, d.now.Add(-periodic.UploadKept), d.now.AddDate(0, 0, -periodic.RosterKept))
 		},
 		func() error { _, err := student.DropExpiredLinks(ctx, d.db, d.now); return err },
-		func() error { _, err := replay.DropExpired(ctx, d.db, d.now); return err },
+		func() error { _, err := replay.DropExpired(ctx, d.db, d.Real()); return err },
 		func() error { return retention.Drop(ctx, d.db, d.Keep, d.now) },
 	}
 	for _, step := range steps {

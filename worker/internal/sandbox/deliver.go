@@ -30,7 +30,11 @@ func (d *Driver) attempt(ctx context.Context, l dispatch.Lease) error {
 	if d.receiver == sandbox.Real {
 		return d.Send(ctx, l.Deliver)
 	}
-	slices.SortStableFunc(dues, func(a, b dispatch.Due) int { return cmp.Compare(a.Event.Sequence, b.Event.Sequence) })
+	if !l.InOrder {
+		slices.SortStableFunc(dues, func(a, b dispatch.Due) int { return cmp.Compare(a.Event.Sequence, b.Event.Sequence) })
+	} else if d.receiver == sandbox.Fails {
+		dues = dues[:1] // the others are to follow a success
+	}
 	outcomes := make([]webhook.Outcome, len(dues))
 	for i, due := range dues {
 		outcomes[i] = d.answer(due)

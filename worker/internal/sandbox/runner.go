@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -23,10 +24,13 @@ type Runner struct {
 	Queue     *queue.Client // of what senders are to send
 	Config    Config
 
-	mu    sync.Mutex
-	busy  map[id.Organization]bool
-	woken chan struct{}
-	works sync.WaitGroup
+	opened simulate.Opened
+
+	mu     sync.Mutex
+	busy   map[id.Organization]bool
+	failed map[id.Organization]time.Time // when work on them failed
+	woken  chan struct{}
+	works  sync.WaitGroup
 }
 
 const (
@@ -42,7 +46,9 @@ const (
 
 // Run works until ctx ends. One process at a time runs it.
 func (r *Runner) Run(ctx context.Context) {
-	r.busy, r.woken = map[id.Organization]bool{}, make(chan struct{}, 1)
+	r.busy, r.failed, r.woken = map[id.Organization]bool{}, map[id.Organization]time.Time{}, make(chan struct{}, 1)
+	r.opened.Service = r.Sandboxes
+	defer r.opened.Close()
 	r.works.Go(func() {
 		r.Sandboxes.DB.Wakes.Subscribe(ctx, func(wake.Notification) { r.wake() }, sandbox.Channel)
 	})
@@ -84,35 +90,46 @@ func (r *Runner) look(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range pending {
-		if r.busy[s.Organization] || len(r.busy) >= atOnce {
+		if r.busy[s.Organization] || len(r.busy) >= atOnce || r.Sandboxes.Clock().Before(r.failed[s.Organization].Add(failurePause)) {
 			continue
 		}
 		r.busy[s.Organization] = true
 		r.works.Go(func() {
-			if err := r.move(ctx, s); err != nil && ctx.Err() == nil {
+			err := contained(func() error { return r.move(ctx, s) })
+			if err != nil && ctx.Err() == nil {
 				r.Config.Log.WarnContext(ctx, "a sandbox is not moved; trying again", "organization_id", int64(s.Organization), "error", err)
-				_ = clock.Pause(ctx, failurePause)
 			}
 			r.mu.Lock()
+			defer r.mu.Unlock()
 			delete(r.busy, s.Organization)
-			r.mu.Unlock()
+			delete(r.failed, s.Organization)
+			if err != nil {
+				r.failed[s.Organization] = r.Sandboxes.Clock()
+			}
 			r.wake()
 		})
 	}
 }
 
+// contained gives a panic as an error: what is wrong in one sandbox ends nothing else.
+func contained(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return do()
+}
+
 func (r *Runner) move(ctx context.Context, s sandbox.Sandbox) error {
-	db, err := r.Sandboxes.Open(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	config := r.Config
-	config.Send = func(ctx context.Context, l task.Deliver) error { return r.send(ctx, db, s, l) }
-	if err := New(db, s.Organization, config).Move(ctx); err != nil {
-		return err
-	}
-	return sandbox.Finish(ctx, r.Sandboxes.DB, s)
+	return r.opened.Use(ctx, s, func(db *pg.DB) error {
+		config := r.Config
+		config.Send = func(ctx context.Context, l task.Deliver) error { return r.send(ctx, db, s, l) }
+		if err := New(db, s.Organization, config).Move(ctx); err != nil {
+			return err
+		}
+		return sandbox.Finish(ctx, r.Sandboxes.DB, s)
+	})
 }
 
 // How long a sender may take for a lease, and the pause after which the lease is looked at again.
@@ -123,7 +140,9 @@ const (
 
 // send gives a lease to a sender and waits until nothing is left of it.
 func (r *Runner) send(ctx context.Context, db *pg.DB, s sandbox.Sandbox, l task.Deliver) error {
-	err := r.Queue.Enqueue(ctx, queue.Item{Queue: queue.Webhook, Kind: task.WebhookSandbox, ID: l.Lease,
+	// Leases of several URLs may have one id.
+	which := fmt.Sprintf("%s/%d", l.Lease, l.Endpoint)
+	err := r.Queue.Enqueue(ctx, queue.Item{Queue: queue.Webhook, Kind: task.WebhookSandbox, ID: which,
 		Payload: task.Encode(task.SandboxLease{Generation: s.Generation, Deliver: l}), Timeout: sendTime})
 	if err != nil {
 		return err

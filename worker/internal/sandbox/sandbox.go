@@ -14,6 +14,7 @@ import (
 	netmail "net/mail"
 	"time"
 
+	"github.com/registrar-dev/registrar/internal/domain/activity"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
@@ -45,6 +46,7 @@ type Config struct {
 	Keep             retention.Days
 	MaxSize          int64 // of the database, in bytes
 	Log              *slog.Logger
+	Real             clock.Clock // answers to repeats of a request are kept by it
 
 	// Send attempts what a lease holds, for sandbox.Real, and returns when that is recorded.
 	Send func(context.Context, task.Deliver) error
@@ -61,7 +63,9 @@ type Driver struct {
 	kept     clock.Date
 	still    bool // the clock is not moved
 
-	works *work.Service
+	works       *work.Service
+	assignments *assign.Service
+
 	kinds [simulate.Kinds]kind
 	tasks map[task.Kind]queue.Handler
 }
@@ -71,12 +75,12 @@ func New(db *pg.DB, org id.Organization, c Config) *Driver {
 	d := &Driver{Config: c, db: db, org: org}
 	now := clock.Clock(func() time.Time { return d.now })
 	mails := email.Service{Box: c.Box, Caught: true}
-	sender := &email.Sender{DB: db, Box: c.Box, From: c.From, Zone: c.Zone, Clock: now, Log: c.Log, Catch: d.catch}
+	sender := &email.Sender{DB: db, Box: c.Box, From: c.From, PublicURL: c.PublicURL, Zone: c.Zone, Clock: now, Log: c.Log, Catch: d.catch}
 	plans := &testplan.Service{DB: db, Mail: mails, Clock: now, Log: c.Log, Zone: c.Zone, PublicURL: c.PublicURL}
 	resets := &reset.Service{DB: db, Mail: mails, Clock: now, PublicURL: c.PublicURL}
 	importer := &rosterimport.Importer{DB: db, Clock: now, Zone: c.Zone, Log: c.Log, Turns: rosterimport.NewTurns(1)}
-	assignments := &assign.Service{DB: db, Clock: now, Zone: c.Zone}
 	enrollments := &enrollment.Service{DB: db, Clock: now, Zone: c.Zone}
+	d.assignments = &assign.Service{DB: db, Clock: now, Zone: c.Zone}
 	d.works = &work.Service{DB: db, Clock: now, Zone: c.Zone, PublicURL: c.PublicURL}
 	d.tasks = handler.Maintenance{DB: db, Clock: now}.Handlers()
 	d.tasks[task.EmailSend] = handler.Outbox(sender.Deliver)
@@ -88,7 +92,7 @@ func New(db *pg.DB, org id.Organization, c Config) *Driver {
 			n, err := enrollments.Sweep(ctx)
 			return n > 0, err
 		}},
-		simulate.Overdue: {"overdue and expired work", func(ctx context.Context) (bool, error) { return true, assignments.Sweep(ctx) }},
+		simulate.Overdue: {"overdue and expired work", d.overdue},
 		simulate.Planned: {"test plans", func(ctx context.Context) (bool, error) {
 			n, err := plans.Sweep(ctx)
 			return n > 0, err
@@ -144,7 +148,7 @@ func (d *Driver) Move(ctx context.Context) error {
 				return d.arrive(ctx, d.now)
 			}
 		}
-		which, at, err := d.next(ctx, notBefore)
+		which, at, err := d.next(ctx, notBefore, target)
 		if err != nil {
 			return err
 		}
@@ -175,9 +179,23 @@ func (d *Driver) arrive(ctx context.Context, at time.Time) error {
 	return sandbox.Set(ctx, d.db, d.org, at, true)
 }
 
-// next is the kind that is due first, and when; simulate.Kinds where none ever is.
-func (d *Driver) next(ctx context.Context, notBefore [simulate.Kinds]time.Time) (which int, at time.Time, err error) {
+// next is the kind that is due first, and when; simulate.Kinds where none ever is. Of days on which nothing but the
+// daily work happens until the target, it is done on the last one, which does that of all.
+func (d *Driver) next(ctx context.Context, notBefore [simulate.Kinds]time.Time, target time.Time) (which int, at time.Time, err error) {
 	times, err := simulate.Times(ctx, d.db, d.org, d.kept, d.Zone)
+	until := target
+	for i, t := range times[:simulate.Daily] {
+		if !t.IsZero() && (!d.still || i != simulate.Delivery) && t.Before(until) {
+			until = t
+		}
+	}
+	last := clock.DateIn(until, activity.Zone)
+	if simulate.DailyOn(last).After(until) {
+		last = last.AddDays(-1)
+	}
+	if last.After(d.kept) {
+		times[simulate.Daily] = simulate.DailyOn(last)
+	}
 	which = simulate.Kinds
 	for i, t := range times {
 		if t.IsZero() || d.still && i == simulate.Delivery {
@@ -198,6 +216,17 @@ func latest(t time.Time, others ...time.Time) time.Time {
 		}
 	}
 	return t
+}
+
+// overdue records what is overdue and expired. There was nothing to do when as much of it is left as a call has in
+// hand.
+func (d *Driver) overdue(ctx context.Context) (bool, error) {
+	if err := d.assignments.Sweep(ctx); err != nil {
+		return false, err
+	}
+	times, err := simulate.Times(ctx, d.db, d.org, d.kept, d.Zone)
+	left := times[simulate.Overdue]
+	return left.IsZero() || left.After(d.now), err
 }
 
 // task runs the task of the outbox that is due first.

@@ -41,13 +41,19 @@ type school struct {
 	*flowtest.Fixture
 	t      testing.TB
 	box    *seal.Box
+	zone   *time.Location // the platform's
 	who    org.Principal
 	driver *sandbox.Driver
 }
 
 func newSchool(t testing.TB, retention int) *school {
 	t.Helper()
-	s := &school{Fixture: flowtest.New(t), t: t, box: sealtest.New(t)}
+	return newSchoolIn(t, time.UTC, retention)
+}
+
+func newSchoolIn(t testing.TB, zone *time.Location, retention int) *school {
+	t.Helper()
+	s := &school{Fixture: flowtest.New(t), t: t, box: sealtest.New(t), zone: zone}
 	made := s.Organization("north").Set("starter_tests_per_course", 0)
 	o, err := org.Find(t.Context(), s.Database, "north")
 	check.NoError(check.Now(t), err, "%v", err)
@@ -58,8 +64,8 @@ func newSchool(t testing.TB, retention int) *school {
 	check.NoError(check.Now(t), err, "%v", err)
 	err = store.Start(t.Context(), s.Database, made.ID, start, clock.DateIn(start, time.UTC))
 	check.NoError(check.Now(t), err, "%v", err)
-	s.driver = sandbox.New(s.Database, made.ID, sandbox.Config{Box: s.box, Zone: time.UTC, From: netmail.Address{Address: "no-reply@registrar.test"},
-		PublicURL: "https://learn.test", WebhookRetention: retention, MaxSize: 1 << 30, Log: slog.New(slog.DiscardHandler)})
+	s.driver = sandbox.New(s.Database, made.ID, sandbox.Config{Box: s.box, Zone: zone, From: netmail.Address{Address: "no-reply@registrar.test"},
+		PublicURL: "https://learn.test", WebhookRetention: retention, MaxSize: 1 << 30, Log: slog.New(slog.DiscardHandler), Real: clock.At(start)})
 	return s
 }
 
@@ -67,17 +73,25 @@ func (s *school) now() time.Time {
 	s.t.Helper()
 	c, err := store.Read(s.t.Context(), s.Database, s.who.Organization.ID)
 	check.NoError(check.Now(s.t), err, "%v", err)
-	return c.Now
+	return c.Now.UTC()
 }
 
 func (s *school) provision(c provision.Command) provision.Answer {
 	s.t.Helper()
 	mail, at := email.Service{Box: s.box, Caught: true}, clock.At(s.now())
-	service := &provision.Service{DB: s.Database, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: "https://learn.test",
-		Plans: &testplan.Service{DB: s.Database, Mail: mail, Clock: at, Zone: time.UTC, PublicURL: "https://learn.test"}}
+	service := &provision.Service{DB: s.Database, Mail: mail, Clock: at, Zone: s.zone, PublicURL: "https://learn.test",
+		Plans: &testplan.Service{DB: s.Database, Mail: mail, Clock: at, Zone: s.zone, PublicURL: "https://learn.test"}}
 	a, err := service.Student(s.t.Context(), s.who, c)
 	check.NoError(check.Now(s.t), err, "%v", err)
 	return a
+}
+
+func (s *school) assign(email string, item id.Item, due string) {
+	s.t.Helper()
+	service := &assign.Service{DB: s.Database, Clock: s.now, Zone: s.zone}
+	_, created, err := service.Assign(s.t.Context(), s.who.Organization, assign.Command{Who: student.Ref{Email: student.Email(email)}, Kind: "test", Item: item, DueDate: due})
+	check.NoError(check.Now(s.t), err, "%v", err)
+	check.True(check.Now(s.t), "it is new", created, "%s until %s", email, due)
 }
 
 // ask says where the clock is to go.
@@ -92,7 +106,7 @@ func (s *school) move(to time.Time, r store.Receiver) {
 	s.t.Helper()
 	s.ask(to, r)
 	check.NoError(check.Now(s.t), s.driver.Move(s.t.Context()), "moving to %v", to)
-	check.Equal(s.t, "the clock", s.now().UTC(), to, "after the move")
+	check.Equal(s.t, "the clock", s.now(), to.UTC(), "after the move")
 }
 
 // list are the values of a statement's one column.
@@ -113,9 +127,7 @@ func TestAYearHappensEachThingAtItsTime(t *testing.T) {
 	s := newSchool(t, 1000)
 	item := s.Paper("ielts-1", "ielts")
 	s.provision(provision.Command{Email: "ana@anywhere.example", FirstName: "Ana", Courses: []string{"ielts"}, TenureMonths: 2})
-	assigning := &assign.Service{DB: s.Database, Clock: s.now, Zone: time.UTC}
-	_, _, err := assigning.Assign(t.Context(), s.who.Organization, assign.Command{Who: student.Ref{Email: "ana@anywhere.example"}, Kind: "test", Item: item, DueDate: "2026-12-01"})
-	check.NoError(check.Now(t), err, "%v", err)
+	s.assign("ana@anywhere.example", item, "2026-12-01")
 	s.move(start.AddDate(1, 0, 0), store.Accepts)
 	check.Slices(t, "events", s.events(), []string{
 		"2026-11-21 10:00:00 student.joined",
@@ -155,6 +167,31 @@ func TestRetriesComeAtTheirTimes(t *testing.T) {
 		FROM webhook_journal ORDER BY number`), []string{
 		"0 -", "1 -", "3 -", "7 -", "15 -", "31 -", "63 -", "123 -", "183 -", "243 -", "303 -", "363 exhausted",
 	}, "in minutes")
+}
+
+// Reference: webhooks#switching-off.
+func TestAReceiverThatNeverAnswersIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, 1000)
+	for n := range 10 {
+		s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}})
+	}
+	s.move(start.AddDate(0, 1, 0), store.Fails)
+	check.Equal(t, "attempts", s.Count("webhook_journal WHERE outcome IS NOT NULL"), webhook.SwitchOffAfter, "")
+	check.Equal(t, "URLs", s.Count("webhook_endpoints WHERE switched_on"), 0, "that are on")
+	check.Equal(t, "deliveries", s.Count("webhook_queue"), 0, "that wait")
+}
+
+// What is sent in order is attempted one after the other, so a receiver that is down is not asked for all of it.
+func TestWhatIsSentInOrderWaitsForASuccess(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t, 1000)
+	for n := range 10 {
+		s.provision(provision.Command{Email: fmt.Sprintf("s%d@anywhere.example", n), FirstName: "S", Courses: []string{"ielts"}})
+	}
+	s.Exec(`UPDATE webhook_queue SET in_order = true`)
+	s.move(start.Add(time.Second), store.Fails)
+	check.Equal(t, "attempts", s.Count("webhook_journal"), webhook.ProbeAfter, "until the receiver counts as failing")
 }
 
 // A process that ends in the middle leaves nothing undone and does nothing twice.

@@ -263,7 +263,8 @@ export const showSandbox = <ThrowOnError extends boolean = true>(options?: Optio
  * Move the sandbox's clock
  *
  * Everything that would have happened by then happens in its order, each at its own time. The clock never goes back, and one call
- * moves it by two years at most. While it is moved, calls that change something are refused with 409 `clock_moving`.
+ * moves it by two years at most, until the end of 2199. While it is moved, calls that change something are refused with 409
+ * `clock_moving`. A repeat with the same Idempotency-Key moves it once, however far that was. Needs a key with full access.
  *
  */
 export const advanceSandbox = <ThrowOnError extends boolean = true>(options: Options<AdvanceSandboxData, ThrowOnError>) => (options.client ?? client).post<AdvanceSandboxResponses, AdvanceSandboxErrors, ThrowOnError>({
@@ -280,7 +281,7 @@ export const advanceSandbox = <ThrowOnError extends boolean = true>(options: Opt
  * Hand in assigned work as its student would
  *
  * The work is finished and marked at the sandbox's time: with the score that is sent, or with one that is drawn from the seed and the
- * assignment. Safe to repeat; another score marks the work again.
+ * assignment. Safe to repeat; another score marks the work again. Needs a key with full access.
  *
  */
 export const actInSandbox = <ThrowOnError extends boolean = true>(options: Options<ActInSandboxData, ThrowOnError>) => (options.client ?? client).post<ActInSandboxResponses, ActInSandboxErrors, ThrowOnError>({
@@ -308,7 +309,7 @@ export const listSandboxMails = <ThrowOnError extends boolean = true>(options?: 
  * Empty the sandbox
  *
  * Students, results, webhook URLs and mails are gone, and the clock shows the real time. The organization's settings, courses, catalog
- * and roster sources are taken over as they are now. Keys of the sandbox stay.
+ * and roster sources are taken over as they are now. Keys of the sandbox stay. Needs a key with full access.
  *
  */
 export const wipeSandbox = <ThrowOnError extends boolean = true>(options?: Options<WipeSandboxData, ThrowOnError>) => (options?.client ?? client).post<WipeSandboxResponses, WipeSandboxErrors, ThrowOnError>({

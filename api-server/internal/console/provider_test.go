@@ -28,6 +28,7 @@ import (
 	"github.com/zitadel/oidc/v3/example/server/storage"
 
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
@@ -487,6 +488,39 @@ func TestATestSaysWhatIsWrongWithAProvider(t *testing.T) {
 		status, page, _ := b.post(t, "/console/north/staff/provider/", url.Values{"issuer": {issuer}, "client_id": {"x"}, "client_secret": {"x"}})
 		check.Equal(t, "the status", status, http.StatusBadRequest, "%s: %s", issuer, page)
 	}
+}
+
+// Owners set the provider up, and people find it, at every width.
+func TestTheInstitutesSignInInABrowser(t *testing.T) {
+	t.Parallel()
+	s := openWithProvider(t, records{})
+	l, _ := s.withLiar(t)
+	b := browsertest.Open(t)
+	b.Visit(s.URL() + "/sign-in/institute/")
+	everywhere(t, b, "institute-none")
+	b.Type("#email", "adam@north-institute.org")
+	b.Press("Continue")
+	b.AwaitText("Institute north has a sign-in of its own.")
+	everywhere(t, b, "institute")
+	b.Visit(s.URL() + "/console/north/staff/provider/")
+	b.Type("#name", "olive@north-institute.org")
+	b.Type("#password", password)
+	b.Press("Sign in")
+	b.AwaitHeading("Your own sign-in")
+	b.Type("#domain", "north-institute.example")
+	b.Press("Add the domain")
+	b.AwaitText("Add the record below")
+	b.Press("Test the provider")
+	b.AwaitText("The provider answers as it should.")
+	everywhere(t, b, "provider")
+	l.Close()
+	b.Visit(s.URL() + "/sign-in/with/north/")
+	everywhere(t, b, "provider-away")
+	s.exec(t, `UPDATE sign_in_policies SET provider_only = true`)
+	s.exec(t, `INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at, provider_only) SELECT id, now(), 0, now(), true FROM organizations WHERE slug = 'north' ON CONFLICT DO NOTHING`)
+	b.Visit(s.URL() + "/console/")
+	b.AwaitHeading("Sign in at your institute")
+	everywhere(t, b, "needs-provider")
 }
 
 // A provider inside an institute often has a certificate of the institute's own authority.

@@ -194,27 +194,30 @@ func named(t *testing.T) (*site, string) {
 	return s, address
 }
 
+// everywhere looks at a page at the widths of a desk and a telephone, in the light and in the dark.
+func everywhere(t *testing.T, b *browsertest.Browser, name string) {
+	t.Helper()
+	for _, dark := range []bool{false, true} {
+		for size, width := range map[string]int64{"": 1280, "-telephone": 390} {
+			b.Size(width, 844)
+			b.Dark(dark)
+			shade := map[bool]string{true: "-dark"}[dark]
+			b.Screenshot(name + size + shade)
+			b.Accessible(name + size + shade)
+			check.False(t, "it scrolls sideways", b.WiderThanWindow(), "%s at %d", name, width)
+		}
+	}
+	b.Size(1280, 844)
+	b.Dark(false)
+}
+
 // A real browser makes a passkey, signs in with it alone and beside the password, and confirms with it.
 func TestAPasskeyInABrowser(t *testing.T) {
 	t.Parallel()
 	s, address := named(t)
 	b := browsertest.Open(t)
 	b.Passkeys()
-	everywhere := func(name string) {
-		t.Helper()
-		for _, dark := range []bool{false, true} {
-			for size, width := range map[string]int64{"": 1280, "-telephone": 390} {
-				b.Size(width, 844)
-				b.Dark(dark)
-				shade := map[bool]string{true: "-dark"}[dark]
-				b.Screenshot(name + size + shade)
-				b.Accessible(name + size + shade)
-				check.False(t, "it scrolls sideways", b.WiderThanWindow(), "%s at %d", name, width)
-			}
-		}
-		b.Size(1280, 844)
-		b.Dark(false)
-	}
+	everywhere := func(name string) { everywhere(t, b, name) }
 	b.Visit(address + "/console/")
 	everywhere("sign-in")
 	b.Type("#name", "olive@north-institute.org")

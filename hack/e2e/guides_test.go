@@ -32,6 +32,7 @@ var elsewhere = map[string]string{
 	"webhooks.md":   "TestTheDocumentedProgramsVerifyARealDelivery", // programs that check a signature
 	"operator.md":   "TestTheOperatorPageIsTrue",                    // on a Kubernetes
 	"operations.md": "TestTheChartOnANode",                          // on a Kubernetes with the chart
+	"restore.md":    "TestARestoreToAPointInTime",                   // on a PostgreSQL of its own
 	"roster.md":     "TestThePageOnRostersIsTrue",
 	"events.md":     "TestTheDocumentsAreValid", // which holds the samples against the schemas
 	"typescript.md": "TestTheWayFromANewCloneIsTrue",

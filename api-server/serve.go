@@ -20,6 +20,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/obs/otlp"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -37,7 +38,7 @@ func (serveCommand) Run(p *process) error {
 	log := obs.Logger(p.stdout, c.LogLevel, "api-server")
 	slog.SetDefault(log)
 	c.Clock.Set(log)
-	stopTraces, err := obs.StartTraces(p.ctx, "api-server", p.getenv)
+	stopTraces, err := otlp.Start(p.ctx, "api-server", p.getenv)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/obs/otlp"
 )
 
 func main() { os.Exit(obs.Main("webhook-sender", run)) }
@@ -31,7 +32,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	log := obs.Logger(stdout, c.LogLevel, "webhook-sender")
 	slog.SetDefault(log)
 	c.Clock.Set(log)
-	stopTraces, err := obs.StartTraces(ctx, "webhook-sender", getenv)
+	stopTraces, err := otlp.Start(ctx, "webhook-sender", getenv)
 	if err != nil {
 		return err
 	}

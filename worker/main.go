@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/obs/otlp"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -35,7 +36,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	log := obs.Logger(stdout, c.LogLevel, "worker")
 	slog.SetDefault(log)
 	c.Clock.Set(log)
-	stopTraces, err := obs.StartTraces(ctx, "worker", getenv)
+	stopTraces, err := otlp.Start(ctx, "worker", getenv)
 	if err != nil {
 		return err
 	}

@@ -2,36 +2,16 @@ package obs
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 )
-
-// StartTraces exports the program's spans over OTLP/HTTP when OTEL_EXPORTER_OTLP_ENDPOINT
-// or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names a collector; otherwise nothing is recorded. The
-// other OTEL_ variables work as OpenTelemetry defines them. stop sends the remaining spans.
-func StartTraces(ctx context.Context, program string, getenv func(string) string) (stop func(), err error) {
-	if getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
-		return func() {}, nil
-	}
-	exporter, err := otlptracehttp.New(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
-	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", program), attribute.String("service.namespace", "registrar"))))
-	otel.SetTracerProvider(provider)
-	return func() { _ = provider.Shutdown(context.WithoutCancel(ctx)) }, nil // spans are worth no wait at the end
-}
 
 // propagator carries a trace from process to process (W3C traceparent).
 var propagator propagation.TraceContext

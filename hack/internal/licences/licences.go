@@ -5,6 +5,7 @@ package licences
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -202,6 +203,7 @@ func (d *Dependency) read(module, dir string) error {
 var (
 	known      = sync.OnceValues(assets.DefaultClassifier)
 	classifies sync.Mutex // a classifier adds the words that it meets to its dictionary
+	classified = map[[sha256.Size]byte][]string{}
 )
 
 // classify names the licences of texts. A text without a known licence, such as a notice, adds none.
@@ -214,11 +216,17 @@ func classify(texts []Text) ([]string, error) {
 	defer classifies.Unlock()
 	var names []string
 	for _, t := range texts {
-		for _, m := range c.Match(c.Normalize(t.Content)).Matches {
-			if m.MatchType == "License" && m.Confidence >= 0.9 {
-				names = append(names, m.Name)
+		sum := sha256.Sum256(t.Content)
+		of, done := classified[sum] // many modules have the same text, and many programs the same modules
+		if !done {
+			for _, m := range c.Match(c.Normalize(t.Content)).Matches {
+				if m.MatchType == "License" && m.Confidence >= 0.9 {
+					of = append(of, m.Name)
+				}
 			}
+			classified[sum] = of
 		}
+		names = append(names, of...)
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

@@ -19,8 +19,8 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 )
 
-// rounds is how many requests each operation gets. The requests are the same in every
-// run: what one finds can be found again.
+// rounds is how many requests each operation gets, a quarter of them with -short. The requests are the
+// same in every run: what one finds can be found again.
 const rounds = 60
 
 // TestHostileRequests sends every operation of both documents requests that are nearly
@@ -28,6 +28,10 @@ const rounds = 60
 // document describes (the clients see to that), and never a 500.
 func TestHostileRequests(t *testing.T) {
 	t.Parallel()
+	n := rounds
+	if testing.Short() {
+		n /= 4
+	}
 	e := apitest.New(t)
 	north := e.Organization(t, "north")
 	north.Full.Post(t, "provision/student/", `{"email": "asha@north-institute.org", "first_name": "Asha", "courses": ["ielts"]}`).Want(t, http.StatusCreated)
@@ -44,7 +48,7 @@ func TestHostileRequests(t *testing.T) {
 			for method, op := range item.Operations() {
 				t.Run(name+" "+method+" "+path, func(t *testing.T) {
 					a := newAttacker(method + path)
-					for range rounds {
+					for range n {
 						parameters := slices.Concat(item.Parameters, op.Parameters)
 						target := a.target(path, parameters)
 						answer := a.headers(c.client, parameters).Do(t, method, target, a.body(op))

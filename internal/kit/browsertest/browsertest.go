@@ -18,6 +18,7 @@ package browsertest
 
 import (
 	"encoding/json"
+	"flag"
 	"io"
 	"net/rpc"
 	"os"
@@ -209,9 +210,13 @@ func (b *Browser) WiderThanWindow() bool {
 // Location is the address of the page.
 func (b *Browser) Location() string { b.t.Helper(); return eval[string](b, `location.href`) }
 
-// Screenshot keeps a picture of the whole page as <name>.png.
+// Screenshot keeps a picture of the whole page as <name>.png, where somebody wants it: to take it costs as
+// much as a few steps.
 func (b *Browser) Screenshot(name string) {
 	b.t.Helper()
+	if artifacts := flag.Lookup("test.artifacts"); artifacts.Value.String() != "true" && os.Getenv("SCREENSHOTS") == "" {
+		return
+	}
 	var picture []byte
 	if err := b.driver.Call("Browser.Screenshot", true, &picture); err != nil {
 		b.t.Logf("no screenshot of %s: %v", name, err)

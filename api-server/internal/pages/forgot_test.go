@@ -154,7 +154,7 @@ func TestAForgottenPasswordInABrowser(t *testing.T) {
 	b := browsertest.Open(t)
 	b.Visit(s.url + "/sign-in/")
 	b.AwaitHeading("Sign in")
-	b.Click(".hint a")
+	b.Click(`a[href="/forgot-password/"]`)
 	b.AwaitHeading("Forgot your password?")
 	b.Screenshot("forgot-password")
 	b.Accessible("forgot-password")

@@ -16,13 +16,14 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
 // Neither port logs what stands behind a secret path, and every route with a token has one.
 func TestSecretPathsAreOnBothPorts(t *testing.T) {
 	var log bytes.Buffer
 	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.NewJSONHandler(&log, nil)),
-		Registry: prometheus.NewRegistry(), InFlight: 1})
+		Registry: prometheus.NewRegistry(), Egress: egress.New(egress.Config{}), InFlight: 1})
 	for _, port := range []*chi.Mux{apis.Public, apis.Platform} {
 		for _, prefix := range pages.SecretPaths {
 			port.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodOptions, prefix+"c2VjcmV0//", nil))

@@ -46,7 +46,8 @@ func newAlarm(t *testing.T) *alarm {
 	t.Cleanup(db.Close)
 	// An api-server that is small, and that limits its callers.
 	must(t, h.api.Stop())
-	h.api.Env = append(h.api.Env, "MAX_IN_FLIGHT=8", "RATE_LIMIT_PER_SECOND=1000", "RATE_LIMIT_BURST=1000", "DATABASE_URL="+pooled(h.settings.ProgramURL("api-server")))
+	h.api.Env = append(h.api.Env, "MAX_IN_FLIGHT=8", "RATE_LIMIT_PER_SECOND=1000", "RATE_LIMIT_BURST=1000", "DATABASE_READ_URL="+h.settings.ProgramURL("api-server"), // which is no standby
+		"DATABASE_URL="+pooled(h.settings.ProgramURL("api-server")))
 	h.start(h.api, h.settings.Ports.APIPrivate)
 	return &alarm{house: h, prometheus: p, alerts: alertQueries(t, rules), db: db.Pool}
 }
@@ -139,6 +140,7 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 
 	a.find(a.crowd, "RegistrarAPIErrors", "RegistrarAPISlow", "RegistrarAPIOverloaded", "RegistrarPostgresPoolExhausted")
 	a.findLate()
+	a.find(func() {}, "RegistrarStandbyNotRead")
 
 	// A task that no handler understands.
 	rdb, err := queue.Connect(a.settings.RedisURL, queue.TLS{})

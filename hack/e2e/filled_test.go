@@ -76,6 +76,22 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 		INSERT INTO sandbox_mails (organization_id, email_id, sent_at, recipient, subject, plain, html)
 		SELECT id, 1, now(), 'asha@north-institute.org', 'Welcome', 'Hello', '<p>Hello</p>' FROM o`)
 	must(t, err)
+	// Nobody of the house has a second factor, or a provider to sign in at.
+	_, err = db.Exec(t.Context(), `
+		WITH o AS (SELECT min(id) AS id FROM organizations), u AS (SELECT min(id) AS id FROM accounts), f AS (
+			INSERT INTO factors (id, user_id, kind, name, sealed, created_at) SELECT gen_random_uuid(), id, 'totp', 'Telephone', '', now() FROM u
+		), c AS (
+			INSERT INTO recovery_codes (user_id, hash) SELECT id, '' FROM u
+		), w AS (
+			INSERT INTO factor_tries (user_id, since, tries) SELECT id, now(), 1 FROM u
+		), p AS (
+			INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at) SELECT id, now(), 7, now() FROM o
+		), i AS (
+			INSERT INTO identity_providers (organization_id, issuer, client_id, sealed, version, students, created_at, updated_at)
+			SELECT id, 'https://id.north-institute.org', 'registrar', '', 1, false, now(), now() FROM o
+		)
+		INSERT INTO mail_domains (organization_id, domain, token, created_at) SELECT id, 'north-institute.org', 'token', now() FROM o`)
+	must(t, err)
 	tables, err := pgx.CollectRows(query(t, db, `
 		SELECT oid::regclass::text FROM pg_class
 		WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY 1`), pgx.RowTo[string])

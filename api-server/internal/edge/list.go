@@ -36,7 +36,7 @@ type List[T any] struct {
 	Nth          int           // which number of a Position that is
 
 	// Read calls each with up to limit rows after the position. A row may change once each has returned. When a
-	// standby fails, it is called again for what comes after the rows that it gave.
+	// standby fails, it is called again from the beginning of the page.
 	Read     func(db *pg.DB, after page.Position, limit int, each func(T) error) error
 	Position func(row T) page.Position
 	Show     func(row T) any  // what the answer has of a row; nil: the row itself
@@ -65,15 +65,17 @@ func (l List[T]) Answer(w http.ResponseWriter, r *http.Request, q *Query) error 
 	if !goesOn {
 		last = l.Begin
 	}
+	begin := last
 	p, rows := Page{Status: "ok", Object: l.Object, NextCursor: cursor}, make([]byte, 0, l.Limit*usualRow)
 	err = l.read(r.Context(), func(db *pg.DB) error {
-		if goesOn && p.Count == 0 {
+		last, p.Count, p.HasMore, rows = begin, 0, false, rows[:0]
+		if goesOn {
 			if err := l.lost(w, r, db, list, last); err != nil {
 				return err
 			}
 		}
 		// The row beyond the page only shows that there is one.
-		return l.Read(db, last, l.Limit+1-p.Count, func(row T) error {
+		return l.Read(db, last, l.Limit+1, func(row T) error {
 			if p.HasMore = p.Count == l.Limit; p.HasMore {
 				return nil
 			}

@@ -58,7 +58,7 @@ func (s *Server) listProgress(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer leave()
 	edge.Extend(ctx, progressTime)
-	return s.Reads.Do(ctx, func(db *pg.DB) error {
+	return s.Reads.Stream(ctx, func(db *pg.DB) error {
 		n, err := s.narrow(ctx, db, f.Course, who)
 		if err != nil {
 			return err

@@ -80,7 +80,7 @@ const (
 func ReadPrimary(primary *DB) *Reads {
 	r := &Reads{primary: primary, arrived: make(chan struct{}, 1),
 		reads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_reads_total",
-			Help: "Reads by the server that they were led to, and why: of a standby that is used, or of the primary because there is none, or it is behind, away or has failed."},
+			Help: "Reads by the server that they were led to, and why: of a standby that is used, or of the primary because there is none, or it is behind, ahead, away or has failed."},
 			[]string{"server", "why"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "registrar_read_wait_seconds",
 			Help: "How long reads waited for a standby to have all that was committed before.", Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .2}}),
@@ -152,8 +152,14 @@ func (r *Reads) Metrics(reg prometheus.Registerer) {
 // Primary is where what writes goes.
 func (r *Reads) Primary() *DB { return r.primary }
 
-// Do runs fn, which only reads, and runs it again on the primary if the standby has failed it.
-func (r *Reads) Do(ctx context.Context, fn func(db *DB) error) error {
+// Do runs fn, which only reads, and runs it again, on the primary, if the standby has failed it, or shows what
+// the primary takes too long to show. What fn made of its first run counts no more then.
+func (r *Reads) Do(ctx context.Context, fn func(db *DB) error) error { return r.do(ctx, fn, true) }
+
+// Stream is Do for answers that leave while they are read: when fn has succeeded, it is not run again.
+func (r *Reads) Stream(ctx context.Context, fn func(db *DB) error) error { return r.do(ctx, fn, false) }
+
+func (r *Reads) do(ctx context.Context, fn func(db *DB) error, again bool) error {
 	if r.address == nil {
 		r.reads.WithLabelValues("primary", noStandby).Inc()
 		return fn(r.primary)
@@ -164,13 +170,17 @@ func (r *Reads) Do(ctx context.Context, fn func(db *DB) error) error {
 	}
 	r.reads.WithLabelValues("standby", "").Inc()
 	err := fn(r.standby.Load())
+	why := "failed"
 	if err == nil {
-		r.wait(ctx, true) // what it has found is true in any case
+		if r.wait(ctx, true) || !again {
+			return nil
+		}
+		why = "ahead"
 	}
-	if err == nil || ctx.Err() != nil || !failedOnStandby(err) {
+	if ctx.Err() != nil || err != nil && !failedOnStandby(err) {
 		return err
 	}
-	r.reads.WithLabelValues("primary", "failed").Inc()
+	r.reads.WithLabelValues("primary", why).Inc()
 	return fn(r.primary)
 }
 
@@ -386,12 +396,13 @@ func (r *Reads) askStandby(ctx context.Context, db *DB, underWay string) (p repl
 	ctx, cancel := context.WithTimeout(ctx, standbyTimeout)
 	defer cancel()
 	var follows bool
+	// Of those under way on the primary, a snapshot lists only who began before the last one that has ended. And
 	// pg_xact_status refuses whom the standby has not heard of.
 	err = db.QueryRow(ctx, `
 		SELECT
 			coalesce(pg_last_wal_replay_lsn() - '0/0'::pg_lsn, 0),
 			pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver),
-			EXISTS (
+			pg_snapshot_xmax(pg_current_snapshot()) > pg_snapshot_xmax($1::text::pg_snapshot) OR EXISTS (
 				SELECT FROM pg_snapshot_xip($1::text::pg_snapshot) AS x
 				WHERE CASE WHEN x < pg_snapshot_xmax(pg_current_snapshot()) THEN pg_xact_status(x) = 'committed' END
 			)`, underWay).Scan(&p.position, &follows, &p.ahead)

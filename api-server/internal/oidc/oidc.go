@@ -152,7 +152,7 @@ func explain(issuer string, err error) error {
 		return say("%s redirects. Use the address that it leads to.", issuer)
 	case errors.Is(err, context.DeadlineExceeded) || strings.Contains(text, "Client.Timeout"):
 		return say("%s does not answer within %d seconds.", issuer, int(timeout.Seconds()))
-	case strings.Contains(text, "404"):
+	case strings.HasPrefix(text, "404 "): // the library says no more than the status; a port may have these digits, too
 		return say("There is nothing at %s/.well-known/openid-configuration. Is this the issuer?", strings.TrimRight(issuer, "/"))
 	case strings.Contains(text, "no such host"):
 		return say("There is no host of the name in %s.", issuer)

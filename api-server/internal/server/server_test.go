@@ -17,13 +17,14 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/apicheck"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 )
 
 // Every route is documented, and everything documented is there.
 // Reference: conventions#versions.
 func TestDocumentsHaveEveryRoute(t *testing.T) {
 	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-		Registry: prometheus.NewRegistry(), InFlight: 1})
+		Registry: prometheus.NewRegistry(), Egress: egress.New(egress.Config{}), InFlight: 1})
 	for name, c := range map[string]struct {
 		routes   *chi.Mux
 		document []byte
@@ -62,7 +63,7 @@ func TestDocumentsHaveEveryRoute(t *testing.T) {
 
 func TestDocumentsAreServedWithoutAKey(t *testing.T) {
 	apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-		Registry: prometheus.NewRegistry(), InFlight: 1})
+		Registry: prometheus.NewRegistry(), Egress: egress.New(egress.Config{}), InFlight: 1})
 	for path, routes := range map[string]*chi.Mux{"/api/v1/openapi": apis.Public, "/platform/v1/openapi": apis.Platform} {
 		for ending, mediaType := range map[string]string{".yaml": "application/yaml", ".json": "application/json"} {
 			w := httptest.NewRecorder()

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/flow/alert"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
 	"github.com/registrar-dev/registrar/internal/flow/reseal"
@@ -47,6 +48,7 @@ type worker struct {
 	outbox   *relay.Outbox
 	webhooks *relay.Webhooks
 	plans    *testplan.Service
+	alerts   *alert.Service
 	reseal   *reseal.Service
 	people   *person.Eraser
 	orgs     *organization.Eraser
@@ -80,6 +82,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	service := email.Service{Box: box, Suppressed: c.Suppressed}
 	w.resets = &reset.Service{DB: db, Mail: service, Clock: now.Now, PublicURL: c.PublicURL}
 	w.plans = &testplan.Service{DB: db, Mail: service, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
+	w.alerts = &alert.Service{DB: db, Mail: service, Clock: now.Now, PublicURL: c.PublicURL}
 	w.importer = &rosterimport.Importer{DB: db, Clock: now.Now, Zone: zone, Log: log, Lease: c.OutboxLease,
 		Turns: rosterimport.NewTurns(c.RosterConcurrency)}
 	client := queue.NewClient(rdb)
@@ -147,7 +150,7 @@ func (w *worker) pieces() []func(context.Context) error {
 			return lead.Share(ctx, w.db, "relay-webhooks", relay.ShardNames(), w.webhooks.Lead)
 		},
 		w.lead("duties", func(ctx context.Context) {
-			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans), periodic.Reseal(w.reseal),
+			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans), periodic.Alerts(w.alerts), periodic.Reseal(w.reseal),
 				periodic.ErasePeople(w.people), periodic.EraseOrganizations(w.orgs), periodic.Retain(w.db, w.config.retention())))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{

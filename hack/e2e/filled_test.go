@@ -76,7 +76,7 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 		INSERT INTO sandbox_mails (organization_id, email_id, sent_at, recipient, subject, plain, html)
 		SELECT id, 1, now(), 'asha@north-institute.org', 'Welcome', 'Hello', '<p>Hello</p>' FROM o`)
 	must(t, err)
-	// Nobody of the house has a second factor, or a provider to sign in at.
+	// Nobody of the house has a second factor, or a provider to sign in at, and nothing of it needs somebody.
 	_, err = db.Exec(t.Context(), `
 		WITH o AS (SELECT min(id) AS id FROM organizations), u AS (SELECT min(id) AS id FROM accounts), f AS (
 			INSERT INTO factors (id, user_id, kind, name, sealed, created_at) SELECT gen_random_uuid(), id, 'totp', 'Telephone', '', now() FROM u
@@ -89,6 +89,12 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 		), i AS (
 			INSERT INTO identity_providers (organization_id, issuer, client_id, sealed, version, students, created_at, updated_at)
 			SELECT id, 'https://id.north-institute.org', 'registrar', '', 1, false, now(), now() FROM o
+		), a AS (
+			INSERT INTO staff_alerts (organization_id, type, subject, occasion, since, mailed, mailed_at)
+			SELECT id, 'url_failing', -1, 1, now(), true, now() FROM o
+		), n AS (
+			INSERT INTO mail_optouts (organization_id, user_id, type, created_at)
+			SELECT organization_id, user_id, 'url_failing', now() FROM members LIMIT 1
 		)
 		INSERT INTO mail_domains (organization_id, domain, token, created_at) SELECT id, 'north-institute.org', 'token', now() FROM o`)
 	must(t, err)

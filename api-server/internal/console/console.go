@@ -153,6 +153,8 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/settings", handle(s.rename))
 		r.Post("/console/{slug}/settings/logo", handle(s.changeLogo))
 		r.Post("/console/{slug}/settings/remove-logo", handle(s.removeLogo))
+		r.Get("/console/{slug}/mails", handle(s.showMails))
+		r.Post("/console/{slug}/mails", handle(s.chooseMails))
 		r.Get("/console/{slug}/sessions", handle(s.showSessions))
 		r.Post("/console/{slug}/sessions/end", handle(s.endSession))
 		r.Post("/console/{slug}/sessions/end-others", handle(s.endOtherSessions))

@@ -18,6 +18,7 @@ var icons = map[string]string{
 	"lock":     `<path d="M6 11h12v9H6zM9 11V7a3 3 0 0 1 6 0v4"/>`,
 	"screen":   `<path d="M3 5h18v11H3zM9 20h6M12 16v4"/>`,
 	"staff":    `<circle cx="12" cy="8" r="3.5"/><path d="M5 20c0-3.8 3.1-6.5 7-6.5s7 2.7 7 6.5M16 4l2 2 3.5-3.5"/>`,
+	"mail":     `<path d="M3 6h18v12H3zM3 7l9 6 9-6"/>`,
 	"search":   `<circle cx="11" cy="11" r="6.5"/><path d="M16 16l4.5 4.5"/>`,
 	"warning":  `<path d="M12 4l9 16H3zM12 10v4M12 17v.2"/>`,
 }

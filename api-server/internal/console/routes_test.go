@@ -30,6 +30,8 @@ const (
 var routes = map[string]who{
 	"GET /assets/{file}":           anybody,
 	"GET /logos/{id}/{digest}":     anybody,
+	"GET /unsubscribe/{token}":     anybody, // its token says whose mails it ends
+	"POST /unsubscribe/{token}":    anybody,
 	"GET /set-password/{token}":    anybody,
 	"POST /set-password/{token}":   anybody,
 	"GET /sign-in":                 anybody,
@@ -91,6 +93,9 @@ var routes = map[string]who{
 	"POST /console/{slug}/settings":             managers,
 	"POST /console/{slug}/settings/logo":        managers,
 	"POST /console/{slug}/settings/remove-logo": managers,
+
+	"GET /console/{slug}/mails":  managers,
+	"POST /console/{slug}/mails": managers,
 
 	"GET /console/{slug}/sessions":             staff,
 	"POST /console/{slug}/sessions/end":        staff,
@@ -372,7 +377,7 @@ func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
 		b := s.signedIn(t, name)
 		status, page, _ := b.get(t, "/console/north/")
 		want(t, name, status, page, http.StatusOK, `href="/console/north/students/"`)
-		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "staff", "audit-log", "settings"} {
+		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "staff", "audit-log", "settings", "mails"} {
 			if strings.Contains(page, "/console/north/"+section+"/") != opens {
 				t.Errorf("%s and the link to %s", name, section)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/flow/account"
@@ -54,13 +55,15 @@ func (s *Server) Routes(r chi.Router) {
 }
 
 // SecretPaths are the beginnings of paths with a secret behind them, which no log may have.
-var SecretPaths = []string{"/set-password/"}
+var SecretPaths = []string{"/set-password/", email.UnsubscribePath}
 
 func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(Protect(s.PublicURL))
 	r.Get("/forgot-password", Handle(s.showForgot))
 	r.Post("/forgot-password", Handle(s.askReset))
 	r.Get("/assets/{file}", serveAsset)
+	r.Get(email.UnsubscribePath+"{token}", Handle(s.showUnsubscribe))
+	r.Post(email.UnsubscribePath+"{token}", Handle(s.unsubscribe))
 	r.Get("/logos/{id}/{digest}", Handle(s.showLogo))
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)

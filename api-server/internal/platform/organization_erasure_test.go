@@ -99,6 +99,9 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 		VALUES ($1, 'https://north.test', 'x', '', 1, false, now(), now())`, l.north.ID)
 	l.exec(t, `INSERT INTO mail_domains (organization_id, domain, token, created_at) VALUES ($1, 'north.test', 'x', now())`, l.north.ID)
 	l.exec(t, `INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at) VALUES ($1, now(), 7, now())`, l.north.ID)
+	l.exec(t, `INSERT INTO staff_alerts (organization_id, type, subject, occasion, since) VALUES ($1, 'url_failing', 1, 1, now())`, l.north.ID)
+	l.exec(t, `INSERT INTO mail_optouts (organization_id, user_id, type, created_at) SELECT organization_id, user_id, 'url_failing', now()
+		FROM members WHERE organization_id = $1 LIMIT 1`, l.north.ID)
 	l.exec(t, `INSERT INTO emails (organization_id, user_id, type, recipient, reference, params, status, created_at, updated_at)
 		SELECT NULL::bigint, $1::bigint, 'reset', 'bursar@only-north.org', gen_random_uuid(), '{}'::jsonb, 'sent', now(), now()
 		UNION ALL SELECT $2, $1, 'welcome', 'bursar@only-north.org', gen_random_uuid(), '{}', 'sent', now(), now() FROM generate_series(1, 2500)`, bursar, l.north.ID)
@@ -169,7 +172,7 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
 		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
 	}
-	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains"} {
+	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts"} {
 		check.Equal(t, table, l.count(t, table+` WHERE organization_id = $1`, l.north.ID), 0, "")
 	}
 

@@ -116,6 +116,8 @@ func decodeContent(t Type, params []byte) (Content, error) {
 		return decodeAs[PlanResult](params)
 	case TypePlanAlert:
 		return decodeAs[PlanAlert](params)
+	case TypeURLSwitchedOff, TypeURLFailing, TypeRosterHeld:
+		return decodeAs[Alert](params)
 	}
 	return nil, fmt.Errorf("there is no mail of type %q", t)
 }

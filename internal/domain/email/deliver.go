@@ -31,7 +31,7 @@ type Sender struct {
 	Box    *seal.Box
 	Server *mail.Server
 	From   netmail.Address // the organization's name stands in front of it
-	// PublicURL is the base of the addresses of logos, without a slash at its end.
+	// PublicURL is the base of the addresses of logos and of UnsubscribePath, without a slash at its end.
 	PublicURL string
 	Zone      *time.Location // dates and times in mails
 	Clock     clock.Clock
@@ -135,11 +135,18 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 		return mail.Message{}, err
 	}
 	now := p.Clock()
-	logo := ""
+	var links Links
 	if r.Logo != "" { // at the address that pages have for it
-		logo = fmt.Sprintf("%s/logos/%d/%s", p.PublicURL, r.Organization, r.Logo)
+		links.Logo = fmt.Sprintf("%s/logos/%d/%s", p.PublicURL, r.Organization, r.Logo)
 	}
-	text, err := Render(content, secrets, logo, now, p.Zone)
+	if r.Type.Optional() {
+		token, err := Subscription{r.Organization, r.User, r.Type}.Token(ctx, p.Box)
+		if err != nil {
+			return mail.Message{}, err
+		}
+		links.Unsubscribe = p.PublicURL + UnsubscribePath + token + "/"
+	}
+	text, err := Render(content, secrets, links, now, p.Zone)
 	if err != nil {
 		return mail.Message{}, err
 	}
@@ -149,7 +156,7 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 		from.Name, to.Name = s.student().Organization, s.student().fullName()
 	}
 	_, domain, _ := strings.Cut(p.From.Address, "@")
-	return mail.Message{From: from, To: to, Subject: text.Subject, Text: text.Plain, HTML: text.HTML,
+	return mail.Message{From: from, To: to, Subject: text.Subject, Text: text.Plain, HTML: text.HTML, Unsubscribe: links.Unsubscribe,
 		ID: r.Reference.String() + "@" + domain, Date: now}, nil
 }
 

@@ -89,6 +89,7 @@ type PlanAlert struct {
 	Reason  string `json:"reason"` // AlertAtRisk or AlertUnfilled
 	Test    string `json:"test,omitempty"`
 	Section string `json:"section,omitempty"` // whose paper is missing, in words; "": a whole test
+	Page    string `json:"page,omitempty"`    // of the console, where it is mended; "" in mails of the version before
 }
 
 // The reasons of an alert.
@@ -215,6 +216,7 @@ func (a PlanAlert) view() view {
 	}
 	v.Preheader = a.Student
 	v.Facts = []fact{{Label: "Student", Value: a.Student}, {Label: "Course", Value: a.Course}, {Label: "Target", Value: a.Target}}
+	v.Button = button{a.Page, "Look at the plan"}
 	v.Why = fmt.Sprintf("You get this mail because %s named this address to receive news of the plan.", a.Organization)
 	return v
 }

@@ -41,9 +41,11 @@ var parsed = map[Type]templates{
 	TypeTestAssigned: planTemplates,
 	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
 	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates, TypePlanUpdate: planTemplates,
+
+	TypeURLSwitchedOff: planTemplates, TypeURLFailing: planTemplates, TypeRosterHeld: planTemplates,
 }
 
-// planTemplates are shared by the mails of test plans, of single tests and of notices, which differ in their words alone.
+// planTemplates are shared by the mails of test plans, of single tests, of notices and of alerts, which differ in their words alone.
 var planTemplates = parse("plan")
 
 func parse(t Type) templates {
@@ -73,7 +75,10 @@ type view struct {
 	Facts  []fact
 	Button button
 	Why    string // why one gets the mail; "": because of one's access
-	OfSite bool   // Organization is the site, where nobody is one's contact
+	OfSite bool   // nobody is one's contact: Organization is the site, or one runs it oneself
+
+	Unsubscribe string // an address; "": such mails cannot be ended
+	When        string // what mails of the type are about
 }
 
 type courseView struct{ Name, Access string }
@@ -90,13 +95,20 @@ type fact struct {
 
 func newFact(label, value string, ruled, code bool) fact { return fact{label, value, ruled, code} }
 
-// Render writes a mail as of now, with dates and times in zone. logo is the address of the organization's, "" for none.
-func Render(c Content, s Secrets, logo string, now time.Time, zone *time.Location) (Text, error) {
+// Links are addresses that a mail has whatever it is about, "" for none.
+type Links struct {
+	Logo        string // the organization's
+	Unsubscribe string // ends mails of the type
+}
+
+// Render writes a mail as of now, with dates and times in zone.
+func Render(c Content, s Secrets, l Links, now time.Time, zone *time.Location) (Text, error) {
 	v, err := newView(c, s, now, zone)
 	if err != nil {
 		return Text{}, err
 	}
-	v.Password, v.SetPasswordURL, v.Logo = s.Password, s.SetPasswordURL, logo
+	v.Password, v.SetPasswordURL = s.Password, s.SetPasswordURL
+	v.Logo, v.Unsubscribe, v.When = l.Logo, l.Unsubscribe, c.Type().When()
 	var html, plain strings.Builder
 	set := parsed[c.Type()]
 	if err := set.html.Execute(&html, v); err != nil {
@@ -136,10 +148,10 @@ func newView(c Content, s Secrets, now time.Time, zone *time.Location) (view, er
 		v.Preheader = "The link that was asked for."
 		v.Why = "You get this mail because somebody asked for a new password with this address."
 		return v, nil
-	case SecurityNotice:
-		return c.view(zone), nil
 	case StaffInvitation:
 		return c.view(s, zone), nil
+	case interface{ view(*time.Location) view }:
+		return c.view(zone), nil
 	case interface{ view() view }:
 		return c.view(), nil
 	}

@@ -21,7 +21,7 @@ func render(t *testing.T, c email.Content, s email.Secrets) email.Text {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := email.Render(c, s, "", noon, zone)
+	got, err := email.Render(c, s, email.Links{}, noon, zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +93,8 @@ func TestEveryValueIsEscaped(t *testing.T) {
 	for _, c := range []email.Content{email.Welcome{Student: student}, email.Credentials{Student: student}, email.AccessUpdate{Student: student},
 		email.PasswordReset{Student: student}, email.TestAssigned{FirstName: evil, Organization: evil, Exam: evil, Title: evil, LoginURL: "javascript:alert(1)"},
 		email.StaffInvitation{FirstName: evil, LastName: evil, Organization: evil, Role: evil, By: evil, LoginURL: "javascript:alert(1)"},
+		email.Alert{Of: email.TypeURLSwitchedOff, FirstName: evil, LastName: evil, Organization: evil, URL: evil, Cause: evil, Page: "javascript:alert(1)"},
+		email.Alert{Of: email.TypeRosterHeld, FirstName: evil, Organization: evil, Source: evil, Reasons: []string{evil}, Page: "javascript:alert(1)"},
 		email.SecurityNotice{Notice: email.NoticeKeyCreated, Site: evil, Account: evil, Organization: evil, Subject: evil, By: evil, Browser: evil, From: evil, URL: "javascript:alert(1)"}} {
 		got := render(t, c, email.Secrets{Password: "<i>P</i>", SetPasswordURL: "javascript:alert(2)"})
 		if check.Lacks(t, "HTML", got.HTML, "<script", "%s: unescaped HTML:\n%s", c.Type(), got.HTML) &&
@@ -129,8 +131,8 @@ func TestPlanMailsReadAsTheyShould(t *testing.T) {
 			Due: time.Date(2027, 3, 3, 18, 29, 0, 0, time.UTC), SafeBrowser: true, LoginURL: "https://saffron.school/sign-in/"},
 		"plan_result":         linked,
 		"plan_summary":        result,
-		"plan_alert_risk":     email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertAtRisk},
-		"plan_alert_unfilled": email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertUnfilled, Test: "Mock exam"},
+		"plan_alert_risk":     email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertAtRisk, Page: "https://saffron.school/console/saffron/plans/7/"},
+		"plan_alert_unfilled": email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertUnfilled, Test: "Mock exam", Page: "https://saffron.school/console/saffron/plans/7/"},
 		"plan_alert_unfilled_section": email.PlanAlert{Preparation: about, Student: "Ada Lovelace", Reason: email.AlertUnfilled,
 			Test: "Skills check: Listening", Section: "listening"},
 		"plan_summary_corrected": corrected,
@@ -144,4 +146,29 @@ func TestPlanMailsReadAsTheyShould(t *testing.T) {
 			t.Errorf("%s: a result link where none belongs, or none where one does", name)
 		}
 	}
+}
+
+func TestAlertsReadAsTheyShould(t *testing.T) {
+	t.Parallel()
+	about := email.Alert{FirstName: "Grace", LastName: "Hopper", Organization: "Saffron School", Since: noon,
+		Page: "https://learn.saffron.school/console/saffron/webhooks/7/", URL: "https://hooks.saffron.school/in"}
+	off, failing, held := about, about, about
+	off.Of, off.Waiting = email.TypeURLSwitchedOff, 1
+	off.Cause = "50 failed attempts in a row, the last at 2027-03-01 12:00:00 UTC: The receiver answered 500: it failed; look into its log."
+	failing.Of, failing.Cause, failing.Failures, failing.Waiting = email.TypeURLFailing, "The receiver answered 500: it failed; look into its log.", 12, email.MostWaiting
+	held.Of, held.URL, held.Page, held.Source = email.TypeRosterHeld, "", "https://learn.saffron.school/console/saffron/roster-runs/9/", "sis <1>"
+	held.Reasons = []string{"40 of 60 active people of the source would be deactivated", "enrollments.csv is missing, though the source has sent it before"}
+	for _, a := range []email.Alert{off, failing, held} {
+		zone, err := time.LoadLocation("Asia/Kolkata")
+		check.NoError(check.Now(t), err, "the zone")
+		links := email.Links{Logo: "https://learn.saffron.school/logos/1/0123", Unsubscribe: "https://learn.saffron.school/unsubscribe/abc/"}
+		got, err := email.Render(a, email.Secrets{}, links, noon, zone)
+		check.NoError(check.Now(t), err, "%s", a.Of)
+		golden(t, string(a.Of)+".txt", "Subject: "+got.Subject+"\n\n"+got.Plain)
+		golden(t, string(a.Of)+".html", got.HTML)
+	}
+	for _, of := range email.Alerts() {
+		check.True(t, "it says what it is about", of.When() != "", "%s", of)
+	}
+	check.False(t, "a student's mail can be ended", email.TypeWelcome.Optional(), "")
 }

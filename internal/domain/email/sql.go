@@ -170,3 +170,29 @@ func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.U
 
 // Sealed is where the secrets of waiting mails are; a value is bound to place.
 var Sealed = seal.Column{Table: "emails", Context: `'emails/' || reference`}
+
+func insertOptout(ctx context.Context, q pg.Querier, s Subscription, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO mail_optouts (organization_id, user_id, type, created_at)
+		SELECT organization_id, user_id, $3, $4 FROM members WHERE organization_id = $1 AND user_id = $2
+		ON CONFLICT DO NOTHING`, s.Organization, s.User, s.Of, now)
+	return err
+}
+
+func deleteOptout(ctx context.Context, q pg.Querier, s Subscription) error {
+	_, err := q.Exec(ctx, `
+		DELETE FROM mail_optouts WHERE organization_id = $1 AND user_id = $2 AND type = $3`, s.Organization, s.User, s.Of)
+	return err
+}
+
+// Ended lists the types of mails that the person does not want of the organization.
+func Ended(ctx context.Context, q pg.Querier, org id.Organization, user id.User) ([]Type, error) {
+	return pg.Column[Type](ctx, q, `
+		SELECT type FROM mail_optouts WHERE organization_id = $1 AND user_id = $2 ORDER BY type`, org, user)
+}
+
+// EndedBy lists who does not want the organization's mails of the type.
+func EndedBy(ctx context.Context, q pg.Querier, org id.Organization, of Type) ([]id.User, error) {
+	return pg.Column[id.User](ctx, q, `
+		SELECT user_id FROM mail_optouts WHERE organization_id = $1 AND type = $2`, org, of)
+}

@@ -212,11 +212,13 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, below id.Roste
 // waits for nobody.
 func HeldRuns(ctx context.Context, q pg.Querier, org id.Organization, limit int) ([]Run, error) {
 	return allRuns(q.Query(ctx, selectRun+`
-		AND r.state = 'held' AND `+isCurrent+`
+		AND r.state = 'held' AND `+IsCurrent+`
 		ORDER BY r.id DESC LIMIT $2`, org, limit))
 }
 
-const isCurrent = `NOT EXISTS (SELECT FROM roster_runs n WHERE ` + isNewer + `)`
+// IsCurrent is the condition on a held run r that it waits for a decision: no run of its source was applied after it, or will
+// be.
+const IsCurrent = `NOT EXISTS (SELECT FROM roster_runs n WHERE ` + isNewer + `)`
 
 // Measure counts the held runs of all organizations that wait for a decision. A run's row is updated
 // when it is held, and not again before somebody decides about it.
@@ -225,7 +227,7 @@ func Measure(ctx context.Context, q pg.Querier, now time.Time) (Lag, error) {
 	var since time.Time
 	err := q.QueryRow(ctx, `
 		SELECT count(*), coalesce(min(updated_at), 'epoch') FROM roster_runs r
-		WHERE state = 'held' AND `+isCurrent).Scan(&n, &since)
+		WHERE state = 'held' AND `+IsCurrent).Scan(&n, &since)
 	if err != nil || n == 0 {
 		return Lag{}, err
 	}

@@ -52,6 +52,8 @@ var pieces = []piece{
 	{table: "roster_classes", most: 100},
 	{table: "roster_sources", most: 10},
 	{table: "plans", most: 50},
+	{table: "staff_alerts"},
+	{table: "mail_optouts"},
 	{table: people},
 	{table: "enrollments", most: 1000},
 	{table: "members"},

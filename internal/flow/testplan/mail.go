@@ -2,12 +2,14 @@ package testplan
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/flow/wire"
@@ -191,6 +193,20 @@ func (j *job) alert(reason string, t plan.Test) {
 		mail.Test, mail.Section = words(t), strings.ReplaceAll(t.Section, "_", " ")
 	}
 	for _, to := range j.toStaff() {
+		mail.Page = j.page(to)
 		j.mail(to, mail)
 	}
+}
+
+// page is where the member of the staff finds the plan: owners and admins on its own page, where they can change it, others
+// on the student's.
+func (j *job) page(address string) string {
+	base := j.PublicURL + "/console/" + j.organizations[j.plan.Organization].Slug
+	manages := slices.ContainsFunc(j.staff[j.plan.Organization], func(m plan.StaffMember) bool {
+		return m.Email == address && (m.Role == string(org.RoleOwner) || m.Role == string(org.RoleAdmin))
+	})
+	if manages {
+		return fmt.Sprintf("%s/plans/%d/", base, j.plan.ID)
+	}
+	return fmt.Sprintf("%s/students/%d/", base, j.plan.User)
 }

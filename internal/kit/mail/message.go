@@ -24,6 +24,8 @@ type Message struct {
 	// the same, so that the receiving side can drop one.
 	ID   string
 	Date time.Time
+	// Unsubscribe is an https address at which a POST ends mails like this one (RFC 8058); "" for none.
+	Unsubscribe string
 }
 
 // compose writes the message in its wire format. No name or subject can begin a header line
@@ -39,6 +41,10 @@ func compose(m Message) ([]byte, error) {
 	// Out-of-office assistants must not answer.
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
+	if m.Unsubscribe != "" {
+		msg.SetGenHeader(gomail.HeaderListUnsubscribe, "<"+OneLine(m.Unsubscribe)+">")
+		msg.SetGenHeader(gomail.HeaderListUnsubscribePost, "List-Unsubscribe=One-Click")
+	}
 	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
 	msg.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
 	var out bytes.Buffer

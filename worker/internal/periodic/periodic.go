@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/journal"
+	"github.com/registrar-dev/registrar/internal/flow/alert"
 	"github.com/registrar-dev/registrar/internal/flow/assign"
 	"github.com/registrar-dev/registrar/internal/flow/enrollment"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
@@ -111,6 +112,14 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 func Plans(o *testplan.Service) Job {
 	return Job{Name: "deciding test plans", Every: 10 * time.Second, Run: func(ctx context.Context, _ time.Time) error {
 		_, err := o.Sweep(ctx)
+		return err
+	}}
+}
+
+// Alerts mails owners and admins about what one of them has to mend.
+func Alerts(s *alert.Service) Job {
+	return Job{Name: "mailing owners and admins", Every: time.Minute, Run: func(ctx context.Context, _ time.Time) error {
+		_, err := s.Sweep(ctx)
 		return err
 	}}
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/pquerna/otp/totp"
 
 	"github.com/registrar-dev/registrar/api-server/internal/server"
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 )
 
 // plain is a browser that runs no scripts, and what was done in it.
@@ -94,6 +96,10 @@ func (p *plain) students(t *testing.T) {
 	}, "Your password is set")
 	p.signIn("asha", "lantern orbit plum 42", "/sign-in/")
 	p.act("POST /send-link", "/console/", p.press("Send me a link"), "Look into your mailbox")
+	p.act("POST /time-zone", "/time-zone/", func() {
+		p.Type("#zone", "Europe/London")
+		p.Press("Use this zone")
+	}, "Times are in Europe/London, as you chose.")
 	p.act("POST /sign-out", "/my-courses/", p.press("Sign out"), "Forgot your password")
 	p.act("POST /forgot-password", "/forgot-password/", func() {
 		p.Type("#email", "asha@north-institute.org")
@@ -162,7 +168,7 @@ func (p *plain) keys() {
 	p.act("POST /console/{slug}/api-keys/{id}/revoke", "", func() {
 		p.Click("tbody tr:first-child summary")
 		p.Click("tbody tr:first-child button")
-	}, "is revoked")
+	}, "calls with it are refused from now on")
 }
 
 func (p *plain) endpoints(t *testing.T) {
@@ -217,6 +223,10 @@ func (p *plain) settings(t *testing.T) {
 		p.Fill("#name", "The North")
 		p.Press("Change the name")
 	}, "The name is changed.")
+	p.act("POST /console/{slug}/settings/defaults", "", func() {
+		p.Fill("#months", "6")
+		p.Press("Change the defaults")
+	}, "The defaults are changed.")
 	file := filepath.Join(t.TempDir(), "logo.png")
 	if err := os.WriteFile(file, picture(t, 40, 30), 0o600); err != nil {
 		t.Fatal(err)
@@ -226,6 +236,11 @@ func (p *plain) settings(t *testing.T) {
 		p.Press("Use the picture")
 	}, "The logo is changed.")
 	p.act("POST /console/{slug}/settings/remove-logo", "", p.press("Remove the logo"), "The logo is removed.")
+	p.act("POST /console/{slug}/mails", "/console/north/mails/", p.press("Save"), "Your choice is saved.")
+	sub := email.Subscription{Organization: 1, User: id.User(p.userID(t, "olive")), Of: email.TypeRosterHeld}
+	token, err := sub.Token(t.Context(), p.Box)
+	check.NoError(check.Now(t), err, "the token")
+	p.act("POST /unsubscribe/{token}", email.UnsubscribePath+token+"/", p.press("Stop these mails"), "These mails are stopped")
 }
 
 // staff has an app, and looks after the others.

@@ -52,6 +52,8 @@ var routes = map[string]who{
 	"GET /":                 signedIn,
 	"GET /my-courses":       signedIn,
 	"POST /send-link":       signedIn,
+	"GET /time-zone":        signedIn,
+	"POST /time-zone":       signedIn,
 	"GET /change-password":  signedIn,
 	"POST /change-password": signedIn,
 
@@ -91,6 +93,7 @@ var routes = map[string]who{
 
 	"GET /console/{slug}/settings":              managers,
 	"POST /console/{slug}/settings":             managers,
+	"POST /console/{slug}/settings/defaults":    managers,
 	"POST /console/{slug}/settings/logo":        managers,
 	"POST /console/{slug}/settings/remove-logo": managers,
 

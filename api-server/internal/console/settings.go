@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -53,6 +55,26 @@ func (s *Server) rename(w http.ResponseWriter, r *http.Request) error {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		name := r.PostFormValue("name")
 		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, org.Patch{Name: &name}, s.Clock())
+		return err
+	})
+}
+
+// changeDefaults changes those that a call of the partner API could also say for each student, and how students are welcomed.
+// How much of the catalog a student sees is the platform's to say.
+func (s *Server) changeDefaults(w http.ResponseWriter, r *http.Request) error {
+	return s.settle(w, r, "The defaults are changed. They hold from the next call on.", func(ctx context.Context, f frame) error {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		mails := r.PostFormValue("send_welcome_email") != ""
+		p := org.Patch{SendWelcomeEmail: &mails}
+		for field, into := range map[string]**int{"access_months": &p.AccessMonths, "grace_period_days": &p.GracePeriodDays,
+			"starter_tests_per_course": &p.StarterTestsPerCourse, "set_password_link_valid_days": &p.SetPasswordLinkValidDays} {
+			n, err := strconv.Atoi(strings.TrimSpace(r.PostFormValue(field)))
+			if err != nil {
+				n = -1 // which is refused with what may be sent
+			}
+			*into = &n
+		}
+		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, p, s.Clock())
 		return err
 	})
 }

@@ -37,11 +37,22 @@ func TestSettings(t *testing.T) {
 	status, text, _ := b.post(t, page, url.Values{"name": {"  The <North> "}})
 	want(t, "the name", status, text, http.StatusSeeOther)
 	_, text, _ = b.get(t, page)
-	want(t, "the settings", http.StatusOK, text, http.StatusOK, "The name is changed.", "The &lt;North&gt;</span>", "3 months")
+	want(t, "the settings", http.StatusOK, text, http.StatusOK, "The name is changed.", "The &lt;North&gt;</span>", `name="access_months" type="number" required min="1" max="120" value="3"`)
 	check.Equal(t, "what was done", s.did(t, "adam")[0], "changed organization The <North>", "")
 	status, text, _ = b.post(t, page, url.Values{"name": {" "}})
 	want(t, "no name", status, text, http.StatusBadRequest, "send a name of 1 to 200 characters", `role="alert"`)
 	check.Equal(t, "entries", len(s.did(t, "adam")), 1, "")
+
+	defaults := url.Values{"access_months": {" 12 "}, "grace_period_days": {"0"}, "starter_tests_per_course": {"5"}, "set_password_link_valid_days": {"14"}}
+	status, text, _ = b.post(t, page+"defaults", defaults)
+	want(t, "the defaults", status, text, http.StatusSeeOther)
+	made := s.north.Full.Get(t, "organization/").Object(t)["provisioning_defaults"]
+	check.Equal(t, "the defaults", fmt.Sprint(made), "map[default_access_months:12 grace_period_days:0 send_welcome_email_default:false set_password_link_valid_days:14 "+
+		"starter_tests_per_course:5 visible_tests_limit:10]", "")
+	check.Equal(t, "what was done", s.did(t, "adam")[0], "changed organization The <North>", "")
+	defaults.Set("access_months", "a year")
+	status, text, _ = b.post(t, page+"defaults", defaults)
+	want(t, "a wrong default", status, text, http.StatusBadRequest, "send a whole number from 1 to 120", `role="alert"`)
 
 	send := func(file []byte) (int, string) {
 		t.Helper()

@@ -24,7 +24,8 @@ import (
 type coursesPage struct {
 	Person *signin.Person
 	Note   string
-	Staff  bool // of some organization, which has a console
+	Staff  bool   // of some organization, which has a console
+	Zone   string // that was chosen for times; "": the browser's
 	Groups []courseGroup
 }
 
@@ -78,6 +79,10 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	page := coursesPage{Person: p, Note: s.Sessions.Flashed(r.Context()), Staff: len(p.StaffOf()) > 0}
+	chosen := chosenZone(r)
+	if chosen != nil {
+		page.Zone = chosen.String()
+	}
 	today := clock.DateIn(s.Clock(), s.Zone)
 	for _, b := range p.Belongings {
 		held, err := course.OfStudent(r.Context(), s.DB, b.Organization, p.ID)
@@ -96,7 +101,7 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		if g.Progress, err = s.progress(r.Context(), b.Organization, p.ID); err != nil {
 			return err
 		}
-		if g.Results, err = s.results(r.Context(), b.Organization, p.ID); err != nil {
+		if g.Results, err = s.results(r, b.Organization, p.ID); err != nil {
 			return err
 		}
 		page.Groups = append(page.Groups, g)
@@ -145,7 +150,7 @@ func (s *Server) openWork(r *http.Request, o id.Organization, user id.User) ([]w
 	})
 	lines := make([]workLine, len(open))
 	for i, a := range open {
-		lines[i] = newWork(a, known[a.Item], now, s.dueZone(zones[a.ID]))
+		lines[i] = newWork(a, known[a.Item], now, s.dueZone(r, zones[a.ID]))
 	}
 	return lines, nil
 }
@@ -192,33 +197,45 @@ func (s *Server) progress(ctx context.Context, o id.Organization, user id.User) 
 // shownResults is how many of the latest results the page lists.
 const shownResults = 5
 
-func (s *Server) results(ctx context.Context, o id.Organization, user id.User) ([]resultLine, error) {
-	latest, err := result.Latest(ctx, s.DB, o, user, shownResults)
+func (s *Server) results(r *http.Request, o id.Organization, user id.User) ([]resultLine, error) {
+	latest, err := result.Latest(r.Context(), s.DB, o, user, shownResults)
 	if err != nil {
 		return nil, err
 	}
 	lines := make([]resultLine, len(latest))
 	for i := range latest {
-		lines[i] = s.newResultLine(&latest[i])
+		lines[i] = newResultLine(&latest[i], s.zoneFor(r))
 	}
 	return lines, nil
 }
 
-func (s *Server) newResultLine(r *result.Listed) resultLine {
-	f := wire.NewFinalResult(r, "", s.Zone)
+func newResultLine(r *result.Listed, zone *time.Location) resultLine {
+	f := wire.NewFinalResult(r, "", zone)
 	l := resultLine{Title: r.ItemTitle, What: f.Item.TypeLabel, Label: f.ScoreLabel, Path: f.ResultURL, Percent: f.Percentage.String()}
 	if r.Section != "" {
 		l.What += ", " + spaced(r.Section)
 	}
 	if r.FinalAt != nil {
-		l.On = r.FinalAt.In(s.Zone).Format("2 January 2006")
+		l.On = r.FinalAt.In(zone).Format("2 January 2006")
 	}
 	return l
 }
 
-// dueZone is the zone in which a piece of work is due: that of the plan which gave it, as in mails and in
-// the APIs, or the platform's.
-func (s *Server) dueZone(name string) *time.Location {
+// zoneFor is the zone of times on a page: the one that was chosen, or the platform's. The script puts the browser's in
+// its place.
+func (s *Server) zoneFor(r *http.Request) *time.Location {
+	if zone := chosenZone(r); zone != nil {
+		return zone
+	}
+	return s.Zone
+}
+
+// dueZone is the zone in which a piece of work is due: the one that was chosen, or that of the plan which gave it, as in
+// mails and in the APIs, or the platform's.
+func (s *Server) dueZone(r *http.Request, name string) *time.Location {
+	if zone := chosenZone(r); zone != nil {
+		return zone
+	}
 	if zone, err := clock.Zone("timezone", name); err == nil {
 		return zone
 	}

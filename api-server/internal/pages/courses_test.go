@@ -49,8 +49,36 @@ func TestWorkIsDueInTheStudentsZone(t *testing.T) {
 			b.Press("Sign in")
 		}
 		b.AwaitText(zone.due)
+		b.AwaitText("Times are in " + zone.name)
 		b.Accessible("my courses in " + zone.name)
 	}
+	// The zone of the browser is offered, and another one may be chosen.
+	b.Press("Change the time zone")
+	b.AwaitHeading("Time zone")
+	check.Equal(t, "the zone that is offered", b.Value(`document.querySelector("#zone").value`), "Asia/Kolkata", "")
+	b.Screenshot("time-zone")
+	b.Fill("#zone", "Europe/Nowhere")
+	b.Press("Use this zone")
+	b.AwaitText("There is no such time zone")
+	b.Accessible("a wrong zone")
+	b.Fill("#zone", "Europe/London")
+	b.Press("Use this zone")
+	b.AwaitText("Times are shown in the zone that you have chosen.")
+	for _, scripts := range []bool{true, false} {
+		b.Scripts(scripts)
+		b.Visit(w.url + "/my-courses/")
+		b.AwaitText("Due on Wednesday, 1 January 2031, 02:30 (Europe/London)")
+		b.AwaitText("Times are in Europe/London, as you chose.")
+	}
+	b.Size(390, 844)
+	b.Screenshot("my-courses-zone")
+	b.Press("Change the time zone")
+	b.AwaitHeading("Time zone")
+	b.Press("Use the zone of this browser")
+	b.AwaitText("Times are shown in the zone of this browser.")
+	b.Scripts(true)
+	b.Visit(w.url + "/my-courses/")
+	b.AwaitText("Due on Wednesday, 1 January 2031, 08:00 (Asia/Kolkata)")
 }
 
 // The page begins with what to do next and where, and shows results beside the target and the highest score.

@@ -92,6 +92,8 @@ func (s *Server) ownRoutes(r chi.Router) {
 		})
 		r.With(s.Sessions.Signed).Post("/send-link", Handle(s.sendLink))
 		r.With(s.Sessions.Signed, AllowScript).Get("/my-courses", Handle(s.showCourses))
+		r.With(s.Sessions.Signed, AllowScript).Get("/time-zone", Handle(s.showZone))
+		r.With(s.Sessions.Signed, AllowScript).Post("/time-zone", Handle(s.chooseZone))
 		r.With(s.Sessions.Signed).Get("/results/{ref}", Handle(s.showResult))
 		r.With(s.Sessions.Signed).Get("/change-password", Handle(s.showChangePassword))
 		r.With(s.Sessions.Signed).Post("/change-password", Handle(s.changePassword))

@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -29,16 +28,17 @@ type resultPage struct {
 
 // resultView is a result in words.
 type resultView struct {
-	Organization, Student, Title string
-	What                         string // of what type, and why it was done
-	State                        string
-	Final                        bool
-	Label, Percentage, Score     string // of a final result alone
-	Percent                      string // Percentage as a number
-	Target                       string // a sentence; "": there is none, or it is no whole test
-	Sections                     []sectionScore
-	Earlier                      []resultLine // results of the same exam, the latest first
-	Times                        []happened
+	Brand                    brand
+	Student, Title           string
+	What                     string // of what type, and why it was done
+	State                    string
+	Final                    bool
+	Label, Percentage, Score string // of a final result alone
+	Percent                  string // Percentage as a number
+	Target                   string // a sentence; "": there is none, or it is no whole test
+	Sections                 []sectionScore
+	Earlier                  []resultLine // results of the same exam, the latest first
+	Times                    []happened
 }
 
 // sectionScore is the score of a section; Min and Max are "" where no scale says them.
@@ -71,9 +71,12 @@ func (s *Server) showResult(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := resultPage{Person: p, Staff: len(staffOf) > 0}
 	for i := range found {
-		v := s.viewResult(&found[i])
+		v := s.viewResult(&found[i], s.zoneFor(r))
+		if v.Brand, err = s.brandOf(r.Context(), found[i].OrganizationID); err != nil {
+			return err
+		}
 		if v.Final && found[i].Section == "" {
-			if err := s.compare(r.Context(), &found[i], &v); err != nil {
+			if err := s.compare(r, &found[i], &v); err != nil {
 				return err
 			}
 		}
@@ -83,8 +86,8 @@ func (s *Server) showResult(w http.ResponseWriter, r *http.Request) error {
 }
 
 // viewResult shows of work that is not final no score, as lists do not show it at all.
-func (s *Server) viewResult(f *result.Found) resultView {
-	v := resultView{Organization: f.Organization, Student: strings.TrimSpace(f.FirstName + " " + f.LastName), Title: f.ItemTitle,
+func (s *Server) viewResult(f *result.Found, zone *time.Location) resultView {
+	v := resultView{Student: strings.TrimSpace(f.FirstName + " " + f.LastName), Title: f.ItemTitle,
 		What: catalog.TypeLabel(f.Type) + ", " + attempts[f.Attempt], Final: f.State.Final()}
 	if v.Student == "" {
 		v.Student = f.Email
@@ -97,7 +100,7 @@ func (s *Server) viewResult(f *result.Found) resultView {
 		at   *time.Time
 	}{{"Begun", f.StartedAt}, {"Completed", f.CompletedAt}, {"Released", f.ReleasedAt}} {
 		if t.at != nil {
-			v.Times = append(v.Times, happened{t.what, t.at.In(s.Zone).Format("2 January 2006, 15:04 MST")})
+			v.Times = append(v.Times, happened{t.what, t.at.In(zone).Format("2 January 2006, 15:04 MST")})
 		}
 	}
 	switch f.State {
@@ -107,7 +110,7 @@ func (s *Server) viewResult(f *result.Found) resultView {
 		v.State = "Under review"
 	case result.Finished, result.Released:
 		v.State = "Final"
-		l := wire.NewFinalResult(&f.Listed, s.PublicURL, s.Zone)
+		l := wire.NewFinalResult(&f.Listed, s.PublicURL, zone)
 		v.Percent = l.Percentage.String()
 		v.Label, v.Percentage, v.Score = l.ScoreLabel, l.Percentage.String()+" %", l.Score.String()+" of "+l.MaxScore.String()
 		v.Sections = sectionScores(f.Type, l.Sections)
@@ -120,11 +123,11 @@ func (s *Server) viewResult(f *result.Found) resultView {
 const compared, earlierShown = 50, 5
 
 // compare says how far the target of the same exam is, and what came before.
-func (s *Server) compare(ctx context.Context, f *result.Found, v *resultView) error {
+func (s *Server) compare(r *http.Request, f *result.Found, v *resultView) error {
 	if f.Score == nil || f.FinalAt == nil {
 		return nil
 	}
-	plans, err := plan.Lines(ctx, s.DB, f.OrganizationID, f.User, "", 0, compared)
+	plans, err := plan.Lines(r.Context(), s.DB, f.OrganizationID, f.User, "", 0, compared)
 	if err != nil {
 		return err
 	}
@@ -136,14 +139,14 @@ func (s *Server) compare(ctx context.Context, f *result.Found, v *resultView) er
 			v.Target = (target - *f.Score).String() + " to go to the target of " + target.String() + "."
 		}
 	}
-	all, err := result.Latest(ctx, s.DB, f.OrganizationID, f.User, compared)
+	all, err := result.Latest(r.Context(), s.DB, f.OrganizationID, f.User, compared)
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		e := &all[i]
 		if len(v.Earlier) < earlierShown && e.Type == f.Type && e.Section == "" && e.Ref != f.Ref && e.FinalAt != nil && e.FinalAt.Before(*f.FinalAt) {
-			v.Earlier = append(v.Earlier, s.newResultLine(e))
+			v.Earlier = append(v.Earlier, newResultLine(e, s.zoneFor(r)))
 		}
 	}
 	return nil

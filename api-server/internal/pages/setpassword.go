@@ -13,6 +13,7 @@ import (
 
 // setPasswordPage is what the template shows.
 type setPasswordPage struct {
+	Brand brand
 	Email student.Email
 	Fault string // what was wrong with the password; "" at first
 }
@@ -23,7 +24,11 @@ func (s *Server) showSetPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return linkOver(w, err)
 	}
-	return show(w, http.StatusOK, "set-password.html", setPasswordPage{Email: a.Email})
+	b, err := s.brandOfLink(r.Context(), edge.Param(r, "token"))
+	if err != nil {
+		return err
+	}
+	return show(w, http.StatusOK, "set-password.html", setPasswordPage{Brand: b, Email: a.Email})
 }
 
 // maxForm is the largest form, in bytes: two passwords of 128 characters, encoded.
@@ -36,9 +41,13 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return linkOver(w, err)
 	}
+	b, err := s.brandOfLink(r.Context(), token)
+	if err != nil {
+		return err
+	}
 	if v := s.Limits.Take(r.Context(), triesOfAddress, s.Proxies.Client(r)); !v.Allowed {
 		edge.RetryAfter(w, v.RetryAfter)
-		return show(w, http.StatusTooManyRequests, "set-password.html", setPasswordPage{a.Email, textTooOften})
+		return show(w, http.StatusTooManyRequests, "set-password.html", setPasswordPage{b, a.Email, textTooOften})
 	}
 	password := r.PostFormValue("password")
 	text, err := refuse(r.Context(), a, proof, password, r.PostFormValue("again"))
@@ -46,7 +55,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if text != "" {
-		return show(w, http.StatusBadRequest, "set-password.html", setPasswordPage{a.Email, text})
+		return show(w, http.StatusBadRequest, "set-password.html", setPasswordPage{b, a.Email, text})
 	}
 	hash, err := student.HashPassword(r.Context(), password)
 	if err != nil {
@@ -58,7 +67,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 	if err := s.Devices.Remember(w, r, a); err != nil { // however many strangers try passwords meanwhile
 		return err
 	}
-	page := passwordSetPage{Account: a}
+	page := passwordSetPage{Brand: b, Account: a}
 	if proof == student.Mailbox { // by the link: the mailbox is theirs
 		if page.Second, err = s.awaitSecond(r, a, "", 0); err != nil {
 			return err
@@ -74,6 +83,7 @@ func (s *Server) setPassword(w http.ResponseWriter, r *http.Request) error {
 
 type passwordSetPage struct {
 	student.Account
+	Brand    brand
 	SignedIn bool
 	Second   bool // a second factor is still to come
 }

@@ -63,6 +63,7 @@ func (s *Server) showHome(w http.ResponseWriter, r *http.Request) error {
 }
 
 type signInPage struct {
+	Brand      brand
 	Name, Next string
 	Fault      string
 	Note       string
@@ -82,12 +83,27 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, next, http.StatusSeeOther) //nolint:gosec // signin.Next lets paths of this site pass alone
 		return nil
 	}
-	return show(w, http.StatusOK, "sign-in.html", signInPage{Next: next, Note: s.Sessions.Flashed(r.Context()), Passkeys: s.Accounts.Factors.Passkeys()})
+	page, err := s.newSignIn(r, next)
+	if err != nil {
+		return err
+	}
+	page.Note = s.Sessions.Flashed(r.Context())
+	return show(w, http.StatusOK, "sign-in.html", page)
+}
+
+func (s *Server) newSignIn(r *http.Request, next string) (page signInPage, err error) {
+	page = signInPage{Next: next, Passkeys: s.Accounts.Factors.Passkeys()}
+	page.Brand, err = s.brandAt(r.Context(), r.FormValue(atField), next)
+	return page, err
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	page := signInPage{Name: r.PostFormValue("name"), Next: signin.Next(r.PostFormValue("next"), ""), Passkeys: s.Accounts.Factors.Passkeys()}
+	page, err := s.newSignIn(r, signin.Next(r.PostFormValue("next"), ""))
+	if err != nil {
+		return err
+	}
+	page.Name = r.PostFormValue("name")
 	who, err := student.ResolveName(r.Context(), s.DB, page.Name)
 	if err != nil {
 		return err

@@ -24,8 +24,7 @@ type Organization struct {
 	CreatedAt            time.Time
 }
 
-// Defaults are the provisioning defaults (reference: organization#provisioning-defaults). Only the platform
-// changes them.
+// Defaults are the provisioning defaults (reference: organization#provisioning-defaults).
 type Defaults struct {
 	AccessMonths             int  // 1 to 120; unless the call, the course or the type has a length
 	GracePeriodDays          int  // 0 to 365

@@ -442,3 +442,37 @@ func IDs(b *pg.Batch, slugs []string, found map[string]id.Organization) {
 	b.Rows(func() error { found[slug] = org; return nil }, []any{&slug, &org},
 		`SELECT slug, id FROM organizations WHERE slug = ANY ($1)`, slugs)
 }
+
+// Brand is how an organization shows itself to whoever opens a page of its own, signed in or not.
+type Brand struct {
+	Organization id.Organization
+	Slug         string
+	Name         string
+	Logo         string // the digest; "": it has none
+}
+
+const selectBrand = `
+	SELECT
+		o.id AS organization,
+		o.slug,
+		o.name,
+		coalesce(encode(l.digest, 'hex'), '') AS logo
+	FROM organizations o LEFT JOIN organization_logos l ON l.organization_id = o.id
+	WHERE o.erased_at IS NULL `
+
+// BrandOf reads the organization's brand; the zero Brand where there is no such organization.
+func BrandOf(ctx context.Context, q pg.Querier, org id.Organization) (Brand, error) {
+	return oneBrand(pg.One[Brand](ctx, q, selectBrand+`AND o.id = $1`, org))
+}
+
+// BrandBySlug is BrandOf for a slug.
+func BrandBySlug(ctx context.Context, q pg.Querier, slug string) (Brand, error) {
+	return oneBrand(pg.One[Brand](ctx, q, selectBrand+`AND o.slug = $1`, slug))
+}
+
+func oneBrand(b Brand, err error) (Brand, error) {
+	if pg.None(err) {
+		return Brand{}, nil
+	}
+	return b, err
+}

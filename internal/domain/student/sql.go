@@ -370,6 +370,16 @@ func selectLinkAccount(ctx context.Context, q pg.Querier, hash []byte, now time.
 	return a, p, err
 }
 
+// LinkOrganization says which organization made the link; 0 where the person asked for it, or there is no such link.
+func LinkOrganization(ctx context.Context, q pg.Querier, token string) (org id.Organization, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT coalesce(organization_id, 0) FROM set_password_tokens WHERE hash = $1`, seal.Hash(token)).Scan(&org)
+	if pg.None(err) {
+		return 0, nil
+	}
+	return org, err
+}
+
 // takeLink locks the account first: links of one account wait for each other, and the
 // second finds that the first has deleted it.
 func takeLink(ctx context.Context, tx *pg.Tx, hash []byte, now time.Time) (user id.User, p Proof, err error) {

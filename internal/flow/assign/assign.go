@@ -154,7 +154,7 @@ func (d *Service) message(ctx context.Context, o org.Organization, a student.Acc
 		Title:        item.Title,
 		TimeZone:     d.Zone.String(),
 		SafeBrowser:  browser,
-		LoginURL:     d.PublicURL + "/sign-in/",
+		LoginURL:     wire.SignInURL(d.PublicURL, o.Slug),
 	}
 	if due != nil {
 		about.Due = *due

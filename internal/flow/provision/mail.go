@@ -6,6 +6,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -119,7 +120,7 @@ func (c *call) mailType() email.Type {
 func (c *call) message(next email.Type, link student.Link) email.Message {
 	m := email.Message{Organization: c.who.Organization.ID, User: c.account.ID, Recipient: string(c.account.Email)}
 	about := email.Student{FirstName: c.account.FirstName, LastName: c.account.LastName, Organization: c.who.Organization.Name,
-		Username: c.account.CalledBy(c.who.Organization.ID), LoginURL: c.PublicURL + "/sign-in/", Courses: c.granted()}
+		Username: c.account.CalledBy(c.who.Organization.ID), LoginURL: wire.SignInURL(c.PublicURL, c.who.Organization.Slug), Courses: c.granted()}
 	if link.Token != "" {
 		m.Secrets.SetPasswordURL = c.urlOf(link)
 	}

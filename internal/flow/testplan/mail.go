@@ -29,7 +29,7 @@ func (s *setting) notice(ctx context.Context, tx *pg.Tx) error {
 	p.FirstName = s.Account.FirstName
 	_, err := s.Mail.Queue(ctx, tx, s.Now, email.Message{Organization: s.Who.Organization.ID, User: s.Account.ID, Recipient: string(s.Account.Email),
 		Content: email.PlanNotice{Preparation: p, ExamDate: s.plan.ExamDate,
-			LastDay: plan.LastDay(s.plan.ExamDate, s.enrollment.EndDate), LoginURL: s.PublicURL + "/sign-in/"}})
+			LastDay: plan.LastDay(s.plan.ExamDate, s.enrollment.EndDate), LoginURL: wire.SignInURL(s.PublicURL, s.Who.Organization.Slug)}})
 	return err
 }
 
@@ -77,7 +77,7 @@ func (j *job) mailOpen(t plan.Test) {
 	p.FirstName = a.FirstName
 	j.mail(string(a.Email), email.PlanTestOpen{Preparation: p, Test: words(t), Title: j.items[id.Item(t.Paper)].Title,
 		Due: plan.DueAt(t.DueOn, j.seen.Zone), TimeZone: j.plan.TimeZone,
-		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.PublicURL + "/sign-in/"})
+		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: wire.SignInURL(j.PublicURL, j.organizations[j.plan.Organization].Slug)})
 }
 
 // addNews adds to what the next mail with news has, unless the step is quiet.
@@ -107,7 +107,7 @@ func (j *job) mailNews() (changed bool) {
 	j.plan.NewsOn = today
 	p, a := j.preparation()
 	p.FirstName = a.FirstName
-	j.mail(string(a.Email), email.PlanUpdate{Preparation: p, Tasks: tasks, TimeZone: j.plan.TimeZone, LoginURL: j.PublicURL + "/sign-in/"})
+	j.mail(string(a.Email), email.PlanUpdate{Preparation: p, Tasks: tasks, TimeZone: j.plan.TimeZone, LoginURL: wire.SignInURL(j.PublicURL, j.organizations[j.plan.Organization].Slug)})
 	return true
 }
 

@@ -69,6 +69,11 @@ func NewFinalResult(l *result.Listed, publicURL string, loc *time.Location) Fina
 // hold whatever an engine calls its sessions.
 func ResultURL(publicURL, ref string) string { return publicURL + "/results/" + url.PathEscape(ref) }
 
+// SignInURL is the address of the sign-in page that shows the organization's name and logo.
+func SignInURL(publicURL, slug string) string {
+	return publicURL + "/sign-in/?at=" + url.QueryEscape(slug)
+}
+
 // NewResult shows a result of the list; it is good as long as l is not changed.
 func NewResult(l *result.Listed, publicURL string, loc *time.Location) Result {
 	r := Result{FinalResult: NewFinalResult(l, publicURL, loc)}

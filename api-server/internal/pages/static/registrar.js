@@ -3,9 +3,10 @@
 "use strict";
 
 // Times are written in UTC; the title keeps that. Days have no zone and stay as they are.
-const form = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const chosen = document.querySelector("main")?.dataset.zone; // undefined: the browser's own
+const form = { timeZone: chosen, day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const moment = new Intl.DateTimeFormat("en-GB", form);
-const zoned = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const zoned = new Intl.DateTimeFormat("en-GB", { timeZone: chosen, weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const second = new Intl.DateTimeFormat("en-GB", { ...form, second: "2-digit" });
 
 function localize(within) {
@@ -22,9 +23,9 @@ function inSentence(before, at) {
   return `${before}${p.weekday}, ${p.day} ${p.month} ${p.year}, ${p.hour}:${p.minute} (${here()})`;
 }
 
-// The viewer's zone. Browsers call some by names that nobody uses any more.
+// The viewer's zone, as it was chosen or as the browser has it. Browsers call some by names that nobody uses any more.
 function here() {
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const zone = chosen ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   const now = { "Asia/Calcutta": "Asia/Kolkata", "Asia/Katmandu": "Asia/Kathmandu", "Asia/Rangoon": "Asia/Yangon", "Asia/Saigon": "Asia/Ho_Chi_Minh", "Europe/Kiev": "Europe/Kyiv" };
   return now[zone] ?? zone;
 }
@@ -36,6 +37,14 @@ function localizeForms() {
   for (const form of document.querySelectorAll("form[data-zoned]")) {
     form.elements.zone.value = zone;
     for (const label of form.querySelectorAll("[data-zone]")) label.textContent = "(" + zone + ")";
+  }
+}
+
+// Where a page names the viewer's zone.
+function nameZone() {
+  for (const place of document.querySelectorAll("[data-here]")) {
+    if (!("value" in place)) place.textContent = here();
+    else if (!place.value) place.value = here();
   }
 }
 
@@ -94,6 +103,7 @@ async function follow() {
 
 localize(document);
 localizeForms();
+nameZone();
 offerCopies(document);
 searchByKey();
 follow();

@@ -137,20 +137,23 @@ func (s search) selectAddressed(ctx context.Context, q pg.Querier, after id.User
 		pg.Args{"org": s.org, "text": s.text, "others": s.words, "last": after, "limit": limit})
 }
 
-// count counts up to limit students.
+// count counts up to limit students. Addresses are read only where names are not enough: of a letter that most of them begin
+// with, that would be many.
 func (s search) count(ctx context.Context, q pg.Querier, limit int) (n int, err error) {
-	args := pg.Args{"org": s.org, "text": s.text, "others": s.words, "limit": limit}
-	named := `SELECT NULL::bigint AS user_id WHERE false`
 	if s.driver != "" {
-		args["driver"] = s.driver
-		named = `SELECT w.user_id` + namedSQL + ` LIMIT @limit`
+		args := s.args()
+		args["limit"] = limit
+		err = q.QueryRow(ctx, `
+			SELECT count(DISTINCT user_id) FROM (SELECT w.user_id`+namedSQL+` LIMIT @limit) AS named`, args).Scan(&n)
+		if err != nil || n >= limit {
+			return n, err
+		}
 	}
+	var more int
 	err = q.QueryRow(ctx, `
-		SELECT count(DISTINCT user_id) FROM (
-			(`+named+`)
-			UNION ALL
-			(SELECT d.user_id`+addressedSQL+` LIMIT @limit)) AS found`, args).Scan(&n)
-	return min(n, limit), err
+		SELECT count(*) FROM (SELECT d.user_id`+addressedSQL+` LIMIT @limit) AS addressed`,
+		pg.Args{"org": s.org, "text": s.text, "others": s.words, "limit": limit}).Scan(&more)
+	return min(n+more, limit), err
 }
 
 func selectUsers(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Person, error) {

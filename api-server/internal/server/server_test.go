@@ -83,7 +83,7 @@ func TestBrowsersAreKeptOnHTTPS(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{"https://registrar.example": "max-age=31536000", "http://registrar.example": ""} {
 		apis := server.New(server.Deps{Clock: clock.System, Zone: time.UTC, Log: slog.New(slog.DiscardHandler),
-			Registry: prometheus.NewRegistry(), InFlight: 1, PublicURL: url})
+			Registry: prometheus.NewRegistry(), Egress: egress.New(egress.Config{}), InFlight: 1, PublicURL: url})
 		header := func(routes *chi.Mux, path string) string {
 			w := httptest.NewRecorder()
 			routes.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

@@ -188,9 +188,8 @@ func (b *Browser) Screenshot(_ bool, picture *[]byte) (err error) {
 	return err
 }
 
-// Picture is what the window shows, as WebP.
-func (b *Browser) Picture(_ bool, picture *[]byte) (err error) {
-	quality := int64(80)
+// Picture is what the window shows, as WebP of the quality, from 0 to 100.
+func (b *Browser) Picture(quality int64, picture *[]byte) (err error) {
 	*picture, err = get(b.ctx, limit, chromedp.Action[[]byte](func(ctx context.Context, tab *chromedp.Target) ([]byte, error) {
 		shot, err := cdp.Call(ctx, tab, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
 		if err != nil {

@@ -52,6 +52,7 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 		b.Visit(s.URL() + target(pattern))
 		b.Accessible(name)
 		b.Screenshot(name)
+		b.Pictures("../../../docs/console/" + pictureName(pattern))
 		if wide := b.Value(wideTables); wide != "" {
 			t.Errorf("%s has tables that do not fit 1280 pixels: %s", pattern, wide)
 		}
@@ -64,6 +65,7 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 			t.Errorf("%s scrolls sideways on a telephone", pattern)
 		}
 		b.Screenshot(name + "-telephone")
+		b.Pictures("../../../docs/console/" + pictureName(pattern) + "-telephone")
 		if b.Count("details") == 0 {
 			continue
 		}
@@ -74,6 +76,18 @@ func TestEveryPageIsForEverybody(t *testing.T) {
 		}
 		b.Screenshot(name + "-telephone-opened")
 	}
+}
+
+// pictureName is a page's name among the pictures of docs.
+func pictureName(pattern string) string {
+	name := strings.NewReplacer("/console/{slug}", "", "{id}", "one", "{delivery}", "one", "{group}", "group", "/", "-").Replace(pattern)
+	switch name = strings.Trim(name, "-"); {
+	case pattern == "/console":
+		return "start"
+	case name == "":
+		return "overview"
+	}
+	return name
 }
 
 // evil tries to get out of text, attributes, scripts and templates.

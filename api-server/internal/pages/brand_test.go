@@ -56,6 +56,7 @@ func TestPagesShowWhoseTheyAre(t *testing.T) {
 				check.Equal(t, "pictures that show", b.Value(`String([...document.images].filter(i => i.naturalWidth > 0).length)`), "1", "%s", what)
 			}
 			b.Accessible(what)
+			b.Pictures(fmt.Sprintf("../../../docs/console/%s%s", what, map[int64]string{390: "-telephone"}[width]))
 		}
 	}
 	b.Visit(w.url + link.Path)

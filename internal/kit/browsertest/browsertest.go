@@ -238,10 +238,30 @@ const largest = 100 << 10
 
 // Picture keeps what the window shows in the file, a picture of docs: the variable PICTURES=1 has it taken again. Otherwise
 // the test fails where the file is not there.
-func (b *Browser) Picture(file string) {
+func (b *Browser) Picture(file string) { b.t.Helper(); b.picture(file, fine) }
+
+// Pictures keeps two pictures, of the page in light and in dark colours: name.webp and name-dark.webp. As there are many, they
+// are coarse. See Picture.
+func (b *Browser) Pictures(name string) {
+	b.t.Helper()
+	for suffix, dark := range map[string]bool{"": false, "-dark": true} {
+		if os.Getenv("PICTURES") != "" {
+			b.Dark(dark)
+		}
+		b.picture(name+suffix+".webp", coarse)
+	}
+	if os.Getenv("PICTURES") != "" {
+		b.Dark(false)
+	}
+}
+
+// Qualities of pictures.
+const fine, coarse int64 = 80, 40
+
+func (b *Browser) picture(file string, quality int64) {
 	b.t.Helper()
 	if os.Getenv("PICTURES") != "" {
-		if err := os.WriteFile(file, ask[[]byte](b, "Picture", true), 0o644); err != nil { //nolint:gosec // for everybody to see
+		if err := os.WriteFile(file, ask[[]byte](b, "Picture", quality), 0o644); err != nil { //nolint:gosec // for everybody to see
 			b.t.Error(err)
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
+	"github.com/registrar-dev/registrar/api-server/internal/sandboxes"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -61,6 +62,7 @@ type Server struct {
 	Providers provider.Service
 	OIDC      *oidc.Client
 	DNS       provider.Resolver
+	Sandboxes *sandboxes.Pool // nil: there are none
 
 	// What staff do for a student.
 	Provision   *provision.Service
@@ -147,6 +149,10 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/staff/{id}/transfer", handle(s.byOwners(s.transferOwnership)))
 		r.Post("/console/{slug}/staff/policy", handle(s.byOwners(s.setPolicy)))
 		r.Post("/console/{slug}/staff/{id}/reset-factors", handle(s.byOwners(s.resetFactors)))
+		r.Get("/console/{slug}/sandbox", handle(s.showSandbox))
+		r.Post("/console/{slug}/sandbox", handle(s.makeSandbox))
+		r.Post("/console/{slug}/sandbox/advance", handle(s.moveSandbox))
+		r.Post("/console/{slug}/sandbox/wipe", handle(s.wipeSandbox))
 		r.Get("/console/{slug}/audit-log", handle(s.showAudit))
 		r.Get("/console/{slug}/audit-log/entries.jsonl", handle(s.downloadAudit))
 		r.Get("/console/{slug}/settings", handle(s.showSettings))

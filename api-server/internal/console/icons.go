@@ -11,6 +11,7 @@ var icons = map[string]string{
 	"webhook":  `<path d="M4 12h10M10 7l5 5-5 5"/><path d="M15 4h3a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2h-3"/>`,
 	"roster":   `<path d="M7 3h7l4 4v14H7zM14 3v4h4M10 12h5M10 16h5"/>`,
 	"plan":     `<path d="M4 20V4M4 20h16M7 15l4-4 3 3 5-7"/>`,
+	"sandbox":  `<circle cx="12" cy="13" r="7"/><path d="M12 9v4l3 2M9 3h6"/>`,
 	"audit":    `<path d="M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4"/>`,
 	"docs":     `<path d="M5 4h6a2 2 0 0 1 2 2v14a2 2 0 0 0-2-2H5zM13 6a2 2 0 0 1 2-2h4v14h-4a2 2 0 0 0-2 2"/>`,
 	"code":     `<path d="M8 7l-5 5 5 5M16 7l5 5-5 5M14 4l-4 16"/>`,

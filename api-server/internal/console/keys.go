@@ -16,18 +16,20 @@ import (
 
 type keysPage struct {
 	frame
-	Keys   []org.Key
-	Beside int // keys that work beside any one that does
-	Now    time.Time
-	Form   keyForm
-	Made   *org.Key // just now
-	Text   string   // its text, shown once
+	Keys    []org.Key
+	Beside  int // keys that work beside any one that does, without those of the sandbox
+	Now     time.Time
+	Sandbox bool // the organization has one
+	Form    keyForm
+	Made    *org.Key // just now
+	Text    string   // its text, shown once
 }
 
 // keyForm is what a person chooses of a key, as typed.
 type keyForm struct {
 	Name, Access, Networks, ExpiresOn string
 	Scopes                            []org.Scope // the ticked ones
+	Sandbox                           bool        // it is for the sandbox
 }
 
 // AllScopes are to tick.
@@ -70,7 +72,7 @@ func (keyForm) ScopeMeaning(s org.Scope) string {
 // key is what the form asks for. A day to expire on is the last one on which the key works. Faults are Invalid.
 func (f keyForm) key(zone *time.Location) (k org.Key, err error) {
 	var faults fault.List
-	k = org.Key{Name: f.Name, Access: org.Access(f.Access)}
+	k = org.Key{Name: f.Name, Access: org.Access(f.Access), Sandbox: f.Sandbox}
 	if k.Access == org.Scoped {
 		k.Scopes = f.Scopes
 	}
@@ -91,7 +93,8 @@ func (f keyForm) key(zone *time.Location) (k org.Key, err error) {
 func readKeyForm(w http.ResponseWriter, r *http.Request) keyForm {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	f := keyForm{Name: strings.TrimSpace(r.PostFormValue("name")), Access: r.PostFormValue("access"),
-		Networks: strings.TrimSpace(r.PostFormValue("networks")), ExpiresOn: strings.TrimSpace(r.PostFormValue("expires_on"))}
+		Networks: strings.TrimSpace(r.PostFormValue("networks")), ExpiresOn: strings.TrimSpace(r.PostFormValue("expires_on")),
+		Sandbox: r.PostFormValue("sandbox") != ""}
 	if f.Access == "" {
 		f.Access = string(org.Full)
 	}
@@ -115,14 +118,18 @@ func (s *Server) listKeys(w http.ResponseWriter, r *http.Request, status int, p 
 	if p.Keys, err = org.Keys(r.Context(), s.DB, p.Here.Organization); err != nil {
 		return err
 	}
+	if p.Sandbox, err = s.hasSandbox(r.Context(), p.Here.Organization); err != nil {
+		return err
+	}
 	p.Now = s.Clock()
 	p.Beside = max(workingKeys(p.Keys, p.Now)-1, 0)
 	return show(w, status, "keys.html", p)
 }
 
+// workingKeys counts the keys that reach the organization itself.
 func workingKeys(all []org.Key, now time.Time) (n int) {
 	for _, k := range all {
-		if k.Works(now) {
+		if k.Works(now) && !k.Sandbox {
 			n++
 		}
 	}
@@ -143,7 +150,7 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 			return s.listKeys(w, r, http.StatusCreated, p)
 		}
 	}
-	if fault.KindOf(err) == fault.Invalid {
+	if kind := fault.KindOf(err); kind == fault.Invalid || kind == fault.NotFound { // its sandbox was deleted meanwhile
 		p.Fault = err.Error()
 		return s.listKeys(w, r, http.StatusBadRequest, p)
 	}

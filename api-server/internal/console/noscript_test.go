@@ -50,7 +50,7 @@ func (p *plain) press(texts ...string) func() {
 // done here fails the test.
 func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	t.Parallel()
-	s := open(t, func(d *server.Deps) { d.DNS = records{} })
+	s := open(t, withSandboxes(t), func(d *server.Deps) { d.DNS = records{} })
 	p := &plain{Browser: browsertest.Open(t), site: s}
 	held := s.hold(t)
 	p.Scripts(false)
@@ -62,6 +62,7 @@ func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	p.keys()
 	p.endpoints(t)
 	p.deliveries(t)
+	p.sandbox(t)
 	p.settings(t)
 	p.staff(t)
 	p.account(t)

@@ -129,6 +129,10 @@ var routes = map[string]who{
 	"POST /console/{slug}/roster-runs/{id}/undo":                      managers,
 	"GET /console/{slug}/plans":                                       managers,
 	"GET /console/{slug}/plans/{id}":                                  managers,
+	"GET /console/{slug}/sandbox":                                     managers,
+	"POST /console/{slug}/sandbox":                                    managers,
+	"POST /console/{slug}/sandbox/advance":                            managers,
+	"POST /console/{slug}/sandbox/wipe":                               managers,
 	"GET /console/{slug}/staff":                                       managers,
 	"POST /console/{slug}/staff":                                      owners,
 	"POST /console/{slug}/staff/{id}/role":                            owners,
@@ -380,7 +384,7 @@ func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
 		b := s.signedIn(t, name)
 		status, page, _ := b.get(t, "/console/north/")
 		want(t, name, status, page, http.StatusOK, `href="/console/north/students/"`)
-		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "staff", "audit-log", "settings", "mails"} {
+		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "staff", "sandbox", "audit-log", "settings", "mails"} {
 			if strings.Contains(page, "/console/north/"+section+"/") != opens {
 				t.Errorf("%s and the link to %s", name, section)
 			}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
@@ -61,11 +60,6 @@ func (s *Server) createKey(w http.ResponseWriter, r *http.Request) error {
 	o, err := s.organization(r)
 	if err != nil {
 		return err
-	}
-	if wanted.Sandbox {
-		if _, err := sandbox.Find(r.Context(), s.DB, o.ID); err != nil {
-			return err
-		}
 	}
 	key, text, err := s.Accounts.CreateKey(r.Context(), audit.Platform, o, wanted)
 	if err != nil {

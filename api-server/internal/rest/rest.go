@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/idempotency"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
+	"github.com/registrar-dev/registrar/api-server/internal/sandboxes"
 	"github.com/registrar-dev/registrar/api-server/internal/upload"
 	"github.com/registrar-dev/registrar/api-server/internal/webhooks"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -23,6 +24,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/flow/provision"
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
+	"github.com/registrar-dev/registrar/internal/flow/work"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -69,8 +71,10 @@ type Server struct {
 
 	SafeExamBrowser bool // the site's option
 
-	Sandboxes *Sandboxes // nil: there are none
-	sandbox   *sandboxed // of the Server of a sandbox
+	Sandboxes *sandboxes.Pool // nil: there are none
+
+	inside *sandboxes.Open // the sandbox whose Server this is; nil: of none
+	work   *work.Service   // of students in it
 }
 
 // Routes registers everything that needs an API key, below /api/v1.
@@ -82,8 +86,8 @@ func (s *Server) Routes(r chi.Router) {
 // routes registers the same for requests whose principal is known.
 func (s *Server) routes(r chi.Router) {
 	repeats := s.Clock
-	if s.sandbox != nil { // a repeat comes soon in real time, however far its first request moved the clock
-		repeats = s.sandbox.Service.Clock
+	if s.inside != nil { // a repeat comes soon in real time, however far its first request moved the clock
+		repeats = s.Sandboxes.Service.Clock
 	}
 	service := &idempotency.Middleware{DB: s.DB, Clock: repeats, Box: s.Box, Bounds: replay.Bounds{Answers: 100_000, Bytes: 128 << 20},
 		Organization: func(r *http.Request) id.Organization { return principal(r.Context()).Organization.ID }}
@@ -163,7 +167,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return err
 		}
 		if p.Key.Sandbox { // which never comes to this Server's own routes
-			return s.Sandboxes.answer(w, r, p)
+			return s.answerInSandbox(w, r, p)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, p)))
 		return nil

@@ -9,9 +9,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-chi/chi/v5"
+
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/sandboxes"
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/flow/simulate"
@@ -25,19 +29,67 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
-// sandboxed is what the Server of a sandbox has more than others.
-type sandboxed struct {
-	*Sandboxes
-	in   *inside
-	work *work.Service
-}
+var errNotSandbox = fault.New(fault.NotFound, "not_a_sandbox", "this is in sandboxes alone; use a key of the organization's sandbox, which begins with reg_test_")
 
 const wipePath = "/sandbox/wipe"
+
+// Inside makes the routes of the Server of a sandbox, for requests that answerInSandbox has let in.
+func (s *Server) Inside(o *sandboxes.Open) http.Handler {
+	s.inside, s.work = o, &work.Service{DB: s.DB, Clock: s.Clock, Zone: s.Zone, PublicURL: s.PublicURL}
+	router := chi.NewRouter()
+	router.Route("/api/v1", s.routes)
+	return router
+}
+
+type visitKey struct{}
+
+// visit is the one that the request makes to the sandbox.
+func visit(ctx context.Context) *sandboxes.Visit {
+	v, ok := ctx.Value(visitKey{}).(*sandboxes.Visit)
+	if !ok {
+		panic("rest: a route outside of a sandbox")
+	}
+	return v
+}
+
+// answerInSandbox answers a request with a key of a sandbox, which authenticate has let in: by the sandbox's own
+// Server, which has another database and another clock.
+func (s *Server) answerInSandbox(w http.ResponseWriter, r *http.Request, p org.Principal) error {
+	ctx := r.Context()
+	edge.Annotate(ctx, "sandbox", true)
+	v, err := s.Sandboxes.Visit(ctx, p.Organization.ID)
+	if err != nil {
+		return err
+	}
+	defer v.Leave()
+	if err := mayWrite(r, v); err != nil {
+		return err
+	}
+	all, err := org.ReadAll(ctx, v.DB, v.Organization)
+	if err != nil {
+		return err
+	}
+	p.Organization = all[v.Organization]
+	ctx = context.WithValue(context.WithValue(ctx, principalKey{}, p), visitKey{}, v)
+	v.Partner.ServeHTTP(w, edge.Reroute(r.WithContext(ctx)))
+	return nil
+}
+
+// mayWrite refuses what changes something while the clock is moved, and once the sandbox is full. Wiping always helps.
+func mayWrite(r *http.Request, v *sandboxes.Visit) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || chi.RouteContext(r.Context()).RoutePattern() == "/api/v1"+wipePath {
+		return nil
+	}
+	if err := v.Clock.Moving(); err != nil {
+		return err
+	}
+	return v.Full(r.Context())
+}
 
 // inSandbox is a Handler for keys of sandboxes alone.
 func (s *Server) inSandbox(h edge.Handler) http.HandlerFunc {
 	return edge.Handle(func(w http.ResponseWriter, r *http.Request) error {
-		if s.sandbox == nil {
+		if s.inside == nil {
 			return errNotSandbox
 		}
 		return h(w, r)
@@ -81,7 +133,7 @@ func (s *Server) showSandbox(w http.ResponseWriter, r *http.Request) error {
 
 // answerSandbox shows the sandbox; 202 says that its clock is being moved by the call.
 func (s *Server) answerSandbox(w http.ResponseWriter, r *http.Request, zone *time.Location) error {
-	ctx, in := r.Context(), s.sandbox.in
+	ctx, in := r.Context(), s.inside
 	c, err := sandbox.Read(ctx, s.DB, in.Organization)
 	if err != nil {
 		return err
@@ -97,7 +149,7 @@ func (s *Server) answerSandbox(w http.ResponseWriter, r *http.Request, zone *tim
 	if next != nil {
 		body.Next = &nextBody{next.Kind, clock.Stamp(next.At, zone)}
 	}
-	body.Size.Limit = s.sandbox.Service.MaxSize
+	body.Size.Limit = s.Sandboxes.Service.MaxSize
 	if body.Size.Bytes, err = sandbox.Size(ctx, s.DB); err != nil {
 		return err
 	}
@@ -121,26 +173,12 @@ func (s *Server) advanceSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	ctx, of := r.Context(), s.sandbox.in.Organization
-	c, err := sandbox.Read(ctx, s.DB, of)
-	if err != nil {
-		return err
-	}
-	if err := c.Moving(); err != nil {
-		return err
-	}
-	to, receiver := readMove(b, c)
+	v := visit(r.Context())
+	field, to, receiver := readMove(b, v.Clock)
 	if err := b.Err(); err != nil {
 		return err
 	}
-	moved, err := sandbox.Move(ctx, s.DB, of, to, receiver)
-	if err != nil {
-		return err
-	}
-	if !moved {
-		return fault.New(fault.Conflict, "clock_moving", "another call moves the sandbox's clock; wait until it is there")
-	}
-	if err := sandbox.Ask(ctx, s.sandbox.Service.DB, of); err != nil {
+	if err := v.Move(r.Context(), field, to, receiver); err != nil {
 		return err
 	}
 	if err := s.awaitMove(w, r); err != nil {
@@ -149,7 +187,8 @@ func (s *Server) advanceSandbox(w http.ResponseWriter, r *http.Request) error {
 	return s.answerSandbox(w, r, q.zone)
 }
 
-func readMove(b *edge.Body, c sandbox.Clock) (to time.Time, by sandbox.Receiver) {
+// readMove also says which field named the time.
+func readMove(b *edge.Body, c sandbox.Clock) (field string, to time.Time, by sandbox.Receiver) {
 	by = sandbox.Accepts
 	var receivers []string
 	for _, r := range sandbox.Receivers() {
@@ -163,23 +202,22 @@ func readMove(b *edge.Body, c sandbox.Clock) (to time.Time, by sandbox.Receiver)
 	case at != nil && period != nil:
 		b.Fault("by", "invalid", "send to or by, not both")
 	case at != nil:
-		to = at.Truncate(time.Second)
-		b.Add(c.Check("to", to))
+		return "to", at.Truncate(time.Second), by
 	case period != nil:
-		var err error
-		if to, err = clock.AddPeriod("by", c.Now, *period); err == nil {
-			err = c.Check("by", to)
+		to, err := clock.AddPeriod("by", c.Now, *period)
+		if err != nil {
+			b.Add(err)
 		}
-		b.Add(err)
+		return "by", to, by
 	case !b.Has("to") && !b.Has("by"):
 		b.Fault("to", "missing", "required, unless by is sent")
 	}
-	return to, by
+	return "", to, by
 }
 
 // awaitMove waits for the clock as long as the caller prefers, where few others of the organization wait.
 func (s *Server) awaitMove(w http.ResponseWriter, r *http.Request) error {
-	limit, of := edge.Wait(r, maxMoveWait), s.sandbox.in.Organization
+	limit, of := edge.Wait(r, maxMoveWait), s.inside.Organization
 	if limit == 0 {
 		return nil
 	}
@@ -211,7 +249,7 @@ type sandboxMail struct {
 // listSandboxMails lists the mails that the sandbox caught, in the order in which they were written.
 func (s *Server) listSandboxMails(w http.ResponseWriter, r *http.Request) error {
 	q := readQuery(r)
-	ctx, of := r.Context(), s.sandbox.in.Organization
+	ctx, of := r.Context(), s.inside.Organization
 	return edge.List[sandbox.Mail]{
 		Cursors: s.Cursors, Reads: s.Reads, Organization: of, Name: "sandbox_mails", Array: "mails", Limit: q.Limit(maxLimit, usualLimit),
 		Read: func(db *pg.DB, after page.Position, limit int, each func(sandbox.Mail) error) error {
@@ -252,7 +290,7 @@ func (s *Server) actInSandbox(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o, err := s.sandbox.work.Result(r.Context(), record)
+	o, err := s.work.Result(r.Context(), record)
 	if err != nil {
 		return err
 	}
@@ -300,7 +338,7 @@ func (s *Server) handedIn(ctx context.Context, ref string, score *decimal.Number
 // wipeSandbox empties the sandbox.
 func (s *Server) wipeSandbox(w http.ResponseWriter, r *http.Request) error {
 	p := principal(r.Context())
-	found, err := s.sandbox.Service.Wipe(r.Context(), p.Actor(), p.Organization.ID)
+	found, err := s.Sandboxes.Service.Wipe(r.Context(), p.Actor(), p.Organization.ID)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/platform"
 	"github.com/registrar-dev/registrar/api-server/internal/rest"
+	"github.com/registrar-dev/registrar/api-server/internal/sandboxes"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
@@ -129,7 +130,8 @@ func New(d Deps) APIs {
 	explains := &explain.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}
 	places := rest.NewShares(d.InFlight, d.Connections, cmp.Or(d.PlacePatience, placePatience))
 	webhooks := webhook.Service{DB: d.DB, Box: d.Box, Policy: d.Egress}
-	partner := &rest.Server{DB: d.DB, Reads: reads, Sandboxes: d.sandboxes(), Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
+	pool := d.sandboxes()
+	partner := &rest.Server{DB: d.DB, Reads: reads, Sandboxes: pool, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Usage: d.Usage, Proxies: d.Proxies, Refusals: d.Refusals, Provisioning: service,
 		Enrollments: enrollments,
 		Assignments: assignments, Plans: plans, Explains: explains, Cursors: cursors, PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser,
 		Webhooks: webhooks, Rosters: d.Rosters,
@@ -151,7 +153,7 @@ func New(d Deps) APIs {
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
-		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans,
+		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans, Sandboxes: pool,
 		Providers: providers, OIDC: client, DNS: cmp.Or[provider.Resolver](d.DNS, net.DefaultResolver),
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
@@ -169,22 +171,25 @@ func New(d Deps) APIs {
 	return APIs{public, private}
 }
 
-// sandboxes serves sandboxes, all of which together have a share of the replica.
-func (d Deps) sandboxes() *rest.Sandboxes {
+// sandboxes opens sandboxes, all of which together have a share of the replica.
+func (d Deps) sandboxes() *sandboxes.Pool {
 	if d.Sandboxes == nil {
 		return nil
 	}
 	places := rest.NewShares(max(d.InFlight/4, 1), d.Connections, cmp.Or(d.PlacePatience, placePatience))
-	return &rest.Sandboxes{Service: d.Sandboxes, Inside: func(db *pg.DB, now clock.Clock) *rest.Server {
+	pool := &sandboxes.Pool{Service: d.Sandboxes}
+	pool.Partner = func(o *sandboxes.Open) http.Handler {
 		mails := email.Service{Box: d.Box, Caught: true}
-		plans := &testplan.Service{DB: db, Mail: mails, Clock: now, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL, BrowserAvailable: d.SafeExamBrowser}
-		return &rest.Server{DB: db, Reads: pg.ReadPrimary(db), Clock: now, Zone: d.Zone, Plans: plans,
-			Provisioning: &provision.Service{DB: db, Mail: mails, Clock: now, Zone: d.Zone, PublicURL: d.PublicURL, Watch: email.NewWatch(db), Plans: plans},
-			Assignments:  &assign.Service{DB: db, Mail: mails, Clock: now, Zone: d.Zone, PublicURL: d.PublicURL},
-			Enrollments:  &enrollment.Service{DB: db, Clock: now, Zone: d.Zone},
-			Explains:     &explain.Service{DB: db, Clock: now, Zone: d.Zone},
-			Webhooks:     webhook.Service{DB: db, Box: d.Box, Policy: d.Egress},
-			Cursors:      page.New(db, d.Box), Rosters: roster.NewWatch(db), Box: d.Box, Places: places,
+		plans := &testplan.Service{DB: o.DB, Mail: mails, Clock: o.Now, Log: d.Log, Zone: d.Zone, PublicURL: d.PublicURL, BrowserAvailable: d.SafeExamBrowser}
+		inside := &rest.Server{DB: o.DB, Reads: pg.ReadPrimary(o.DB), Clock: o.Now, Zone: d.Zone, Sandboxes: pool, Plans: plans,
+			Provisioning: &provision.Service{DB: o.DB, Mail: mails, Clock: o.Now, Zone: d.Zone, PublicURL: d.PublicURL, Watch: email.NewWatch(o.DB), Plans: plans},
+			Assignments:  &assign.Service{DB: o.DB, Mail: mails, Clock: o.Now, Zone: d.Zone, PublicURL: d.PublicURL},
+			Enrollments:  &enrollment.Service{DB: o.DB, Clock: o.Now, Zone: d.Zone},
+			Explains:     &explain.Service{DB: o.DB, Clock: o.Now, Zone: d.Zone},
+			Webhooks:     webhook.Service{DB: o.DB, Box: d.Box, Policy: d.Egress},
+			Cursors:      page.New(o.DB, d.Box), Rosters: roster.NewWatch(o.DB), Box: d.Box, Places: places,
 			PublicURL: d.PublicURL, SafeExamBrowser: d.SafeExamBrowser}
-	}}
+		return inside.Inside(o)
+	}
+	return pool
 }

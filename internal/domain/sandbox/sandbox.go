@@ -34,7 +34,7 @@ func Parse(database string) (s Sandbox, ok bool) {
 }
 
 // ErrNone is of an organization without a sandbox.
-var ErrNone = fault.New(fault.NotFound, "no_sandbox", "the organization has no sandbox; the platform's administrators make one")
+var ErrNone = fault.New(fault.NotFound, "no_sandbox", "the organization has no sandbox; its owners and admins make one in the console, or the platform does")
 
 // Receiver says what becomes of webhooks while the clock is moved.
 type Receiver string

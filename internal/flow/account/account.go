@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -96,8 +97,13 @@ func (s *Service) queue(ctx context.Context, tx *pg.Tx, o id.Organization, to st
 	return err
 }
 
-// CreateKey is org.CreateKey, with a notice to all owners and admins.
+// CreateKey is org.CreateKey, with a notice to all owners and admins. NotFound for a key of a sandbox that does not exist.
 func (s *Service) CreateKey(ctx context.Context, by audit.Actor, o org.Organization, wanted org.Key) (key org.Key, text string, err error) {
+	if wanted.Sandbox {
+		if _, err := sandbox.Find(ctx, s.DB, o.ID); err != nil {
+			return key, "", err
+		}
+	}
 	now := s.Clock()
 	return org.CreateKey(ctx, s.DB, by, o.ID, wanted, now, func(tx *pg.Tx, made org.Key) error {
 		return s.notifyManagers(ctx, tx, o, email.SecurityNotice{Notice: email.NoticeKeyCreated, Organization: o.Name,

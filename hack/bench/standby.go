@@ -43,6 +43,7 @@ func readingStandby(ctx context.Context, r *run, h *house) error {
 			if err := h.readFrom(ctx, standby); err != nil {
 				return err
 			}
+			p.lines.idle = nil // they led to the program that was stopped
 		}
 		where := map[bool]string{false: "the primary", true: "the standby"}[led]
 		for _, path := range []string{"students/?limit=100", "students/?email=student-1@bench-school.org"} {

@@ -2,6 +2,7 @@ package course
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/scope"
@@ -67,10 +68,12 @@ type Grant struct {
 
 // OfStudents reads the enrollments of several people in the organization, each list by id.
 func OfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User][]Enrollment, error) {
-	all, err := selectOfStudents(ctx, q, org, users)
+	all, err := EnrollmentsOf(ctx, q, slices.Repeat([]id.Organization{org}, len(users)), users)
 	of := make(map[id.User][]Enrollment, len(users))
-	for _, e := range all {
-		of[e.User] = append(of[e.User], e)
+	for i, held := range all {
+		if len(held) > 0 {
+			of[users[i]] = held
+		}
 	}
 	return of, err
 }

@@ -114,9 +114,16 @@ func Holder(ctx context.Context, q pg.Querier, org id.Organization, enrollment i
 	return user, err
 }
 
-// Due is a student with an enrollment of which the dates alone make an event due.
+// Due is an enrollment of which the dates alone make an event due, and whose it is.
 type Due struct {
+	DuePosition
+	User  id.User
+	Email string // names the student's lock
+}
+
+// DuePosition is the place of an enrollment among those that are due; the zero DuePosition is before all.
+type DuePosition struct {
+	Day          clock.Date
 	Organization id.Organization
-	User         id.User
-	Email        string // names the student's lock
+	Enrollment   id.Enrollment
 }

@@ -348,16 +348,26 @@ func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.U
 	return pgx.CollectRows(rows, collectEnrollment)
 }
 
-func selectOfStudents(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) ([]Enrollment, error) {
+// EnrollmentsOf reads the enrollments, by id, of users in the organizations at the same places.
+func EnrollmentsOf(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([][]Enrollment, error) {
 	rows, err := q.Query(ctx, `
-		SELECT `+enrollmentColumns+`, `+courseColumns+`
-		FROM unnest($2::bigint[]) AS u(id)
-		CROSS JOIN LATERAL (SELECT * FROM enrollments WHERE organization_id = $1 AND user_id = u.id OFFSET 0) AS e
-		JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type ORDER BY e.id`, org, users)
+		SELECT `+enrollmentColumns+`, `+courseColumns+`, u.n
+		FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u(org, id, n)
+		CROSS JOIN LATERAL (SELECT * FROM enrollments WHERE organization_id = u.org AND user_id = u.id OFFSET 0) AS e
+		JOIN courses c ON c.id = e.course_id JOIN course_types t ON t.name = c.course_type ORDER BY e.id`, orgs, users)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, collectEnrollment)
+	type numbered struct {
+		enrollmentRow
+		N int
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[numbered])
+	all := make([][]Enrollment, len(users))
+	for _, r := range found {
+		all[r.N-1] = append(all[r.N-1], r.enrollment())
+	}
+	return all, err
 }
 
 func queueRefUse(b *pg.Batch, org id.Organization, by string, who any, ref string, into *map[id.Enrollment]bool) {
@@ -497,16 +507,37 @@ func selectHolder(ctx context.Context, q pg.Querier, org id.Organization, enroll
 	return user, err
 }
 
-// DueOn lists students with enrollments whose next day has come, in the order in which they
-// became due. It reads up to limit enrollments, of which one student may have several, and
-// leaves out the users in skip.
-func DueOn(ctx context.Context, q pg.Querier, today clock.Date, skip []id.User, limit int) ([]Due, error) {
+// DueOn lists up to limit enrollments whose next day has come, behind the position of after: in the order in
+// which they became due, those of an organization together. A student may have several.
+func DueOn(ctx context.Context, q pg.Querier, today clock.Date, after DuePosition, limit int) ([]Due, error) {
 	return pg.List[Due](ctx, q, `
-		SELECT d.organization_id AS organization, d.user_id AS "user", a.email
-		FROM (SELECT e.organization_id, e.user_id, e.next_day, e.id FROM enrollments e
-		      WHERE e.next_day <= $1 AND e.user_id <> ALL (coalesce($2::bigint[], '{}')) ORDER BY e.next_day LIMIT $3) d
-		JOIN accounts a ON a.id = d.user_id
-		GROUP BY d.organization_id, d.user_id, a.email ORDER BY min(d.next_day), min(d.id)`, today, skip, limit)
+		SELECT d.next_day AS day, d.organization_id AS organization, d.id AS enrollment, d.user_id AS "user", a.email
+		FROM (SELECT e.next_day, e.organization_id, e.id, e.user_id FROM enrollments e
+		      WHERE e.next_day <= $1 AND (e.next_day, e.organization_id, e.id) > (coalesce($2::date, '-infinity'), $3::bigint, $4::bigint)
+		      ORDER BY e.next_day, e.organization_id, e.id LIMIT $5) d
+		CROSS JOIN LATERAL (SELECT email FROM accounts WHERE id = d.user_id LIMIT 1) AS a
+		ORDER BY d.next_day, d.organization_id, d.id`, today, after.Day, after.Organization, after.Enrollment, limit)
+}
+
+// SaveNotified stores of enrollments what receivers know and the day on which each is due next; of those in warned,
+// that their end date is notified. The organizations are at the same places.
+func SaveNotified(ctx context.Context, tx *pg.Tx, orgs []id.Organization, all []Enrollment, warned []bool, today clock.Date, now time.Time) error {
+	ids, statuses, days := make([]id.Enrollment, len(all)), make([]string, len(all)), make([]clock.Date, len(all))
+	for i, e := range all {
+		ids[i], statuses[i], days[i] = e.ID, string(e.Notified.Status), e.nextDay(today)
+	}
+	_, err := tx.Exec(ctx, `
+		UPDATE enrollments e SET
+			notified_status = nullif(u.status, ''),
+			notified_end_dates = CASE WHEN u.warned THEN e.notified_end_dates || e.end_date ELSE e.notified_end_dates END,
+			next_day = u.next_day,
+			updated_at = @now
+		FROM unnest(@orgs::bigint[], @ids::bigint[], @statuses::text[], @warned::boolean[], @days::date[])
+			AS u(org, id, status, warned, next_day)
+		WHERE e.organization_id = u.org AND e.id = u.id
+		  AND (u.warned OR (e.notified_status, e.next_day) IS DISTINCT FROM (nullif(u.status, ''), u.next_day))`,
+		pg.Args{"orgs": orgs, "ids": ids, "statuses": statuses, "warned": warned, "days": days, "now": now})
+	return err
 }
 
 func queueRememberRef(b *pg.Batch, org id.Organization, user id.User, courses []id.Course, ref string, now time.Time) {

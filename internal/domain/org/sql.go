@@ -3,6 +3,7 @@ package org
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -408,14 +409,37 @@ func LockOwners(ctx context.Context, tx *pg.Tx, org id.Organization) ([]id.User,
 
 // Members reads the memberships of several people; people without one are not in the map.
 func Members(ctx context.Context, q pg.Querier, org id.Organization, users []id.User) (map[id.User]Member, error) {
-	return members(q.Query(ctx, `
-		SELECT u.id, m.role, m.status, m.created_via, m.joined_at
-		FROM unnest($2::bigint[]) AS u(id)
+	all, err := MembersOf(ctx, q, slices.Repeat([]id.Organization{org}, len(users)), users)
+	found := make(map[id.User]Member, len(users))
+	for i, m := range all {
+		if m != (Member{}) {
+			found[users[i]] = m
+		}
+	}
+	return found, err
+}
+
+// MembersOf reads the memberships of users in the organizations at the same places; the zero Member where there is none.
+func MembersOf(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([]Member, error) {
+	rows, err := q.Query(ctx, `
+		SELECT u.n, m.role, m.status, m.created_via, m.joined_at
+		FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u(org, id, n)
 		CROSS JOIN LATERAL (
 			SELECT role, status, created_via, joined_at
 			FROM members
-			WHERE organization_id = $1 AND user_id = u.id
-			LIMIT 1) AS m`, org, users))
+			WHERE organization_id = u.org AND user_id = u.id
+			LIMIT 1) AS m`, orgs, users)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Member, len(users))
+	var n int
+	var m Member
+	_, err = pgx.ForEachRow(rows, []any{&n, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
+		all[n-1] = m
+		return nil
+	})
+	return all, err
 }
 
 func members(rows pgx.Rows, err error) (map[id.User]Member, error) {

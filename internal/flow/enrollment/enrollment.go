@@ -281,3 +281,10 @@ func save(b *pg.Batch, in id.Organization, before, after notify.Snapshot, today 
 		}
 	}
 }
+
+// load queues the reading of a snapshot.
+func load(b *pg.Batch, in id.Organization, user id.User, l *notify.Snapshot) {
+	student.LoadByID(b, in, user, &l.Account)
+	org.LoadMember(b, in, user, &l.Member)
+	course.LoadEnrollments(b, in, user, &l.Enrollments)
+}

@@ -198,7 +198,7 @@ func TestTheCalendarIsToldAfterDaysOfDowntime(t *testing.T) {
 func TestManyWorkersTellOnce(t *testing.T) {
 	t.Parallel()
 	d := open(t)
-	const students = 250 // more than two batches
+	const students = 1050 // more than two pages
 	for i := range students {
 		d.enroll(fmt.Sprintf("s%d@institute.org", i), 0, 1)
 	}

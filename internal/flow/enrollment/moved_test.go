@@ -22,7 +22,7 @@ func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 	f.Exec(`UPDATE enrollments SET notified_status = 'active', next_day = '2026-03-09'`)
 	for _, c := range []struct{ locked, want string }{{"ana@institute.org", "active"}, {"ana.lopez@institute.org", "expired"}} {
 		err := o.DB.InTx(t.Context(), func(tx *pg.Tx) error {
-			return o.notify(t.Context(), tx, []*dueStudent{{Due: course.Due{Organization: 1, User: 1, Email: c.locked}, locked: true}}, o.today())
+			return o.notify(t.Context(), tx, []course.Due{{DuePosition: course.DuePosition{Organization: 1}, User: 1, Email: c.locked}}, o.today())
 		})
 		if err != nil {
 			t.Fatal(err)

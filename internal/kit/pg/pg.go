@@ -281,6 +281,12 @@ func LockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) error 
 	return err
 }
 
+// TryLockAll takes those locks of LockAll that are free, and returns their keys.
+func TryLockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) ([]string, error) {
+	return Column[string](ctx, tx, `
+		SELECT key FROM unnest($2::text[]) AS key WHERE pg_try_advisory_xact_lock($1, hashtext(key))`, int32(space), keys)
+}
+
 // GiveWay makes the transaction's statements fail when they wait for a lock longer than
 // lockPatience. Use it before locking a whole table, because all later transactions queue
 // behind such a lock.

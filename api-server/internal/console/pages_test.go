@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -42,7 +43,8 @@ const largestPage = 100_000
 func TestEveryPageIsForEverybody(t *testing.T) {
 	t.Parallel()
 	b := browsertest.Open(t)
-	s := open(t)
+	s := open(t, withSandboxes(t))
+	s.Platform.Put(t, "organizations/north/sandbox", nil).Want(t, http.StatusCreated)
 	target := s.furnish(t)
 	s.enter(b, "olive")
 	for _, route := range shownPages(t, s) {

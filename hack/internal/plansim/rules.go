@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // refused says whether staff or a call asked for what cannot be done: a plan is over by then,
@@ -85,11 +88,7 @@ var inTheEnd = []rule{
 	{"a suspended or ended course gave a test", `
 		SELECT a.user_id::text FROM assignments a JOIN enrollments e ON e.user_id = a.user_id WHERE a.assigned_at::date > e.grace_period_end`},
 	{"an opened test was mailed other than once", mails(`type = 'plan_test_open'`, `event = 'test_opened'`)},
-	{"a plan that fell behind was mailed other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`)},
-	{"a missing paper was mailed other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`)},
-	{"a result was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NULL`, `event = 'test_finished'`)},
 	{"a result was mailed to others other than once", mails(`type = 'plan_summary' AND params ->> 'was' IS NULL`, `event = 'test_finished'`)},
-	{"a correction was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
 	{"a correction was mailed to others other than once", mails(`type = 'plan_summary' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
 	{"a student was notified of drills and due dates twice a day, though it could wait", `
 		SELECT p.user_id::text FROM plans p JOIN emails m ON m.user_id = p.user_id AND m.type = 'plan_update'
@@ -115,6 +114,14 @@ var inTheEnd = []rule{
 		AND p.status = 'active'`},
 }
 
+// toStaff are rules over everything that has happened where an organization has staff.
+var toStaff = []rule{
+	{"a plan that fell behind was mailed other than once a change", mails(`type = 'plan_alert' AND params ->> 'reason' = 'at_risk'`, `event = 'at_risk' AND detail ->> 'at_risk' = 'true'`)},
+	{"a missing paper was mailed other than once", mails(`type = 'plan_alert' AND params ->> 'reason' = 'unfilled'`, `event = 'test_unfilled'`)},
+	{"a result was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NULL`, `event = 'test_finished'`)},
+	{"a correction was mailed to staff other than once", mails(`type = 'plan_result' AND params ->> 'was' IS NOT NULL`, `event = 'test_remarked'`)},
+}
+
 // mails finds students who do not have one mail of a kind for each change.
 func mails(which, event string) string {
 	return fmt.Sprintf(`
@@ -123,26 +130,13 @@ func mails(which, event string) string {
 			<> (SELECT count(*) FROM plan_history h WHERE h.plan_id = p.id AND %s)`, which, event)
 }
 
-// checkDay holds the rules of every moment; what breaks them is reported by Broken.
-func (w *World) checkDay(ctx context.Context) error {
-	for _, r := range always {
-		var args []any
-		if strings.Contains(r.query, "$1") {
-			args = append(args, w.now)
-		}
-		if err := w.check(ctx, r, args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// checkDay holds the rules of every moment; what breaks them is reported by Rules.
+func (w *World) checkDay(ctx context.Context) error { return w.hold(ctx, always) }
 
 // Rules gives an error that names every rule that was broken, at any time, and by whom.
 func (w *World) Rules(ctx context.Context) error {
-	for _, r := range inTheEnd {
-		if err := w.check(ctx, r); err != nil {
-			return err
-		}
+	if err := w.hold(ctx, slices.Concat(inTheEnd, toStaff)); err != nil {
+		return err
 	}
 	var all []error
 	for _, b := range w.broken {
@@ -155,24 +149,33 @@ func (w *World) Rules(ctx context.Context) error {
 func EachDay() int { return len(always) }
 
 // Count is how many rules are held.
-func Count() int { return len(always) + len(inTheEnd) }
+func Count() int { return len(always) + len(inTheEnd) + len(toStaff) }
 
-func (w *World) check(ctx context.Context, r rule, args ...any) error {
-	rows, err := w.db.Query(ctx, r.query, args...)
-	if err != nil {
-		return fmt.Errorf("%s: %w", r.name, err)
-	}
-	defer rows.Close()
-	var found []string
-	for rows.Next() {
-		var which string
-		if err := rows.Scan(&which); err != nil {
-			return err
+func (w *World) hold(ctx context.Context, rules []rule) error {
+	broken, err := hold(ctx, w.db, w.now, rules)
+	w.broken = append(w.broken, broken...)
+	return err
+}
+
+// Broken names the rules that are broken in a database whose time is now, and where no organization has staff.
+func Broken(ctx context.Context, db *pg.DB, now time.Time) ([]string, error) {
+	return hold(ctx, db, now, slices.Concat(always, inTheEnd))
+}
+
+// hold names those of the rules that are broken, and by whom.
+func hold(ctx context.Context, db *pg.DB, now time.Time, rules []rule) (broken []string, err error) {
+	for _, r := range rules {
+		var args []any
+		if strings.Contains(r.query, "$1") {
+			args = append(args, now)
 		}
-		found = append(found, which)
+		found, err := pg.Column[string](ctx, db, r.query, args...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+		if len(found) > 0 {
+			broken = append(broken, fmt.Sprintf("%s, %s: %d, such as %s", now.Format("2 January"), r.name, len(found), found[0]))
+		}
 	}
-	if len(found) > 0 {
-		w.broken = append(w.broken, fmt.Sprintf("%s, %s: %d, such as %s", w.now.Format("2 January"), r.name, len(found), found[0]))
-	}
-	return rows.Err()
+	return broken, nil
 }

@@ -132,10 +132,12 @@ func (r *Runner) move(ctx context.Context, s sandbox.Sandbox) error {
 	})
 }
 
-// How long a sender may take for a lease, and the pause after which the lease is looked at again.
+// How long a sender may take for a lease, and the pauses after which the lease is looked at again: each is twice as long
+// as the one before.
 const (
-	sendTime  = 2 * time.Minute
-	sendPause = 20 * time.Millisecond
+	sendTime   = 2 * time.Minute
+	firstPause = time.Millisecond
+	lastPause  = 20 * time.Millisecond
 )
 
 // send gives a lease to a sender and waits until nothing is left of it.
@@ -149,12 +151,12 @@ func (r *Runner) send(ctx context.Context, db *pg.DB, s sandbox.Sandbox, l task.
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*sendTime)
 	defer cancel()
-	for {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		held, err := dispatch.Load(ctx, db, l)
 		if err != nil || len(held[0].Dues) == 0 {
 			return err
 		}
-		if err := clock.Pause(ctx, sendPause); err != nil {
+		if err := clock.Pause(ctx, pause); err != nil {
 			return fmt.Errorf("no sender took lease %s: %w", l.Lease, err)
 		}
 	}

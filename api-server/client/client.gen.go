@@ -318,14 +318,19 @@ const (
 	RosterRunIssuesCodeNotManaged           RosterRunIssuesCode = "not_managed"
 	RosterRunIssuesCodeSuspiciousValue      RosterRunIssuesCode = "suspicious_value"
 	RosterRunIssuesCodeTeacherReported      RosterRunIssuesCode = "teacher_reported"
+	RosterRunIssuesCodeUnknownClass         RosterRunIssuesCode = "unknown_class"
 	RosterRunIssuesCodeUnknownPerson        RosterRunIssuesCode = "unknown_person"
 	RosterRunIssuesCodeUnknownRole          RosterRunIssuesCode = "unknown_role"
+	RosterRunIssuesCodeWithdrawn            RosterRunIssuesCode = "withdrawn"
 )
 
 // Defines values for RosterRunIssuesFile.
 const (
+	RosterRunIssuesFileClassesCsv     RosterRunIssuesFile = "classes.csv"
 	RosterRunIssuesFileEnrollmentsCsv RosterRunIssuesFile = "enrollments.csv"
 	RosterRunIssuesFilePeopleCsv      RosterRunIssuesFile = "people.csv"
+	RosterRunIssuesFileRolesCsv       RosterRunIssuesFile = "roles.csv"
+	RosterRunIssuesFileUsersCsv       RosterRunIssuesFile = "users.csv"
 )
 
 // Defines values for RosterRunIssuesSeverity.
@@ -343,11 +348,12 @@ const (
 
 // Defines values for RosterRunReasonCodes.
 const (
-	RosterRunReasonCodesChangedSinceReview RosterRunReasonCodes = "changed_since_review"
-	RosterRunReasonCodesEmptyFile          RosterRunReasonCodes = "empty_file"
-	RosterRunReasonCodesImplausibleShare   RosterRunReasonCodes = "implausible_share"
-	RosterRunReasonCodesMissingSection     RosterRunReasonCodes = "missing_section"
-	RosterRunReasonCodesUnreadableRows     RosterRunReasonCodes = "unreadable_rows"
+	RosterRunReasonCodesChangedSinceReview      RosterRunReasonCodes = "changed_since_review"
+	RosterRunReasonCodesEmptyFile               RosterRunReasonCodes = "empty_file"
+	RosterRunReasonCodesImplausibleShare        RosterRunReasonCodes = "implausible_share"
+	RosterRunReasonCodesImplausibleUnenrolments RosterRunReasonCodes = "implausible_unenrolments"
+	RosterRunReasonCodesMissingSection          RosterRunReasonCodes = "missing_section"
+	RosterRunReasonCodesUnreadableRows          RosterRunReasonCodes = "unreadable_rows"
 )
 
 // Defines values for RosterRunStatus.
@@ -1701,7 +1707,7 @@ type RosterRun struct {
 	// Classes Classes created and renamed, and places in classes given and taken
 	Classes RosterRun_Classes `json:"classes"`
 
-	// Counts Rows of people.csv; who is deactivated counts in update, too
+	// Counts Rows of people; who is deactivated counts in update, too
 	Counts RosterRun_Counts `json:"counts"`
 
 	// Issues The first 1,000; issues_total counts all
@@ -1728,7 +1734,7 @@ type RosterRun_Classes struct {
 	Rename int `json:"rename"`
 }
 
-// RosterRun_Counts Rows of people.csv; who is deactivated counts in update, too
+// RosterRun_Counts Rows of people; who is deactivated counts in update, too
 type RosterRun_Counts struct {
 	Create     int `json:"create"`
 	Deactivate int `json:"deactivate"`
@@ -4205,13 +4211,14 @@ type ClientInterface interface {
 
 	// ImportRosterWithBody Import a whole roster from a file
 	//
-	// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
+	// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, a bare `people.csv`, or a OneRoster archive. It may be
 	// 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 	// file may always be sent again: what is there already is not written again.
 	//
 	// `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 	// `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
-	// UTF-16, separated by `,`, `;` or tabs.
+	// UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
+	// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
 	//
 	// `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 	// platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is
@@ -4823,13 +4830,14 @@ func (c *Client) ListResults(ctx context.Context, params *ListResultsParams, req
 
 // ImportRosterWithBody Import a whole roster from a file
 //
-// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
+// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, a bare `people.csv`, or a OneRoster archive. It may be
 // 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 // file may always be sent again: what is there already is not written again.
 //
 // `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 // `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
-// UTF-16, separated by `,`, `;` or tabs.
+// UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
+// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
 //
 // `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 // platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is
@@ -8439,13 +8447,14 @@ type ClientWithResponsesInterface interface {
 
 	// ImportRosterWithBodyWithResponse Import a whole roster from a file
 	//
-	// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
+	// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, a bare `people.csv`, or a OneRoster archive. It may be
 	// 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 	// file may always be sent again: what is there already is not written again.
 	//
 	// `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 	// `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
-	// UTF-16, separated by `,`, `;` or tabs.
+	// UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
+	// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
 	//
 	// `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 	// platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is
@@ -13274,13 +13283,14 @@ func (c *ClientWithResponses) ListResultsWithResponse(ctx context.Context, param
 
 // ImportRosterWithBodyWithResponse Import a whole roster from a file
 //
-// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, or a bare `people.csv`. It may be
+// The file is a zip archive that holds `people.csv` and perhaps `enrollments.csv`, a bare `people.csv`, or a OneRoster archive. It may be
 // 25 MiB on the wire and have 1,000,000 rows. The request waits for the import to end; a client that hangs up stops nothing, and the same
 // file may always be sent again: what is there already is not written again.
 //
 // `people.csv` has the columns `person_external_id`, `email`, `first_name`, `last_name` and `role` (`student` or
 // `teacher`); `enrollments.csv` has `person_external_id`, `class_external_id` and `class_name`. Both may be UTF-8 or
-// UTF-16, separated by `,`, `;` or tabs.
+// UTF-16, separated by `,`, `;` or tabs. A zip archive with a `manifest.csv` and without a `people.csv` is one of OneRoster 1.1 or 1.2, bulk or
+// delta; issues then name its `users.csv`, `roles.csv`, `classes.csv` and `enrollments.csv`.
 //
 // `additive_only` creates and updates. `authoritative_snapshot` also deactivates whoever is missing from the file; a
 // platform administrator has to enable it for the source. When a snapshot looks wrong it is held, and nothing is

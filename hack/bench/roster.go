@@ -69,6 +69,14 @@ func importing(ctx context.Context, r *run, h *house) error {
 	if err != nil {
 		return err
 	}
+	theirs, err := oneRosterFile(n)
+	if err != nil {
+		return err
+	}
+	exported, err := h.importRoster(ctx, school.key, theirs, fmt.Sprintf(`"skip":%d`, n))
+	if err != nil {
+		return err
+	}
 	if err := h.printStatements(ctx, r); err != nil {
 		return err
 	}
@@ -90,6 +98,7 @@ func importing(ctx context.Context, r *run, h *house) error {
 	r.printf("  a person, with the neighbour's calls: CPU %s, %d bytes of WAL", used, logged/int64(n))
 	r.verdict("the same file again", again <= 12*scale && before == after, fmt.Sprintf("at most %.0f s, no row written", mostAgain), "%.1f s, %d rows written",
 		again.Seconds(), after-before)
+	r.verdict("the same people from a OneRoster archive", exported <= again*6/5, "at most 1.2 times the same in our own format", "%.1f s: %.2f times", exported.Seconds(), exported.Seconds()/again.Seconds())
 	r.verdict("peak memory of the worker", rss <= 200<<20, "at most 200 MiB", "%d MiB", rss>>20)
 	with, without := busy.times.At(.99), quiet.times.At(.99)
 	why := ""
@@ -103,7 +112,7 @@ func importing(ctx context.Context, r *run, h *house) error {
 
 // rosterFile makes the archive; size is that of its people.csv.
 func rosterFile(n int) (file []byte, size int, err error) {
-	var people, seats, b bytes.Buffer
+	var people, seats bytes.Buffer
 	people.WriteString("person_external_id,email,first_name,last_name,role\n")
 	seats.WriteString("person_external_id,class_external_id,class_name\n")
 	for i := range n {
@@ -111,18 +120,41 @@ func rosterFile(n int) (file []byte, size int, err error) {
 		fmt.Fprintf(&seats, "student-%07d,class-%d,Class %d\n", i, i/25, i/25)
 	}
 	size = people.Len()
+	file, err = zippedTexts(map[string]*bytes.Buffer{"people.csv": &people, "enrollments.csv": &seats})
+	return file, size, err
+}
+
+// oneRosterFile is the same roster as OneRoster 1.1 has it.
+func oneRosterFile(n int) ([]byte, error) {
+	var users, classes, places bytes.Buffer
+	users.WriteString("sourcedId,status,dateLastModified,enabledUser,orgSourcedIds,role,username,userIds,givenName,familyName,middleName,identifier,email,sms,phone,agentSourcedIds,grades,password\n")
+	classes.WriteString("sourcedId,status,dateLastModified,title,grades,courseSourcedId,classCode,classType,location,schoolSourcedId,termSourcedIds,subjects,subjectCodes,periods\n")
+	places.WriteString("sourcedId,status,dateLastModified,classSourcedId,schoolSourcedId,userSourcedId,role,primary,beginDate,endDate\n")
+	for i := range n {
+		fmt.Fprintf(&users, "student-%07d,,,true,school-1,student,user%d,,Given%d,Family-Name-%d,,,given%d.family%d@school-of-the-bench.org,,,,09,\n", i, i, i%4001, i, i, i%977)
+		if i%25 == 0 {
+			fmt.Fprintf(&classes, "class-%d,,,Class %d,09,,C%d,scheduled,,school-1,,,,1\n", i/25, i/25, i/25)
+		}
+		fmt.Fprintf(&places, "e-%d,,,class-%d,school-1,student-%07d,student,false,,\n", i, i/25, i)
+	}
+	return zippedTexts(map[string]*bytes.Buffer{"manifest.csv": bytes.NewBufferString("propertyName,value\noneroster.version,1.1\nfile.users,bulk\nfile.classes,bulk\nfile.enrollments,bulk\n"),
+		"users.csv": &users, "classes.csv": &classes, "enrollments.csv": &places})
+}
+
+func zippedTexts(files map[string]*bytes.Buffer) ([]byte, error) {
+	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	for name, text := range map[string]*bytes.Buffer{"people.csv": &people, "enrollments.csv": &seats} {
+	for name, text := range files {
 		f, err := w.Create(name)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if _, err := text.WriteTo(f); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
-	err = w.Close()
-	return b.Bytes(), size, err
+	err := w.Close()
+	return b.Bytes(), err
 }
 
 // importRoster sends the file and waits for its answer, which has to hold the text.

@@ -34,6 +34,7 @@ var elsewhere = map[string]string{
 	"operations.md": "TestTheChartOnANode",                          // on a Kubernetes with the chart
 	"restore.md":    "TestARestoreToAPointInTime",                   // on a PostgreSQL of its own
 	"roster.md":     "TestThePageOnRostersIsTrue",
+	"oneroster.md":  "TestThePageOnOneRosterIsTrue",
 	"events.md":     "TestTheDocumentsAreValid", // which holds the samples against the schemas
 	"typescript.md": "TestTheWayFromANewCloneIsTrue",
 }

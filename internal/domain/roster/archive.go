@@ -17,7 +17,7 @@ const (
 	maxInflated = 250 << 20 // bytes of all sections together
 	maxRatio    = 100       // inflated to compressed
 	ratioFrom   = 64 << 10  // inflated bytes from which the ratio is looked at
-	maxRows     = 1_000_000 // of both sections together, blank ones included
+	maxRows     = 1_000_000 // of all sections together, blank ones included
 	// A row that differs from the one before it takes at least two bytes of an archive.
 	rowsFrom      = 10_000 // rows from which their number is held against the packed bytes
 	maxEntries    = 50
@@ -36,10 +36,25 @@ const (
 
 // File is an upload whose sections can be read, each any number of times.
 type File struct {
-	people, enrollments *section
+	layout              *layout
+	people, enrollments *section // nil: there is none
+	roles, classes      *section // of a OneRoster archive
+	deltaPeople         bool
+	deltaSeats          bool
 	inflated            []*int64 // bytes that came out of each section as it was last read
 	rows                int      // that were read of all sections
 }
+
+// layout is how a format calls its section of people, and the columns that are read.
+type layout struct {
+	people                       string
+	id, email, first, last, role string // of people
+	person, class                string // of enrollments.csv
+	words                        func(word string) role
+}
+
+var ownLayout = &layout{people: PeopleFile, id: "person_external_id", email: "email", first: "first_name", last: "last_name", role: "role",
+	person: "person_external_id", class: "class_external_id", words: roleOf}
 
 // section is a part of a file.
 type section struct {
@@ -66,13 +81,26 @@ func Open(r io.ReaderAt, size int64, form Form) (*File, error) {
 	case form == ZipForm:
 		return nil, errNoZip(start[:n])
 	}
-	return &File{people: &section{open: func() (io.ReadCloser, error) {
+	return &File{layout: ownLayout, people: &section{open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.NewSectionReader(r, 0, size)), nil
 	}}}, nil
 }
 
+// PeopleFile is the name of the section of people.
+func (f *File) PeopleFile() string { return f.layout.people }
+
 // HasEnrollments says whether the file has an enrollments.csv.
 func (f *File) HasEnrollments() bool { return f.enrollments != nil }
+
+// HasSeats says whether Seats has anything to read: an enrollments.csv, or the classes of OneRoster.
+func (f *File) HasSeats() bool { return f.enrollments != nil || f.classes != nil }
+
+// ListsClasses says whether the file names its classes apart from the places in them.
+func (f *File) ListsClasses() bool { return f.classes != nil }
+
+// Delta says whether the file has only those people, and those places in classes, that have changed. Whoever is
+// missing from it has not left.
+func (f *File) Delta() (people, seats bool) { return f.deltaPeople, f.deltaSeats }
 
 // Empty says whether err means that a file or its people.csv holds nothing at all.
 func Empty(err error) bool { return fault.Has(err, "empty_file") }
@@ -100,7 +128,7 @@ func openZip(r io.ReaderAt, size int64) (*File, error) {
 		return nil, err
 	}
 	directory.left = 1 << 40 // the list is read; sections have limits of their own
-	f := &File{}
+	f := &File{layout: ownLayout}
 	return f, f.choose(archive.File)
 }
 
@@ -115,6 +143,9 @@ func (f *File) choose(entries []*zip.File) error {
 	}
 	if len(entries) > maxEntries {
 		return invalid("too_many_entries", "the archive has %d entries; send at most %d", len(entries), maxEntries)
+	}
+	if folder, found := oneRosterFolder(entries); found {
+		return f.chooseOneRoster(entries, folder)
 	}
 	var names []string
 	for _, e := range entries {
@@ -148,22 +179,37 @@ func unsafe(name string) bool {
 		strings.HasPrefix(path.Clean(slashed), "..") || len(name) > maxNameLength
 }
 
-func (f *File) take(e *zip.File) error {
-	name := strings.ToLower(e.Name)
-	base := path.Base(strings.ReplaceAll(name, `\`, "/"))
+// slashed is an entry's path in lower case, with slashes also where its archiver wrote backslashes.
+func slashed(name string) string { return strings.ToLower(strings.ReplaceAll(name, `\`, "/")) }
+
+// admit refuses an entry that no archive of a roster has; people is the name of its section of people.
+func admit(e *zip.File, people string) error {
 	switch {
 	case unsafe(e.Name):
-		return invalid("unsafe_path", "the archive has an entry with the path %.100q; put %s at its top level", e.Name, PeopleFile)
+		return invalid("unsafe_path", "the archive has an entry with the path %.100q; put %s at its top level", e.Name, people)
 	case e.Flags&1 != 0:
 		return invalid("encrypted", "the archive is encrypted; send one without a password")
-	case archiveName(base):
-		return invalid("nested_archive", "the archive holds another archive, %.100q; send %s itself", e.Name, PeopleFile)
+	case archiveName(slashed(e.Name)):
+		return invalid("nested_archive", "the archive holds another archive, %.100q; send %s itself", e.Name, people)
+	}
+	return nil
+}
+
+func (f *File) take(e *zip.File) error {
+	if err := admit(e, PeopleFile); err != nil {
+		return err
+	}
+	name := strings.ToLower(e.Name)
+	base := path.Base(slashed(e.Name))
+	switch {
 	case name == PeopleFile:
 		return f.set(&f.people, e)
 	case name == EnrollmentsFile:
 		return f.set(&f.enrollments, e)
 	case base == PeopleFile || base == EnrollmentsFile:
 		return invalid("nested_section", "%s lies in a folder of the archive; put it at the top level", base)
+	case base == UsersFile:
+		return invalid("unknown_section", "the archive holds %.100q as OneRoster has it, and lacks its %s", e.Name, ManifestFile)
 	case strings.HasSuffix(base, ".csv"):
 		return invalid("unknown_section", "the archive holds %.100q; the sections are called %s and %s", e.Name, PeopleFile, EnrollmentsFile)
 	}

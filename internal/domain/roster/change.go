@@ -11,7 +11,7 @@ import (
 // Change is what a run does about one person.
 type Change struct {
 	N                                    int64
-	Line                                 int // of people.csv; 0 for a person who is missing from it
+	Line                                 int // of the section of people; 0 for a person who is missing from it
 	Action                               Action
 	Effects                              Effects
 	User                                 id.User // 0: made by the run
@@ -30,7 +30,7 @@ type Touch struct {
 	RequestedBy, DecidedBy string
 	Reasons                []Reason // why it was held
 	At                     time.Time
-	Line                   int // of people.csv; 0 for a person who is missing from it
+	Line                   int // of the section of people; 0 for a person who is missing from it
 	Effects                Effects
 	ExternalID             string
 	BeforeID               string // where ReplaceIdentity

@@ -74,11 +74,13 @@ type Decision struct {
 // roleMember is the membership role of students; every other is staff's.
 const roleMember = "member"
 
-// Decide decides about a row of people.csv.
-func Decide(p Person, r Duplicates, k Match) Decision {
-	d := decision{issues: issues{file: PeopleFile, line: p.Line, person: p.ExternalID, user: k.User}}
+// Decide decides about a row of the section of people, which is in the file.
+func Decide(file string, p Person, r Duplicates, k Match) Decision {
+	d := decision{issues: issues{file: file, line: p.Line, person: p.ExternalID, user: k.User}}
 	switch {
-	case p.Refused != "":
+	case p.Refused == unsaidRole && !k.ByID:
+		return d.refuse(UnknownRole, "no role of the person is in the file, which only people whom the source has named before may lack")
+	case p.Refused != "" && p.Refused != unsaidRole:
 		return d.leaveOut(p.Refused)
 	case r.Conflicting:
 		return d.refuse(DuplicateExternalID, "rows with this person_external_id differ; none of them was applied")
@@ -213,10 +215,10 @@ type Leaver struct {
 	Elsewhere  bool // another source has the person
 }
 
-// DecideLeaver decides about a person who is missing from a snapshot (reference:
+// DecideLeaver decides about a person who is missing from the section of people in a snapshot (reference:
 // students#membership). Nobody is deleted.
-func DecideLeaver(l Leaver) Decision {
-	d := decision{issues: issues{file: PeopleFile, person: l.ExternalID}}
+func DecideLeaver(file string, l Leaver) Decision {
+	d := decision{issues: issues{file: file, person: l.ExternalID}}
 	switch {
 	case !l.Active || l.Elsewhere:
 		return d.do(NoteAbsent, MarkAbsent)
@@ -243,13 +245,13 @@ func DecideSeat(s Seat, h SeatHolder) (sit bool, found []Issue) {
 	t := issues{file: EnrollmentsFile, line: s.Line, person: s.Person}
 	switch {
 	case h.Leaves:
-		t.add(UnknownPerson, Error, "the person is missing from people.csv, which has everybody in a snapshot, and leaves with it")
+		t.add(UnknownPerson, Error, "the person leaves with this snapshot, whose people lack it or call it withdrawn")
 	case h.Refused == TeacherReported:
 		t.add(TeacherReported, Warning, "a teacher; an import puts no teacher into a class")
 	case h.Refused != "":
 		// Its row of people.csv has the reason.
 	case !h.InFile && !h.InSource:
-		t.add(UnknownPerson, Error, "nobody has this person_external_id, neither in people.csv nor from earlier imports")
+		t.add(UnknownPerson, Error, "nobody has this id, neither in this file nor from earlier imports")
 	case h.InFile: // whom its row makes or leaves an active student
 		return !h.Seated, nil
 	case h.Role == "" || h.Role == roleMember && !h.Active:
@@ -269,12 +271,17 @@ type ClassRow struct {
 	Name        string // where the class comes first; "": none
 	CurrentName string // its name so far; "" for a new class
 	Conflicting bool   // rows give it several names
+	Listed      bool   // a row of classes.csv is the first to name it
+	Unlisted    bool   // the file has a classes.csv, which lacks it
 }
 
 // DecideClass decides about a class: it is created where it is new, and renamed to a new name that
 // all its rows have. A change without an action leaves it unchanged.
 func DecideClass(c ClassRow) (ClassChange, []Issue) {
 	t := issues{file: EnrollmentsFile, line: c.Line}
+	if c.Listed {
+		t.file = ClassesFile
+	}
 	change := ClassChange{Class: c.ExternalID, Name: c.Name, Before: c.CurrentName}
 	if change.Name == "" {
 		change.Name = c.ExternalID
@@ -285,6 +292,9 @@ func DecideClass(c ClassRow) (ClassChange, []Issue) {
 			kept = change.Name
 		}
 		t.add(ClassNameConflict, Warning, "class %s has several names; it is called %s", cut(c.ExternalID, 60), cut(kept, 60))
+	}
+	if c.Unlisted && c.CurrentName == "" {
+		t.add(UnknownClass, Warning, "class %s is neither in %s nor from earlier imports; it is called by its id", cut(c.ExternalID, 60), ClassesFile)
 	}
 	switch {
 	case c.CurrentName == "":

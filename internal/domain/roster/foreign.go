@@ -99,7 +99,7 @@ func FormOf(name string, start []byte) Form {
 		return AnyForm
 	}
 	people := &section{open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(start)), nil }}
-	t, err := newTable(PeopleFile, &File{}, people, peopleColumns, peopleColumns[:2])
+	t, err := newTable(PeopleFile, &File{layout: ownLayout}, people, peopleColumns, peopleColumns[:2])
 	if err == nil {
 		_ = t.close()
 		return AnyForm

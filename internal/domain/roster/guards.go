@@ -4,15 +4,18 @@ import "strconv"
 
 // Totals are the numbers that Guards judges.
 type Totals struct {
-	Rows               int // of people.csv
-	Active             int // active people of the source
-	Deactivate         int // of them
+	PeopleFile         string // the name of the section of people
+	Rows               int    // of it
+	DeltaPeople        bool   // it has only those who changed
+	DeltaSeats         bool   // enrollments.csv has only the places that changed, or may be missing
+	Active             int    // active people of the source
+	Deactivate         int    // of them
 	HadEnrollments     bool
 	HasEnrollments     bool
 	Seats              int       // that the source has
 	SeatRows           int       // rows of enrollments.csv
 	SeatsRemoved       int       // of them, those that are not in the file
-	Unreadable         int       // rows of people.csv whose person is unknown
+	Unreadable         int       // rows of people whose person is unknown
 	SeatRowsUnreadable int       // rows of enrollments.csv whose seat is unknown
 	Approved           *Approved // nil: nobody has approved the run
 }
@@ -61,25 +64,25 @@ func Guards(t Totals) []Reason {
 		}
 		return reasons
 	}
-	if t.Rows == 0 {
-		hold(reasonEmpty, "%s has no rows, which would deactivate everybody", PeopleFile)
+	if t.Rows == 0 && !t.DeltaPeople {
+		hold(reasonEmpty, "%s has no rows, which would deactivate everybody", t.PeopleFile)
 	}
 	if implausible(t.Deactivate, t.Active) {
 		hold(reasonShare, "%d of %s of the source would be deactivated", t.Deactivate, counted(t.Active, "active person", "active people"))
 	}
-	if t.HadEnrollments && !t.HasEnrollments {
+	if t.HadEnrollments && !t.HasEnrollments && !t.DeltaSeats {
 		hold(reasonSection, "%s is missing, though the source has sent it before", EnrollmentsFile)
 	}
 	switch {
-	case t.HasEnrollments && t.SeatRows == 0 && t.Seats > 0:
+	case t.HasEnrollments && t.SeatRows == 0 && t.Seats > 0 && !t.DeltaSeats:
 		hold(reasonSection, "%s has no rows, which would empty every class", EnrollmentsFile)
 	case implausible(t.SeatsRemoved, t.Seats):
 		hold(reasonPlaces, "%d of %s in classes would be lost, as %s lacks them", t.SeatsRemoved, counted(t.Seats, "place", "places"), EnrollmentsFile)
 	}
-	if t.Unreadable > 0 && t.Deactivate > 0 {
-		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Unreadable, "row", "rows"), PeopleFile)
+	if t.Unreadable > 0 && t.Deactivate > 0 && !t.DeltaPeople {
+		hold(reasonLost, "%s of %s could not be read, and who would be deactivated may be named there", counted(t.Unreadable, "row", "rows"), t.PeopleFile)
 	}
-	if t.SeatRowsUnreadable > 0 && t.SeatsRemoved > 0 {
+	if t.SeatRowsUnreadable > 0 && t.SeatsRemoved > 0 && !t.DeltaSeats {
 		hold(reasonLost, "%s of %s could not be used, and whoever would lose a place in a class may be named there", counted(t.SeatRowsUnreadable, "row", "rows"), EnrollmentsFile)
 	}
 	return reasons

@@ -13,6 +13,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/rostertest"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -52,12 +53,13 @@ func read(r io.ReaderAt, size int64) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	people, err := file.People(roster.Rules{Email: email, Name: name})
+	rules := roster.Rules{Email: email, Name: name, Mode: roster.Additive, Today: clock.DateOf(2026, 11, 23)}
+	people, err := file.People(rules)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = people.Close() }()
-	usable, found := 0, ""
+	usable, withdrawn, unsaid, found := 0, 0, 0, ""
 	for {
 		row, issues, err := people.Next()
 		if errors.Is(err, io.EOF) {
@@ -66,49 +68,87 @@ func read(r io.ReaderAt, size int64) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if row.Refused == "" {
+		switch row.Refused {
+		case "":
 			usable++
+		case roster.Withdrawn:
+			withdrawn++
+		case "unsaid_role":
+			unsaid++
 		}
-		found += codes(issues)
+		found += codes(file, issues)
 	}
-	text := fmt.Sprintf("%d%s", usable, found)
+	text := fmt.Sprintf("%d%s", usable, found) + counted("withdrawn", withdrawn) + counted("unsaid", unsaid)
 	if people.Unreadable > 0 {
 		text += fmt.Sprintf(" lost=%d", people.Unreadable)
 	}
-	if !file.HasEnrollments() {
+	if !file.HasSeats() {
 		return text, nil
 	}
-	seats, err := readSeats(file)
+	seats, err := readSeats(file, rules)
 	return text + " | " + seats, err
 }
 
-func readSeats(file *roster.File) (string, error) {
-	seats, err := file.Seats()
+func readSeats(file *roster.File, rules roster.Rules) (string, error) {
+	seats, err := file.Seats(rules)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = seats.Close() }()
-	usable, found := 0, ""
+	usable, classes, gone, found := 0, 0, 0, ""
 	for {
-		_, issues, ok, err := seats.Next()
+		row, issues, ok, err := seats.Next()
 		if errors.Is(err, io.EOF) {
-			return fmt.Sprintf("%d%s", usable, found), nil
+			return fmt.Sprintf("%d%s", usable, found) + counted("classes", classes) + counted("gone", gone), nil
 		}
 		if err != nil {
 			return "", err
 		}
-		if ok {
+		switch {
+		case !ok:
+		case row.Gone:
+			gone++
+		case row.Person == "":
+			classes++
+		default:
 			usable++
 		}
-		found += codes(issues)
+		found += codes(file, issues)
 	}
 }
 
-func codes(issues []roster.Issue) (text string) {
+// codes are issues by line and code; those of sections that only OneRoster has are with the name of their file.
+func codes(file *roster.File, issues []roster.Issue) (text string) {
 	for _, i := range issues {
-		text += fmt.Sprintf(" %d:%s", i.Line, i.Code)
+		name := ""
+		if i.File != file.PeopleFile() && i.File != roster.EnrollmentsFile {
+			name = strings.TrimSuffix(i.File, ".csv") + ":"
+		}
+		text += fmt.Sprintf(" %s%d:%s", name, i.Line, i.Code)
 	}
 	return text
+}
+
+func counted(what string, n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %s=%d", what, n)
+}
+
+// Exports in the shapes that school systems write, and what is wrong with some.
+// Reference: roster#oneroster.
+func TestOneRosterFiles(t *testing.T) {
+	t.Parallel()
+	files := rostertest.OneRoster()
+	if len(files) < 60 {
+		t.Fatalf("%d files", len(files))
+	}
+	for _, f := range files {
+		if got := outcome(f.Content); got != f.Want {
+			t.Errorf("%s: %.300s\nwant %s", f.Name, got, f.Want)
+		}
+	}
 }
 
 func TestHostileFiles(t *testing.T) {
@@ -230,6 +270,39 @@ type broken struct{}
 
 func (broken) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
+// Reading a roster of people and as many places, in our own format and as OneRoster has it: as bytes of CSV and as people.
+func BenchmarkReading(b *testing.B) {
+	const people = 100_000
+	var own, seats, users, places, roles strings.Builder
+	own.WriteString(header)
+	seats.WriteString("person_external_id,class_external_id,class_name\n")
+	users.WriteString(rostertest.Users11)
+	places.WriteString(rostertest.Enrollments)
+	roles.WriteString(rostertest.Roles12)
+	for i := range people {
+		fmt.Fprintf(&own, "student-%07d,given%d.family%d@school.org,Given%d,Family-%d,student\n", i, i, i%977, i%4001, i)
+		fmt.Fprintf(&seats, "student-%07d,class-%d,Class %d\n", i, i/25, i/25)
+		fmt.Fprintf(&users, "student-%07d,,,true,s1,student,user%d,,Given%d,Family-%d,,,given%d.family%d@school.org,,,,09,\n", i, i, i%4001, i, i, i%977)
+		fmt.Fprintf(&places, "e-%d,,,class-%d,s1,student-%07d,student,false,2026-08-01,2027-06-30\n", i, i/25, i)
+		fmt.Fprintf(&roles, "r-%d,,,student-%07d,primary,student,,,s1,\n", i, i)
+	}
+	for name, file := range map[string][]byte{
+		"own":           rostertest.Archive("people.csv", own.String(), "enrollments.csv", seats.String()),
+		"OneRoster 1.1": rostertest.Archive("manifest.csv", rostertest.Manifest("1.1", "users bulk", "enrollments bulk"), "users.csv", users.String(), "enrollments.csv", places.String()),
+		"OneRoster 1.2": rostertest.Archive("manifest.csv", rostertest.Manifest("1.2", "users bulk", "roles bulk", "enrollments bulk"), "users.csv", users.String(),
+			"roles.csv", roles.String(), "enrollments.csv", places.String()),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(file)))
+			for b.Loop() {
+				if got := outcome(file); got != fmt.Sprintf("%d | %d", people, people) {
+					b.Fatal(got)
+				}
+			}
+		})
+	}
+}
+
 // Whatever the bytes are, reading ends, without a panic, in rows or in a fault that says why.
 func FuzzReader(f *testing.F) {
 	for _, h := range rostertest.Hostile() {
@@ -240,6 +313,49 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		if got := outcome(file); strings.HasPrefix(got, "error: ") {
 			t.Errorf("%q: %s", file, got)
+		}
+	})
+}
+
+// Whatever the files of a OneRoster archive hold, reading ends in rows or in a fault, and nobody is a student whom neither
+// file calls one.
+func FuzzOneRoster(f *testing.F) {
+	const users, roles = "sourcedId,status,enabledUser,role,username,givenName,familyName,email\nu1,active,true,student,ana,Ana,Lopez,ana@institute.org\n",
+		"userSourcedId,role,status,endDate\nu1,student,active,2027-06-30\n"
+	f.Add("file.users,bulk\n", users, "", "", "")
+	f.Add("file.users,delta\noneroster.version,1.2\n", strings.Replace(users, "role", "more", 1), roles, "", "")
+	f.Add("file.users,absent\nfile.enrollments,delta\n", "\xff\xfe", "userSourcedId,role\nu1,parent\n", "sourcedId,title,status\nc1,One,tobedeleted\n",
+		"classSourcedId,userSourcedId,role,endDate\nc1,u1,student,2020-01-01T00:00:00Z\nc2,u1,,\n")
+	f.Fuzz(func(t *testing.T, manifest, users, roles, classes, places string) {
+		archive := rostertest.Archive("manifest.csv", "propertyName,value\n"+manifest, "users.csv", users, "roles.csv", roles, "classes.csv", classes, "enrollments.csv", places)
+		got := outcome(archive)
+		if strings.HasPrefix(got, "error: ") {
+			t.Errorf("%q: %s", []string{manifest, users, roles, classes, places}, got)
+		}
+		called := strings.ToLower(strings.ReplaceAll(users+roles, "\x00", "")) // of UTF-16 as of UTF-8
+		if got[0] >= '1' && got[0] <= '9' && !strings.Contains(called, "student") {
+			t.Errorf("%q: %s", []string{manifest, users, roles, classes, places}, got)
+		}
+	})
+}
+
+// The manifest alone says what is missing because it has not changed.
+func FuzzManifest(f *testing.F) {
+	f.Add("propertyName,value\nmanifest.version,1.0\noneroster.version,1.1\nfile.users,bulk\nfile.enrollments,delta\n")
+	f.Add("\xef\xbb\xbf\"PropertyName\";\"Value\"\r\n\"file.users\";\"Delta\"\r\n")
+	f.Fuzz(func(t *testing.T, manifest string) {
+		archive := rostertest.Archive("manifest.csv", manifest, "users.csv", "sourcedId,role\n", "enrollments.csv", "classSourcedId,userSourcedId\n")
+		file, err := roster.Open(bytes.NewReader(archive), int64(len(archive)), roster.ZipForm)
+		if err != nil {
+			if fault.KindOf(err) != fault.Invalid {
+				t.Errorf("%q: %v", manifest, err)
+			}
+			return
+		}
+		people, seats := file.Delta()
+		said := strings.ToLower(strings.ReplaceAll(manifest, "\x00", ""))
+		if people && !strings.Contains(said, "delta") && !strings.Contains(said, "absent") || seats && !strings.Contains(said, "delta") && !strings.Contains(said, "absent") {
+			t.Errorf("%q: a delta of people %t, of places %t", manifest, people, seats)
 		}
 	})
 }

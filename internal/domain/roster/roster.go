@@ -58,6 +58,8 @@ const (
 	BadRow               Code = "bad_row"
 	SuspiciousValue      Code = "suspicious_value"
 	EncodingAssumed      Code = "encoding_assumed"
+	Withdrawn            Code = "withdrawn"
+	UnknownClass         Code = "unknown_class"
 )
 
 // Severity says what an issue means for its row.

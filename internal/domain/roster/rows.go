@@ -1,10 +1,14 @@
 package roster
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
 // Limits of single values, in characters.
@@ -14,7 +18,7 @@ const (
 	maxText = 200 // of a class's name
 )
 
-// Person is one row of people.csv.
+// Person is one row of the section of people.
 type Person struct {
 	N          int64 // number of the row, from 1
 	Line       int
@@ -26,10 +30,12 @@ type Person struct {
 	Usable     bool // a person, if perhaps one the import does not grant anything to
 }
 
-// People reads people.csv.
+// People reads the section of people.
 type People struct {
-	table      *table
+	layout     *layout
+	table      *table // nil: there are none
 	rules      Rules
+	roles      *roleBook // what roles.csv says; nil: there is none
 	n          int64
 	Unreadable int // rows whose person is unknown
 }
@@ -39,45 +45,80 @@ var (
 	enrollmentColumns = []string{"person_external_id", "class_external_id", "class_name"}
 )
 
-// Rules are those of the values that people.csv shares with other ways in.
+// Rules are those of the values that the section of people shares with other ways in, and what reading goes by.
 type Rules struct {
 	Email func(text string) (string, error) // gives an address its canonical form or refuses it
 	Name  func(column, name string) error   // refuses a name
+	Mode  Mode
+	Today clock.Date // by which a place in a class may have ended
 }
 
-// People begins to read people.csv. Invalid when the header is missing, damaged or lacks a column
+// People begins to read the section of people. Invalid when the header is missing, damaged or lacks a column
 // that is needed.
 func (f *File) People(rules Rules) (*People, error) {
+	if f.layout == oneRoster {
+		return f.users(rules)
+	}
 	t, err := newTable(PeopleFile, f, f.people, peopleColumns, peopleColumns[:2])
 	if err != nil {
 		return nil, err
 	}
-	return &People{table: t, rules: rules}, nil
+	return &People{layout: f.layout, table: t, rules: rules}, nil
 }
 
 // Close ends the reading.
-func (p *People) Close() error { return p.table.close() }
+func (p *People) Close() error { return closeTable(p.table) }
+
+func closeTable(t *table) error {
+	if t == nil {
+		return nil
+	}
+	return t.close()
+}
 
 // Next reads one row and its issues; io.EOF after the last. Invalid when the rest of the file
 // cannot be read.
 func (p *People) Next() (Person, []Issue, error) {
-	r, err := p.table.next()
-	if err != nil {
-		return Person{}, nil, err
+	for p.table != nil {
+		r, err := p.table.next()
+		if err != nil {
+			return Person{}, nil, err
+		}
+		id := p.table.value(r, p.layout.id)
+		if kind, word := p.role(r, id); kind != roleGuardian || r.wrong != "" {
+			p.n++
+			row, found := p.rowOf(r, id, kind, word)
+			return row, append(p.roles.found(), found...), nil
+		}
 	}
-	p.n++
-	assumed := p.table.assumed
-	row := Person{N: p.n, Line: r.line, ExternalID: p.table.value(r, "person_external_id")}
-	first, last := p.table.value(r, "first_name"), p.table.value(r, "last_name")
+	return Person{}, nil, io.EOF
+}
+
+// role is the role of a row, and what the file calls it.
+func (p *People) role(r record, id string) (role, string) {
+	if kind, said := p.roles.of(id); said {
+		return kind, roleWords[kind]
+	}
+	word := p.table.value(r, p.layout.role)
+	if word == "" && p.layout == oneRoster {
+		return roleUnsaid, ""
+	}
+	return p.layout.words(word), word
+}
+
+func (p *People) rowOf(r record, id string, kind role, word string) (Person, []Issue) {
+	l, assumed := p.layout, p.table.assumed
+	row := Person{N: p.n, Line: r.line, ExternalID: id}
+	first, last := p.table.value(r, l.first), p.table.value(r, l.last)
 	row.FirstName, row.LastName = oneLine(first), oneLine(last)
-	found := issues{file: PeopleFile, line: r.line, person: row.ExternalID}
-	email, role := p.table.value(r, "email"), p.table.value(r, "role")
+	found := issues{file: l.people, line: r.line, person: row.ExternalID}
+	email := p.email(r)
 	if !assumed && p.table.assumed {
 		found.add(EncodingAssumed, Warning, "the file is not UTF-8 from here on and was read as Windows-1252; look at the names and save it as UTF-8")
 	}
 	if r.wrong == "" {
-		r.wrong = unfit(named{"person_external_id", row.ExternalID, maxID}, named{"email", email, 320},
-			named{"first_name", row.FirstName, maxName}, named{"last_name", row.LastName, maxName}, named{"role", role, maxName})
+		r.wrong = unfit(named{l.id, row.ExternalID, maxID}, named{"email", email, 320},
+			named{l.first, row.FirstName, maxName}, named{l.last, row.LastName, maxName}, named{"role", word, maxName})
 	}
 	if r.wrong == "" {
 		r.wrong = p.wrongName(row)
@@ -85,24 +126,45 @@ func (p *People) Next() (Person, []Issue, error) {
 	if r.wrong == "" && (swallowed(first) || swallowed(last)) {
 		r.wrong, r.lost = "a name holds a line break and an address; a quotation mark seems to be missing, and other rows to be in it", true
 	}
-	if r.wrong != "" {
-		return p.bad(row, r, &found), found.all, nil
+	gone := ""
+	if r.wrong == "" {
+		gone, r.wrong = p.table.withdrawn(r)
 	}
-	found.broken("first_name", first, row.FirstName)
-	found.broken("last_name", last, row.LastName)
-	found.suspicious("person_external_id", row.ExternalID)
-	found.suspicious("first_name", row.FirstName)
-	found.suspicious("last_name", row.LastName)
+	if r.wrong != "" {
+		return p.bad(row, r, &found), found.all
+	}
+	if gone != "" && row.ExternalID != "" {
+		if row.Refused, row.Usable = Withdrawn, true; p.rules.Mode == Additive {
+			found.add(Withdrawn, Warning, "%s: the source has the person no more; %s makes nobody inactive", gone, Additive)
+		}
+		return row, found.all
+	}
+	found.broken(l.first, first, row.FirstName)
+	found.broken(l.last, last, row.LastName)
+	found.suspicious(l.id, row.ExternalID)
+	found.suspicious(l.first, row.FirstName)
+	found.suspicious(l.last, row.LastName)
 	found.suspicious("email", email)
-	row.Email, row.Refused, row.Usable = p.judge(row, email, role, &found)
-	return row, found.all, nil
+	row.Email, row.Refused, row.Usable = p.judge(row, email, kind, word, &found)
+	return row, found.all
+}
+
+// email is a row's address. Systems without one for each person have it as the username.
+func (p *People) email(r record) string {
+	email := p.table.value(r, p.layout.email)
+	if email == "" && p.layout == oneRoster {
+		if name := p.table.value(r, "username"); strings.Contains(name, "@") {
+			return name
+		}
+	}
+	return email
 }
 
 // wrongName says which name is refused and why; "" when none is.
 func (p *People) wrongName(row Person) string {
-	err := p.rules.Name("first_name", row.FirstName)
+	err := p.rules.Name(p.layout.first, row.FirstName)
 	if err == nil {
-		err = p.rules.Name("last_name", row.LastName)
+		err = p.rules.Name(p.layout.last, row.LastName)
 	}
 	if err != nil {
 		return err.Error()
@@ -148,7 +210,7 @@ func clean(id string) string {
 }
 
 // judge decides whether a well-formed row can be used, by its email and role.
-func (p *People) judge(row Person, email, role string, found *issues) (canonical string, refused Code, usable bool) {
+func (p *People) judge(row Person, email string, kind role, word string, found *issues) (canonical string, refused Code, usable bool) {
 	if email != "" {
 		var err error
 		if canonical, err = p.rules.Email(email); err != nil {
@@ -159,33 +221,43 @@ func (p *People) judge(row Person, email, role string, found *issues) (canonical
 		found.add(code, Error, format, args...)
 		return canonical, code, usable
 	}
-	switch kind := roleOf(role); {
+	switch {
 	case row.ExternalID == "":
-		return refuse(MissingExternalID, false, "person_external_id is missing; without it a repeat cannot know the person")
+		return refuse(MissingExternalID, false, "%s is missing; without it a repeat cannot know the person", p.layout.id)
 	case kind == roleTeacher:
 		found.add(TeacherReported, Warning, "a teacher; teachers are reported and get no place from an import")
 		return canonical, TeacherReported, true
 	case kind == roleAdmin:
-		found.add(AdminRoleNotGranted, Warning, "role %s; an import grants no administrative role, a person has to", cut(role, 40))
+		found.add(AdminRoleNotGranted, Warning, "role %s; an import grants no administrative role, a person has to", cut(word, 40))
 		return canonical, AdminRoleNotGranted, true
 	case kind == roleUnknown:
-		return refuse(UnknownRole, true, "role %s is unknown; send student or teacher", cut(role, 40))
+		return refuse(UnknownRole, true, "role %s is unknown; send student or teacher", cut(word, 40))
 	case email == "":
 		return refuse(MissingEmail, false, "email is missing")
 	case canonical == "":
 		return refuse(InvalidEmail, false, "email is no email address")
+	case kind == roleUnsaid:
+		return canonical, unsaidRole, true
 	}
 	return canonical, "", true
 }
 
 type role int
 
+// The roles, the one that counts of several before the others.
 const (
 	roleStudent role = iota
-	roleTeacher
 	roleAdmin
+	roleTeacher
 	roleUnknown
+	roleGuardian // of OneRoster alone, as is
+	roleUnsaid   // where roles are in a file of their own
 )
+
+var roleWords = map[role]string{roleStudent: "student", roleAdmin: "administrator", roleTeacher: "teacher", roleUnknown: "in " + RolesFile}
+
+// unsaidRole leaves a row to Decide: a person whom the source has named before is a student.
+const unsaidRole Code = "unsaid_role"
 
 func roleOf(word string) role {
 	switch strings.ToLower(word) {
@@ -199,57 +271,85 @@ func roleOf(word string) role {
 	return roleUnknown
 }
 
-// Seat is one row of enrollments.csv: a student is in a class.
+// Seat is one row of enrollments.csv: a student is in a class. Or it is a class without a person, as OneRoster lists
+// them: these come first.
 type Seat struct {
 	N         int64
 	Line      int
-	Person    string
+	Person    string // "": a class
 	Class     string
 	ClassName string
+	Gone      bool `db:"-"` // the place has ended
 }
 
 // Seats reads enrollments.csv.
 type Seats struct {
-	table      *table
+	layout     *layout
+	classes    *classes
+	table      *table // nil: there are none
+	rules      Rules
 	n          int64
+	Rows       int // of enrollments.csv
 	Unreadable int // rows that could not be used, whose seats are unknown
 }
 
-// Seats begins to read enrollments.csv, which the file must have.
-func (f *File) Seats() (*Seats, error) {
+// Seats begins to read enrollments.csv, and the classes that are listed apart; the file must have one of them (HasSeats).
+func (f *File) Seats(rules Rules) (*Seats, error) {
+	if f.layout == oneRoster {
+		return f.places(rules)
+	}
 	t, err := newTable(EnrollmentsFile, f, f.enrollments, enrollmentColumns, enrollmentColumns[:2])
 	if err != nil {
 		return nil, err
 	}
-	return &Seats{table: t}, nil
+	return &Seats{layout: f.layout, table: t, rules: rules}, nil
 }
 
 // Close ends the reading.
-func (s *Seats) Close() error { return s.table.close() }
+func (s *Seats) Close() error { return errors.Join(s.classes.close(), closeTable(s.table)) }
 
 // Next reads one row and its issues; ok is false for a row that cannot be used. io.EOF after the
 // last.
 func (s *Seats) Next() (row Seat, found []Issue, ok bool, err error) {
+	row, found, ok, err = s.classes.next()
+	if !errors.Is(err, io.EOF) {
+		s.n++
+		row.N = s.n
+		return row, found, ok, err
+	}
+	if s.table == nil {
+		return Seat{}, nil, false, io.EOF
+	}
 	r, err := s.table.next()
 	if err != nil {
 		return Seat{}, nil, false, err
 	}
 	s.n++
-	row = Seat{N: s.n, Line: r.line, Person: s.table.value(r, "person_external_id"), Class: s.table.value(r, "class_external_id"), ClassName: s.table.value(r, "class_name")}
+	s.Rows++
+	l := s.layout
+	row = Seat{N: s.n, Line: r.line, Person: s.table.value(r, l.person), Class: s.table.value(r, l.class), ClassName: s.table.value(r, "class_name")}
 	t := issues{file: EnrollmentsFile, line: r.line, person: row.Person}
 	if r.wrong == "" {
-		r.wrong = unfit(named{"person_external_id", row.Person, maxID}, named{"class_external_id", row.Class, maxID}, named{"class_name", row.ClassName, maxText})
+		r.wrong = unfit(named{l.person, row.Person, maxID}, named{l.class, row.Class, maxID}, named{"class_name", row.ClassName, maxText})
+	}
+	if l == oneRoster && r.wrong == "" {
+		var student bool
+		if row.Gone, student, r.wrong = s.place(r, row.Class, &t); !student && r.wrong == "" {
+			return row, t.all, false, nil
+		}
 	}
 	switch {
 	case r.wrong != "":
 		t.person = clean(row.Person)
 		t.add(BadRow, Error, "the row was left out: %s", r.wrong)
 	case row.Person == "":
-		t.add(MissingExternalID, Error, "person_external_id is missing")
+		t.add(MissingExternalID, Error, "%s is missing", l.person)
 	case row.Class == "":
-		t.add(BadRow, Error, "the row was left out: class_external_id is missing")
+		t.add(BadRow, Error, "the row was left out: %s is missing", l.class)
+	case row.Gone:
+		return row, t.all, true, nil
 	default:
-		t.suspicious("class_external_id", row.Class)
+		t.suspicious(l.class, row.Class)
 		t.suspicious("class_name", row.ClassName)
 		return row, t.all, true, nil
 	}

@@ -96,6 +96,7 @@ type Run struct {
 	Counts
 	Issues         int // all that were found; fewer may be stored
 	HasEnrollments bool
+	PeopleFile     string // how the file calls its section of people, once it is planned
 	Reasons        []Reason
 	FaultCode      string // of a refused run
 	Fault          string

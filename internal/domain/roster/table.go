@@ -31,7 +31,7 @@ type table struct {
 	section *section
 	csv     *csv.Reader
 	limit   *recordLimit
-	columns map[string]int // of the known columns, by name
+	columns map[string]int // of the known columns, by the name that the format has for them
 	width   int
 	last    int  // line of the last record
 	rows    int  // with any value, so far
@@ -117,7 +117,7 @@ func delimiter(line []byte, known []string) rune {
 	for _, d := range []rune{',', ';', '\t'} {
 		found := 0
 		for cell := range strings.SplitSeq(string(line), string(d)) {
-			if slices.Contains(known, columnName(strings.Trim(strings.TrimSpace(cell), `"`))) {
+			if columnName(known, strings.Trim(strings.TrimSpace(cell), `"`)) != "" {
 				found++
 			}
 		}
@@ -128,7 +128,16 @@ func delimiter(line []byte, known []string) rune {
 	return best
 }
 
-func columnName(cell string) string { return strings.ToLower(strings.TrimSpace(cell)) }
+// columnName is that of the known columns which a cell of the header line names; "" for none.
+func columnName(known []string, cell string) string {
+	cell = strings.TrimSpace(cell)
+	for _, name := range known {
+		if strings.EqualFold(name, cell) {
+			return name
+		}
+	}
+	return ""
+}
 
 func (t *table) header(cells, known, required []string) error {
 	if len(cells) > maxColumns {
@@ -139,8 +148,8 @@ func (t *table) header(cells, known, required []string) error {
 		if strings.ContainsAny(cell, "\r\n\x00") {
 			return invalid("damaged_header", "%s: column %d of the header line has a line break or another character that cannot be shown; save the file again as CSV", t.name, i+1)
 		}
-		name := columnName(cell)
-		if !slices.Contains(known, name) {
+		name := columnName(known, cell)
+		if name == "" {
 			continue
 		}
 		if _, twice := t.columns[name]; twice {

@@ -10,10 +10,10 @@ type Since struct {
 	Shared      bool // the person is staff, or belongs to another organization too; where ChangeProfile
 }
 
-// DecideUndo returns the change that takes another one back, where nothing has changed since.
+// DecideUndo returns the change that takes another one of the file back, where nothing has changed since.
 // Nobody is deleted: a person whom the change created becomes inactive.
-func DecideUndo(c Change, s Since) (Change, []Issue) {
-	t := issues{file: PeopleFile, line: c.Line, person: c.ExternalID}
+func DecideUndo(file string, c Change, s Since) (Change, []Issue) {
+	t := issues{file: file, line: c.Line, person: c.ExternalID}
 	kept := func(what string) {
 		t.add(NotManaged, Warning, "%s has changed since the import, or is used here or elsewhere, and stays", what)
 	}

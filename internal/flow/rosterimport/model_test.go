@@ -193,7 +193,7 @@ func (p *memoryPlan) read(file []byte) error {
 	if p.hasSeats = f.HasEnrollments(); !p.hasSeats {
 		return nil
 	}
-	seats, err := f.Seats()
+	seats, err := f.Seats(roster.Rules{})
 	for err == nil {
 		row, notified, ok, failed := seats.Next()
 		if err = failed; err != nil {
@@ -281,7 +281,7 @@ func (p *memoryPlan) count(a roster.Action) {
 
 func (p *memoryPlan) person(row roster.Person) {
 	k := p.known(row)
-	d := roster.Decide(row, p.repeats(row), k)
+	d := roster.Decide(roster.PeopleFile, row, p.repeats(row), k)
 	p.count(d.Action)
 	p.issues = append(p.issues, d.Issues...)
 	if known, ok := p.out[row.ExternalID]; d.LeftOut != "" && row.ExternalID != "" && (!ok || d.LeftOut < known) {
@@ -312,7 +312,7 @@ func (p *memoryPlan) leavers() {
 		if m := p.member(i.User); m != nil {
 			l.Role, l.Active, l.Imported = m.Role, m.Status == "active", m.Via == "roster"
 		}
-		d := roster.DecideLeaver(l)
+		d := roster.DecideLeaver(roster.PeopleFile, l)
 		p.count(d.Action)
 		p.issues = append(p.issues, d.Issues...)
 		p.changes = append(p.changes, roster.Change{N: int64(len(p.people) + n + 1), Action: d.Action, Effects: d.Effects, User: id.User(i.User), ExternalID: i.ExternalID})
@@ -399,7 +399,7 @@ func (p *memoryPlan) planSeats() {
 }
 
 func (p *memoryPlan) guards() {
-	t := roster.Totals{Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrollments: p.had, HasEnrollments: p.hasSeats, SeatRows: p.seatCount, Unreadable: p.lost,
+	t := roster.Totals{PeopleFile: roster.PeopleFile, Rows: len(p.people), Deactivate: p.counts.Deactivate, HadEnrollments: p.had, HasEnrollments: p.hasSeats, SeatRows: p.seatCount, Unreadable: p.lost,
 		SeatsRemoved: p.counts.SeatsRemoved, SeatRowsUnreadable: p.noSeat}
 	for _, i := range p.identities {
 		m := p.member(i.User)

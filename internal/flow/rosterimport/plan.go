@@ -9,6 +9,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/roster/diff"
 	"github.com/registrar-dev/registrar/internal/domain/student"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -32,28 +33,33 @@ const leaves roster.Code = "leaves"
 // planner turns a file into a run's changes, in a transaction that writes only the run's own
 // rows.
 type planner struct {
-	tx   *pg.Tx
-	run  roster.Run
-	turn *turn
+	tx    *pg.Tx
+	run   roster.Run
+	turn  *turn
+	today clock.Date
 
 	issues  []roster.Issue
 	kept    int
 	changes []roster.Change
 	classes []roster.ClassChange
 	refused []refusal
+	gone    []string      // people whom a delta calls withdrawn
+	ended   []roster.Seat // places that it calls so
 
 	last      int64 // number of the last change
 	lastClass int64
 	usable    int
 	totals    roster.Totals
-	first     *roster.Issue // the first error of people.csv
+	hasSeats  bool          // the file says something of classes
+	listed    bool          // it lists them apart
+	first     *roster.Issue // the first error
 }
 
 // plan stores the changes that the run's file leads to, and returns the run with its counts and
 // its state: Refused, Held, Previewed or Applying.
-func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run, turn *turn) (roster.Run, error) {
+func plan(ctx context.Context, q pg.Querier, tx *pg.Tx, run roster.Run, turn *turn, today clock.Date) (roster.Run, error) {
 	run.Counts, run.Issues, run.Reasons, run.FaultCode, run.Fault = roster.Counts{}, 0, nil, "", ""
-	p := &planner{tx: tx, run: run, turn: turn}
+	p := &planner{tx: tx, run: run, turn: turn, today: today}
 	if err := diff.Clear(ctx, tx, run.ID); err != nil {
 		return run, err
 	}
@@ -105,8 +111,8 @@ func (p *planner) file(ctx context.Context, q pg.Querier) error {
 		if err := p.leavers(ctx); err != nil {
 			return err
 		}
-	} else if p.totals.Rows == 0 {
-		return fault.New(fault.Invalid, "no_usable_people", "people.csv has a header line and no rows; send a row for each person")
+	} else if p.totals.Rows == 0 && !p.totals.DeltaPeople {
+		return fault.New(fault.Invalid, "no_usable_people", "%s has a header line and no rows; send a row for each person", p.run.PeopleFile)
 	}
 	if err := p.seats(ctx); err != nil {
 		return err
@@ -120,7 +126,7 @@ func (p *planner) nobody() error {
 	if p.first != nil {
 		detail = fmt.Sprintf("; line %d: %s", p.first.Line, p.first.Message)
 	}
-	return fault.New(fault.Invalid, "no_usable_people", "no usable people in %d rows of people.csv%s", p.totals.Rows, detail)
+	return fault.New(fault.Invalid, "no_usable_people", "no usable people in %d rows of %s%s", p.totals.Rows, p.run.PeopleFile, detail)
 }
 
 // settle decides the state of the planned run.
@@ -149,7 +155,14 @@ func (p *planner) settle(ctx context.Context) error {
 func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 	upload := roster.OpenUpload(ctx, q, p.run)
 	file, err := roster.Open(upload, p.run.Size, p.run.Form)
+	p.run.PeopleFile, p.totals.PeopleFile = roster.PeopleFile, roster.PeopleFile
 	if err == nil {
+		p.run.PeopleFile, p.totals.PeopleFile = file.PeopleFile(), file.PeopleFile()
+		if p.totals.DeltaPeople, p.totals.DeltaSeats = file.Delta(); p.totals.DeltaPeople || p.totals.DeltaSeats {
+			if err := p.tx.Script(ctx, createGone); err != nil {
+				return err
+			}
+		}
 		err = p.stagePeople(ctx, file)
 	}
 	if roster.Empty(err) && p.run.Mode == roster.Snapshot {
@@ -159,7 +172,8 @@ func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 		return err
 	}
 	p.run.HasEnrollments, p.totals.HasEnrollments = file.HasEnrollments(), file.HasEnrollments()
-	if !file.HasEnrollments() {
+	p.hasSeats, p.listed = file.HasSeats(), file.ListsClasses()
+	if !p.hasSeats {
 		return nil
 	}
 	err = p.stageSeats(ctx, file)
@@ -170,29 +184,29 @@ func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 }
 
 func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
-	people, err := file.People(roster.Rules{Name: student.CheckName, Email: func(text string) (string, error) {
-		e, err := student.ParseEmail(text)
-		return string(e), err
-	}})
+	people, err := file.People(p.rules())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = people.Close() }()
 	err = p.copied(ctx, func(full func() bool) (over bool, err error) {
 		stored := copyPeople(ctx, p.tx, func() *roster.Person {
-			if full() {
-				return nil
+			for !full() {
+				row, notified, failed := people.Next()
+				if err = failed; failed != nil {
+					return nil
+				}
+				p.totals.Rows++
+				if row.Usable {
+					p.usable++
+				}
+				p.addIssues(notified)
+				if row.Refused != roster.Withdrawn {
+					return &row
+				}
+				p.withdraw(row)
 			}
-			row, notified, failed := people.Next()
-			if err = failed; failed != nil {
-				return nil
-			}
-			p.totals.Rows++
-			if row.Usable {
-				p.usable++
-			}
-			p.addIssues(notified)
-			return &row
+			return nil
 		})
 		return ended(err, stored)
 	})
@@ -200,8 +214,26 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 	return err
 }
 
+// rules are those that reading the file goes by.
+func (p *planner) rules() roster.Rules {
+	return roster.Rules{Mode: p.run.Mode, Today: p.today, Name: student.CheckName, Email: func(text string) (string, error) {
+		e, err := student.ParseEmail(text)
+		return string(e), err
+	}}
+}
+
+// withdraw notes a person whom the file calls withdrawn, as if the file lacked the row: in a snapshot of everybody that
+// alone makes the person leave, in one of changes the note does.
+func (p *planner) withdraw(row roster.Person) {
+	if p.run.Mode == roster.Additive {
+		p.run.Counts.Skip++
+	} else if p.totals.DeltaPeople {
+		p.gone = append(p.gone, row.ExternalID)
+	}
+}
+
 func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
-	seats, err := file.Seats()
+	seats, err := file.Seats(p.rules())
 	if err != nil {
 		return err
 	}
@@ -213,17 +245,19 @@ func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
 				if err = failed; failed != nil {
 					return nil
 				}
-				p.totals.SeatRows++
 				p.addIssues(notified)
-				if ok {
+				switch {
+				case ok && !row.Gone:
 					return &row
+				case ok && p.run.Mode == roster.Snapshot && p.totals.DeltaSeats:
+					p.ended = append(p.ended, row)
 				}
 			}
 			return nil
 		})
 		return ended(err, stored)
 	})
-	p.totals.SeatRowsUnreadable = seats.Unreadable
+	p.totals.SeatRows, p.totals.SeatRowsUnreadable = seats.Rows, seats.Unreadable
 	return err
 }
 
@@ -253,11 +287,11 @@ func ended(read, stored error) (over bool, err error) {
 	return false, read
 }
 
-// people decides each row of people.csv.
+// people decides each row of people.
 func (p *planner) people(ctx context.Context) error {
 	return eachPerson(ctx, p.tx, p.run, func(rows []personRow) error {
 		for _, row := range rows {
-			d := roster.Decide(row.Person, row.Duplicates, row.Match)
+			d := roster.Decide(p.run.PeopleFile, row.Person, row.Duplicates, row.Match)
 			p.count(d)
 			p.addIssues(d.Issues)
 			if d.LeftOut != "" && row.ExternalID != "" {
@@ -308,9 +342,9 @@ func (p *planner) count(d roster.Decision) {
 
 // leavers decides about people of the source who are missing from the snapshot.
 func (p *planner) leavers(ctx context.Context) error {
-	return eachLeaver(ctx, p.tx, p.run, func(rows []leaverRow) error {
+	return eachLeaver(ctx, p.tx, p.run, p.totals.DeltaPeople, func(rows []leaverRow) error {
 		for _, l := range rows {
-			d := roster.DecideLeaver(l.Leaver)
+			d := roster.DecideLeaver(p.run.PeopleFile, l.Leaver)
 			p.count(d)
 			p.addIssues(d.Issues)
 			p.refused = append(p.refused, refusal{l.ExternalID, leaves})
@@ -324,7 +358,7 @@ func (p *planner) leavers(ctx context.Context) error {
 
 // seats decides about classes and the seats in them.
 func (p *planner) seats(ctx context.Context) error {
-	if !p.run.HasEnrollments {
+	if !p.hasSeats {
 		return nil
 	}
 	if err := p.tx.Script(ctx, indexSeats); err != nil {
@@ -335,14 +369,15 @@ func (p *planner) seats(ctx context.Context) error {
 	}
 	if err := eachClass(ctx, p.tx, p.run, func(rows []roster.ClassRow) error {
 		for _, c := range rows {
+			c.Unlisted = p.listed && !c.Listed
 			p.class(c)
 		}
 		return p.next(ctx, len(rows))
 	}); err != nil {
 		return err
 	}
-	if p.run.Mode == roster.Snapshot {
-		if err := eachMissingSeat(ctx, p.tx, p.run, func(rows []roster.ClassChange) error {
+	if p.run.Mode == roster.Snapshot && p.run.HasEnrollments {
+		if err := eachMissingSeat(ctx, p.tx, p.run, p.totals.DeltaSeats, func(rows []roster.ClassChange) error {
 			for _, c := range rows {
 				p.addClass(c)
 			}
@@ -423,7 +458,11 @@ func (p *planner) flush(ctx context.Context) error {
 	if err := copyRefused(ctx, p.tx, p.refused); err != nil {
 		return err
 	}
+	if err := copyGone(ctx, p.tx, p.gone, p.ended); err != nil {
+		return err
+	}
 	p.kept += len(p.issues)
 	p.issues, p.changes, p.classes, p.refused = p.issues[:0], p.changes[:0], p.classes[:0], p.refused[:0]
+	p.gone, p.ended = p.gone[:0], p.ended[:0]
 	return nil
 }

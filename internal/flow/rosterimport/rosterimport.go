@@ -155,10 +155,11 @@ func (i *Importer) plan(ctx context.Context, ref task.Outbox, job outbox.Task, t
 			return nil
 		}
 		run.Stamp = i.Clock().Truncate(time.Microsecond)
+		today := clock.DateIn(i.Clock(), i.Zone)
 		if run.Undoes != 0 {
-			run, err = planUndo(ctx, tx, run, turn, clock.DateIn(i.Clock(), i.Zone))
+			run, err = planUndo(ctx, tx, run, turn, today)
 		} else {
-			run, err = plan(ctx, i.DB, tx, run, turn)
+			run, err = plan(ctx, i.DB, tx, run, turn, today)
 		}
 		if err != nil {
 			return err

@@ -27,6 +27,11 @@ const createStage = `
 	CREATE TEMP TABLE roster_stage_seats (n bigint, line integer, person text, class text, name text) ON COMMIT DROP;
 	CREATE TEMP TABLE roster_stage_refused (external_id text, code text) ON COMMIT DROP`
 
+// createGone makes the tables of what a delta takes away.
+const createGone = `
+	CREATE TEMP TABLE roster_stage_gone (external_id text) ON COMMIT DROP;
+	CREATE TEMP TABLE roster_stage_ended (person text, class text) ON COMMIT DROP`
+
 func createStageTables(ctx context.Context, tx *pg.Tx) error {
 	// Several statements in one text have no plan to be kept, which would name dropped tables.
 	return tx.Script(ctx, createStage)
@@ -68,6 +73,22 @@ func copyRefused(ctx context.Context, tx *pg.Tx, rows []refusal) error {
 	return err
 }
 
+func copyGone(ctx context.Context, tx *pg.Tx, people []string, places []roster.Seat) error {
+	if len(people) > 0 {
+		_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_gone"}, []string{"external_id"},
+			pgx.CopyFromSlice(len(people), func(i int) ([]any, error) { return []any{people[i]}, nil }))
+		if err != nil {
+			return err
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{"roster_stage_ended"}, []string{"person", "class"},
+		pgx.CopyFromSlice(len(places), func(i int) ([]any, error) { return []any{places[i].Person, places[i].Class}, nil }))
+	return err
+}
+
 // indexStage makes the indexes for the joins, and finds rows that repeat others, step by step.
 var indexStage = []string{
 	`CREATE INDEX ON roster_stage_people (external_id)`,
@@ -82,7 +103,7 @@ var indexStage = []string{
 		GROUP BY p.external_id;
 	ANALYZE roster_stage_repeats`,
 	`CREATE TEMP TABLE roster_stage_shared ON COMMIT DROP AS
-		SELECT email FROM roster_stage_people WHERE email <> '' AND refused = ''
+		SELECT email FROM roster_stage_people WHERE email <> '' AND refused IN ('', 'unsaid_role')
 		GROUP BY email HAVING min(external_id) <> max(external_id);
 	ANALYZE roster_stage_shared`,
 }
@@ -203,7 +224,12 @@ type leaverRow struct {
 	LastName  string
 }
 
-func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverRow) error) error {
+// eachLeaver reads the people of the source who are missing from the file; of a delta, those whom it calls withdrawn.
+func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, delta bool, use func([]leaverRow) error) error {
+	gone := ``
+	if delta {
+		gone = `AND EXISTS (SELECT FROM roster_stage_gone g WHERE g.external_id = i.external_id)`
+	}
 	return each(ctx, tx, `
 		SELECT
 			i.external_id,
@@ -228,6 +254,7 @@ func eachLeaver(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]leaverR
 		WHERE i.source_id = $2 AND i.present
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.external_id = i.external_id)
 		  AND NOT EXISTS (SELECT FROM roster_stage_people p WHERE p.email = a.email)
+		  `+gone+`
 		ORDER BY i.external_id`, []any{r.Organization, r.Source.ID}, use)
 }
 
@@ -247,16 +274,16 @@ func selectTotals(ctx context.Context, tx *pg.Tx, r roster.Run) (active, seats i
 func eachClass(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassRow) error) error {
 	return each(ctx, tx, `
 		SELECT
-			g.line,
+			first.line,
 			g.class AS external_id,
 			first.name,
+			first.person = '' AS listed,
 			coalesce(k.name, '') AS current_name,
 			coalesce(g.low <> g.high, false) AS conflicting
 		FROM (
 			SELECT
 				class,
 				min(n) AS n,
-				min(line) AS line,
 				min(nullif(name, '')) AS low,
 				max(nullif(name, '')) AS high
 			FROM roster_stage_seats
@@ -288,7 +315,9 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 			coalesce(o.status = 'active', false) AS active,
 			coalesce(m.active, false) AS seated
 		FROM (
-			SELECT min(n) AS n, min(line) AS line, person, class FROM roster_stage_seats GROUP BY person, class
+			SELECT min(n) AS n, min(line) AS line, person, class FROM roster_stage_seats
+			WHERE person <> ''
+			GROUP BY person, class
 		) AS s
 		LEFT JOIN (
 			SELECT external_id, min(code) AS code FROM roster_stage_refused GROUP BY external_id
@@ -300,10 +329,15 @@ func eachSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]seatRow) 
 		ORDER BY s.n`, []any{r.Source.ID, r.Organization, leaves}, use)
 }
 
-// eachMissingSeat reads the removals of the seats that the source has and its snapshot does not. The
+// eachMissingSeat reads the removals of the seats that the source has and its snapshot does not; of a delta, of those that
+// have ended. The
 // planner expects few classes and people of a source that is new since the last ANALYZE, and would
 // look for a seat of every person in every class.
-func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]roster.ClassChange) error) error {
+func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, delta bool, use func([]roster.ClassChange) error) error {
+	ended := ``
+	if delta {
+		ended = `AND EXISTS (SELECT FROM roster_stage_ended e WHERE e.class = h.class AND e.person = i.external_id)`
+	}
 	return each(ctx, tx, `
 		WITH held AS MATERIALIZED (
 			SELECT k.external_id AS class, m.user_id
@@ -315,7 +349,8 @@ func eachMissingSeat(ctx context.Context, tx *pg.Tx, r roster.Run, use func([]ro
 		FROM held h
 		JOIN roster_identities i ON i.source_id = $1 AND i.user_id = h.user_id
 		WHERE NOT EXISTS (
-			SELECT FROM roster_stage_seats s WHERE s.class = h.class AND s.person = i.external_id)`,
+			SELECT FROM roster_stage_seats s WHERE s.class = h.class AND s.person = i.external_id)
+		  `+ended,
 		[]any{r.Source.ID, roster.RemoveSeat}, use)
 }
 

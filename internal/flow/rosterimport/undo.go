@@ -19,6 +19,7 @@ func planUndo(ctx context.Context, tx *pg.Tx, run roster.Run, turn *turn, today 
 	if err != nil {
 		return run, err
 	}
+	run.PeopleFile = done.PeopleFile
 	p := &planner{tx: tx, run: run, turn: turn}
 	if err := diff.Clear(ctx, tx, run.ID); err != nil {
 		return run, err
@@ -30,7 +31,7 @@ func planUndo(ctx context.Context, tx *pg.Tx, run roster.Run, turn *turn, today 
 		}
 		for _, d := range rows {
 			d.Enrolled = enrolled[d.User]
-			back, notified := roster.DecideUndo(d.Change, d.Since)
+			back, notified := roster.DecideUndo(done.PeopleFile, d.Change, d.Since)
 			p.addIssues(notified)
 			if back.Effects == 0 {
 				back.Action = roster.Skip

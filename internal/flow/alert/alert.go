@@ -112,7 +112,11 @@ func (s *Service) mail(ctx context.Context, tx *pg.Tx, d due, now time.Time) err
 func (s *Service) content(ctx context.Context, tx *pg.Tx, o org.Organization, d due) (email.Alert, error) {
 	a := email.Alert{Of: d.Type, Organization: o.Name, Since: d.Since}
 	if d.Type == email.TypeRosterHeld {
-		run, err := roster.Find(ctx, tx, o.ID, id.RosterRun(d.Occasion))
+		held, err := selectHeld(ctx, tx, o.ID, d.Subject)
+		if err != nil {
+			return a, err
+		}
+		run, err := roster.Find(ctx, tx, o.ID, held)
 		a.Source, a.Page = run.Source.Name, roster.ReviewURL(s.PublicURL, o.Slug, run.ID)
 		for _, reason := range run.Reasons {
 			a.Reasons = append(a.Reasons, reason.Text)

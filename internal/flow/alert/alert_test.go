@@ -161,7 +161,12 @@ func TestAHeldRosterIsMailed(t *testing.T) {
 	s.sweep("another file of the source within the hour")
 	s.after(50 * time.Minute)
 	s.sweep("after the hour", "roster_held olive@north.school", "roster_held adam@north.school")
+	s.after(2 * time.Hour)
+	s.sweep("they wait still")
 	s.Exec(`DELETE FROM roster_runs WHERE id > $1`, first)
+	s.sweep("the later one is discarded") // and the earlier one was mailed long ago
+	s.Exec(`UPDATE roster_runs SET updated_at = $1`, s.now)
+	s.sweep("approved, and held again", "roster_held olive@north.school", "roster_held adam@north.school")
 	s.after(2 * time.Hour)
 	s.hold("queued")
 	s.sweep("a newer file is under way")

@@ -10,6 +10,9 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
+// isHeld is the condition on roster runs r that wait for a decision. Such a row is not updated before somebody decides.
+const isHeld = `r.state = 'held' AND ` + roster.IsCurrent
+
 // found is what needs somebody at the moment. A URL is failing since its last failure at the time when this is first
 // seen, which is at most a sweep late.
 const found = ` found AS (
@@ -26,18 +29,19 @@ const found = ` found AS (
 	FROM webhook_endpoints e JOIN webhook_health h ON h.endpoint_id = e.id
 	WHERE e.switched_on AND h.consecutive_failures > 0 AND h.last_failure_at IS NOT NULL
 	UNION ALL
-	SELECT DISTINCT ON (r.organization_id, r.source_id)
+	SELECT
 		r.organization_id,
 		'roster_held',
 		r.source_id,
-		r.id,
-		r.updated_at
+		(extract(epoch FROM max(r.updated_at)) * 1000000)::bigint,
+		max(r.updated_at)
 	FROM roster_runs r
-	WHERE r.state = 'held' AND ` + roster.IsCurrent + `
-	ORDER BY 1, 3, 4 DESC
+	WHERE ` + isHeld + `
+	GROUP BY r.organization_id, r.source_id
 ) `
 
-// note remembers what needs somebody, and forgets what does not any more.
+// note remembers what needs somebody, and forgets what does not any more. Occasions of a subject grow: what is left once a later
+// one is mended was mailed in its time.
 func note(ctx context.Context, q pg.Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `WITH`+found+`
 		, seen AS (
@@ -47,7 +51,7 @@ func note(ctx context.Context, q pg.Querier, now time.Time) error {
 			WHERE o.erased_at IS NULL
 			ON CONFLICT (organization_id, type, subject) DO UPDATE
 			SET occasion = excluded.occasion, since = excluded.since, mailed = false
-			WHERE a.occasion <> excluded.occasion
+			WHERE a.occasion < excluded.occasion
 		)
 		DELETE FROM staff_alerts a
 		WHERE (a.mailed_at IS NULL OR a.mailed_at <= @again) AND NOT EXISTS (
@@ -93,6 +97,15 @@ func setMailed(ctx context.Context, tx *pg.Tx, d due, now time.Time) (bool, erro
 		WHERE organization_id = $1 AND type = $2 AND subject = $3 AND occasion = $4 AND NOT mailed`,
 		d.Organization, d.Type, d.Subject, d.Occasion, now)
 	return tag.RowsAffected() == 1, err
+}
+
+// selectHeld finds the run of the source that was held last.
+func selectHeld(ctx context.Context, q pg.Querier, org id.Organization, source int64) (run id.RosterRun, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT r.id FROM roster_runs r
+		WHERE r.organization_id = $1 AND r.source_id = $2 AND `+isHeld+`
+		ORDER BY r.updated_at DESC, r.id DESC LIMIT 1`, org, source).Scan(&run)
+	return run, err
 }
 
 // url is what a mail says of a webhook URL.

@@ -78,6 +78,23 @@ func TestDrillsAreGivenAndNotCounted(t *testing.T) {
 	}
 }
 
+// An alert leads to where its reader can do something: who may not open the plan's page is led to the student's.
+func TestAlertsLeadToWhereTheyAreMended(t *testing.T) {
+	t.Parallel()
+	s := newSchool(t)
+	s.papers("full", 1)
+	r := begin()
+	r.StaffRecipients = []string{"owner@saffron.school", "eve@saffron.school"}
+	s.set(r)
+	s.finish("6.5")
+	s.pass(10)
+	for to, page := range map[string]string{"owner@saffron.school": "plans/1/", "eve@saffron.school": "students/1/"} {
+		var led string
+		s.Scan(&led, `SELECT params ->> 'page' FROM emails WHERE type = 'plan_alert' AND recipient = $1`, to)
+		check.Equal(t, "the page", led, "https://saffron.school/console/saffron/"+page, "%s", to)
+	}
+}
+
 func TestPapersRunOutAndComeBack(t *testing.T) {
 	t.Parallel()
 	s := newSchool(t)

@@ -87,6 +87,13 @@ var sections = []section{
 			f.created_at,
 			f.last_used_at
 		FROM factors f WHERE f.user_id = $1 ORDER BY f.id`},
+	{"unwanted_mail", `
+		SELECT
+			o.slug AS organization,
+			m.type,
+			m.created_at
+		FROM mail_optouts m JOIN organizations o ON o.id = m.organization_id
+		WHERE m.user_id = $1 ORDER BY m.organization_id, m.type`},
 	{"set_password_link", `
 		SELECT
 			o.slug AS organization,

@@ -513,7 +513,8 @@ func DueOn(ctx context.Context, q pg.Querier, today clock.Date, after DuePositio
 	return pg.List[Due](ctx, q, `
 		SELECT d.next_day AS day, d.organization_id AS organization, d.id AS enrollment, d.user_id AS "user", a.email
 		FROM (SELECT e.next_day, e.organization_id, e.id, e.user_id FROM enrollments e
-		      WHERE e.next_day <= $1 AND (e.next_day, e.organization_id, e.id) > (coalesce($2::date, '-infinity'), $3::bigint, $4::bigint)
+		      WHERE e.next_day <= $1
+		        AND (e.next_day, e.organization_id, e.id) > (coalesce($2::date, '-infinity'), $3::bigint, $4::bigint)
 		      ORDER BY e.next_day, e.organization_id, e.id LIMIT $5) d
 		CROSS JOIN LATERAL (SELECT email FROM accounts WHERE id = d.user_id LIMIT 1) AS a
 		ORDER BY d.next_day, d.organization_id, d.id`, today, after.Day, after.Organization, after.Enrollment, limit)
@@ -529,7 +530,10 @@ func SaveNotified(ctx context.Context, tx *pg.Tx, orgs []id.Organization, all []
 	_, err := tx.Exec(ctx, `
 		UPDATE enrollments e SET
 			notified_status = nullif(u.status, ''),
-			notified_end_dates = CASE WHEN u.warned THEN e.notified_end_dates || e.end_date ELSE e.notified_end_dates END,
+			notified_end_dates = CASE
+				WHEN u.warned THEN e.notified_end_dates || e.end_date
+				ELSE e.notified_end_dates
+			END,
 			next_day = u.next_day,
 			updated_at = @now
 		FROM unnest(@orgs::bigint[], @ids::bigint[], @statuses::text[], @warned::boolean[], @days::date[])

@@ -112,7 +112,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	pg.SchemaMetrics(w.registry, db)
 	now.Metrics(w.registry)
 	db.Wakes.Metrics(w.registry)
-	w.registry.MustRegister(w.outbox, w.webhooks, &relay.Backlog{DB: db, Clock: now.Now, Log: log}, &periodic.Late{DB: db, Clock: now.Now, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
+	w.registry.MustRegister(lead.Held, w.outbox, w.webhooks, &relay.Backlog{DB: db, Clock: now.Now, Log: log}, &periodic.Late{DB: db, Clock: now.Now, Log: log}, queue.Collector(rdb, queue.Email, queue.Webhook, queue.Plan, queue.Maintenance, queue.Roster))
 	return w, nil
 }
 

@@ -141,6 +141,9 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	a.find(a.crowd, "RegistrarAPIErrors", "RegistrarAPISlow", "RegistrarAPIOverloaded", "RegistrarPostgresPoolExhausted")
 	a.findLate()
 	a.find(func() {}, "RegistrarStandbyNotRead")
+	a.find(a.sql(`
+		INSERT INTO list_epochs (organization_id, list, begins, kept, timeline, began_at)
+		SELECT id, 'positions', 1000000, 0, '00000002', now() FROM organizations ORDER BY id LIMIT 1 ON CONFLICT DO NOTHING`), "RegistrarEpochBegan")
 
 	// A task that no handler understands.
 	rdb, err := queue.Connect(a.settings.RedisURL, queue.TLS{})

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -32,6 +33,10 @@ type Lease struct {
 
 	holder string
 }
+
+// Held is a gauge of the leases that this process holds, by work. Who serves metrics registers it.
+var Held = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "registrar_leases_held",
+	Help: "Pieces of the work that this process leads; over all processes, work of one piece has 1."}, []string{"work"})
 
 const (
 	// leaseTerm is how long a lease lasts that is not renewed, and pause how often it is. A
@@ -194,6 +199,7 @@ func (c *candidate) begin(ctx context.Context, l Lease, asked time.Time) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &tenure{Lease: l, cancel: cancel, limit: time.AfterFunc(time.Until(asked.Add(ownTerm)), cancel)}
 	c.held[l.Name] = t
+	Held.WithLabelValues(c.job).Inc()
 	go func() {
 		c.run(ctx, l)
 		c.ended <- t
@@ -223,6 +229,7 @@ func (c *candidate) end(ctx context.Context, t *tenure) {
 	for more := true; more; {
 		t.stop()
 		delete(c.held, t.Name)
+		Held.WithLabelValues(c.job).Dec()
 		if t.lost {
 			slog.WarnContext(ctx, "another process leads", "job", t.Name)
 		} else {

@@ -41,6 +41,13 @@ func selectLoss(ctx context.Context, q pg.Querier, org id.Organization, epochs s
 		ORDER BY kept LIMIT 1`, org, epochs, position)
 }
 
+// EpochsSince counts the epochs that lists have begun since a time: the database came back with an earlier state, or a
+// standby took over.
+func EpochsSince(ctx context.Context, q pg.Querier, since time.Time) (n int, err error) {
+	err = q.QueryRow(ctx, `SELECT count(*) FROM list_epochs WHERE began_at >= $1 AND begins > 0`, since).Scan(&n)
+	return n, err
+}
+
 // idGap is more ids of a kind than are given between a backup and the loss of what came after it.
 const idGap = 1_000_000
 

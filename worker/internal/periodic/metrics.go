@@ -10,10 +10,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/page"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
-// Late measures held roster runs and overdue test plans when it is scraped, for 2 s at most.
+// Late measures held roster runs, overdue test plans and new epochs of lists when it is scraped, for 2 s at most.
 type Late struct {
 	DB    *pg.DB
 	Clock clock.Clock
@@ -31,11 +32,13 @@ var (
 		"How long the oldest due decision of a test plan has waited; 0 where none does.", nil, nil)
 	plansFailing = prometheus.NewDesc("registrar_plans_failing",
 		"Test plans that could not be decided and are tried again later.", nil, nil)
+	epochsBegun = prometheus.NewDesc("registrar_list_epochs_begun",
+		"Lists of organizations that began an epoch in the last hour: a standby took over, or the database came back with an earlier state.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (l *Late) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{heldDesc, heldAge, plansDue, plansAge, plansFailing} {
+	for _, d := range []*prometheus.Desc{heldDesc, heldAge, plansDue, plansAge, plansFailing, epochsBegun} {
 		out <- d
 	}
 }
@@ -57,5 +60,10 @@ func (l *Late) Collect(out chan<- prometheus.Metric) {
 		gauge(plansFailing, float64(plans.Failing))
 	} else {
 		l.Log.WarnContext(ctx, "the due test plans could not be counted", "error", err)
+	}
+	if epochs, err := page.EpochsSince(ctx, l.DB, l.Clock().Add(-time.Hour)); err == nil {
+		gauge(epochsBegun, float64(epochs))
+	} else {
+		l.Log.WarnContext(ctx, "the new epochs of lists could not be counted", "error", err)
 	}
 }

@@ -12,7 +12,7 @@ export type RosterRun = {
     mode: 'additive_only' | 'authoritative_snapshot';
     source: string;
     /**
-     * Rows of people.csv; who is deactivated counts in update, too
+     * Rows of people; who is deactivated counts in update, too
      */
     counts: {
         create: number;
@@ -33,13 +33,13 @@ export type RosterRun = {
      * The first 1,000; issues_total counts all
      */
     issues: Array<{
-        file: 'people.csv' | 'enrollments.csv';
+        file: 'people.csv' | 'enrollments.csv' | 'users.csv' | 'roles.csv' | 'classes.csv';
         /**
          * The header is line 1; 0 for who is not in the file
          */
         line: number;
         person_external_id: string;
-        code: 'missing_external_id' | 'missing_email' | 'invalid_email' | 'duplicate_external_id' | 'duplicate_email' | 'email_changed' | 'external_id_reassigned' | 'teacher_reported' | 'admin_role_not_granted' | 'unknown_role' | 'not_managed' | 'unknown_person' | 'class_name_conflict' | 'bad_row' | 'suspicious_value' | 'encoding_assumed';
+        code: 'missing_external_id' | 'missing_email' | 'invalid_email' | 'duplicate_external_id' | 'duplicate_email' | 'email_changed' | 'external_id_reassigned' | 'teacher_reported' | 'admin_role_not_granted' | 'unknown_role' | 'not_managed' | 'unknown_person' | 'class_name_conflict' | 'bad_row' | 'suspicious_value' | 'encoding_assumed' | 'withdrawn' | 'unknown_class';
         /**
          * error: the row was not applied
          */
@@ -51,7 +51,7 @@ export type RosterRun = {
      * Why the run is held, or would be
      */
     reasons?: Array<string>;
-    reason_codes?: Array<'empty_file' | 'implausible_share' | 'missing_section' | 'unreadable_rows' | 'changed_since_review'>;
+    reason_codes?: Array<'empty_file' | 'implausible_share' | 'implausible_unenrolments' | 'missing_section' | 'unreadable_rows' | 'changed_since_review'>;
     /**
      * The page on which an owner or admin approves or discards a held run
      */

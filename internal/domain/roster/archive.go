@@ -95,9 +95,6 @@ func (f *File) HasEnrollments() bool { return f.enrollments != nil }
 // HasSeats says whether Seats has anything to read: an enrollments.csv, or the classes of OneRoster.
 func (f *File) HasSeats() bool { return f.enrollments != nil || f.classes != nil }
 
-// ListsClasses says whether the file names its classes apart from the places in them.
-func (f *File) ListsClasses() bool { return f.classes != nil }
-
 // Delta says whether the file has only those people, and those places in classes, that have changed. Whoever is
 // missing from it has not left.
 func (f *File) Delta() (people, seats bool) { return f.deltaPeople, f.deltaSeats }

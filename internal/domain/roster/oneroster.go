@@ -160,7 +160,7 @@ func (f *File) optional(name string, s *section, known, required []string) (t *t
 // users begins to read users.csv; its roles may be in roles.csv, which is read before.
 func (f *File) users(rules Rules) (*People, error) {
 	p := &People{layout: f.layout, rules: rules}
-	roles, err := f.readRoles(rules.Today)
+	roles, err := f.readRoles(rules)
 	if err != nil || f.people == nil {
 		return p, err
 	}
@@ -232,7 +232,7 @@ const maxRoleIssues = 1000
 
 // readRoles reads roles.csv; nil when there is none. Of several roles of a person one counts, in the order of the constants;
 // those that are over do not.
-func (f *File) readRoles(today clock.Date) (*roleBook, error) {
+func (f *File) readRoles(rules Rules) (*roleBook, error) {
 	t, err := f.optional(RolesFile, f.roles, roleColumns, roleColumns[:2])
 	if t == nil {
 		return nil, err
@@ -243,6 +243,9 @@ func (f *File) readRoles(today clock.Date) (*roleBook, error) {
 		r, err := t.next()
 		if errors.Is(err, io.EOF) {
 			return b, nil
+		}
+		if err == nil && t.rows%pauseRows == 0 && rules.Pause != nil {
+			err = rules.Pause()
 		}
 		if err != nil {
 			return nil, err
@@ -261,7 +264,7 @@ func (f *File) readRoles(today clock.Date) (*roleBook, error) {
 				found.add(BadRow, Error, "the row was left out: %s", r.wrong)
 				b.issues = append(b.issues, found.all...)
 			}
-		case gone != "" || t.ended(r, today):
+		case gone != "" || t.ended(r, rules.Today):
 		default:
 			kind, key := oneRosterRole(t.value(r, "role")), b.kinds.key(user)
 			if other, more := b.kinds.set[key]; !more || kind < other {

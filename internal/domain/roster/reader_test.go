@@ -270,6 +270,30 @@ type broken struct{}
 
 func (broken) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
+// The roles are read before the first person, and others take their turns meanwhile.
+func TestRolesAreReadWithPauses(t *testing.T) {
+	t.Parallel()
+	var roles strings.Builder
+	roles.WriteString(rostertest.Roles12)
+	for i := range 9000 {
+		fmt.Fprintf(&roles, "r%d,,,user-%x,primary,student,,,s1,\n", i, sha256.Sum256([]byte{byte(i), byte(i >> 8)}))
+	}
+	archive := rostertest.Archive("manifest.csv", rostertest.Manifest("1.2", "users delta", "roles delta"), "users.csv", rostertest.Users12, "roles.csv", roles.String())
+	file, err := roster.Open(bytes.NewReader(archive), int64(len(archive)), roster.ZipForm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pauses, away := 0, errors.New("the claim is lost")
+	rules := roster.Rules{Email: email, Name: name, Pause: func() error { pauses++; return nil }}
+	if _, err := file.People(rules); err != nil || pauses != 2 {
+		t.Errorf("%d pauses, %v", pauses, err)
+	}
+	rules.Pause = func() error { return away }
+	if _, err := file.People(rules); !errors.Is(err, away) {
+		t.Errorf("it goes on after its pause: %v", err)
+	}
+}
+
 // Reading a roster of people and as many places, in our own format and as OneRoster has it: as bytes of CSV and as people.
 func BenchmarkReading(b *testing.B) {
 	const people = 100_000

@@ -51,7 +51,11 @@ type Rules struct {
 	Name  func(column, name string) error   // refuses a name
 	Mode  Mode
 	Today clock.Date // by which a place in a class may have ended
+	// Pause is called between pauseRows rows that are read at once; nil: it is not.
+	Pause func() error
 }
+
+const pauseRows = 4000
 
 // People begins to read the section of people. Invalid when the header is missing, damaged or lacks a column
 // that is needed.
@@ -79,19 +83,21 @@ func closeTable(t *table) error {
 // Next reads one row and its issues; io.EOF after the last. Invalid when the rest of the file
 // cannot be read.
 func (p *People) Next() (Person, []Issue, error) {
-	for p.table != nil {
-		r, err := p.table.next()
-		if err != nil {
-			return Person{}, nil, err
-		}
-		id := p.table.value(r, p.layout.id)
-		if kind, word := p.role(r, id); kind != roleGuardian || r.wrong != "" {
-			p.n++
-			row, found := p.rowOf(r, id, kind, word)
-			return row, append(p.roles.found(), found...), nil
-		}
+	if p.table == nil {
+		return Person{}, nil, io.EOF
 	}
-	return Person{}, nil, io.EOF
+	r, err := p.table.next()
+	if err != nil {
+		return Person{}, nil, err
+	}
+	p.n++
+	id := p.table.value(r, p.layout.id)
+	kind, word := p.role(r, id)
+	if kind == roleGuardian && r.wrong == "" {
+		return Person{Refused: PassedOver}, p.roles.found(), nil
+	}
+	row, found := p.rowOf(r, id, kind, word)
+	return row, append(p.roles.found(), found...), nil
 }
 
 // role is the role of a row, and what the file calls it.
@@ -256,8 +262,12 @@ const (
 
 var roleWords = map[role]string{roleStudent: "student", roleAdmin: "administrator", roleTeacher: "teacher", roleUnknown: "in " + RolesFile}
 
-// unsaidRole leaves a row to Decide: a person whom the source has named before is a student.
-const unsaidRole Code = "unsaid_role"
+const (
+	// unsaidRole leaves a row to Decide: a person whom the source has named before is a student.
+	unsaidRole Code = "unsaid_role"
+	// PassedOver is a row of somebody who is none of a roster's people, which is as if it were not there.
+	PassedOver Code = "passed_over"
+)
 
 func roleOf(word string) role {
 	switch strings.ToLower(word) {
@@ -304,6 +314,9 @@ func (f *File) Seats(rules Rules) (*Seats, error) {
 	}
 	return &Seats{layout: f.layout, table: t, rules: rules}, nil
 }
+
+// ListsClasses says whether the file names its classes apart from the places in them. Ask before the first row.
+func (s *Seats) ListsClasses() bool { return s.classes != nil && s.classes.table != nil }
 
 // Close ends the reading.
 func (s *Seats) Close() error { return errors.Join(s.classes.close(), closeTable(s.table)) }

@@ -172,8 +172,7 @@ func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 		return err
 	}
 	p.run.HasEnrollments, p.totals.HasEnrollments = file.HasEnrollments(), file.HasEnrollments()
-	p.hasSeats, p.listed = file.HasSeats(), file.ListsClasses()
-	if !p.hasSeats {
+	if p.hasSeats = file.HasSeats(); !p.hasSeats {
 		return nil
 	}
 	err = p.stageSeats(ctx, file)
@@ -184,7 +183,7 @@ func (p *planner) stage(ctx context.Context, q pg.Querier) error {
 }
 
 func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
-	people, err := file.People(p.rules())
+	people, err := file.People(p.rules(ctx))
 	if err != nil {
 		return err
 	}
@@ -196,11 +195,14 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 				if err = failed; failed != nil {
 					return nil
 				}
+				p.addIssues(notified)
+				if row.Refused == roster.PassedOver {
+					continue
+				}
 				p.totals.Rows++
 				if row.Usable {
 					p.usable++
 				}
-				p.addIssues(notified)
 				if row.Refused != roster.Withdrawn {
 					return &row
 				}
@@ -215,11 +217,11 @@ func (p *planner) stagePeople(ctx context.Context, file *roster.File) error {
 }
 
 // rules are those that reading the file goes by.
-func (p *planner) rules() roster.Rules {
+func (p *planner) rules(ctx context.Context) roster.Rules {
 	return roster.Rules{Mode: p.run.Mode, Today: p.today, Name: student.CheckName, Email: func(text string) (string, error) {
 		e, err := student.ParseEmail(text)
 		return string(e), err
-	}}
+	}, Pause: func() error { return p.next(ctx, turnRows) }}
 }
 
 // withdraw notes a person whom the file calls withdrawn, as if the file lacked the row: in a snapshot of everybody that
@@ -233,11 +235,12 @@ func (p *planner) withdraw(row roster.Person) {
 }
 
 func (p *planner) stageSeats(ctx context.Context, file *roster.File) error {
-	seats, err := file.Seats(p.rules())
+	seats, err := file.Seats(p.rules(ctx))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = seats.Close() }()
+	p.listed = seats.ListsClasses()
 	err = p.copied(ctx, func(full func() bool) (over bool, err error) {
 		stored := copySeats(ctx, p.tx, func() *roster.Seat {
 			for !full() {

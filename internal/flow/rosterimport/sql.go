@@ -30,7 +30,9 @@ const createStage = `
 // createGone makes the tables of what a delta takes away.
 const createGone = `
 	CREATE TEMP TABLE roster_stage_gone (external_id text) ON COMMIT DROP;
-	CREATE TEMP TABLE roster_stage_ended (person text, class text) ON COMMIT DROP`
+	CREATE TEMP TABLE roster_stage_ended (person text, class text) ON COMMIT DROP;
+	CREATE INDEX ON roster_stage_gone (external_id);
+	CREATE INDEX ON roster_stage_ended (person, class)`
 
 func createStageTables(ctx context.Context, tx *pg.Tx) error {
 	// Several statements in one text have no plan to be kept, which would name dropped tables.

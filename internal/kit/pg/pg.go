@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
@@ -285,6 +286,26 @@ func LockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) error 
 func TryLockAll(ctx context.Context, tx *Tx, space LockSpace, keys []string) ([]string, error) {
 	return Column[string](ctx, tx, `
 		SELECT key FROM unnest($2::text[]) AS key WHERE pg_try_advisory_xact_lock($1, hashtext(key))`, int32(space), keys)
+}
+
+// AwaitOthers returns once the transactions that had begun in the database before are over, or after 10 s: a process that
+// has died may have left one, with its locks. It sees those of its own role.
+func AwaitOthers(ctx context.Context, q Querier) error {
+	within, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	var began *time.Time // NULL with the first question
+	for range clock.Ticks(within, 10*time.Millisecond) {
+		var others bool
+		err := q.QueryRow(ctx, `
+			SELECT coalesce($1::timestamptz, now()), EXISTS (
+				SELECT FROM pg_stat_activity
+				WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+				  AND xact_start <= coalesce($1, now()))`, began).Scan(&began, &others)
+		if err != nil || !others {
+			return err
+		}
+	}
+	return nil
 }
 
 // GiveWay makes the transaction's statements fail when they wait for a lock longer than

@@ -127,6 +127,10 @@ func (d *Driver) Move(ctx context.Context) error {
 		return err
 	}
 	d.now, d.receiver, d.kept, d.still = c.Now, c.Receiver, c.KeptOn, c.Target == nil
+	// Whoever moved the clock before, and was killed, may have left locks of what is due.
+	if err := pg.AwaitOthers(ctx, d.db); err != nil {
+		return err
+	}
 	if err := d.db.InTx(ctx, func(tx *pg.Tx) error { return sandbox.Restore(ctx, tx, d.org) }); err != nil {
 		return err
 	}

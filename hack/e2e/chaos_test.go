@@ -26,7 +26,7 @@ import (
 var (
 	// A killed sender leaves attempts posted and not recorded: those that were in flight. Of so many
 	// events, at the rate at which they come, that is less than one in two hundred.
-	chaosEvents = flag.Int("events", 4000, "events of the run through all faults")
+	chaosEvents = flag.Int("events", 5000, "events of the run through all faults")
 	chaosOutage = flag.Duration("outage", 3*time.Second, "how long Redis stays stopped in it")
 )
 

@@ -131,13 +131,7 @@ func (h *house) fillCatalog() {
 	}
 	h.platform(http.MethodPut, "catalog/tests/starter", `{"title": "IELTS starter", "type": "ielts", "starter": true}`, nil)
 	h.platform(http.MethodPut, "organizations/demo/catalog/quizzes/q1", `{"title": "Grammar"}`, nil)
-	h.platform(http.MethodPut, "organizations/demo/staff/olive@north-institute.org",
-		`{"first_name": "Olive", "role": "owner", "password": "`+filledPassword+`"}`, nil)
-	h.secrets = append(h.secrets, filledPassword)
-	jar, err := cookiejar.New(nil)
-	must(h.t, err)
-	browser := &http.Client{Jar: jar}
-	h.submit(browser, "/sign-in", url.Values{"name": {"olive@north-institute.org"}, "password": {filledPassword}})
+	browser := h.ownersBrowser()
 	h.submit(browser, "/console/demo/api-keys/", url.Values{"name": {"Student system"}, "access": {"read_only"}})
 	var logo bytes.Buffer
 	form := multipart.NewWriter(&logo)
@@ -146,6 +140,19 @@ func (h *house) fillCatalog() {
 	must(h.t, png.Encode(part, image.NewGray(image.Rect(0, 0, 8, 8))))
 	must(h.t, form.Close())
 	h.sendForm(browser, "/console/demo/settings/logo", form.FormDataContentType(), &logo)
+}
+
+// ownersBrowser is one in which an owner of the organization has signed in.
+func (h *house) ownersBrowser() *http.Client {
+	h.t.Helper()
+	h.platform(http.MethodPut, "organizations/demo/staff/olive@north-institute.org",
+		`{"first_name": "Olive", "role": "owner", "password": "`+filledPassword+`"}`, nil)
+	h.secrets = append(h.secrets, filledPassword)
+	jar, err := cookiejar.New(nil)
+	must(h.t, err)
+	browser := &http.Client{Jar: jar}
+	h.submit(browser, "/sign-in", url.Values{"name": {"olive@north-institute.org"}, "password": {filledPassword}})
+	return browser
 }
 
 // submit sends a form of a page, as a browser does.

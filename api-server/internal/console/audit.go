@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/auditlog"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type auditPage struct {
@@ -24,13 +25,16 @@ func (s *Server) showAudit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || before < 0 {
 		before = 0 // the latest
 	}
-	entries, err := audit.List(r.Context(), s.DB, f.Here.Organization, before)
+	p := auditPage{frame: f}
+	err = s.Reads.Do(r.Context(), func(db *pg.DB) (err error) {
+		p.Entries, err = audit.List(r.Context(), db, f.Here.Organization, before)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	p := auditPage{frame: f, Entries: entries}
-	if len(entries) == audit.PageSize {
-		p.Older = entries[len(entries)-1].ID
+	if n := len(p.Entries); n == audit.PageSize {
+		p.Older = p.Entries[n-1].ID
 	}
 	return show(w, http.StatusOK, "audit.html", p)
 }

@@ -48,6 +48,7 @@ import (
 // Server holds what the pages need.
 type Server struct {
 	DB        *pg.DB
+	Reads     *pg.Reads // of lists and charts; running
 	Clock     clock.Clock
 	Zone      *time.Location // the platform's: decides today
 	PublicURL string

@@ -22,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // deliveriesAPage is how many deliveries a page lists.
@@ -115,11 +116,15 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status i
 	p.Statuses, p.Types, p.Causes = journal.Statuses(), deliveredTypes(), webhook.FailureCauses()
 	var filter journal.Filter
 	p.Chosen, filter = chooseDeliveries(r.URL.Query())
-	err := s.findDeliveries(r.Context(), &p, filter, r.URL.Query().Get("before"))
-	if err != nil {
+	err := s.Reads.Do(r.Context(), func(db *pg.DB) (err error) {
+		p.Deliveries, p.Older, p.Looked = nil, "", false
+		if err = findDeliveries(r.Context(), db, &p, filter, r.URL.Query().Get("before")); err != nil {
+			return err
+		}
+		p.Recoveries, err = journal.Recoveries(r.Context(), db, p.Here.Organization, p.Endpoint.ID)
 		return err
-	}
-	if p.Recoveries, err = journal.Recoveries(r.Context(), s.DB, p.Here.Organization, p.Endpoint.ID); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	p.Running = runningOf(p.Recoveries)
@@ -129,16 +134,16 @@ func (s *Server) listDeliveries(w http.ResponseWriter, r *http.Request, status i
 // eventsOfStudent is how many of a student's events a page of deliveries goes through.
 const eventsOfStudent = 50
 
-func (s *Server) findDeliveries(ctx context.Context, p *deliveriesPage, f journal.Filter, before string) error {
+func findDeliveries(ctx context.Context, db *pg.DB, p *deliveriesPage, f journal.Filter, before string) error {
 	if p.Chosen.Student != "" {
-		return s.findDeliveriesAbout(ctx, p, f, before)
+		return findDeliveriesAbout(ctx, db, p, f, before)
 	}
 	at, err := id.ParseDelivery(before)
 	if err != nil {
 		at = id.Delivery{} // the latest
 	}
 	var next id.Delivery
-	p.Deliveries, next, err = journal.Look(ctx, s.DB, p.Here.Organization, p.Endpoint.ID, f, at, deliveriesAPage)
+	p.Deliveries, next, err = journal.Look(ctx, db, p.Here.Organization, p.Endpoint.ID, f, at, deliveriesAPage)
 	if next != (id.Delivery{}) {
 		p.Older, p.Looked = next.String(), len(p.Deliveries) < deliveriesAPage
 	}
@@ -146,8 +151,8 @@ func (s *Server) findDeliveries(ctx context.Context, p *deliveriesPage, f journa
 }
 
 // findDeliveriesAbout goes through the events about a student from before on, a time in microseconds.
-func (s *Server) findDeliveriesAbout(ctx context.Context, p *deliveriesPage, f journal.Filter, before string) error {
-	who, err := student.Resolve(ctx, s.DB, p.Here.Organization, student.Ref{Email: student.Email(strings.ToLower(p.Chosen.Student))})
+func findDeliveriesAbout(ctx context.Context, db *pg.DB, p *deliveriesPage, f journal.Filter, before string) error {
+	who, err := student.Resolve(ctx, db, p.Here.Organization, student.Ref{Email: student.Email(strings.ToLower(p.Chosen.Student))})
 	if fault.KindOf(err) == fault.NotFound {
 		return nil
 	}
@@ -161,7 +166,7 @@ func (s *Server) findDeliveriesAbout(ctx context.Context, p *deliveriesPage, f j
 	if !f.Until.IsZero() && f.Until.Before(until) {
 		until = f.Until.Add(-time.Microsecond)
 	}
-	events, err := history.Events(ctx, s.DB, p.Here.Organization, who.ID, until, eventsOfStudent)
+	events, err := history.Events(ctx, db, p.Here.Organization, who.ID, until, eventsOfStudent)
 	if err != nil {
 		return err
 	}
@@ -173,7 +178,7 @@ func (s *Server) findDeliveriesAbout(ctx context.Context, p *deliveriesPage, f j
 	for i, e := range events {
 		ids[i] = e.ID
 	}
-	of, err := history.Deliveries(ctx, s.DB, p.Here.Organization, ids)
+	of, err := history.Deliveries(ctx, db, p.Here.Organization, ids)
 	if err != nil {
 		return err
 	}
@@ -191,7 +196,7 @@ func (s *Server) findDeliveriesAbout(ctx context.Context, p *deliveriesPage, f j
 	if !next.IsZero() && !next.Before(f.Since) {
 		p.Older, p.Looked = strconv.FormatInt(next.UnixMicro(), 10), len(kept) < eventsOfStudent
 	}
-	p.Deliveries, err = journal.Some(ctx, s.DB, p.Here.Organization, p.Endpoint.ID, kept)
+	p.Deliveries, err = journal.Some(ctx, db, p.Here.Organization, p.Endpoint.ID, kept)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 type overviewPage struct {
@@ -80,7 +81,12 @@ func (s *Server) showOverview(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) readFigures(ctx context.Context, p *overviewPage) error {
 	n, err := s.figures.of(p.Here.Organization, s.Clock(), func(now time.Time) (directory.Figures, error) {
-		return directory.Count(ctx, s.DB, p.Here.Organization, clock.DateIn(now, s.Zone), now)
+		var n directory.Figures
+		err := s.Reads.Do(ctx, func(db *pg.DB) (err error) {
+			n, err = directory.Count(ctx, db, p.Here.Organization, clock.DateIn(now, s.Zone), now)
+			return err
+		})
+		return n, err
 	})
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // peopleAPage is how many students a page lists, latestShown how much of each kind a
@@ -78,19 +79,23 @@ func (s *Server) showStudents(w http.ResponseWriter, r *http.Request) error {
 	which := s.chooseStudents(f, said)
 	p := studentsPage{frame: f, Search: which.text, Choices: studentChoices, Which: which.Which, Course: which.Course, Chosen: which.query()}
 	p.OwnSearch = true
-	if p.Courses, err = course.Names(ctx, s.DB, f.Here.Organization, coursesShown); err != nil {
+	err = s.Reads.Do(ctx, func(db *pg.DB) (err error) {
+		if p.Courses, err = course.Names(ctx, db, which.org, coursesShown); err != nil {
+			return err
+		}
+		n, err := which.count(ctx, db)
+		if err != nil {
+			return err
+		}
+		var people []directory.Person
+		if people, p.Next, err = which.find(ctx, db, said.Get("after"), peopleAPage); err != nil {
+			return err
+		}
+		p.Count = inWords(max(n, len(people))) // who has the external id that was looked for is not counted
+		p.People, err = which.lines(ctx, db, people)
 		return err
-	}
-	n, err := s.countStudents(ctx, which)
+	})
 	if err != nil {
-		return err
-	}
-	people, next, err := s.findStudents(ctx, which, said.Get("after"), peopleAPage)
-	if err != nil {
-		return err
-	}
-	p.Next, p.Count = next, inWords(max(n, len(people))) // who has the external id that was looked for is not counted
-	if p.People, err = s.linesOf(ctx, f.Here.Organization, people); err != nil {
 		return err
 	}
 	return show(w, http.StatusOK, "students.html", p)
@@ -148,26 +153,26 @@ func (c chosenStudents) query() template.URL {
 // isList says whether the students are read along a list; else they are searched for.
 func (c chosenStudents) isList() bool { return c.Which != "" || c.Course != 0 }
 
-func (s *Server) countStudents(ctx context.Context, c chosenStudents) (int, error) {
+func (c chosenStudents) count(ctx context.Context, db *pg.DB) (int, error) {
 	if c.isList() {
-		return directory.Size(ctx, s.DB, c.org, c.Filter)
+		return directory.Size(ctx, db, c.org, c.Filter)
 	}
-	return directory.Matches(ctx, s.DB, c.org, c.text)
+	return directory.Matches(ctx, db, c.org, c.text)
 }
 
-// findStudents reads a page behind after, which is what an earlier page gave as next; "" is the first.
-func (s *Server) findStudents(ctx context.Context, c chosenStudents, after string, limit int) (people []directory.Person, next string, err error) {
+// find reads a page behind after, which is what an earlier page gave as next; "" is the first.
+func (c chosenStudents) find(ctx context.Context, db *pg.DB, after string, limit int) (people []directory.Person, next string, err error) {
 	if c.isList() {
-		people, at, err := directory.List(ctx, s.DB, c.org, c.Filter, directory.ParseListPosition(after), limit)
+		people, at, err := directory.List(ctx, db, c.org, c.Filter, directory.ParseListPosition(after), limit)
 		return people, at.String(), err
 	}
 	at := directory.ParsePosition(after)
 	if c.text != "" && at == (directory.Position{}) {
-		if people, err = s.byExternalID(ctx, c.org, c.text); err != nil {
+		if people, err = byExternalID(ctx, db, c.org, c.text); err != nil {
 			return nil, "", err
 		}
 	}
-	found, at, err := directory.Search(ctx, s.DB, c.org, c.text, at, limit)
+	found, at, err := directory.Search(ctx, db, c.org, c.text, at, limit)
 	for _, one := range found {
 		if !slices.ContainsFunc(people, func(p directory.Person) bool { return p.ID == one.ID }) {
 			people = append(people, one)
@@ -176,27 +181,26 @@ func (s *Server) findStudents(ctx context.Context, c chosenStudents, after strin
 	return people, at.String(), err
 }
 
-// linesOf reads what a list says of the people.
-func (s *Server) linesOf(ctx context.Context, org id.Organization, people []directory.Person) ([]studentLine, error) {
+// lines reads what the list says of the people.
+func (c chosenStudents) lines(ctx context.Context, db *pg.DB, people []directory.Person) ([]studentLine, error) {
 	ids := make([]id.User, len(people))
 	for i, one := range people {
 		ids[i] = one.ID
 	}
-	courses, err := course.OfStudents(ctx, s.DB, org, ids)
+	courses, err := course.OfStudents(ctx, db, c.org, ids)
 	if err != nil {
 		return nil, err
 	}
-	plans, err := plan.Current(ctx, s.DB, org, ids)
+	plans, err := plan.Current(ctx, db, c.org, ids)
 	if err != nil {
 		return nil, err
 	}
-	today := clock.DateIn(s.Clock(), s.Zone)
 	lines := make([]studentLine, 0, len(people))
 	for _, one := range people {
 		l := studentLine{Person: one, More: max(0, len(courses[one.ID])-1)}
 		if held := courses[one.ID]; len(held) > 0 {
-			e := slices.MaxFunc(held, func(a, b course.Enrollment) int { return compareAccess(a, b, today) })
-			l.Course = &studentCourse{Enrollment: e, Status: e.Status(today)}
+			e := slices.MaxFunc(held, func(a, b course.Enrollment) int { return compareAccess(a, b, c.Today) })
+			l.Course = &studentCourse{Enrollment: e, Status: e.Status(c.Today)}
 		}
 		if current, ok := plans[one.ID]; ok {
 			l.Plan = &current
@@ -226,12 +230,12 @@ func searchText(text string) string {
 	return text
 }
 
-func (s *Server) byExternalID(ctx context.Context, org id.Organization, text string) ([]directory.Person, error) {
-	users, err := roster.FindByExternalID(ctx, s.DB, org, text)
+func byExternalID(ctx context.Context, db *pg.DB, org id.Organization, text string) ([]directory.Person, error) {
+	users, err := roster.FindByExternalID(ctx, db, org, text)
 	if err != nil {
 		return nil, err
 	}
-	return directory.Some(ctx, s.DB, org, users)
+	return directory.Some(ctx, db, org, users)
 }
 
 type studentPage struct {
@@ -294,12 +298,20 @@ func (s *Server) showStudent(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) oneStudent(w http.ResponseWriter, r *http.Request, status int, f frame, a student.Account) error {
-	p := studentPage{frame: f, Student: a, Now: s.Clock(), Zone: s.Zone.String()}
-	p.Title = p.Student.FirstName + " " + p.Student.LastName
-	for _, read := range []func(context.Context, *studentPage) error{s.readMembership, s.readCourses, s.readWork, s.readProgress} {
-		if err := read(r.Context(), &p); err != nil {
-			return err
+	f.Title = a.FirstName + " " + a.LastName
+	now := s.Clock()
+	var p studentPage
+	err := s.Reads.Do(r.Context(), func(db *pg.DB) error {
+		p = studentPage{frame: f, Student: a, Now: now, Zone: s.Zone.String()}
+		for _, read := range []func(context.Context, *pg.DB, *studentPage) error{readMembership, s.readCourses, readWork, s.readProgress} {
+			if err := read(r.Context(), db, &p); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if f.Manages {
 		if err := s.readTimeline(r.Context(), &p, parseTimelinePosition(r.URL.Query().Get("before"))); err != nil {
@@ -309,19 +321,19 @@ func (s *Server) oneStudent(w http.ResponseWriter, r *http.Request, status int, 
 	return show(w, status, "student.html", p)
 }
 
-func (s *Server) readMembership(ctx context.Context, p *studentPage) (err error) {
-	members, err := org.Members(ctx, s.DB, p.Here.Organization, []id.User{p.Student.ID})
+func readMembership(ctx context.Context, db *pg.DB, p *studentPage) (err error) {
+	members, err := org.Members(ctx, db, p.Here.Organization, []id.User{p.Student.ID})
 	if err != nil {
 		return err
 	}
 	m := members[p.Student.ID]
 	p.Membership, p.Joined = string(m.Status), m.JoinedAt
-	p.Aliases, err = roster.Aliases(ctx, s.DB, p.Here.Organization, p.Student.ID)
+	p.Aliases, err = roster.Aliases(ctx, db, p.Here.Organization, p.Student.ID)
 	return err
 }
 
-func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
-	held, err := course.OfStudent(ctx, s.DB, p.Here.Organization, p.Student.ID)
+func (s *Server) readCourses(ctx context.Context, db *pg.DB, p *studentPage) error {
+	held, err := course.OfStudent(ctx, db, p.Here.Organization, p.Student.ID)
 	if err != nil {
 		return err
 	}
@@ -329,7 +341,7 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 	for i, e := range held {
 		ids[i] = e.ID
 	}
-	goals, err := plan.Goals(ctx, s.DB, p.Here.Organization, ids...)
+	goals, err := plan.Goals(ctx, db, p.Here.Organization, ids...)
 	if err != nil {
 		return err
 	}
@@ -341,10 +353,10 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 		}
 		p.Courses = append(p.Courses, c)
 	}
-	if p.Plans, err = plan.Lines(ctx, s.DB, p.Here.Organization, p.Student.ID, "", 0, latestShown); err != nil {
+	if p.Plans, err = plan.Lines(ctx, db, p.Here.Organization, p.Student.ID, "", 0, latestShown); err != nil {
 		return err
 	}
-	types, err := course.Types(ctx, s.DB)
+	types, err := course.Types(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -361,13 +373,13 @@ func (s *Server) readCourses(ctx context.Context, p *studentPage) error {
 const chartsShown = 2
 
 // readProgress draws the latest plans that have a result.
-func (s *Server) readProgress(ctx context.Context, p *studentPage) error {
+func (s *Server) readProgress(ctx context.Context, db *pg.DB, p *studentPage) error {
 	for _, l := range p.Plans[:min(len(p.Plans), chartsShown)] {
-		stored, err := plan.Find(ctx, s.DB, p.Here.Organization, l.ID)
+		stored, err := plan.Find(ctx, db, p.Here.Organization, l.ID)
 		if err != nil {
 			return err
 		}
-		slots, err := plan.Slots(ctx, s.DB, l.ID)
+		slots, err := plan.Slots(ctx, db, l.ID)
 		if err != nil {
 			return err
 		}
@@ -378,10 +390,10 @@ func (s *Server) readProgress(ctx context.Context, p *studentPage) error {
 	return nil
 }
 
-func (s *Server) readWork(ctx context.Context, p *studentPage) (err error) {
-	if p.Results, err = result.Latest(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown); err != nil {
+func readWork(ctx context.Context, db *pg.DB, p *studentPage) (err error) {
+	if p.Results, err = result.Latest(ctx, db, p.Here.Organization, p.Student.ID, latestShown); err != nil {
 		return err
 	}
-	p.Assignments, err = assignment.Latest(ctx, s.DB, p.Here.Organization, p.Student.ID, latestShown)
+	p.Assignments, err = assignment.Latest(ctx, db, p.Here.Organization, p.Student.ID, latestShown)
 	return err
 }

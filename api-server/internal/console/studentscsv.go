@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/roster"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
 // studentsExported is how many students a file has at most, exportGroup how many of them are in memory at a time.
@@ -41,11 +42,16 @@ func (s *Server) downloadStudents(w http.ResponseWriter, r *http.Request) error 
 
 // exportStudents writes the next group, and gives where the one behind it begins; "": nowhere.
 func (s *Server) exportStudents(ctx context.Context, which chosenStudents, after string, file *csv.Writer) (next string, err error) {
-	people, next, err := s.findStudents(ctx, which, after, exportGroup)
-	if err != nil {
-		return "", err
-	}
-	lines, err := s.linesOf(ctx, which.org, people)
+	var lines []studentLine
+	err = s.Reads.Do(ctx, func(db *pg.DB) error {
+		people, behind, err := which.find(ctx, db, after, exportGroup)
+		if err != nil {
+			return err
+		}
+		next = behind
+		lines, err = which.lines(ctx, db, people)
+		return err
+	})
 	if err != nil {
 		return "", err
 	}

@@ -152,7 +152,7 @@ func New(d Deps) APIs {
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
 		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
 	public.Group(students.Routes)
-	dashboard := &console.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
+	dashboard := &console.Server{DB: d.DB, Reads: reads, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
 		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans, Sandboxes: pool,
 		Providers: providers, OIDC: client, DNS: cmp.Or[provider.Resolver](d.DNS, net.DefaultResolver),
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}

@@ -120,7 +120,7 @@ func rosterFile(n int) (file []byte, size int, err error) {
 		fmt.Fprintf(&seats, "student-%07d,class-%d,Class %d\n", i, i/25, i/25)
 	}
 	size = people.Len()
-	file, err = zippedTexts(map[string]*bytes.Buffer{"people.csv": &people, "enrollments.csv": &seats})
+	file, err = zipped(map[string]*bytes.Buffer{"people.csv": &people, "enrollments.csv": &seats})
 	return file, size, err
 }
 
@@ -137,11 +137,12 @@ func oneRosterFile(n int) ([]byte, error) {
 		}
 		fmt.Fprintf(&places, "e-%d,,,class-%d,school-1,student-%07d,student,false,,\n", i, i/25, i)
 	}
-	return zippedTexts(map[string]*bytes.Buffer{"manifest.csv": bytes.NewBufferString("propertyName,value\noneroster.version,1.1\nfile.users,bulk\nfile.classes,bulk\nfile.enrollments,bulk\n"),
+	return zipped(map[string]*bytes.Buffer{"manifest.csv": bytes.NewBufferString("propertyName,value\noneroster.version,1.1\nfile.users,bulk\nfile.classes,bulk\nfile.enrollments,bulk\n"),
 		"users.csv": &users, "classes.csv": &classes, "enrollments.csv": &places})
 }
 
-func zippedTexts(files map[string]*bytes.Buffer) ([]byte, error) {
+// zipped is an archive of files by their names.
+func zipped(files map[string]*bytes.Buffer) ([]byte, error) {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for name, text := range files {

@@ -1,8 +1,10 @@
 package pages
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -67,6 +69,6 @@ func (s *Server) showLogo(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", "image/png")
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(picture) // the browser may be gone
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(picture))
 	return nil
 }

@@ -72,7 +72,7 @@ func (s *Server) beginWith(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.Sessions.Keep(r.Context(), askedName, keep)
-	http.Redirect(w, r, address, http.StatusSeeOther) //nolint:gosec // to the provider that the organization's owners chose
+	http.Redirect(w, r, address, http.StatusSeeOther)
 	return nil
 }
 

@@ -1,8 +1,8 @@
 package platform_test
 
 import (
-	"crypto/md5"  //nolint:gosec // what others might have hashed with
-	"crypto/sha1" //nolint:gosec // likewise
+	"crypto/md5" 
+	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -205,7 +205,7 @@ func (l *life) dump(t *testing.T) string {
 func traces(dump string) (found []string) {
 	words := slices.Clone(callings)
 	for _, w := range []string{"zoe.quint@xyzzy-mail.org", "Zoe.Quint@xyzzy-mail.org", "zq.learns", "ZQ.learns", "EXT-zq-77", "zoella", "quintessence", "zoella quintessence"} {
-		a, b, c := md5.Sum([]byte(w)), sha1.Sum([]byte(w)), sha256.Sum256([]byte(w)) //nolint:gosec // what others might have hashed with
+		a, b, c := md5.Sum([]byte(w)), sha1.Sum([]byte(w)), sha256.Sum256([]byte(w))
 		words = append(words, hex.EncodeToString(a[:]), hex.EncodeToString(b[:]), hex.EncodeToString(c[:]),
 			strings.ToLower(base64.StdEncoding.EncodeToString([]byte(w))), strings.ToLower(url.QueryEscape(w)))
 	}

@@ -47,9 +47,9 @@ func (s *Sessions) Await(ctx context.Context, a student.Account, next string, wi
 // Awaited is the account whose second factor is still to come, and where its sign-in leads; the zero account for
 // none, also when the password has changed or it took too long.
 func (s *Sessions) Awaited(ctx context.Context) (a student.Account, next string, err error) {
-	n, _ := strconv.ParseInt(s.manager.GetString(ctx, pendingKey), 10, 64) // 0 for none
-	since, err := time.Parse(time.RFC3339, s.manager.GetString(ctx, pendingSinceKey))
-	if n < 1 || err != nil || s.now().Sub(since) >= pendingFor {
+	n, _ := strconv.ParseInt(s.manager.GetString(ctx, pendingKey), 10, 64)          // 0 for none
+	since, _ := time.Parse(time.RFC3339, s.manager.GetString(ctx, pendingSinceKey)) // long ago for none
+	if n < 1 || s.now().Sub(since) >= pendingFor {
 		return a, "", nil
 	}
 	a, err = student.Find(ctx, s.db, id.User(n))

@@ -392,10 +392,21 @@ func Managers(ctx context.Context, q pg.Querier, org id.Organization) ([]id.User
 
 // Staff reads who is and was on the staff of the organization.
 func Staff(ctx context.Context, q pg.Querier, org id.Organization) (map[id.User]Member, error) {
-	return members(q.Query(ctx, `
+	rows, err := q.Query(ctx, `
 		SELECT user_id, role, status, created_via, joined_at
 		FROM members
-		WHERE organization_id = $1 AND role <> 'member'`, org))
+		WHERE organization_id = $1 AND role <> 'member'`, org)
+	if err != nil {
+		return nil, err
+	}
+	all := map[id.User]Member{}
+	var user id.User
+	var m Member
+	_, err = pgx.ForEachRow(rows, []any{&user, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
+		all[user] = m
+		return nil
+	})
+	return all, err
 }
 
 // LockOwners locks the organization's active owners, so that changes of them wait for each other, and lists them.
@@ -437,20 +448,6 @@ func MembersOf(ctx context.Context, q pg.Querier, orgs []id.Organization, users 
 	var m Member
 	_, err = pgx.ForEachRow(rows, []any{&n, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
 		all[n-1] = m
-		return nil
-	})
-	return all, err
-}
-
-func members(rows pgx.Rows, err error) (map[id.User]Member, error) {
-	if err != nil {
-		return nil, err
-	}
-	all := map[id.User]Member{}
-	var user id.User
-	var m Member
-	_, err = pgx.ForEachRow(rows, []any{&user, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
-		all[user] = m
 		return nil
 	})
 	return all, err

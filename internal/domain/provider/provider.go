@@ -36,14 +36,14 @@ type Settings struct {
 }
 
 // Set says whether there is a provider.
-func (s Settings) Set() bool { return s.Issuer != "" }
+func (p Settings) Set() bool { return p.Issuer != "" }
 
 // RoleOf is the role that the values of the claim mean: the one with the most rights of ranked, which begins
 // with it; "" for none.
-func (s Settings) RoleOf(values, ranked []string) string {
+func (p Settings) RoleOf(values, ranked []string) string {
 	for _, role := range ranked {
 		for _, v := range values {
-			if s.Roles[v] == role {
+			if p.Roles[v] == role {
 				return role
 			}
 		}
@@ -131,8 +131,9 @@ func (s Service) Remove(ctx context.Context, by audit.Actor, org id.Organization
 var errDemanded error = fault.New(fault.Conflict, "provider_demanded", "The staff must sign in there. Change that first.")
 
 const (
-	maxText = 500
-	maxCA   = 16 << 10
+	maxText  = 500
+	maxCA    = 16 << 10
+	maxRoles = 100 // values of the claim
 )
 
 func (p Settings) check() error {
@@ -142,8 +143,13 @@ func (p Settings) check() error {
 			_ = faults.Add(fault.Field(field, "missing", "%s: required, at most %d characters", field, maxText))
 		}
 	}
-	if len(p.Secret) > maxText || len(p.RoleClaim) > maxText || len(p.Roles) > 100 {
-		_ = faults.Add(fault.Field("client_secret", "too_long", "client_secret, role_claim, roles: shorter, please"))
+	for field, text := range map[string]string{"client_secret": p.Secret, "role_claim": p.RoleClaim} {
+		if len(text) > maxText {
+			_ = faults.Add(fault.Field(field, "too_long", "%s: at most %d characters", field, maxText))
+		}
+	}
+	if len(p.Roles) > maxRoles {
+		_ = faults.Add(fault.Field("roles", "too_many", "roles: at most %d values of the claim", maxRoles))
 	}
 	if p.CA != "" && (len(p.CA) > maxCA || !x509.NewCertPool().AppendCertsFromPEM([]byte(p.CA))) {
 		_ = faults.Add(fault.Field("ca", "invalid", "ca: send certificates in PEM form (-----BEGIN CERTIFICATE-----), at most %d KiB of them", maxCA>>10))

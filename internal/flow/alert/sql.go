@@ -140,7 +140,6 @@ func selectURL(ctx context.Context, q pg.Querier, org id.Organization, endpoint 
 				WHERE j.organization_id = e.organization_id
 					AND j.endpoint_id = e.id
 					AND j.delivery_id >= uuid7_floor(@first)
-					AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')
 					AND j.status = 'skipped'
 				LIMIT @most) AS s) AS waiting
 		FROM webhook_endpoints e LEFT JOIN webhook_health h ON h.endpoint_id = e.id

@@ -228,7 +228,7 @@ func (p *planner) rules(ctx context.Context) roster.Rules {
 // alone makes the person leave, in one of changes the note does.
 func (p *planner) withdraw(row roster.Person) {
 	if p.run.Mode == roster.Additive {
-		p.run.Counts.Skip++
+		p.run.Skip++
 	} else if p.totals.DeltaPeople {
 		p.gone = append(p.gone, row.ExternalID)
 	}

@@ -66,6 +66,10 @@ func (j *job) preparation() (email.Preparation, student.Account) {
 	return preparation(j.plan, j.organizations[j.plan.Organization].Name), j.accounts[plan.Student{Organization: j.plan.Organization, User: j.plan.User}]
 }
 
+func (j *job) signInURL() string {
+	return wire.SignInURL(j.PublicURL, j.organizations[j.plan.Organization].Slug)
+}
+
 func fullName(a student.Account) string { return strings.TrimSpace(a.FirstName + " " + a.LastName) }
 
 // mailOpen mails the student that a test is open, unless the step is quiet.
@@ -77,7 +81,7 @@ func (j *job) mailOpen(t plan.Test) {
 	p.FirstName = a.FirstName
 	j.mail(string(a.Email), email.PlanTestOpen{Preparation: p, Test: words(t), Title: j.items[id.Item(t.Paper)].Title,
 		Due: plan.DueAt(t.DueOn, j.seen.Zone), TimeZone: j.plan.TimeZone,
-		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: wire.SignInURL(j.PublicURL, j.organizations[j.plan.Organization].Slug)})
+		SafeBrowser: j.browsers[plan.Student{Organization: j.plan.Organization, User: j.plan.User}], LoginURL: j.signInURL()})
 }
 
 // addNews adds to what the next mail with news has, unless the step is quiet.
@@ -107,7 +111,7 @@ func (j *job) mailNews() (changed bool) {
 	j.plan.NewsOn = today
 	p, a := j.preparation()
 	p.FirstName = a.FirstName
-	j.mail(string(a.Email), email.PlanUpdate{Preparation: p, Tasks: tasks, TimeZone: j.plan.TimeZone, LoginURL: wire.SignInURL(j.PublicURL, j.organizations[j.plan.Organization].Slug)})
+	j.mail(string(a.Email), email.PlanUpdate{Preparation: p, Tasks: tasks, TimeZone: j.plan.TimeZone, LoginURL: j.signInURL()})
 	return true
 }
 

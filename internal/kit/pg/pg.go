@@ -294,7 +294,7 @@ func AwaitOthers(ctx context.Context, q Querier) error {
 	within, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	var began *time.Time // NULL with the first question
-	for range clock.Ticks(within, 10*time.Millisecond) {
+	for {
 		var others bool
 		err := q.QueryRow(ctx, `
 			SELECT coalesce($1::timestamptz, now()), EXISTS (
@@ -304,8 +304,10 @@ func AwaitOthers(ctx context.Context, q Querier) error {
 		if err != nil || !others {
 			return err
 		}
+		if clock.Pause(within, 10*time.Millisecond) != nil {
+			return ctx.Err()
+		}
 	}
-	return nil
 }
 
 // GiveWay makes the transaction's statements fail when they wait for a lock longer than

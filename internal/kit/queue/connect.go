@@ -314,7 +314,8 @@ func explain(err error) error {
 	if err == nil {
 		return nil
 	}
-	text, fix := err.Error(), ""
+	text := err.Error()
+	var fix string
 	switch {
 	case strings.HasPrefix(text, "MOVED "):
 		fix = "it leads to a node of a Redis Cluster; begin it with redis+cluster://"

@@ -2,6 +2,7 @@ package rostertest
 
 import (
 	"archive/zip"
+	"slices"
 	"strings"
 
 	"golang.org/x/text/encoding/unicode"
@@ -38,8 +39,8 @@ func Manifest(version string, files ...string) string {
 // Archive is a zip archive of the files, which are names and texts in turns.
 func Archive(files ...string) []byte {
 	var entries []entry
-	for i := 0; i < len(files); i += 2 {
-		entries = append(entries, entry{name: files[i], text: files[i+1]})
+	for pair := range slices.Chunk(files, 2) {
+		entries = append(entries, entry{name: pair[0], text: pair[1]})
 	}
 	return archive(entries...)
 }

@@ -21,7 +21,7 @@ func Dump(t testing.TB, db *pg.DB) string {
 		slices.Sort(installed)
 		program = installed[len(installed)-1]
 	}
-	out, err := exec.CommandContext(t.Context(), program, db.Config().ConnString()).Output()
+	out, err := exec.CommandContext(t.Context(), program, db.Config().ConnString()).Output() //nolint:gosec // PostgreSQL's program
 	if err != nil {
 		t.Fatalf("pg_dump: %v", err)
 	}

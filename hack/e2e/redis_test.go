@@ -135,7 +135,7 @@ func (h *house) endRedisLoad(l *load) {
 	events := h.committed(db)
 	check.Equal(t, "events", len(events), 2*len(l.acknowledged), "")
 	h.awaitAtHealthy(events)
-	h.checkReceipts(events)
+	h.checkReceipts(db, events, 0)
 	for _, private := range []int{h.settings.Ports.APIPrivate, h.settings.Ports.WorkerPrivate, h.settings.Ports.SenderPrivate} {
 		until(t, "it is ready", func() bool {
 			status, body := h.call(http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/readyz", private), "Accept", "application/json", "")

@@ -168,6 +168,9 @@ func (s *Server) stepSandbox(ctx context.Context, f frame, by string, receiver s
 	} else if to, err = clock.AddPeriod("by", v.Clock.Now, by); err != nil {
 		return "", err
 	}
+	if err := v.Full(ctx); err != nil {
+		return "", err
+	}
 	if err := v.Move(ctx, "by", to, receiver); err != nil {
 		return "", err
 	}

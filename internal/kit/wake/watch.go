@@ -21,7 +21,8 @@ type Watch struct {
 const (
 	// watchPoll is how soon a change is noticed when its wake-up was lost.
 	watchPoll = time.Second
-	// firstPoll is the first pause, of those that double up to watchPoll, where nobody sends wake-ups.
+	// firstPoll is the first pause where nobody sends wake-ups. Each is a quarter longer than the one before, up to
+	// watchPoll: a change is noticed a quarter too late at most.
 	firstPoll = 5 * time.Millisecond
 )
 
@@ -71,7 +72,7 @@ func (w *Watch) Until(ctx context.Context, row string, limit time.Duration, snap
 		select {
 		case <-woken:
 		case <-look.C:
-			pause = min(2*pause, watchPoll)
+			pause = min(pause+pause/4, watchPoll)
 			look.Reset(pause)
 		case <-over.C:
 			return context.DeadlineExceeded

@@ -37,6 +37,9 @@ type Service struct {
 	DB    *pg.DB
 	Clock clock.Clock
 	Zone  *time.Location // the platform's: decides today
+	// InTurn has Sweep take one page after the other, so that the same enrollments always give the same events in the
+	// same order.
+	InTurn bool
 
 	once  sync.Once
 	calls *gather.Group[id.Organization, gathered, outcome]

@@ -149,8 +149,24 @@ func (d *fixture) want(what string, want ...string) {
 
 const left = "student.left"
 
+func TestASweepInTurnNotifiesInOrder(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	d.InTurn = true
+	var want []id.User
+	for i := range 1600 { // four pages
+		user, _ := d.enroll(fmt.Sprintf("s%d@institute.org", i), 0, 1)
+		want = append(want, user)
+	}
+	d.days = 30
+	d.sweep()
+	got, err := pg.Column[id.User](t.Context(), d.DB, `SELECT user_id FROM webhook_events ORDER BY sequence`)
+	check.NoError(check.Now(t), err, "")
+	check.Slices(t, "whom the events are about", got, want, "")
+}
+
 // Reference: courses#enrollment-status.
-func TestTheCalendarIsToldDayByDay(t *testing.T) {
+func TestTheCalendarIsNotifiedOfDayByDay(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	user, _ := d.enroll("ana@institute.org", 3, 2) // days 3 to 17, grace to 24
@@ -172,7 +188,7 @@ func TestTheCalendarIsToldDayByDay(t *testing.T) {
 	}
 }
 
-func TestTheCalendarIsToldAfterDaysOfDowntime(t *testing.T) {
+func TestTheCalendarIsNotifiedOfAfterDaysOfDowntime(t *testing.T) {
 	t.Parallel()
 	for days, want := range map[int][]string{
 		2:   {},
@@ -195,7 +211,7 @@ func TestTheCalendarIsToldAfterDaysOfDowntime(t *testing.T) {
 	}
 }
 
-func TestManyWorkersTellOnce(t *testing.T) {
+func TestManyWorkersNotifyOnce(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	const students = 1050 // more than two pages
@@ -224,7 +240,7 @@ func TestManyWorkersTellOnce(t *testing.T) {
 	}
 }
 
-func TestRowsOfAnEarlierVersionAreTakenAsTold(t *testing.T) {
+func TestRowsOfAnEarlierVersionAreTakenAsNotified(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.enroll("ana@institute.org", 0, 4)
@@ -237,7 +253,7 @@ func TestRowsOfAnEarlierVersionAreTakenAsTold(t *testing.T) {
 	d.want("then it is as ever", "enrollment.ended expired before active")
 }
 
-func TestStaffAreNotToldOf(t *testing.T) {
+func TestNobodyIsNotifiedOfStaff(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	user, e := d.enroll("ana@institute.org", 0, 1)
@@ -303,7 +319,7 @@ func TestAdministratorsChanges(t *testing.T) {
 
 // The end date's approach is notified once for each end date, also for one that comes back.
 // Reference: webhooks#events.
-func TestExpiringIsToldOnceAnEndDate(t *testing.T) {
+func TestExpiringIsNotifiedOfOnceAnEndDate(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	_, e := d.enroll("ana@institute.org", 0, 1)

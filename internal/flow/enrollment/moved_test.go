@@ -12,7 +12,7 @@ import (
 
 // The sweep leaves a person to its next look who got another address, and with it another
 // lock, after it had looked who is due.
-func TestTheSweepTellsOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
+func TestTheSweepNotifiesOfNobodyWhoseLockItDoesNotHold(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	f := flowtest.New(t)

@@ -41,7 +41,11 @@ func (o *Service) Sweep(ctx context.Context) (students int, err error) {
 	}
 	var all atomic.Int64
 	group, within := errgroup.WithContext(ctx)
-	for range sweepers {
+	at := sweepers
+	if o.InTurn {
+		at = 1
+	}
+	for range at {
 		group.Go(func() error {
 			for {
 				page, err := p.next(within, o)

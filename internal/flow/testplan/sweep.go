@@ -30,7 +30,11 @@ func (o *Service) Sweep(ctx context.Context) (decided int, err error) {
 	}
 	var all atomic.Int64
 	group, within := errgroup.WithContext(ctx)
-	for range sweepers {
+	at := sweepers
+	if o.InTurn {
+		at = 1
+	}
+	for range at {
 		group.Go(func() error {
 			n, err := o.sweepOn(within, math.MaxInt)
 			all.Add(int64(n))

@@ -28,6 +28,7 @@ type Service struct {
 	Zone             *time.Location // the platform's; decides whether a course gives access today
 	PublicURL        string         // the base of every link, without a slash at its end
 	BrowserAvailable bool           // whether the site has the secure exam browser
+	InTurn           bool           // Sweep takes one batch after the other: the same plans always give the same events in the same order
 }
 
 // scaleOf returns an exam's scale as plans need it. The step of a target score is checked only for

@@ -76,10 +76,10 @@ func New(db *pg.DB, org id.Organization, c Config) *Driver {
 	now := clock.Clock(func() time.Time { return d.now })
 	mails := email.Service{Box: c.Box, Caught: true}
 	sender := &email.Sender{DB: db, Box: c.Box, From: c.From, PublicURL: c.PublicURL, Zone: c.Zone, Clock: now, Log: c.Log, Catch: d.catch}
-	plans := &testplan.Service{DB: db, Mail: mails, Clock: now, Log: c.Log, Zone: c.Zone, PublicURL: c.PublicURL}
+	plans := &testplan.Service{DB: db, Mail: mails, Clock: now, Log: c.Log, Zone: c.Zone, PublicURL: c.PublicURL, InTurn: true}
 	resets := &reset.Service{DB: db, Mail: mails, Clock: now, PublicURL: c.PublicURL}
 	importer := &rosterimport.Importer{DB: db, Clock: now, Zone: c.Zone, Log: c.Log, Turns: rosterimport.NewTurns(1)}
-	enrollments := &enrollment.Service{DB: db, Clock: now, Zone: c.Zone}
+	enrollments := &enrollment.Service{DB: db, Clock: now, Zone: c.Zone, InTurn: true}
 	d.assignments = &assign.Service{DB: db, Clock: now, Zone: c.Zone}
 	d.works = &work.Service{DB: db, Clock: now, Zone: c.Zone, PublicURL: c.PublicURL}
 	d.tasks = handler.Maintenance{DB: db, Clock: now}.Handlers()

@@ -34,6 +34,10 @@ var (
 	needPostgres   = need{"PostgreSQL (initdb and postgres)", "postgresql", findPostgres}
 	needRedis      = need{"Redis (redis-server)", "redis-server", onPath("redis-server", "valkey-server")}
 	needPgBouncer  = need{"PgBouncer", "pgbouncer", onPath("pgbouncer", "/usr/sbin/pgbouncer")}
+	needPatroni    = need{"Patroni", "patroni", onPath("patroni")}
+	needPythonEtcd = need{"Patroni's module for etcd", "python3-etcd", onDisk("/usr/lib/python3/dist-packages/etcd")}
+	needEtcd       = need{"etcd", "etcd-server", onPath("etcd")}
+	needHAProxy    = need{"HAProxy", "haproxy", onPath("haproxy", "/usr/sbin/haproxy")}
 	needPrometheus = need{"Prometheus", "prometheus", onPath("prometheus")}
 	needPHP        = need{"PHP", "php-cli", onPath("php")}
 	needChromium   = need{"Chromium", "chromium", onPath("chromium", "chromium-browser", "google-chrome")}
@@ -98,6 +102,15 @@ func onPath(names ...string) func() string {
 			}
 		}
 		return ""
+	}
+}
+
+func onDisk(path string) func() string {
+	return func() string {
+		if _, err := os.Stat(path); err != nil {
+			return ""
+		}
+		return path
 	}
 }
 

@@ -56,7 +56,7 @@ func EnsureAll(ctx context.Context, out io.Writer) (Tools, error) {
 	if err != nil {
 		return tools, err
 	}
-	if err := ensure(ctx, out, needChromium, needPrometheus, needPHP, needPgBouncer); err != nil {
+	if err := ensure(ctx, out, needChromium, needPrometheus, needPHP, needPgBouncer, needPatroni, needPythonEtcd, needEtcd, needHAProxy); err != nil {
 		fmt.Fprintln(out, "Tests that need what is missing will say so:", err)
 	}
 	tools.Chromium, tools.Prometheus, tools.PHP = needChromium.find(), needPrometheus.find(), needPHP.find()

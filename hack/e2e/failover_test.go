@@ -221,11 +221,17 @@ type followed struct {
 }
 
 // walk reads a list from a cursor to its end, in small pages, as the documentation says.
-func (h *house) walk(path, cursor string) (f followed) {
+func (h *house) walk(path, cursor string) followed {
+	h.t.Helper()
+	return h.walkBy(2, path, cursor)
+}
+
+// walkBy is walk in pages of a size: of a list that grows, small pages have no end.
+func (h *house) walkBy(limit int, path, cursor string) (f followed) {
 	h.t.Helper()
 	f.cursor = cursor
 	for more := true; more; {
-		req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.settings.PublicURL()+path+"?limit=2&cursor="+f.cursor, nil)
+		req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.settings.PublicURL()+fmt.Sprintf("%s?limit=%d&cursor=%s", path, limit, f.cursor), nil)
 		must(h.t, err)
 		req.Header.Set("X-API-Key", h.key)
 		res, err := http.DefaultClient.Do(req)
@@ -384,6 +390,13 @@ func (l *load) promoted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at, l.after = time.Now(), 0
+}
+
+// wrote is how long after the last promotion the first call was acknowledged.
+func (l *load) wrote() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.after
 }
 
 // await waits until so many more calls were acknowledged.

@@ -4,15 +4,19 @@ import (
 	"flag"
 	"net/http"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/hack/stack"
+	"github.com/registrar-dev/registrar/internal/kit/check"
 )
 
-var failovers = flag.Int("failovers", 1, "how often Patroni's primary is killed")
+var failovers = flag.Int("failovers", 3, "how often Patroni's primary is lost: killed, cut off, with a full disk, and so on")
 
-// Patroni finds that the primary was killed and promotes the synchronous standby, to which HAProxy then
-// leads: nothing that was acknowledged is lost.
+// Patroni finds that the primary was killed, is cut off from the network or has no room on its disk, and promotes the
+// synchronous standby, to which HAProxy then leads: nothing that was acknowledged is lost, no call is answered with
+// 500, and a reader of a list misses nobody.
 func TestPatroniFailsOver(t *testing.T) {
 	t.Parallel()
 	tools, err := stack.EnsureServers(t.Context(), os.Stderr)
@@ -22,31 +26,68 @@ func TestPatroniFailsOver(t *testing.T) {
 	dir, err := stack.TempDir(t.Context(), user)
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	cluster, err := stack.StartPatroni(t.Context(), stack.PatroniOptions{PostgresBin: tools.PostgresBin, Dir: dir, User: user, Nodes: 2})
+	o := stack.PatroniOptions{PostgresBin: tools.PostgresBin, Dir: dir, User: user, Nodes: 2}
+	faults := []string{"killed", "cut off"}
+	if user != nil { // we are root, who may mount
+		o.DiskSize, faults = "400m", append(faults, "without room")
+	}
+	cluster, err := stack.StartPatroni(t.Context(), o)
 	t.Cleanup(func() {
 		if err := cluster.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	must(t, err)
-	databaseURL, err := cluster.Server().EnsureDatabase(t.Context(), "registrar", "patroni")
+	owner, err := cluster.Server().EnsureDatabase(t.Context(), "registrar", "patroni")
 	must(t, err)
-	migrate(t, dir, databaseURL)
-	h := newHouseOn(t, databaseURL)
+	migrate(t, dir, owner)
+	h := newHouseOn(t, owner)
 	h.provision("before@north-institute.org", http.StatusCreated)
-	load := h.startLoad()
+	load := h.startLoad(0)
 	load.await(*failoverCalls)
-	for range *failovers {
+	read := h.walkBy(500, "/api/v1/students/", "")
+	seen := read.rows
+	for round := range *failovers {
+		fault := faults[round%len(faults)]
 		before, err := cluster.Primary(t.Context())
 		must(t, err)
-		must(t, before.KillPostgres())
+		began := time.Now()
+		switch fault {
+		case "killed":
+			must(t, before.KillPostgres())
+		case "cut off":
+			before.CutNetwork()
+		case "without room":
+			must(t, before.FillDisk(t.Context()))
+		}
 		until(t, "there is a new primary", func() bool {
 			now, err := cluster.Primary(t.Context())
 			return err == nil && now != before
 		})
 		load.promoted()
+		promoted := time.Since(began)
 		load.await(*failoverCalls)
+		t.Logf("%s: a new primary after %v; writes again %v later", fault, promoted, load.wrote())
+		switch fault {
+		case "cut off":
+			before.HealNetwork()
+		case "without room":
+			must(t, before.FreeDisk())
+		}
 		must(t, cluster.AwaitStandby(t.Context()))
+		read = h.walkBy(500, "/api/v1/students/", read.cursor)
+		seen = append(seen, read.rows...)
 	}
-	load.end(databaseURL)
+	load.end(owner)
+	seen = append(seen, h.walkBy(500, "/api/v1/students/", read.cursor).rows...)
+	for _, email := range load.acknowledged {
+		check.True(t, "the reader has everybody", slices.Contains(seen, email), "%s is not among %d", email, len(seen))
+	}
+}
+
+// migrate makes the schema.
+func migrate(t *testing.T, dir, owner string) {
+	t.Helper()
+	settings := stack.Settings{Bin: os.Getenv("REGISTRAR_BIN"), LogDir: dir, DatabaseURL: owner, Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t)}}
+	must(t, stack.Run(t.Context(), settings.Migrate()))
 }

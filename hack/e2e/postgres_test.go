@@ -30,7 +30,6 @@ func startPostgres(t *testing.T, o stack.PostgresOptions) (server *stack.Postgre
 	t.Cleanup(func() { _ = server.Stop() })
 	owner, err = server.EnsureDatabase(t.Context(), "registrar", "secret")
 	must(t, err)
-	settings := stack.Settings{Bin: os.Getenv("REGISTRAR_BIN"), LogDir: filepath.Dir(o.LogFile), DatabaseURL: owner, Ports: stack.Ports{API: port(t), Platform: port(t), APIPrivate: port(t)}}
-	must(t, stack.Run(t.Context(), settings.Migrate()))
+	migrate(t, filepath.Dir(o.LogFile), owner)
 	return server, owner
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,6 +23,9 @@ type PatroniOptions struct {
 	Dir         string // data, configuration and logs; the user may enter it
 	User        *User  // see ServiceUser
 	Nodes       int
+
+	// DiskSize is how large each node's disk is, as mount says it: "400m". It takes root. "": as large as that of Dir.
+	DiskSize string
 }
 
 // Patroni is a PostgreSQL with standbys, of which Patroni makes one the primary when the primary is lost,
@@ -42,6 +46,10 @@ type PatroniNode struct {
 	Name       string
 	Port, rest int
 	data       string
+	disk       string // its mount; "" for none
+
+	// What leads to it and from it: nothing else may, so that they are its network.
+	server, health, etcd *Relay
 }
 
 // patroniParts finds the programs, or installs them as EnsureServers does.
@@ -77,13 +85,18 @@ func StartPatroni(ctx context.Context, o PatroniOptions) (*Patroni, error) {
 	}
 	for i := range o.Nodes {
 		n := &PatroniNode{Name: fmt.Sprintf("pg-%d", i+1), Port: ports[3+2*i], rest: ports[4+2*i]}
-		n.data = filepath.Join(o.Dir, n.Name)
-		file, err := p.configure(n, o, ports[0])
+		p.Nodes = append(p.Nodes, n)
+		if err := n.connect(ctx, ports[0]); err != nil {
+			return p, err
+		}
+		if err := n.mount(ctx, o); err != nil {
+			return p, err
+		}
+		file, err := p.configure(n, o)
 		if err != nil {
 			return p, err
 		}
 		n.Program = p.program(n.Name, patroni, o.User, file)
-		p.Nodes = append(p.Nodes, n)
 		if err := n.Start(); err != nil {
 			return p, err
 		}
@@ -104,14 +117,80 @@ func (p *Patroni) program(name, path string, u *User, args ...string) *Program {
 		Env: append(os.Environ(), "LC_ALL=C.UTF-8", "HOME="+p.dir)})
 }
 
+// connect starts the node's network.
+func (n *PatroniNode) connect(ctx context.Context, etcd int) (err error) {
+	for relay, port := range map[**Relay]int{&n.server: n.Port, &n.health: n.rest, &n.etcd: etcd} {
+		if *relay, err = StartRelay(ctx, hostPort(port)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mount gives the node its disk.
+func (n *PatroniNode) mount(ctx context.Context, o PatroniOptions) error {
+	n.data = filepath.Join(o.Dir, n.Name)
+	if o.DiskSize == "" {
+		return nil
+	}
+	disk := filepath.Join(o.Dir, n.Name+"-disk")
+	if err := os.MkdirAll(disk, 0o700); err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(ctx, "mount", "-t", "tmpfs", "-o", "size="+o.DiskSize, "registrar-test", disk).CombinedOutput(); err != nil {
+		return fmt.Errorf("mount: %w: %s", err, out)
+	}
+	n.disk, n.data = disk, filepath.Join(disk, "data")
+	return o.User.own(disk)
+}
+
+// CutNetwork has nothing arrive at the node or come from it until HealNetwork.
+func (n *PatroniNode) CutNetwork() {
+	for _, r := range []*Relay{n.server, n.health, n.etcd} {
+		r.Cut()
+	}
+}
+
+// HealNetwork ends what CutNetwork began.
+func (n *PatroniNode) HealNetwork() {
+	for _, r := range []*Relay{n.server, n.health, n.etcd} {
+		r.Heal()
+	}
+}
+
+// FillDisk leaves no room on the node's disk, and has PostgreSQL use up what it reserved for its log.
+func (n *PatroniNode) FillDisk(ctx context.Context) error {
+	f, err := os.Create(n.filler())
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); err == nil && ctx.Err() == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		return errors.Join(err, ctx.Err())
+	}
+	server := &Postgres{options: PostgresOptions{Port: n.Port}}
+	for err = nil; err == nil; {
+		err = server.do(ctx, "SELECT pg_logical_emit_message(false, 'fill', 'x')", "SELECT pg_switch_wal()")
+	}
+	return ctx.Err()
+}
+
+// FreeDisk ends what FillDisk began.
+func (n *PatroniNode) FreeDisk() error { return os.Remove(n.filler()) }
+
+func (n *PatroniNode) filler() string { return filepath.Join(n.disk, "filler") }
+
 // configure writes the configuration of a node, in JSON, which is YAML.
-func (p *Patroni) configure(n *PatroniNode, o PatroniOptions, etcd int) (file string, err error) {
+func (p *Patroni) configure(n *PatroniNode, o PatroniOptions) (file string, err error) {
 	type section map[string]any
-	parameters := section{"max_connections": 200, "fsync": "off", "unix_socket_directories": o.Dir}
+	parameters := section{"max_connections": 200, "fsync": "off", "unix_socket_directories": o.Dir, "min_wal_size": "32MB", "max_wal_size": "64MB"}
 	text, err := json.MarshalIndent(section{
 		"scope": "registrar", "name": n.Name,
-		"restapi": section{"listen": hostPort(n.rest), "connect_address": hostPort(n.rest)},
-		"etcd3":   section{"host": hostPort(etcd)},
+		"restapi": section{"listen": hostPort(n.rest), "connect_address": n.health.Address()},
+		"etcd3":   section{"hosts": []string{n.etcd.Address()}, "use_proxies": true}, // asks nobody else
 		"bootstrap": section{
 			"dcs": section{
 				"ttl": 20, "loop_wait": 1, "retry_timeout": 3, "synchronous_mode": true, "primary_start_timeout": 0, "master_start_timeout": 0,
@@ -120,7 +199,7 @@ func (p *Patroni) configure(n *PatroniNode, o PatroniOptions, etcd int) (file st
 			"initdb": []any{section{"encoding": "UTF8"}, section{"locale": "C.UTF-8"}, "data-checksums"},
 		},
 		"postgresql": section{
-			"listen": hostPort(n.Port), "connect_address": hostPort(n.Port), "data_dir": n.data, "bin_dir": o.PostgresBin,
+			"listen": hostPort(n.Port), "connect_address": n.server.Address(), "data_dir": n.data, "bin_dir": o.PostgresBin,
 			"pgpass": filepath.Join(o.Dir, n.Name+".pgpass"),
 			"authentication": section{
 				"superuser":   section{"username": "postgres", "password": "patroni"},
@@ -150,7 +229,8 @@ listen primary
     default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions
 `, hostPort(p.proxy))
 	for _, n := range p.Nodes {
-		fmt.Fprintf(&text, "    server %s %s check port %d\n", n.Name, hostPort(n.Port), n.rest)
+		_, health, _ := strings.Cut(n.health.Address(), ":")
+		fmt.Fprintf(&text, "    server %s %s check port %s\n", n.Name, n.server.Address(), health)
 	}
 	file = filepath.Join(p.dir, "haproxy.cfg")
 	return file, os.WriteFile(file, []byte(text.String()), 0o644)
@@ -161,12 +241,17 @@ func (p *Patroni) Server() *Postgres {
 	return &Postgres{options: PostgresOptions{Port: p.proxy}, Program: p.Proxy}
 }
 
-// AwaitStandby returns once there is a primary with a synchronous standby.
+// AwaitStandby returns once there is a primary with a synchronous standby, which Patroni would promote: it
+// notes that one after PostgreSQL waits for it.
 func (p *Patroni) AwaitStandby(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patroniStartsWithin)
 	defer cancel()
 	err := retry(ctx, func(ctx context.Context) error {
-		return p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`)
+		if err := p.Server().check(ctx, `SELECT count(*) > 0 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`); err != nil {
+			return err
+		}
+		_, err := p.which(ctx, "/synchronous")
+		return err
 	})
 	if err != nil {
 		for _, n := range p.Nodes {
@@ -177,13 +262,19 @@ func (p *Patroni) AwaitStandby(ctx context.Context) error {
 }
 
 // Primary is the node that Patroni calls the primary.
-func (p *Patroni) Primary(ctx context.Context) (*PatroniNode, error) {
+func (p *Patroni) Primary(ctx context.Context) (*PatroniNode, error) { return p.which(ctx, "/primary") }
+
+// which is the first node that says yes to a question of Patroni's API.
+func (p *Patroni) which(ctx context.Context, question string) (*PatroniNode, error) {
 	for _, n := range p.Nodes {
-		if _, err := exchange(ctx, http.DefaultClient, http.MethodGet, httpURL(n.rest)+"/primary", "", nil); err == nil {
+		asked, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := exchange(asked, http.DefaultClient, http.MethodGet, "http://"+n.health.Address()+question, "", nil)
+		cancel()
+		if err == nil {
 			return n, nil
 		}
 	}
-	return nil, errors.New("no node is the primary")
+	return nil, errors.New("no node says yes to " + question)
 }
 
 // KillPostgres ends the node's PostgreSQL with SIGKILL.
@@ -207,8 +298,15 @@ func (p *Patroni) Stop() error {
 		errs = append(errs, p.Proxy.Stop())
 	}
 	for _, n := range p.Nodes {
+		n.HealNetwork()
 		if n.Program != nil {
 			errs = append(errs, n.Stop())
+		}
+		for _, r := range []*Relay{n.server, n.health, n.etcd} {
+			errs = append(errs, r.Close())
+		}
+		if n.disk != "" {
+			errs = append(errs, syscall.Unmount(n.disk, syscall.MNT_DETACH))
 		}
 	}
 	if p.Etcd != nil {

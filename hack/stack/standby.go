@@ -107,7 +107,8 @@ type Relay struct {
 	mu     sync.Mutex
 	to     string
 	open   map[net.Conn]bool
-	closed bool
+	cut    chan struct{} // closed when the network is there again; nil while it is
+	closed chan struct{}
 }
 
 // StartRelay starts one.
@@ -116,7 +117,7 @@ func StartRelay(ctx context.Context, to string) (*Relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Relay{listener: l, to: to, open: map[net.Conn]bool{}}
+	r := &Relay{listener: l, to: to, open: map[net.Conn]bool{}, closed: make(chan struct{})}
 	r.all.Go(func() { r.serve(ctx) })
 	return r, nil
 }
@@ -131,11 +132,44 @@ func (r *Relay) LeadTo(to string) {
 	r.to = to
 }
 
+// Cut has nothing arrive any more, as on a network that is cut: connections stay open, and what was
+// written arrives once Heal is called.
+func (r *Relay) Cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cut == nil {
+		r.cut = make(chan struct{})
+	}
+}
+
+// Heal ends what Cut began.
+func (r *Relay) Heal() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cut != nil {
+		close(r.cut)
+		r.cut = nil
+	}
+}
+
+// await returns when the network is there, or the relay is closed.
+func (r *Relay) await() {
+	r.mu.Lock()
+	cut := r.cut
+	r.mu.Unlock()
+	if cut != nil {
+		select {
+		case <-cut:
+		case <-r.closed:
+		}
+	}
+}
+
 // Close ends all connections.
 func (r *Relay) Close() error {
 	err := r.listener.Close()
 	r.mu.Lock()
-	r.closed = true
+	close(r.closed)
 	for c := range r.open {
 		_ = c.Close()
 	}
@@ -162,6 +196,7 @@ func (r *Relay) serve(ctx context.Context) {
 
 // dial connects to where the relay leads now; nil when nobody is there.
 func (r *Relay) dial(ctx context.Context, near net.Conn) net.Conn {
+	r.await()
 	r.mu.Lock()
 	to := r.to
 	r.mu.Unlock()
@@ -171,9 +206,11 @@ func (r *Relay) dial(ctx context.Context, near net.Conn) net.Conn {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
+	select {
+	case <-r.closed:
 		_ = far.Close()
 		return nil
+	default:
 	}
 	r.open[near], r.open[far] = true, true
 	return far
@@ -182,14 +219,25 @@ func (r *Relay) dial(ctx context.Context, near net.Conn) net.Conn {
 func (r *Relay) carry(near, far net.Conn) {
 	var back sync.WaitGroup
 	back.Go(func() {
-		_, _ = io.Copy(near, far)
+		_, _ = io.Copy(gate{r, near}, far)
 		_ = near.Close()
 	})
-	_, _ = io.Copy(far, near)
+	_, _ = io.Copy(gate{r, far}, near)
 	_ = far.Close()
 	back.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.open, near)
 	delete(r.open, far)
+}
+
+// gate writes while the relay's network is there.
+type gate struct {
+	relay *Relay
+	to    io.Writer
+}
+
+func (g gate) Write(p []byte) (int, error) {
+	g.relay.await()
+	return g.to.Write(p)
 }

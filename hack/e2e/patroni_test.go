@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -28,8 +29,8 @@ func TestPatroniFailsOver(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	o := stack.PatroniOptions{PostgresBin: tools.PostgresBin, Dir: dir, User: user, Nodes: 2}
 	faults := []string{"killed", "cut off"}
-	if user != nil { // we are root, who may mount
-		o.DiskSize, faults = "400m", append(faults, "without room")
+	if stack.CanIsolate(t.Context()) == nil { // so it may mount, too
+		o.DiskSize, faults = fmt.Sprintf("%dm", 400+50**failovers), append(faults, "without room")
 	}
 	cluster, err := stack.StartPatroni(t.Context(), o)
 	t.Cleanup(func() {

@@ -83,6 +83,9 @@ func StartPatroni(ctx context.Context, o PatroniOptions) (*Patroni, error) {
 	if err := p.Etcd.Start(); err != nil {
 		return p, err
 	}
+	if err := awaitEtcd(ctx, clients); err != nil {
+		return p, err
+	}
 	for i := range o.Nodes {
 		n := &PatroniNode{Name: fmt.Sprintf("pg-%d", i+1), Port: ports[3+2*i], rest: ports[4+2*i]}
 		p.Nodes = append(p.Nodes, n)
@@ -110,6 +113,31 @@ func StartPatroni(ctx context.Context, o PatroniOptions) (*Patroni, error) {
 		return p, err
 	}
 	return p, p.AwaitStandby(ctx)
+}
+
+// awaitEtcd returns once the servers of etcd have agreed on a version: Patroni ends before.
+func awaitEtcd(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, patroniStartsWithin)
+	defer cancel()
+	return retry(ctx, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/version", nil)
+		if err != nil {
+			return err
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = res.Body.Close() }()
+		var version struct{ Etcdcluster string }
+		if err := json.NewDecoder(res.Body).Decode(&version); err != nil {
+			return err
+		}
+		if !strings.Contains(version.Etcdcluster, ".") {
+			return fmt.Errorf("etcd's version is %q", version.Etcdcluster)
+		}
+		return nil
+	})
 }
 
 func (p *Patroni) program(name, path string, u *User, args ...string) *Program {

@@ -191,7 +191,7 @@ func TestAQueuedMailArrives(t *testing.T) {
 		}
 	}
 	_, metrics := p.get(t, "/metrics")
-	for _, name := range []string{"registrar_outbox_due{", "registrar_queue_tasks{", "registrar_queue_wait_seconds_count{", "registrar_postgres_pool_"} {
+	for _, name := range []string{"registrar_mail_order_to_acceptance_seconds_count 1", "registrar_outbox_due{", "registrar_queue_tasks{", "registrar_queue_wait_seconds_count{", "registrar_postgres_pool_"} {
 		if !strings.Contains(metrics, name) {
 			t.Errorf("no metric %s", name)
 		}

@@ -78,7 +78,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	w := &worker{config: c, zone: zone, log: log, db: db, now: now, rdb: rdb, registry: obs.NewRegistry()}
 	w.tasks = queue.NewMetrics(w.registry)
 	w.postman = &email.Sender{DB: db, Box: box, Server: server, From: from, Zone: zone, PublicURL: c.PublicURL, Clock: now.Now, Log: log,
-		Observe: mailCounter(w.registry)}
+		Observe: observeMails(w.registry)}
 	service := email.Service{Box: box, Suppressed: c.Suppressed}
 	w.resets = &reset.Service{DB: db, Mail: service, Clock: now.Now, PublicURL: c.PublicURL}
 	w.plans = &testplan.Service{DB: db, Mail: service, Clock: now.Now, Log: log, Zone: zone, PublicURL: c.PublicURL}
@@ -116,12 +116,20 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 	return w, nil
 }
 
-// mailCounter counts attempts by type and result.
-func mailCounter(reg prometheus.Registerer) func(email.Type, mail.Result) {
+// observeMails counts attempts by type and result, and how long accepted mails took.
+func observeMails(reg prometheus.Registerer) func(email.Type, mail.Result, time.Duration) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "registrar_mail_attempts_total",
 		Help: "Attempts to send a mail, by type and result (accepted, temporary, permanent or uncertain)."}, []string{"type", "result"})
-	reg.MustRegister(attempts)
-	return func(t email.Type, r mail.Result) { attempts.WithLabelValues(string(t), string(r)).Inc() }
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "registrar_mail_order_to_acceptance_seconds",
+		Help:    "Time from a mail's order to its acceptance by the mail server.",
+		Buckets: []float64{.1, .5, 1, 5, 10, 30, 60, 300, 600, 1800, 3600, 6 * 3600}})
+	reg.MustRegister(attempts, took)
+	return func(t email.Type, r mail.Result, since time.Duration) {
+		attempts.WithLabelValues(string(t), string(r)).Inc()
+		if r == mail.Accepted {
+			took.Observe(max(0, since.Seconds()))
+		}
+	}
 }
 
 // run runs all of a worker's pieces until ctx ends, and serves its private port.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,55 @@ func TestEveryAlertIsTestedAndHasARunbook(t *testing.T) {
 		if !slices.Contains(pages, f.Name()) {
 			t.Errorf("docs/runbooks/%s belongs to no alert", f.Name())
 		}
+	}
+}
+
+// metric is a metric with what follows it, in an expression.
+var metric = regexp.MustCompile(`(?:^|[^\w:"])((?:registrar[_:][\w:]+|controller_runtime\w+|workqueue\w+|up)\b(?:\{[^}]*\})?)`)
+
+// An installation's alerts are of its own namespace: beside another one, absent() would be blind otherwise.
+func TestAlertsAreOfTheirNamespace(t *testing.T) {
+	for _, r := range rules(t) {
+		found := metric.FindAllStringSubmatch(r.Expr, -1)
+		check.True(t, "there are metrics", len(found) > 0, "%s", r.Expr)
+		for _, m := range found {
+			check.Contains(t, "a metric", m[1], `namespace=~".*"}`, "%s%s", r.Record, r.Alert)
+		}
+	}
+	all := render(t, "--values", filepath.Join(chartDir(t), "ci", "everything-values.yaml"), "--namespace", "north")
+	dir := t.TempDir()
+	file := filepath.Join(dir, "north.yaml")
+	must := func(err error) {
+		t.Helper()
+		check.NoError(check.Now(t), err, "")
+	}
+	text, err := yaml.Marshal(at(find(all, "PrometheusRule", "reg"), "spec"))
+	must(err)
+	check.Lacks(t, "the rules", string(text), `=~".*"`, "")
+	must(os.WriteFile(file, text, 0o600))
+	test := filepath.Join(dir, "test.yaml")
+	must(os.WriteFile(test, []byte(`
+rule_files: [north.yaml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'up{job="worker", namespace="south"}', values: "1x30"}
+      - {series: 'registrar_redis_up{namespace="south"}', values: "0x30"}
+      - {series: 'registrar_redis_up{namespace="north"}', values: "1x30"}
+    promql_expr_test:
+      - expr: count(ALERTS{alertname="RegistrarProgramAbsent", program="worker", namespace="north", alertstate="firing"})
+        eval_time: 10m
+        exp_samples: [{labels: "{}", value: 1}]
+      - expr: ALERTS{alertname="RegistrarRedisAway"}
+        eval_time: 10m
+`), 0o600))
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		nottested.Skip(t, "no promtool on PATH; Debian's package is called prometheus")
+	}
+	if out, err := run(t, promtool, "test", "rules", test); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 

@@ -138,7 +138,8 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	a.provisionNext()
 	a.awaitEvents("student-1@", 2)
 
-	a.find(a.crowd, "RegistrarAPIErrors", "RegistrarAPISlow", "RegistrarAPIOverloaded", "RegistrarPostgresPoolExhausted")
+	a.find(a.crowd, "RegistrarAPIErrors", "RegistrarAPISlow", "RegistrarAPIOverloaded", "RegistrarPostgresPoolExhausted",
+		"RegistrarBudgetBurnsFast", "RegistrarBudgetBurns", "RegistrarBudgetBurnsSlowly")
 	a.findLate()
 	a.find(func() {}, "RegistrarStandbyNotRead")
 	a.find(a.sql(`
@@ -177,7 +178,7 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 
 	must(t, a.redis.Stop())
 	a.find(func() { a.provisionNext(); a.sql(`UPDATE outbox_tasks SET run_at = now() - interval '10 minutes'`)() },
-		"RegistrarRedisAway", "RegistrarRateLimitsUnchecked", "RegistrarOwedWorkLate", "RegistrarRelayStalled")
+		"RegistrarRedisAway", "RegistrarRateLimitsUnchecked", "RegistrarOutboxLate", "RegistrarRelayStalled")
 	a.find(a.sql(`DO $$ BEGIN
 		EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database());
 		PERFORM pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'registrar_api_server';
@@ -186,7 +187,7 @@ func TestEveryAlertFindsItsSituation(t *testing.T) {
 	a.find(a.sql(`DELETE FROM goose_db_version WHERE version_id = 1`), "RegistrarSchemaBehind")
 	must(t, a.worker.Stop())
 	must(t, a.api.Stop())
-	a.find(func() {}, "RegistrarProgramAbsent api-server", "RegistrarProgramAbsent worker", "RegistrarProgramAbsent webhook-sender")
+	a.find(func() {}, "RegistrarProgramAbsent api-server", "RegistrarProgramAbsent worker", "RegistrarProgramAbsent webhook-sender", "RegistrarProgramAbsent operator")
 
 	if len(a.alerts) > 0 {
 		t.Errorf("no situation for %v", slices.Sorted(maps.Keys(a.alerts)))

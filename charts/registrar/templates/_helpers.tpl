@@ -342,3 +342,47 @@ seccompProfile: {type: RuntimeDefault}
 {{- define "registrar.programs" -}}
 api-server worker webhook-sender{{ if .Values.operator.enabled }} operator{{ end }}
 {{- end -}}
+
+{{/*
+The groups of rules, each of its own namespace's metrics alone: absent() would be blind beside another installation.
+metrics.prometheusRule.alerts changes alerts by their names.
+*/}}
+{{- define "registrar.rules" -}}
+{{- $own := printf "namespace=%q" .Release.Namespace -}}
+{{- $changes := .Values.metrics.prometheusRule.alerts -}}
+{{- $known := dict -}}
+{{- $groups := list -}}
+{{- range $path, $_ := .Files.Glob "files/rules/*.yaml" -}}
+{{- if or (ne (base $path) "operator.yaml") $.Values.operator.enabled -}}
+{{- range ($.Files.Get $path | replace `namespace=~".*"` $own | fromYaml).groups -}}
+{{- $rules := list -}}
+{{- range .rules -}}
+{{- $rule := . -}}
+{{- $change := dict -}}
+{{- if .alert -}}
+{{- $_ := set $known .alert true -}}
+{{- $change = get $changes .alert | default dict -}}
+{{- with $change.severity }}{{ $_ := set $rule.labels "severity" . }}{{ end -}}
+{{- with $change.for }}{{ $_ := set $rule "for" . }}{{ end -}}
+{{- if hasKey $change "threshold" -}}
+{{- if not (regexMatch " > [0-9.]+" .expr) -}}
+{{- fail (printf "metrics.prometheusRule.alerts.%s.threshold: this alert has none; leave it out" .alert) -}}
+{{- end -}}
+{{- $_ := set $rule "expr" (regexReplaceAll " > [0-9.]+( [*] [0-9]+)?" .expr (printf " > %v" $change.threshold)) -}}
+{{- end -}}
+{{- end -}}
+{{- if ne (toString $change.enabled) "false" -}}
+{{- $rules = append $rules $rule -}}
+{{- end -}}
+{{- end -}}
+{{- if $rules }}{{ $groups = append $groups (set . "rules" $rules) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range $name, $_ := $changes -}}
+{{- if not (hasKey $known $name) -}}
+{{- fail (printf "metrics.prometheusRule.alerts.%s: there is no such alert; there are %s" $name (keys $known | sortAlpha | join ", ")) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $groups -}}
+{{- end -}}

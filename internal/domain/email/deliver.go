@@ -38,8 +38,8 @@ type Sender struct {
 	Log       *slog.Logger
 	// Catch, when set, takes mails in the server's place. It may be called again for a mail that it has.
 	Catch func(context.Context, id.Email, mail.Message) error
-	// Observe, when set, is called after every attempt.
-	Observe func(Type, mail.Result)
+	// Observe, when set, is called after every attempt, with the time since the mail was ordered.
+	Observe func(Type, mail.Result, time.Duration)
 }
 
 // giveUpAfter is how long a mail is tried again after temporary refusals.
@@ -183,7 +183,7 @@ func (p *Sender) settle(ctx context.Context, ref task.Outbox, r row, o mail.Outc
 		return fmt.Errorf("recording that mail %d is %s: %w", r.ID, next.status, err)
 	}
 	if p.Observe != nil {
-		p.Observe(r.Type, o.Result)
+		p.Observe(r.Type, o.Result, p.Clock().Sub(r.CreatedAt))
 	}
 	p.Log.InfoContext(ctx, "mail attempted", "email", int64(r.ID), "organization", int64(r.Organization), "type", string(r.Type),
 		"result", string(o.Result), "status", string(next.status), "detail", next.detail, "attempt", r.Attempts+1)

@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 type requestIDKey struct{}
@@ -22,7 +24,7 @@ func RequestID(ctx context.Context) string {
 }
 
 // Logger writes JSON lines at level (debug, info, warn or error) and above. Every line
-// names the program, and the request of the context that it was logged with.
+// names the program, and the request and the trace of the context that it was logged with.
 func Logger(w io.Writer, level, program string) *slog.Logger {
 	var threshold slog.Level
 	err := threshold.UnmarshalText([]byte(level))
@@ -34,12 +36,15 @@ func Logger(w io.Writer, level, program string) *slog.Logger {
 	return log
 }
 
-// requestHandler adds the context's request id to each record.
+// requestHandler adds the context's request id to each record, and its trace, by which logs are found from a span.
 type requestHandler struct{ slog.Handler }
 
 func (h requestHandler) Handle(ctx context.Context, r slog.Record) error {
 	if id := RequestID(ctx); id != "" {
 		r.AddAttrs(slog.String("request_id", id))
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		r.AddAttrs(slog.String("trace_id", span.TraceID().String()), slog.String("span_id", span.SpanID().String()))
 	}
 	return h.Handler.Handle(ctx, r)
 }

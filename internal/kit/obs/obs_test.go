@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
 	"go.uber.org/goleak"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
@@ -21,16 +22,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestLogLinesCarryTheRequest(t *testing.T) {
+func TestLogLinesCarryTheRequestAndTheTrace(t *testing.T) {
 	var out bytes.Buffer
 	log := Logger(&out, "warn", "api-server").With("a", 1)
 	log.InfoContext(t.Context(), "not shown")
-	log.WarnContext(WithRequestID(t.Context(), "req_1"), "shown")
+	ctx := propagator.Extract(t.Context(), propagation.MapCarrier{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+	log.WarnContext(WithRequestID(ctx, "req_1"), "shown")
 	var line map[string]any
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
 		t.Fatalf("%v in %s", err, out.String())
 	}
 	check.Equal(check.Now(t), "request_id", line["request_id"], "req_1", "%v", line)
+	check.Equal(check.Now(t), "trace_id", line["trace_id"], "0af7651916cd43dd8448eb211c80319c", "%v", line)
+	check.Equal(check.Now(t), "span_id", line["span_id"], "b7ad6b7169203331", "%v", line)
 	check.Equal(check.Now(t), "program", line["program"], "api-server", "%v", line)
 	check.Equal(check.Now(t), "msg", line["msg"], "shown", "%v", line)
 	check.Equal(check.Now(t), "the attribute", line["a"], 1.0, "%v", line)

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/flow/alert"
 	"github.com/registrar-dev/registrar/internal/flow/organization"
 	"github.com/registrar-dev/registrar/internal/flow/person"
@@ -50,6 +51,7 @@ type worker struct {
 	plans    *testplan.Service
 	alerts   *alert.Service
 	reseal   *reseal.Service
+	keys     lms.Keys
 	people   *person.Eraser
 	orgs     *organization.Eraser
 	sandbox  *sandbox.Runner // nil: there are none
@@ -96,7 +98,7 @@ func newWorker(c config, log *slog.Logger, db, steady *pg.DB, now *pg.Clock, box
 			task.WebhookRecover: 0,
 			task.WebhookSkip:    0,
 		}}
-	w.reseal = reseal.New(db, box, log, w.registry)
+	w.reseal, w.keys = reseal.New(db, box, log, w.registry), lms.Keys{DB: db, Box: box}
 	w.people = &person.Eraser{DB: db, Box: box, Clock: now.Now, Log: log}
 	w.orgs = &organization.Eraser{DB: db, Clock: now.Now, Log: log}
 	sandboxes, err := simulate.New(c.SandboxURL, db, now.Now, log)
@@ -159,7 +161,7 @@ func (w *worker) pieces() []func(context.Context) error {
 		},
 		w.lead("duties", func(ctx context.Context) {
 			periodic.Run(ctx, w.now.Now, w.log, append(periodic.All(w.db, w.zone, w.config.WebhookRetention), periodic.Plans(w.plans), periodic.Alerts(w.alerts), periodic.Reseal(w.reseal),
-				periodic.ErasePeople(w.people), periodic.EraseOrganizations(w.orgs), periodic.Retain(w.db, w.config.retention())))
+				periodic.ErasePeople(w.people), periodic.EraseOrganizations(w.orgs), periodic.Retain(w.db, w.config.retention()), periodic.LMSKeys(w.keys)))
 		}),
 		w.serve(queue.Email, w.config.EmailConcurrency, map[task.Kind]queue.Handler{
 			task.EmailSend: handler.Outbox(w.postman.Deliver), task.PasswordReset: handler.Outbox(w.resets.Answer)}),

@@ -76,7 +76,7 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 		INSERT INTO sandbox_mails (organization_id, email_id, sent_at, recipient, subject, plain, html)
 		SELECT id, 1, now(), 'asha@north-institute.org', 'Welcome', 'Hello', '<p>Hello</p>' FROM o`)
 	must(t, err)
-	// Nobody of the house has a second factor, or a provider to sign in at, and nothing of it needs somebody.
+	// Nobody of the house has a second factor, a provider to sign in at or an LMS of LTI 1.3, and nothing of it needs somebody.
 	_, err = db.Exec(t.Context(), `
 		WITH o AS (SELECT min(id) AS id FROM organizations), u AS (SELECT min(id) AS id FROM accounts), f AS (
 			INSERT INTO factors (id, user_id, kind, name, sealed, created_at) SELECT gen_random_uuid(), id, 'totp', 'Telephone', '', now() FROM u
@@ -92,6 +92,18 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 		), a AS (
 			INSERT INTO staff_alerts (organization_id, type, subject, occasion, since, mailed, mailed_at)
 			SELECT id, 'url_failing', -1, 1, now(), true, now() FROM o
+		), r AS (
+			INSERT INTO lms_registrations (organization_id, name, issuer, client_id, authorize_url, token_url, keys_url, deployments, created_at, updated_at)
+			SELECT id, 'LMS', 'https://lms.school', 'x', '', '', '', '{x}', now(), now() FROM o RETURNING organization_id, id
+		), k AS (
+			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT r.organization_id, r.id, '1', u.id, now() FROM r, u
+		), g AS (
+			INSERT INTO lms_logins (organization_id, state, registration_id, nonce, browser, storage, expires_at)
+			SELECT organization_id, '', id, '', '', '', now() FROM r
+		), q AS (
+			INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at) SELECT o.id, '', u.id, '/', '', now() FROM o, u
+		), z AS (
+			INSERT INTO lms_keys (kid, sealed, public, created_at, signs_from) VALUES ('x', '', '{}', now(), now())
 		), n AS (
 			INSERT INTO mail_optouts (organization_id, user_id, type, created_at)
 			SELECT organization_id, user_id, 'url_failing', now() FROM members LIMIT 1

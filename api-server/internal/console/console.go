@@ -28,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/sandboxes"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -61,6 +62,7 @@ type Server struct {
 	Accounts  *account.Service
 	Staff     *people.Service
 	Providers provider.Service
+	LMS       lms.Service
 	OIDC      *oidc.Client
 	DNS       provider.Resolver
 	Sandboxes *sandboxes.Pool // nil: there are none
@@ -127,6 +129,12 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/roster-runs/{id}/approve", handle(s.approveRun))
 		r.Post("/console/{slug}/roster-runs/{id}/discard", handle(s.discardRun))
 		r.Post("/console/{slug}/roster-runs/{id}/undo", handle(s.undoRun))
+		r.Get("/console/{slug}/lms", handle(s.showLMSes))
+		r.Post("/console/{slug}/lms", handle(s.confirmed(s.addLMS)))
+		r.Get("/console/{slug}/lms/{id}", handle(s.showLMS))
+		r.Post("/console/{slug}/lms/{id}", handle(s.confirmed(s.changeLMS)))
+		r.Post("/console/{slug}/lms/{id}/forget", handle(s.confirmed(s.forgetLMSUser)))
+		r.Post("/console/{slug}/lms/{id}/remove", handle(s.removeLMS))
 		r.Get("/console/{slug}/plans", handle(s.showPlans))
 		r.Get("/console/{slug}/plans/{id}", handle(s.showPlan))
 		r.Post("/console/{slug}/plans/{id}/pause", handle(s.steer("The plan is paused: it opens no test until it is resumed.", s.Plans.Pause)))

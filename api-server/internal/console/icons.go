@@ -10,6 +10,7 @@ var icons = map[string]string{
 	"key":      `<circle cx="8" cy="15" r="4"/><path d="M11 12l8.5-8.5M16 7l3 3"/>`,
 	"webhook":  `<path d="M4 12h10M10 7l5 5-5 5"/><path d="M15 4h3a2 2 0 0 1 2 2v12a2 2 0 0 1-2 2h-3"/>`,
 	"roster":   `<path d="M7 3h7l4 4v14H7zM14 3v4h4M10 12h5M10 16h5"/>`,
+	"lms":      `<path d="M12 4l10 5-10 5L2 9zM6 11v5c0 1.7 2.7 3 6 3s6-1.3 6-3v-5"/>`,
 	"plan":     `<path d="M4 20V4M4 20h16M7 15l4-4 3 3 5-7"/>`,
 	"sandbox":  `<circle cx="12" cy="13" r="7"/><path d="M12 9v4l3 2M9 3h6"/>`,
 	"audit":    `<path d="M12 3l7 3v5c0 5-3 8-7 10-4-2-7-5-7-10V6zM9 12l2 2 4-4"/>`,

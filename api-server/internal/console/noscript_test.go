@@ -60,6 +60,7 @@ func TestEveryActionWorksWithoutScripts(t *testing.T) {
 	p.helpStudents(t)
 	s.Advance(11 * time.Minute) // then the password is asked for once
 	p.keys()
+	p.lms(t)
 	p.endpoints(t)
 	p.deliveries(t)
 	p.sandbox(t)
@@ -242,6 +243,28 @@ func (p *plain) settings(t *testing.T) {
 	token, err := sub.Token(t.Context(), p.Box)
 	check.NoError(check.Now(t), err, "the token")
 	p.act("POST /unsubscribe/{token}", email.UnsubscribePath+token+"/", p.press("Stop these mails"), "These mails are stopped")
+}
+
+func (p *plain) lms(t *testing.T) {
+	t.Helper()
+	p.act("POST /console/{slug}/lms", "/console/north/lms/", func() {
+		for field, text := range map[string]string{"name": "Our Canvas", "issuer": "https://canvas.instructure.com", "client": "1", "deployments": "1:a",
+			"authorize": "https://sso.canvaslms.com/authorize", "token": "https://sso.canvaslms.com/token", "keys": "https://sso.canvaslms.com/keys"} {
+			p.Type("#"+field, text)
+		}
+		p.Press("Register the LMS")
+	}, "The LMS is registered.")
+	p.act("POST /console/{slug}/lms/{id}", "/console/north/lms/1/", func() {
+		p.Fill("#name", "Canvas")
+		p.Press("Save the settings")
+	}, "settings are changed.")
+	_, err := p.DB.Exec(t.Context(), `INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT 1, 1, '1', $1, now()`, p.userID(t, "olive"))
+	check.NoError(check.Now(t), err, "a user of the LMS")
+	p.act("POST /console/{slug}/lms/{id}/forget", "/console/north/lms/1/", func() {
+		p.Type("#email", "olive@north-institute.org")
+		p.Press("Forget the user")
+	}, "next launch is taken")
+	p.act("POST /console/{slug}/lms/{id}/remove", "/console/north/lms/1/", p.press("Remove the LMS…", "Remove the LMS"), "opens nothing any more")
 }
 
 // staff has an app, and looks after the others.

@@ -48,6 +48,12 @@ var routes = map[string]who{
 	"POST /forgot-password":        anybody,
 	"POST /lti/launch/{kind}/{id}": anybody, // its own signature says whether it is good
 	"GET /lti/launch/{kind}/{id}":  anybody, // says that the link opens from the LMS alone
+	"GET /lti/v1p3/jwks":           anybody, // our public keys
+	"GET /lti/v1p3/login/{slug}":   anybody, // only sends the browser to the LMS
+	"POST /lti/v1p3/login/{slug}":  anybody,
+	"GET /lti/v1p3/launch/{slug}":  anybody, // says that the link opens from the LMS alone
+	"POST /lti/v1p3/launch/{slug}": anybody, // its own signature says whether it is good
+	"POST /lti/v1p3/open/{slug}":   anybody, // its ticket says whose launch it opens
 
 	"GET /":                 signedIn,
 	"GET /my-courses":       signedIn,
@@ -127,6 +133,12 @@ var routes = map[string]who{
 	"POST /console/{slug}/roster-runs/{id}/approve":                   managers,
 	"POST /console/{slug}/roster-runs/{id}/discard":                   managers,
 	"POST /console/{slug}/roster-runs/{id}/undo":                      managers,
+	"GET /console/{slug}/lms":                                         managers,
+	"POST /console/{slug}/lms":                                        managers,
+	"GET /console/{slug}/lms/{id}":                                    managers,
+	"POST /console/{slug}/lms/{id}":                                   managers,
+	"POST /console/{slug}/lms/{id}/forget":                            managers,
+	"POST /console/{slug}/lms/{id}/remove":                            managers,
 	"GET /console/{slug}/plans":                                       managers,
 	"GET /console/{slug}/plans/{id}":                                  managers,
 	"GET /console/{slug}/sandbox":                                     managers,
@@ -253,6 +265,11 @@ func checkVisit(t *testing.T, p visitor, whom who, route string, status int, pag
 		}
 	}
 	if strings.HasPrefix(header.Get("Content-Type"), "text/html") {
+		if strings.HasPrefix(route, "POST /lti/v1p3/launch/") || strings.Contains(route, "/lti/v1p3/login/") { // pages that stand in an LMS's
+			csp := header.Get("Content-Security-Policy")
+			check.Contains(t, "the policy", csp, "frame-ancestors *", "%s", route)
+			header.Set("Content-Security-Policy", strings.Replace(csp, "frame-ancestors *", "frame-ancestors 'none'", 1))
+		}
 		checkHeaders(t, route, header)
 	}
 }
@@ -279,7 +296,7 @@ func TestNoOtherSitePosts(t *testing.T) {
 	b := s.signedIn(t, "olive")
 	for _, route := range walk(t, s) {
 		method, pattern, _ := strings.Cut(route, " ")
-		if method == http.MethodGet || strings.HasPrefix(pattern, "/lti/") { // which other sites post, signed
+		if method == http.MethodGet || strings.HasPrefix(pattern, "/lti/") && !strings.HasPrefix(pattern, "/lti/v1p3/open/") { // which other sites post, signed
 			continue
 		}
 		for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example", "Origin: null"} {
@@ -347,8 +364,9 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 	key := regexp.MustCompile(`api-keys/(\d+)/revoke`).FindStringSubmatch(page)[1]
 	ids := []struct{ in, id string }{
 		{"/roster-runs/", regexp.MustCompile(`\d+`).FindString(runs)}, {"/plans/", regexp.MustCompile(`\d+`).FindString(plans)},
-		{"/students/", fmt.Sprint(made["user_id"])}, {"/staff/", fmt.Sprint(s.userID(t, "terry"))}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"}, {"/logos/", "1"},
+		{"/students/", fmt.Sprint(made["user_id"])}, {"/staff/", fmt.Sprint(s.userID(t, "terry"))}, {"/api-keys/", key}, {"/webhooks/", "1"}, {"/lti/", "1"}, {"/logos/", "1"}, {"/lms/", "1"},
 	}
+	s.registerLMS(t, "10000000000042")
 	return func(pattern string) string {
 		path := strings.NewReplacer("{slug}", "north", "{delivery}", delivery, "{token}", "abc", "{kind}", "quiz", "{ref}", "test:s0-0", "{file}", "registrar.css", "{group}", "deactivated", "{digest}", "00").Replace(pattern)
 		for _, of := range ids {
@@ -361,11 +379,22 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 				fmt.Sprintf(`{"url": "https://hooks.north-institute.org/%d"}`, s.next())).Want(t, 201).Object(t)
 			path = fmt.Sprintf("/console/north/webhooks/%v/delete", made["id"])
 		}
+		if strings.HasSuffix(pattern, "/lms/{id}/remove") {
+			path = fmt.Sprintf("/console/north/lms/%v/remove", s.registerLMS(t, fmt.Sprint(s.next())))
+		}
 		if strings.Contains(path, "{") {
 			t.Fatalf("nothing is known of %s", path)
 		}
 		return path
 	}
+}
+
+// registerLMS registers one whose name for us is client.
+func (s *site) registerLMS(t *testing.T, client string) any {
+	t.Helper()
+	return s.Platform.Post(t, "organizations/north/lti-registrations", map[string]any{"name": "Our Canvas", "issuer": "https://canvas.instructure.com", "client_id": client,
+		"deployments": []string{"1:8865aa05b4b79b64a91a86042e43af5ea8ae79eb"}, "authorize_url": "https://sso.canvaslms.com/api/lti/authorize_redirect",
+		"token_url": "https://sso.canvaslms.com/login/oauth2/token", "keys_url": "https://sso.canvaslms.com/api/lti/security/jwks"}).Want(t, 201).Object(t)["id"]
 }
 
 func (s *site) userID(t *testing.T, name string) (user int64) {
@@ -384,7 +413,7 @@ func TestNavigationShowsWhatTheRoleOpens(t *testing.T) {
 		b := s.signedIn(t, name)
 		status, page, _ := b.get(t, "/console/north/")
 		want(t, name, status, page, http.StatusOK, `href="/console/north/students/"`)
-		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "plans", "staff", "sandbox", "audit-log", "settings", "mails"} {
+		for _, section := range []string{"api-keys", "webhooks", "roster-runs", "lms", "plans", "staff", "sandbox", "audit-log", "settings", "mails"} {
 			if strings.Contains(page, "/console/north/"+section+"/") != opens {
 				t.Errorf("%s and the link to %s", name, section)
 			}

@@ -16,6 +16,7 @@ var assets = map[string]string{
 	"registrar.css": "text/css; charset=utf-8",
 	"registrar.js":  "text/javascript; charset=utf-8",
 	"passkey.js":    "text/javascript; charset=utf-8",
+	"launch.js":     "text/javascript; charset=utf-8",
 	"favicon.svg":   "image/svg+xml",
 }
 

@@ -12,10 +12,12 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/registrar-dev/registrar/api-server/internal/jwks"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/flow/account"
@@ -39,6 +41,9 @@ type Server struct {
 	Proxies   limit.Proxies
 	Refusals  *audit.Refusals
 	LTI       lti.Service
+	LMS       lms.Service
+	LMSKeys   lms.Keys
+	KeySets   *jwks.Sets
 	Launches  *launch.Service
 	Accounts  *account.Service
 	Staff     *staff.Service
@@ -51,6 +56,12 @@ func (s *Server) Routes(r chi.Router) {
 	// The one form that another site's page posts; its signature shows where it is from.
 	r.With(guard, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", Handle(s.launch))
 	r.With(guard).Get("/lti/launch/{kind}/{id}", Handle(s.refuseVisit))
+	// Likewise, of LTI 1.3: a message's signature and the launch's state show it.
+	r.With(guard).Get(lms.KeysPath, Handle(s.publishKeys))
+	r.With(guard, framed).Get(lms.LoginPath+"{slug}", Handle(s.beginLaunch))
+	r.With(guard, framed).Post(lms.LoginPath+"{slug}", Handle(s.beginLaunch))
+	r.With(guard, framed, s.Sessions.Middleware).Post(lms.MessagePath+"{slug}", Handle(s.takeMessage))
+	r.With(guard).Get(lms.MessagePath+"{slug}", Handle(s.refuseLaunchVisit))
 	r.Group(s.ownRoutes)
 }
 
@@ -80,6 +91,7 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.Post("/sign-in/passkey", Handle(s.beginPasskey))
 		r.Post("/sign-in/passkey/answer", Handle(s.signInByPasskey))
 		r.Post("/sign-out", Handle(s.signOut))
+		r.Post("/lti/v1p3/open/{slug}", Handle(s.openTicket))
 		r.Group(func(r chi.Router) {
 			r.Use(s.Sessions.Mailbox)
 			r.Get("/sign-in-methods", Handle(s.showMethods))

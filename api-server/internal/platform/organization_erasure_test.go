@@ -98,6 +98,15 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	l.exec(t, `INSERT INTO identity_providers (organization_id, issuer, client_id, sealed, version, students, created_at, updated_at)
 		VALUES ($1, 'https://north.test', 'x', '', 1, false, now(), now())`, l.north.ID)
 	l.exec(t, `INSERT INTO mail_domains (organization_id, domain, token, created_at) VALUES ($1, 'north.test', 'x', now())`, l.north.ID)
+	l.exec(t, `WITH r AS (
+			INSERT INTO lms_registrations (organization_id, name, issuer, client_id, authorize_url, token_url, keys_url, deployments, created_at, updated_at)
+			VALUES ($1, 'LMS of north', 'https://lms.north', 'x', 'x', 'x', 'x', '{x}', now(), now()) RETURNING id
+		), p AS (
+			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT $1, id, 'bursar', $2, now() FROM r
+		), g AS (
+			INSERT INTO lms_logins (organization_id, state, registration_id, nonce, browser, storage, expires_at) SELECT $1, '', id, '', '', 'north', now() FROM r
+		)
+		INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at) VALUES ($1, '', $2, '/', 'north', now())`, l.north.ID, bursar)
 	l.exec(t, `INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at) VALUES ($1, now(), 7, now())`, l.north.ID)
 	l.exec(t, `INSERT INTO staff_alerts (organization_id, type, subject, occasion, since) VALUES ($1, 'url_failing', 1, 1, now())`, l.north.ID)
 	l.exec(t, `INSERT INTO mail_optouts (organization_id, user_id, type, created_at) SELECT organization_id, user_id, 'url_failing', now()
@@ -172,7 +181,7 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
 		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
 	}
-	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts"} {
+	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_logins", "lms_tickets"} {
 		check.Equal(t, table, l.count(t, table+` WHERE organization_id = $1`, l.north.ID), 0, "")
 	}
 

@@ -1,7 +1,7 @@
 package platform_test
 
 import (
-	"crypto/md5" 
+	"crypto/md5"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/base64"
@@ -246,6 +246,13 @@ func TestAnErasedPersonIsNowhereInTheDump(t *testing.T) {
 	l.exec(t, `INSERT INTO factors (id, user_id, kind, name, sealed, created_at) VALUES (gen_random_uuid(), $1, 'totp', 'zq.learns telephone', '', now())`, l.user)
 	l.exec(t, `INSERT INTO recovery_codes (user_id, hash) VALUES ($1, 'x')`, l.user)
 	l.exec(t, `INSERT INTO factor_tries (user_id, since, tries) VALUES ($1, now(), 1)`, l.user)
+	l.exec(t, `WITH r AS (
+			INSERT INTO lms_registrations (organization_id, name, issuer, client_id, authorize_url, token_url, keys_url, deployments, created_at, updated_at)
+			VALUES ($1, 'LMS', 'https://lms.school', 'x', 'x', 'x', 'x', '{x}', now(), now()) RETURNING id
+		), p AS (
+			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT $1, id, 'zq.learns', $2, now() FROM r
+		)
+		INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at) VALUES ($1, '', $2, '/', '', now())`, l.north.ID, l.user)
 	l.exec(t, `UPDATE roster_runs SET decided_by = 'zoe.quint@xyzzy-mail.org' WHERE id = (SELECT min(id) FROM roster_runs)`)
 	l.Platform.Put(t, "organizations/north/roster-sources/sis", `{"authoritative_enabled": true}`).Want(t, 200)
 	l.north.Full.With("Content-Type", "text/csv").With("X-Roster-Source", "sis").With("X-Roster-Mode", "authoritative_snapshot").
@@ -378,7 +385,7 @@ func TestErasuresBesideCallsLeaveNothingBehind(t *testing.T) {
 			t.Errorf("%v: %.300s", some, line)
 		}
 	}
-	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens", "factors", "recovery_codes", "factor_tries"} {
+	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens", "factors", "recovery_codes", "factor_tries", "lms_people", "lms_tickets"} {
 		var n int
 		err := l.DB.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_id IN (SELECT user_id FROM erasures)`).Scan(&n)
 		check.NoError(check.Now(t), err, "%s", table)

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/webhooks"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -52,6 +53,8 @@ type Server struct {
 	Webhooks webhook.Service
 	Cursors  *page.Cursors
 	LTI      lti.Service
+	LMS      lms.Service
+	LMSKeys  lms.Keys
 	Work     *work.Service
 	Plans    *testplan.Service
 	People   *person.Eraser
@@ -121,6 +124,14 @@ func (s *Server) Routes(r chi.Router) {
 	r.Post("/organizations/{slug}/lti-consumer", edge.Handle(s.renewConsumer))
 	r.Get("/organizations/{slug}/lti-consumer", edge.Handle(s.showConsumer))
 	r.Delete("/organizations/{slug}/lti-consumer", edge.Handle(s.removeConsumer))
+	r.Get("/organizations/{slug}/lti-registrations", edge.Handle(s.listRegistrations))
+	r.Post("/organizations/{slug}/lti-registrations", edge.Handle(s.addRegistration))
+	r.Get("/organizations/{slug}/lti-registrations/{id}", edge.Handle(s.showRegistration))
+	r.Patch("/organizations/{slug}/lti-registrations/{id}", edge.Handle(s.changeRegistration))
+	r.Delete("/organizations/{slug}/lti-registrations/{id}", edge.Handle(s.removeRegistration))
+	r.Delete("/organizations/{slug}/lti-registrations/{id}/people/{user_id}", edge.Handle(s.forgetPerson))
+	r.Get("/lti-keys", edge.Handle(s.listLMSKeys))
+	r.Post("/lti-keys", edge.Handle(s.renewLMSKey))
 	r.Post("/activity", edge.Handle(s.recordActivity))
 	r.Post("/activity/compile", edge.Handle(s.compileActivity))
 	r.Put("/test-sessions/{session}", edge.Handle(s.putTestSession))

@@ -17,6 +17,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/console"
 	"github.com/registrar-dev/registrar/api-server/internal/docsite"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/api-server/internal/jwks"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/oidc"
 	"github.com/registrar-dev/registrar/api-server/internal/openapi"
@@ -27,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
@@ -147,14 +149,15 @@ func New(d Deps) APIs {
 	accounts := &account.Service{DB: d.DB, Mail: mails, Factors: factor.New(d.DB, d.Box, d.PublicURL), Clock: d.Clock, PublicURL: d.PublicURL}
 	providers, client := provider.Service{DB: d.DB, Box: d.Box}, oidc.New(d.Egress, d.Clock, d.PublicURL)
 	staffs := &staff.Service{DB: d.DB, Mail: mails, Clock: d.Clock, PublicURL: d.PublicURL}
+	registrations, keys := lms.Service{DB: d.DB, Policy: d.Egress}, lms.Keys{DB: d.DB, Box: d.Box}
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
-		LTI: lti.Service{DB: d.DB, Box: d.Box}, Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
+		LTI: lti.Service{DB: d.DB, Box: d.Box}, LMS: registrations, LMSKeys: keys, KeySets: jwks.New(d.Egress, d.Clock), Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Reads: reads, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
 		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans, Sandboxes: pool,
-		Providers: providers, OIDC: client, DNS: cmp.Or[provider.Resolver](d.DNS, net.DefaultResolver),
+		Providers: providers, LMS: registrations, OIDC: client, DNS: cmp.Or[provider.Resolver](d.DNS, net.DefaultResolver),
 		EgressAddresses: d.EgressAddresses, Confirm: students.Confirm}
 	public.Group(dashboard.Routes)
 	admin := &platform.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, Keys: d.Keys, Key: d.PlatformKey, PreviousKey: d.PreviousPlatformKey, Calls: platform.CallCounter(d.Registry), Refusals: d.Refusals, Cursors: cursors,
@@ -162,7 +165,7 @@ func New(d Deps) APIs {
 		People:   &person.Eraser{DB: d.DB, Box: d.Box, Clock: d.Clock, Log: d.Log},
 		Orgs:     &organization.Eraser{DB: d.DB, Clock: d.Clock, Log: d.Log},
 		Work:     &work.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL},
-		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box},
+		Webhooks: webhooks, Activity: platform.ActivityCounter(d.Registry), LTI: lti.Service{DB: d.DB, Box: d.Box}, LMS: registrations, LMSKeys: keys,
 		Rosters: d.Rosters, Accounts: accounts, Staff: staffs, Enrollments: enrollments, PublicURL: d.PublicURL, Sandboxes: d.Sandboxes}
 	private.Route("/platform/v1", func(r chi.Router) {
 		openapi.Routes(r, "/platform/v1", openapi.Platform, "")

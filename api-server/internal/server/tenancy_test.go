@@ -210,7 +210,9 @@ func TestPlatformPathsStayWithinTheirOrganization(t *testing.T) {
 	theirs := newTenant(t, e, "south", "zanzibar@south.example")
 	e.Organization(t, "north")
 	ids := map[string]any{"courses": theirs.course, "enrollments": theirs.enrollment, "members": theirs.user, "api-keys": theirs.key,
-		"webhook-endpoints": theirs.hooks, "roster-runs": theirs.run, "deliveries": theirs.delivery}
+		"webhook-endpoints": theirs.hooks, "roster-runs": theirs.run, "deliveries": theirs.delivery, "people": theirs.user}
+	ids["lti-registrations"] = e.Platform.Post(t, "organizations/south/lti-registrations", `{"name": "LMS", "issuer": "https://lms.south.example", "client_id": "1", "deployments": ["1"],
+		"authorize_url": "https://lms.south.example/", "token_url": "https://lms.south.example/", "keys_url": "https://lms.south.example/"}`).Want(t, 201).Object(t)["id"]
 	tried := 0
 	for _, o := range operations(t, openapi.Platform()) {
 		if a := e.Platform.With("Authorization", "Bearer wrong").Do(t, o.method, o.path, nil); a.Status != 401 {

@@ -117,7 +117,7 @@ func (k Service) checkFresh(ctx context.Context, org id.Organization, params url
 
 func launchOf(org id.Organization, params url.Values) (Launch, error) {
 	l := Launch{Organization: org, Email: strings.TrimSpace(params.Get("lis_person_contact_email_primary")),
-		FirstName: tidy(params.Get("lis_person_name_given")), LastName: tidy(params.Get("lis_person_name_family"))}
+		FirstName: Tidy(params.Get("lis_person_name_given")), LastName: Tidy(params.Get("lis_person_name_family"))}
 	for role := range strings.SplitSeq(params.Get("roles"), ",") {
 		if role = strings.TrimSpace(role); role != "" {
 			l.Roles = append(l.Roles, role)
@@ -128,7 +128,7 @@ func launchOf(org id.Organization, params url.Values) (Launch, error) {
 			"the LMS did not send the learner's email address; switch on sharing it in the LMS's settings of this tool")
 	}
 	if l.FirstName == "" {
-		first, last, _ := strings.Cut(tidy(params.Get("lis_person_name_full")), " ")
+		first, last, _ := strings.Cut(Tidy(params.Get("lis_person_name_full")), " ")
 		l.FirstName = first
 		if l.LastName == "" {
 			l.LastName = last
@@ -143,8 +143,8 @@ func launchOf(org id.Organization, params url.Values) (Launch, error) {
 // maxName is in characters (reference: limits#fields).
 const maxName = 150
 
-// tidy makes a name one line of at most maxName characters.
-func tidy(name string) string {
+// Tidy makes a name one line of at most 150 characters.
+func Tidy(name string) string {
 	runes := []rune(strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }), " "))
 	return strings.TrimSpace(string(runes[:min(len(runes), maxName)]))
 }

@@ -1,4 +1,4 @@
-// Package launch handles LTI 1.1 launches: an organization's LMS sends a learner to the lti_link of
+// Package launch handles launches of LTI 1.1 and 1.3: an organization's LMS sends a learner to the lti_link of
 // an item (reference: catalog#catalog-items). In one transaction the learner becomes a student of
 // the organization and is assigned the work.
 package launch
@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/course"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -46,47 +47,103 @@ type Visitor struct {
 // student has finished is assigned again only if the catalog item says retake. NotFound for
 // work that the organization cannot assign; Forbidden for staff and for people who are not
 // learners; Conflict (no_access) for a student who was made inactive.
-func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (Visitor, error) {
+func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, item id.Item) (visitor Visitor, err error) {
+	work, err := d.work(ctx, l.Organization, kind, item)
+	if err != nil {
+		return Visitor{}, err
+	}
+	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
+		visitor, err = d.visit(ctx, tx, l, work)
+		return err
+	})
+	return visitor, err
+}
+
+// Message is a verified one of LTI 1.3, of a launch that the LMS of the registration began and has brought back.
+type Message struct {
+	lms.Message
+
+	Organization id.Organization
+	Registration id.Registration
+	State        string // of the launch
+}
+
+// TakeMessage is Take for LTI 1.3, where it takes the launch, too: a message that comes twice, or to two replicas, is taken once.
+// Who has come before is found by the LMS's subject, whatever the address is by now. Invalid (used) for a launch that was
+// taken; Conflict (other_subject) for a subject with the address of a student who is another one there.
+func (d *Service) TakeMessage(ctx context.Context, m Message, kind catalog.Kind, item id.Item) (visitor Visitor, err error) {
+	work, err := d.work(ctx, m.Organization, kind, item)
+	if err != nil {
+		return Visitor{}, err
+	}
+	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
+		if err := lms.Finish(ctx, tx, m.Organization, m.State, d.Clock()); err != nil {
+			return err
+		}
+		l := lti.Launch{Organization: m.Organization, Email: m.Email, FirstName: lti.Tidy(m.FirstName), LastName: lti.Tidy(m.LastName), Roles: m.Roles}
+		known, err := lms.Person(ctx, tx, m.Organization, m.Registration, m.Subject)
+		if err != nil {
+			return err
+		}
+		if known != 0 {
+			a, err := student.Find(ctx, tx, known)
+			if err != nil {
+				return err
+			}
+			l.Email = string(a.Email)
+		}
+		if l.Email == "" {
+			return fault.Field("email", "missing",
+				"email: the LMS did not send the learner's email address; switch on sharing it in the LMS's settings of this tool")
+		}
+		if visitor, err = d.visit(ctx, tx, l, work); err != nil {
+			return err
+		}
+		if known != 0 && visitor.Account.ID != known { // whose address has changed this moment
+			return lms.ErrOther
+		}
+		return lms.Bind(ctx, tx, m.Organization, m.Registration, m.Subject, visitor.Account.ID, d.Clock())
+	})
+	return visitor, err
+}
+
+func (d *Service) work(ctx context.Context, o id.Organization, kind catalog.Kind, item id.Item) (catalog.Item, error) {
+	work, err := catalog.Find(ctx, d.DB, o, kind, item)
+	if fault.KindOf(err) == fault.NotFound {
+		err = errWork
+	}
+	return work, err
+}
+
+// visit is a whole launch, in its transaction.
+func (d *Service) visit(ctx context.Context, tx *pg.Tx, l lti.Launch, work catalog.Item) (Visitor, error) {
 	address, err := student.ParseEmail(l.Email)
 	if err != nil {
 		return Visitor{}, err
 	}
-	l = tidyNames(l, address)
-	work, err := catalog.Find(ctx, d.DB, l.Organization, kind, item)
-	if fault.KindOf(err) == fault.NotFound {
-		return Visitor{}, errWork
+	l, now := tidyNames(l, address), d.Clock()
+	v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), commitDay: notify.CommitDay(now, d.Zone)}
+	if err := v.enter(ctx, tx); err != nil {
+		return Visitor{}, err
 	}
+	if err := student.NoteLaunch(ctx, tx, l.Organization, v.snapshot.Account.ID, now); err != nil {
+		return Visitor{}, err
+	}
+	done, err := v.assign(ctx, tx, work)
 	if err != nil {
 		return Visitor{}, err
 	}
-	var visitor Visitor
-	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
-		now := d.Clock()
-		v := &visit{launch: l, address: address, now: now, today: clock.DateIn(now, d.Zone), commitDay: notify.CommitDay(now, d.Zone)}
-		if err := v.enter(ctx, tx); err != nil {
-			return err
-		}
-		if err := student.NoteLaunch(ctx, tx, l.Organization, v.snapshot.Account.ID, now); err != nil {
-			return err
-		}
-		done, err := v.assign(ctx, tx, work)
-		if err != nil {
-			return err
-		}
-		visitor = Visitor{Organization: l.Organization, Account: v.snapshot.Account, Item: work, Result: done}
-		var relist pg.Batch
-		if v.returns {
-			notify.Relist(&relist, l.Organization, v.snapshot.Account.ID)
-		}
-		return relist.Send(ctx, tx)
-	})
-	return visitor, err
+	var relist pg.Batch
+	if v.returns {
+		notify.Relist(&relist, l.Organization, v.snapshot.Account.ID)
+	}
+	return Visitor{Organization: l.Organization, Account: v.snapshot.Account, Item: work, Result: done}, relist.Send(ctx, tx)
 }
 
 // tidyNames leaves out names that may not be sent. The learner, who cannot change them, is not turned
 // away, and is called by the address.
 func tidyNames(l lti.Launch, address student.Email) lti.Launch {
-	if student.CheckName("first_name", l.FirstName) != nil {
+	if l.FirstName == "" || student.CheckName("first_name", l.FirstName) != nil {
 		l.FirstName, _, _ = strings.Cut(string(address), "@")
 	}
 	if student.CheckName("last_name", l.LastName) != nil {

@@ -40,6 +40,10 @@ var pieces = []piece{
 	{table: "sandboxes"}, // its database goes within the hour
 	{table: "lti_consumers"},
 	{table: "lti_nonces"},
+	{table: "lms_tickets"},
+	{table: "lms_logins"},
+	{table: "lms_people"},
+	{table: "lms_registrations", most: 10},
 	{table: "webhook_endpoints"},
 	{table: "webhook_leases"},
 	{table: "webhook_queue"},

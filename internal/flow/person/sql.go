@@ -289,6 +289,17 @@ var sections = []section{
 		JOIN roster_sources s ON s.id = i.source_id
 		JOIN organizations o ON o.id = s.organization_id
 		WHERE i.user_id = $1 ORDER BY s.id`},
+	{"lms_subject", `
+		SELECT
+			o.slug AS organization,
+			r.name AS lms,
+			r.issuer,
+			p.subject,
+			p.created_at
+		FROM lms_people p
+		JOIN lms_registrations r ON r.organization_id = p.organization_id AND r.id = p.registration_id
+		JOIN organizations o ON o.id = p.organization_id
+		WHERE p.user_id = $1 ORDER BY o.id, r.id`},
 	{"class_place", `
 		SELECT
 			o.slug AS organization,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/provider"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -23,7 +24,7 @@ import (
 
 // Columns are all that hold sealed values.
 func Columns() []seal.Column {
-	return []seal.Column{webhook.Sealed, lti.Sealed, email.Sealed, factor.Sealed, page.Sealed, provider.Sealed, replay.Sealed, student.Sealed}
+	return []seal.Column{webhook.Sealed, lms.Sealed, lti.Sealed, email.Sealed, factor.Sealed, page.Sealed, provider.Sealed, replay.Sealed, student.Sealed}
 }
 
 // batch is how many values one transaction seals again.

@@ -78,6 +78,7 @@ func fill(t *testing.T, f *flowtest.Fixture, box *seal.Box, answers int) {
 	put(`
 		INSERT INTO identity_providers (organization_id, issuer, client_id, sealed, version, students, created_at, updated_at)
 		VALUES ($1, 'https://x.test', 'x', $2, 1, false, now(), now())`, fmt.Sprintf("identity_providers/%d/1", north), north)
+	put(`INSERT INTO lms_keys (kid, public, created_at, signs_from, sealed) VALUES ('k1', '{}', now(), now(), $1)`, "lms_keys/k1")
 	for i := range answers {
 		key := fmt.Sprintf("order-%d", i)
 		put(`
@@ -115,16 +116,16 @@ func TestEverythingIsSealedWithThePresentKey(t *testing.T) {
 	s := reseal.New(f.Database, boxOf(t, keysets.promoted), slog.New(slog.NewTextHandler(&log, nil)), reg)
 	_, older, err := reseal.Counts(t.Context(), f.Database, s.Box)
 	check.NoError(check.Now(t), err, "counting")
-	check.Equal(t, "sealed with the older key", older, answers+7, "before")
+	check.Equal(t, "sealed with the older key", older, answers+8, "before")
 	for range 2 {
 		check.NoError(check.Now(t), s.Sweep(t.Context()), "sweeping")
 	}
-	check.Equal(t, "sealed values", opens(t, f.Database, boxOf(t, keysets.dropped)), answers+7, "read without the older key")
+	check.Equal(t, "sealed values", opens(t, f.Database, boxOf(t, keysets.dropped)), answers+8, "read without the older key")
 	_, older, err = reseal.Counts(t.Context(), f.Database, s.Box)
 	check.NoError(check.Now(t), err, "counting")
 	check.Equal(t, "sealed with the older key", older, 0, "afterwards")
 	check.Equal(t, "times that the log says so", strings.Count(log.String(), "nothing is encrypted with an older key"), 1, "%s", log.String())
-	check.Contains(t, "the log", log.String(), fmt.Sprintf("now=%d left=0", answers+7), "%s", log.String())
+	check.Contains(t, "the log", log.String(), fmt.Sprintf("now=%d left=0", answers+8), "%s", log.String())
 	check.Equal(t, "series", testutil.CollectAndCount(reg), len(reseal.Columns()), "of the metric")
 }
 

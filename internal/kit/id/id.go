@@ -31,6 +31,7 @@ type (
 	Plan         int64 // plans.id: a student's test plan
 	RosterRun    int64 // roster_runs.id; run_id on the wire
 	RosterSource int64 // roster_sources.id
+	Registration int64 // lms_registrations.id
 )
 
 // Event is a webhook event's id: a version 7 UUID in the database, "evt_" and 32

@@ -13,7 +13,7 @@ import (
 // So a new table belongs to one of these, or its key begins with organization_id.
 var (
 	// ofTheInstallation are tables that every cell has for itself.
-	ofTheInstallation = []string{"activity_closed_days", "course_types", "goose_db_version", "leader_candidates", "leaders", "organizations", "outbox_tasks", "page_keys"}
+	ofTheInstallation = []string{"activity_closed_days", "course_types", "goose_db_version", "leader_candidates", "leaders", "lms_keys", "organizations", "outbox_tasks", "page_keys"}
 
 	// ofPeople are read before it is known which organization a call is about, or are a person's in all organizations:
 	// what a directory of cells would lead by.

@@ -332,6 +332,7 @@ const (
 	LockActivity LockSpace = 1020 // "register": adding events against closing days; a date: one compilation a day
 	LockCatalog  LockSpace = 1021 // one upsert a catalog item's kind and code
 	LockLTI      LockSpace = 1026 // one new secret an organization's LMS
+	LockLMS      LockSpace = 1028 // an organization's number: one registration at a time; "keys": one new key
 	LockSandbox  LockSpace = 1027 // one process that makes, wipes or drops an organization's sandbox
 
 	LockRights    LockSpace = 1060 // one process that changes what the programs' roles may do

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/roster"
 	"github.com/registrar-dev/registrar/internal/domain/student"
@@ -61,7 +62,10 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 		{Name: "compiling the attendance register", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return compileRegister(ctx, db, now)
 		}},
-		{Name: "dropping the nonces of LMS launches", Every: 15 * time.Minute, Run: func(ctx context.Context, now time.Time) error {
+		{Name: "dropping what launches from LMSes leave", Every: 15 * time.Minute, Run: func(ctx context.Context, now time.Time) error {
+			if err := lms.DropExpired(ctx, db, now); err != nil {
+				return err
+			}
 			return lti.DropUsedNonces(ctx, db, now)
 		}},
 		{Name: "dropping expired activity", Every: time.Hour, Run: func(ctx context.Context, now time.Time) error {
@@ -122,6 +126,11 @@ func Alerts(s *alert.Service) Job {
 		_, err := s.Sweep(ctx)
 		return err
 	}}
+}
+
+// LMSKeys makes the next key for LMSes when its time has come, and drops those that are over.
+func LMSKeys(k lms.Keys) Job {
+	return Job{Name: "rotating the keys for LMSes", Every: time.Hour, Run: k.Rotate}
 }
 
 // Reseal encrypts what an older key sealed again, while the keyset has one.

@@ -1,0 +1,271 @@
+package lms
+
+import (
+	"context"
+	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
+)
+
+const columns = `
+	r.id,
+	r.name,
+	r.issuer,
+	r.client_id,
+	r.authorize_url,
+	r.token_url,
+	r.keys_url,
+	r.deployments,
+	r.launched_at,
+	r.created_at,
+	r.updated_at`
+
+func selectAll(ctx context.Context, q pg.Querier, org id.Organization) ([]Registration, error) {
+	return pg.List[Registration](ctx, q, `
+		SELECT `+columns+` FROM lms_registrations r
+		WHERE r.organization_id = $1
+		ORDER BY r.name, r.id`, org)
+}
+
+func selectOne(ctx context.Context, q pg.Querier, org id.Organization, which id.Registration) (Registration, error) {
+	return pg.One[Registration](ctx, q, `
+		SELECT `+columns+` FROM lms_registrations r
+		WHERE r.organization_id = $1 AND r.id = $2`, org, which)
+}
+
+// selectClient finds those that a request may mean, at most two; client may be "".
+func selectClient(ctx context.Context, q pg.Querier, org id.Organization, issuer, client string) ([]Registration, error) {
+	return pg.List[Registration](ctx, q, `
+		SELECT `+columns+` FROM lms_registrations r
+		WHERE r.organization_id = $1 AND r.issuer = $2 AND (r.client_id = $3 OR $3 = '')
+		LIMIT 2`, org, issuer, client)
+}
+
+func arguments(org id.Organization, r Registration) pg.Args {
+	return pg.Args{
+		"organization": org,
+		"id":           r.ID,
+		"name":         r.Name,
+		"issuer":       r.Issuer,
+		"client":       r.ClientID,
+		"authorize":    r.AuthorizeURL,
+		"token":        r.TokenURL,
+		"keys":         r.KeysURL,
+		"deployments":  r.Deployments,
+		"created":      r.CreatedAt,
+		"updated":      r.UpdatedAt,
+	}
+}
+
+func insert(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration) (which id.Registration, err error) {
+	args := arguments(org, r)
+	delete(args, "id")
+	err = tx.QueryRow(ctx, `
+		INSERT INTO lms_registrations (
+			organization_id,
+			name,
+			issuer,
+			client_id,
+			authorize_url,
+			token_url,
+			keys_url,
+			deployments,
+			created_at,
+			updated_at
+		) VALUES (
+			@organization,
+			@name,
+			@issuer,
+			@client,
+			@authorize,
+			@token,
+			@keys,
+			@deployments,
+			@created,
+			@updated
+		)
+		RETURNING id`, args).Scan(&which)
+	return which, err
+}
+
+func update(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration) error {
+	args := arguments(org, r)
+	delete(args, "created")
+	_, err := tx.Exec(ctx, `
+		UPDATE lms_registrations SET
+			name = @name,
+			issuer = @issuer,
+			client_id = @client,
+			authorize_url = @authorize,
+			token_url = @token,
+			keys_url = @keys,
+			deployments = @deployments,
+			updated_at = @updated
+		WHERE organization_id = @organization AND id = @id`, args)
+	return err
+}
+
+// updateLaunched writes once a minute at most, so that many launches do not wait for each other.
+func updateLaunched(ctx context.Context, q pg.Querier, org id.Organization, which id.Registration, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		UPDATE lms_registrations SET launched_at = $3
+		WHERE organization_id = $1 AND id = $2 AND (launched_at IS NULL OR launched_at < $3::timestamptz - interval '1 minute')`,
+		org, which, now)
+	return err
+}
+
+func deleteOne(ctx context.Context, tx *pg.Tx, org id.Organization, which id.Registration) error {
+	_, err := tx.Exec(ctx, `DELETE FROM lms_registrations WHERE organization_id = $1 AND id = $2`, org, which)
+	return err
+}
+
+// deleteOf forgets who the people of a registration are, and its launches under way.
+func deleteOf(ctx context.Context, tx *pg.Tx, org id.Organization, which id.Registration) error {
+	_, err := tx.Exec(ctx, `
+		WITH people AS (
+			DELETE FROM lms_people WHERE organization_id = $1 AND registration_id = $2
+		)
+		DELETE FROM lms_logins WHERE organization_id = $1 AND registration_id = $2`, org, which)
+	return err
+}
+
+func insertLogin(ctx context.Context, q pg.Querier, org id.Organization, l Login, until time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO lms_logins (organization_id, state, registration_id, nonce, browser, storage, expires_at)
+		VALUES (@organization, @state, @registration, @nonce, @browser, @storage, @until)`,
+		pg.Args{
+			"organization": org,
+			"state":        seal.Hash(l.State),
+			"registration": l.Registration.ID,
+			"nonce":        seal.Hash(l.Nonce),
+			"browser":      seal.Hash(l.Browser),
+			"storage":      l.Storage,
+			"until":        until,
+		})
+	return err
+}
+
+func selectLogin(ctx context.Context, q pg.Querier, org id.Organization, state []byte, now time.Time) (l Login, err error) {
+	r := &l.Registration
+	err = q.QueryRow(ctx, `
+		SELECT l.nonce, l.browser, l.storage, `+columns+`
+		FROM lms_logins l JOIN lms_registrations r ON r.organization_id = l.organization_id AND r.id = l.registration_id
+		WHERE l.organization_id = $1 AND l.state = $2 AND l.expires_at > $3`, org, state, now).
+		Scan(&l.nonce, &l.browser, &l.Storage, &r.ID, &r.Name, &r.Issuer, &r.ClientID, &r.AuthorizeURL, &r.TokenURL, &r.KeysURL,
+			&r.Deployments, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt)
+	return l, err
+}
+
+func deleteLogin(ctx context.Context, tx *pg.Tx, org id.Organization, state []byte, now time.Time) error {
+	return tx.QueryRow(ctx, `
+		DELETE FROM lms_logins
+		WHERE organization_id = $1 AND state = $2 AND expires_at > $3
+		RETURNING state`, org, state, now).Scan(&state)
+}
+
+func selectPerson(
+	ctx context.Context, q pg.Querier, org id.Organization, which id.Registration, subject string,
+) (user id.User, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT user_id FROM lms_people
+		WHERE organization_id = $1 AND registration_id = $2 AND subject = $3`, org, which, subject).Scan(&user)
+	return user, err
+}
+
+// insertPerson leaves a subject or a person alone who is there.
+func insertPerson(
+	ctx context.Context, tx *pg.Tx, org id.Organization, which id.Registration, subject string, user id.User, now time.Time,
+) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT DO NOTHING`, org, which, subject, user, now)
+	return err
+}
+
+func deletePerson(ctx context.Context, tx *pg.Tx, org id.Organization, which id.Registration, user id.User) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		DELETE FROM lms_people
+		WHERE organization_id = $1 AND registration_id = $2 AND user_id = $3`, org, which, user)
+	return tag.RowsAffected() > 0, err
+}
+
+func insertTicket(ctx context.Context, q pg.Querier, org id.Organization, hash []byte, t Ticket, until time.Time) error {
+	_, err := q.Exec(ctx, `
+		INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at)
+		VALUES (@organization, @hash, @user, @leads, @note, @until)`,
+		pg.Args{
+			"organization": org,
+			"hash":         hash,
+			"user":         t.User,
+			"leads":        t.LeadsTo,
+			"note":         t.Note,
+			"until":        until,
+		})
+	return err
+}
+
+func deleteTicket(ctx context.Context, q pg.Querier, org id.Organization, hash []byte, now time.Time) (t Ticket, err error) {
+	err = q.QueryRow(ctx, `
+		DELETE FROM lms_tickets
+		WHERE organization_id = $1 AND hash = $2 AND expires_at > $3
+		RETURNING user_id, leads_to, note`, org, hash, now).Scan(&t.User, &t.LeadsTo, &t.Note)
+	return t, err
+}
+
+func deleteExpired(ctx context.Context, q pg.Querier, now time.Time) error {
+	_, err := q.Exec(ctx, `
+		WITH logins AS (
+			DELETE FROM lms_logins WHERE expires_at < $1
+		)
+		DELETE FROM lms_tickets WHERE expires_at < $1`, now)
+	return err
+}
+
+func selectKeys(ctx context.Context, q pg.Querier) ([]Key, error) {
+	return pg.List[Key](ctx, q, `
+		SELECT kid, public, created_at, signs_from FROM lms_keys
+		ORDER BY created_at DESC, kid`)
+}
+
+func selectSigner(ctx context.Context, q pg.Querier, now time.Time) (kid string, sealed []byte, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT kid, sealed FROM lms_keys
+		WHERE signs_from <= $1
+		ORDER BY signs_from DESC, kid LIMIT 1`, now).Scan(&kid, &sealed)
+	return kid, sealed, err
+}
+
+func insertKey(ctx context.Context, tx *pg.Tx, k Key, sealed []byte) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO lms_keys (kid, sealed, public, created_at, signs_from)
+		VALUES ($1, $2, $3, $4, $5)`, k.KID, sealed, k.Public, k.CreatedAt, k.SignsFrom)
+	return err
+}
+
+// deleteKeys drops the keys whose successors have signed since before.
+func deleteKeys(ctx context.Context, q pg.Querier, before time.Time) error {
+	_, err := q.Exec(ctx, `
+		DELETE FROM lms_keys k
+		WHERE EXISTS (SELECT FROM lms_keys n WHERE n.signs_from > k.signs_from AND n.signs_from <= $1)`, before)
+	return err
+}
+
+func deleteAllKeys(ctx context.Context, tx *pg.Tx) error {
+	_, err := tx.Exec(ctx, `DELETE FROM lms_keys`)
+	return err
+}
+
+// Called finds who has come from one of the organization's LMSes and has the address. NotFound.
+func Called(ctx context.Context, q pg.Querier, org id.Organization, address string) (user id.User, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT a.id FROM accounts a
+		WHERE a.email = $2 AND EXISTS (SELECT FROM lms_people p WHERE p.organization_id = $1 AND p.user_id = a.id)`, org, address).
+		Scan(&user)
+	if pg.None(err) {
+		return 0, errNobody
+	}
+	return user, err
+}

@@ -19,8 +19,13 @@ type config struct {
 	ClusterName string        `env:"CLUSTER_NAME,required" help:"name of this cluster, another one for each cluster whose operator uses this PostgreSQL"`
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health and readiness"`
 	MetricsAddr string        `env:"METRICS_ADDR" envDefault:":8443" help:"https address of the metrics, for those whom the API server lets read them; 0 for none"`
+	SandboxURL  string        `env:"SANDBOX_DATABASE_URL" help:"postgres:// address of an empty database of the server that has the sandboxes' databases, for a user who may make databases there; empty: Organizations have no sandboxes"`
+	PublicURL   string        `env:"PUBLIC_URL" help:"base of the links in invitations to the staff, such as https://registrar.example; empty: Organizations invite nobody"`
+	Suppressed  []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
 	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 
+	Organizations   bool          `env:"ORGANIZATIONS" envDefault:"false" help:"whether Organizations are managed, which belong to no namespace: by one operator of a cluster for each CLASS_NAME"`
+	ClassName       string        `env:"CLASS_NAME" help:"className of the Organizations that are managed; empty: those without one"`
 	WatchNamespaces []string      `env:"WATCH_NAMESPACES" help:"namespaces whose resources are kept, comma-separated; empty for all"`
 	LeaseNamespace  string        `env:"LEASE_NAMESPACE" help:"namespace of the lease by which replicas choose their leader; empty for the pod's own"`
 	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is reconciled although nothing has happened"`

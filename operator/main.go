@@ -1,5 +1,5 @@
-// Command operator keeps receiver URLs as Kubernetes resources: it makes PostgreSQL agree
-// with the WebhookEndpoints of a cluster and shows on them what becomes of their URLs.
+// Command operator keeps organizations and receiver URLs as Kubernetes resources: it makes PostgreSQL agree with the
+// Organizations and WebhookEndpoints of a cluster and shows on them what becomes of what they stand for.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -15,7 +16,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/simulate"
+	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
@@ -24,6 +28,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
+	"github.com/registrar-dev/registrar/operator/internal/reconcile"
 )
 
 func main() { os.Exit(obs.Main("operator", run)) }
@@ -33,7 +38,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return uninstall(ctx, args[1:], getenv, stdout)
 	}
 	if len(args) > 0 {
-		return env.Explain[config](stdout, "operator keeps WebhookEndpoints; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
+		return env.Explain[config](stdout, "operator keeps WebhookEndpoints and Organizations; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {
@@ -74,11 +79,29 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		defer db.Wakes.Close()
 		db.Wakes.Metrics(metrics.Registry)
 	}
+	sandboxes, err := simulate.New(c.SandboxURL, db, now.Now, log)
+	if err != nil {
+		return err
+	}
 	probe := pg.NewProbe(db)
 	defer probe.Close(ctx)
-	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), webhook.Service{DB: db, Box: box, Policy: policy}, probe, now.Now)
+	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), &reconcile.Reconciler{
+		Options:  options(c),
+		Webhooks: webhook.Service{DB: db, Box: box, Policy: policy},
+		Staff: &staff.Service{DB: db, Mail: email.Service{Box: box, Suppressed: c.Suppressed}, Clock: now.Now,
+			PublicURL: strings.TrimSuffix(c.PublicURL, "/")},
+		Sandboxes: sandboxes,
+		Probe:     probe,
+		Clock:     now.Now,
+	})
 	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// options are those of the operator and of its uninstall.
+func options(c config) reconcile.Options {
+	return reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience,
+		Organizations: c.Organizations, Class: c.ClassName}
 }

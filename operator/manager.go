@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 	"github.com/registrar-dev/registrar/operator/internal/guard"
 	"github.com/registrar-dev/registrar/operator/internal/reconcile"
 )
@@ -35,8 +35,8 @@ const (
 	readyWithin = 1400 * time.Millisecond
 )
 
-// newManager makes the manager: caches, the controller, its lease and the servers.
-func newManager(ctx context.Context, c config, cluster *rest.Config, service webhook.Service, probe *pg.Probe, now clock.Clock) (manager.Manager, error) {
+// newManager makes the manager: caches, the controllers, their lease and the servers.
+func newManager(ctx context.Context, c config, cluster *rest.Config, r *reconcile.Reconciler) (manager.Manager, error) {
 	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
@@ -60,23 +60,20 @@ func newManager(ctx context.Context, c config, cluster *rest.Config, service web
 	if err != nil {
 		return nil, err
 	}
-	obs.PoolMetrics(metrics.Registry, service.DB.Pool)
-	probe.Metrics(metrics.Registry)
-	watching := &reconcile.Watching{Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Namespaces: c.WatchNamespaces}
-	if err := addProbes(mgr, probe, watching); err != nil {
+	obs.PoolMetrics(metrics.Registry, r.Webhooks.DB.Pool)
+	r.Probe.Metrics(metrics.Registry)
+	watching := &reconcile.Watching{Reader: mgr.GetAPIReader(), Cache: mgr.GetCache(), Namespaces: c.WatchNamespaces, Organizations: c.Organizations}
+	if err := addProbes(mgr, r.Probe, watching); err != nil {
 		return nil, err
 	}
-	r := &reconcile.Reconciler{
-		Options: reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces, Resync: c.Resync, Patience: c.Patience},
-		Client:  mgr.GetClient(), Live: mgr.GetAPIReader(), Webhooks: service, Probe: probe, Events: mgr.GetEventRecorder(name), Clock: now,
-	}
+	r.Client, r.Live, r.Events = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder(name)
 	return mgr, r.Setup(ctx, mgr)
 }
 
-// newScheme knows Kubernetes' own kinds and WebhookEndpoint.
+// newScheme knows Kubernetes' own kinds and Registrar's.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme))
 }
 
 // addProbes adds /healthz, which checks nothing, and /readyz, which checks PostgreSQL and what the operator

@@ -75,7 +75,7 @@ func uninstall(ctx context.Context, args []string, getenv func(string) string, o
 	}
 	u := &reconcile.Uninstall{
 		Reconciler: &reconcile.Reconciler{
-			Options: reconcile.Options{Cluster: c.ClusterName, Namespaces: c.WatchNamespaces},
+			Options: options(c),
 			Client:  api, Live: api, Probe: pg.NewProbe(nil),
 		},
 		Deleted: *deleted, Out: out,

@@ -440,7 +440,7 @@ func TestTheOperatorMayDoWhatItsRolesSay(t *testing.T) {
 	}{
 		"default":      {"evaluation-values.yaml", "operator.clusterWide=false", []string{"n"}},
 		"namespaces":   {"external-values.yaml", "operator.clusterWide=false", []string{"partners", "school-1"}},
-		"cluster-wide": {"evaluation-values.yaml", "operator.clusterWide=true", []string{""}},
+		"cluster-wide": {"evaluation-values.yaml", "operator.clusterWide=true,operator.organizations.enabled=true", []string{""}},
 	} {
 		out, err := run(t, filepath.Join(assets, "kubectl"), "kustomize", filepath.Join(chartDir(t), "..", "..", "config", overlay))
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // tenant makes an organization and a namespace that may register its URLs, both of one name.
@@ -120,6 +121,8 @@ func assign[T client.Object](to, from T) {
 	switch to := any(to).(type) {
 	case *v1alpha1.WebhookEndpoint:
 		any(from).(*v1alpha1.WebhookEndpoint).DeepCopyInto(to)
+	case *v1beta1.Organization:
+		any(from).(*v1beta1.Organization).DeepCopyInto(to)
 	case *corev1.Secret:
 		any(from).(*corev1.Secret).DeepCopyInto(to)
 	}

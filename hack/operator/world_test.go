@@ -26,6 +26,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // limit is how long anything that is waited for may take. It is no measure of speed.
@@ -40,6 +41,7 @@ type world struct {
 	redis    *stack.Redis
 	rdb      redis.UniversalClient // the tests'
 	url      string                // of the database
+	twins    string                // the one of the sandboxes
 	keyset   string
 	cluster  *stack.Cluster
 	operator *process
@@ -149,6 +151,9 @@ func (w *world) startServers(ctx context.Context) error {
 	if w.url, err = w.postgres.EnsureDatabase(ctx, "registrar", "registrar"); err != nil {
 		return err
 	}
+	if w.twins, err = w.postgres.EnsureSandboxes(ctx, "sandboxes", "sandboxes"); err != nil {
+		return err
+	}
 	quiet := slog.New(slog.DiscardHandler)
 	if err := errors.Join(pg.Migrate(ctx, w.url, quiet), pg.Secure(ctx, w.url, stack.RolePrefix, quiet)); err != nil {
 		return err
@@ -182,7 +187,7 @@ func (w *world) startCluster(ctx context.Context) error {
 		return err
 	}
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", w.cluster.Admin())
@@ -199,7 +204,7 @@ func (w *world) install(ctx context.Context) error {
 	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/cluster-wide"); err != nil {
 		return err
 	}
-	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/webhookendpoints.registrar.dev")
+	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/organizations.registrar.dev", "crd/webhookendpoints.registrar.dev")
 	return err
 }
 
@@ -232,7 +237,8 @@ func (w *world) newOperator(ctx context.Context, name string, extra ...string) (
 		return nil, err
 	}
 	environment := append(os.Environ(), "KUBECONFIG="+kubeconfig, "DATABASE_URL="+stack.RoleURL(w.url, "operator"), "REDIS_URL="+w.redis.URL(), "SECRET_KEYSET="+w.keyset,
-		"CLUSTER_NAME=test", "LEASE_NAMESPACE=registrar-system", "WEBHOOK_ALLOW_NETWORKS=", "WEBHOOK_ALLOW_HTTP=",
+		"CLUSTER_NAME=test", "LEASE_NAMESPACE=registrar-system", "ORGANIZATIONS=true", "PUBLIC_URL=https://registrar.test", "SANDBOX_DATABASE_URL="+w.twins,
+		"WEBHOOK_ALLOW_NETWORKS=", "WEBHOOK_ALLOW_HTTP=",
 		fmt.Sprintf("PRIVATE_ADDR=127.0.0.1:%d", ports[0]), fmt.Sprintf("METRICS_ADDR=127.0.0.1:%d", ports[1]))
 	return &process{private: ports[0], metrics: ports[1], Program: stack.NewProgram(stack.Command{
 		Name: name, Path: filepath.Join(w.bin, "operator"), Env: append(environment, extra...), LogFile: filepath.Join(w.dir, name+".log"),

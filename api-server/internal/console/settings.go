@@ -15,6 +15,7 @@ import (
 type settingsPage struct {
 	frame
 	Organization org.Organization
+	Managed      org.Management
 }
 
 func (s *Server) showSettings(w http.ResponseWriter, r *http.Request) error {
@@ -28,6 +29,9 @@ func (s *Server) showSettings(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) listSettings(w http.ResponseWriter, r *http.Request, status int, f frame) (err error) {
 	p := settingsPage{frame: f}
 	if p.Organization, err = org.Find(r.Context(), s.DB, f.Here.Slug); err != nil {
+		return err
+	}
+	if p.Managed, err = org.ManagementOf(r.Context(), s.DB, f.Here.Organization); err != nil {
 		return err
 	}
 	return show(w, status, "settings.html", p)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/browsertest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 )
@@ -98,4 +100,24 @@ func TestSettings(t *testing.T) {
 	check.Equal(t, "status", status, http.StatusSeeOther, "removing it")
 	status, _, _ = s.browser(t).get(t, path)
 	check.Equal(t, "status", status, http.StatusNotFound, "afterwards")
+}
+
+// What a Kubernetes resource keeps of an organization is shown, and read-only.
+func TestSettingsKeptElsewhereAreReadOnly(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	by := audit.Actor{Kind: audit.Operator, Name: "kubernetes/demo/north"}
+	_, _, err := org.Manage(t.Context(), s.DB, by, "north", org.Patch{}, org.Management{By: by.Name, Fields: []string{"name"}}, s.Now())
+	check.NoError(check.Now(t), err, "a resource")
+	b := s.signedIn(t, "olive")
+	const page = "/console/north/settings/"
+	status, text, _ := b.get(t, page)
+	want(t, "the page", status, text, http.StatusOK, "These are kept by <code>kubernetes/demo/north</code>: name. Change them there.")
+	status, text, _ = b.post(t, page, url.Values{"name": {"Mine"}})
+	want(t, "the name", status, text, http.StatusConflict, "kubernetes/demo/north")
+	if _, err := s.DB.Exec(t.Context(), `UPDATE members SET managed = true WHERE role = 'admin'`); err != nil {
+		t.Fatal(err)
+	}
+	status, text, _ = b.get(t, "/console/north/staff/")
+	want(t, "the staff", status, text, http.StatusOK, "kept by a Kubernetes resource")
 }

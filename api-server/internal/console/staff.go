@@ -38,6 +38,7 @@ type staffLine struct {
 	Factor    bool // has a second one
 	LastLogin time.Time
 	Self      bool
+	Managed   bool // by a Kubernetes resource
 }
 
 // Roles are to tick.
@@ -85,7 +86,7 @@ func (s *Server) listStaff(w http.ResponseWriter, r *http.Request, status int, p
 	for user, m := range members {
 		a := accounts[user].SeenBy(f.Here.Organization)
 		p.Staff = append(p.Staff, staffLine{User: user, Name: a.FirstName + " " + a.LastName, Email: a.Email, Role: m.Role, Active: m.Status == org.MemberActive,
-			Factor: have[user], LastLogin: a.LastLogin, Self: user == f.Person.ID})
+			Factor: have[user], LastLogin: a.LastLogin, Self: user == f.Person.ID, Managed: m.Managed})
 	}
 	slices.SortFunc(p.Staff, byRole)
 	return show(w, status, "staff.html", p)

@@ -51,6 +51,7 @@ type Member struct {
 	Status   MemberStatus
 	Via      Via
 	JoinedAt time.Time // of the first time
+	Managed  bool      `db:"-"` // the organization's resource keeps the role; Staff alone reads it
 }
 
 // AddMember queues a new active membership and returns it. The caller holds the lock of

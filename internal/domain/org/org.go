@@ -52,18 +52,24 @@ type Patch struct {
 
 // Put creates the organization of slug, or changes the settings in p; created says which. A new
 // one needs a name. Every process drops what it has cached of the organization. Invalid lists
-// each wrong setting, with the name that the platform API gives it.
+// each wrong setting, with the name that the platform API gives it. Conflict as MayChange has it.
 func Put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time) (o Organization, created bool, err error) {
-	return put(ctx, db, by, slug, p, now, true)
+	return put(ctx, db, by, slug, p, now, command{creates: true})
 }
 
 // Change is Put for an organization that there is. NotFound where there is none.
 func Change(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time) (Organization, error) {
-	o, _, err := put(ctx, db, by, slug, p, now, false)
+	o, _, err := put(ctx, db, by, slug, p, now, command{})
 	return o, err
 }
 
-func put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time, creates bool) (o Organization, created bool, err error) {
+// command is how settings are put.
+type command struct {
+	creates    bool        // an organization that there is not yet
+	management *Management // by a resource
+}
+
+func put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, now time.Time, c command) (o Organization, created bool, err error) {
 	if !slugForm.MatchString(slug) {
 		return o, false, fault.Field("slug", "invalid",
 			"slug: %q is no slug; use 1 to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends", slug)
@@ -73,15 +79,21 @@ func put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, n
 		if err != nil {
 			return err
 		}
-		if before.ID == 0 && !creates {
+		if before.ID == 0 && !c.creates {
 			return noOrganization(slug)
 		}
 		o, created = p.apply(before), before.ID == 0
 		if err := o.check(); err != nil {
 			return err
 		}
+		if err := MayChange(ctx, tx, by, before.ID, differences(before, o)...); err != nil {
+			return err
+		}
 		changed := o != before
 		if o.ID, err = upsert(ctx, tx, o, now); err != nil {
+			return err
+		}
+		if err := c.claim(ctx, tx, o); err != nil {
 			return err
 		}
 		wakeKeyrings(tx, o.ID)
@@ -95,6 +107,21 @@ func put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, n
 		return audit.Write(ctx, tx, entry)
 	})
 	return o, created, err
+}
+
+// claim makes the resource of the command the organization's manager.
+func (c command) claim(ctx context.Context, tx *pg.Tx, o Organization) error {
+	if c.management == nil {
+		return nil
+	}
+	m, err := ManagementOf(ctx, tx, o.ID)
+	if err != nil {
+		return err
+	}
+	if m.By != "" && m.By != c.management.By {
+		return fault.New(fault.Conflict, "organization_managed", "the organization %q is kept by %s", o.Slug, m.By)
+	}
+	return updateManagement(ctx, tx, o.ID, *c.management)
 }
 
 // lockOrNew reads the organization of slug; one that does not exist yet has no id and the

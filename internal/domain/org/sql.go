@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -126,9 +127,85 @@ func selectLogo(ctx context.Context, q pg.Querier, org id.Organization, digest [
 // erase puts what no slug can be in its place.
 func erase(ctx context.Context, tx *pg.Tx, org id.Organization, now time.Time) error {
 	var b pg.Batch
-	b.Queue(`UPDATE organizations SET slug = 'erased ' || id, name = '', erased_at = $2, updated_at = $2 WHERE id = $1`, org, now)
+	b.Queue(`
+		UPDATE organizations
+		SET slug = 'erased ' || id, name = '', erased_at = $2, updated_at = $2, managed_by = NULL, managed_fields = '{}'
+		WHERE id = $1`, org, now)
 	b.Queue(`UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE organization_id = $1`, org, now)
 	return b.Send(ctx, tx)
+}
+
+// ManagementOf reads who keeps the organization, and what of it.
+func ManagementOf(ctx context.Context, q pg.Querier, org id.Organization) (m Management, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT coalesce(managed_by, ''), managed_fields FROM organizations WHERE id = $1`, org).Scan(&m.By, &m.Fields)
+	if pg.None(err) {
+		return Management{}, nil
+	}
+	return m, err
+}
+
+func updateManagement(ctx context.Context, q pg.Querier, org id.Organization, m Management) error {
+	_, err := q.Exec(ctx, `
+		UPDATE organizations SET managed_by = $2, managed_fields = coalesce($3::text[], '{}') WHERE id = $1`, org, m.By, m.Fields)
+	return err
+}
+
+func releaseManagement(ctx context.Context, tx *pg.Tx, org id.Organization, managedBy string) (name string, err error) {
+	if _, err := tx.Exec(ctx, `
+		UPDATE members SET managed = false
+		WHERE organization_id = $1 AND managed
+			AND EXISTS (SELECT FROM organizations WHERE id = $1 AND managed_by = $2)`, org, managedBy); err != nil {
+		return "", err
+	}
+	err = tx.QueryRow(ctx, `
+		UPDATE organizations SET managed_by = NULL, managed_fields = '{}'
+		WHERE id = $1 AND managed_by = $2
+		RETURNING name`, org, managedBy).Scan(&name)
+	return name, err
+}
+
+// FindManaged reads the organization that the resource keeps. NotFound when there is none.
+func FindManaged(ctx context.Context, q pg.Querier, managedBy string) (Organization, error) {
+	var o Organization
+	err := q.QueryRow(ctx, `SELECT `+organizationColumns+` FROM organizations o WHERE o.managed_by = $1`, managedBy).Scan(o.targets()...)
+	if pg.None(err) {
+		return o, fault.New(fault.NotFound, "not_found", "no organization is kept by %q", managedBy)
+	}
+	return o, err
+}
+
+// ListManaged lists the resources that keep organizations and whose names begin so, each with its organization.
+func ListManaged(ctx context.Context, q pg.Querier, prefix string) (map[string]id.Organization, error) {
+	rows, err := q.Query(ctx, `SELECT managed_by, id FROM organizations WHERE starts_with(managed_by, $1)`, prefix)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]id.Organization{}
+	var by string
+	var org id.Organization
+	_, err = pgx.ForEachRow(rows, []any{&by, &org}, func() error {
+		all[by] = org
+		return nil
+	})
+	return all, err
+}
+
+// SetManaged says whether the organization's resource keeps the member's role.
+func SetManaged(ctx context.Context, q pg.Querier, org id.Organization, user id.User, managed bool) error {
+	_, err := q.Exec(ctx, `UPDATE members SET managed = $3 WHERE organization_id = $1 AND user_id = $2`, org, user, managed)
+	return err
+}
+
+// selectMembersManager is the resource that keeps the member's role, and "" when people do.
+func selectMembersManager(ctx context.Context, q pg.Querier, org id.Organization, user id.User) (managedBy string, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT coalesce(o.managed_by, '') FROM members m JOIN organizations o ON o.id = m.organization_id
+		WHERE m.organization_id = $1 AND m.user_id = $2 AND m.managed`, org, user).Scan(&managedBy)
+	if pg.None(err) {
+		return "", nil
+	}
+	return managedBy, err
 }
 
 const keyColumns = `
@@ -393,7 +470,13 @@ func Managers(ctx context.Context, q pg.Querier, org id.Organization) ([]id.User
 // Staff reads who is and was on the staff of the organization.
 func Staff(ctx context.Context, q pg.Querier, org id.Organization) (map[id.User]Member, error) {
 	rows, err := q.Query(ctx, `
-		SELECT user_id, role, status, created_via, joined_at
+		SELECT
+			user_id,
+			role,
+			status,
+			created_via,
+			joined_at,
+			managed
 		FROM members
 		WHERE organization_id = $1 AND role <> 'member'`, org)
 	if err != nil {
@@ -402,7 +485,7 @@ func Staff(ctx context.Context, q pg.Querier, org id.Organization) (map[id.User]
 	all := map[id.User]Member{}
 	var user id.User
 	var m Member
-	_, err = pgx.ForEachRow(rows, []any{&user, &m.Role, &m.Status, &m.Via, &m.JoinedAt}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&user, &m.Role, &m.Status, &m.Via, &m.JoinedAt, &m.Managed}, func() error {
 		all[user] = m
 		return nil
 	})

@@ -71,8 +71,16 @@ const (
 // sent to its webhook URLs. A repeat says how far the erasure is until it has ended. NotFound when there is no such
 // organization. The keyrings of all processes are woken.
 func (o *Eraser) Erase(ctx context.Context, by audit.Actor, slug string) (Erasure, error) {
-	var which id.Organization
-	err := o.DB.InTx(ctx, func(tx *pg.Tx) error {
+	which, err := o.Begin(ctx, by, slug)
+	if err != nil {
+		return Erasure{}, err
+	}
+	return o.Find(ctx, which)
+}
+
+// Begin is Erase without a word on how far it is.
+func (o *Eraser) Begin(ctx context.Context, by audit.Actor, slug string) (which id.Organization, err error) {
+	err = o.DB.InTx(ctx, func(tx *pg.Tx) error {
 		if err := pg.Lock(ctx, tx, pg.LockOrganization, slug); err != nil {
 			return err
 		}
@@ -104,10 +112,7 @@ func (o *Eraser) Erase(ctx context.Context, by audit.Actor, slug string) (Erasur
 		}
 		return audit.Write(ctx, tx, audit.Entry{Actor: by, Action: "erased organization", Target: target(which), At: now})
 	})
-	if err != nil {
-		return Erasure{}, err
-	}
-	return o.Find(ctx, which)
+	return which, err
 }
 
 // target is how the audit log calls an organization that nobody can look up by its name any more.

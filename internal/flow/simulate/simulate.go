@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/activity"
+	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/sandbox"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -49,15 +50,19 @@ const patience = 45 * time.Second
 var errBusy = fault.New(fault.Unavailable, "overloaded", "too many sandboxes are made at this moment; send the same request again later")
 
 // Make makes the organization's sandbox. It begins with the organization's settings, courses, catalog and
-// roster sources, and with nobody in it. created is false when there is one already, which stays as it is.
-func (s *Service) Make(ctx context.Context, by audit.Actor, org id.Organization) (found sandbox.Sandbox, created bool, err error) {
-	err = s.alone(ctx, org, func(ctx context.Context, tx *pg.Tx) error {
-		found, err = sandbox.Find(ctx, tx, org)
+// roster sources, and with nobody in it. created is false when there is one already, which stays as it is. Conflict as
+// org.MayChange has it.
+func (s *Service) Make(ctx context.Context, by audit.Actor, of id.Organization) (found sandbox.Sandbox, created bool, err error) {
+	err = s.alone(ctx, of, func(ctx context.Context, tx *pg.Tx) error {
+		found, err = sandbox.Find(ctx, tx, of)
 		if !errors.Is(err, sandbox.ErrNone) {
 			return err
 		}
+		if err := org.MayChange(ctx, tx, by, of, org.FieldSandbox); err != nil {
+			return err
+		}
 		now := s.Clock()
-		created, found = true, sandbox.Sandbox{Organization: org, Generation: 1, CreatedAt: now, FilledAt: now}
+		created, found = true, sandbox.Sandbox{Organization: of, Generation: 1, CreatedAt: now, FilledAt: now}
 		return s.move(ctx, tx, found, by, "created sandbox")
 	})
 	return found, created, err
@@ -83,18 +88,19 @@ func (s *Service) Wipe(ctx context.Context, by audit.Actor, org id.Organization)
 }
 
 // Drop drops the organization's sandbox. ErrNone when there is no sandbox.
-func (s *Service) Drop(ctx context.Context, by audit.Actor, org id.Organization) error {
+func (s *Service) Drop(ctx context.Context, by audit.Actor, of id.Organization) error {
 	var before string
-	err := s.alone(ctx, org, func(ctx context.Context, tx *pg.Tx) error {
-		found, err := sandbox.Find(ctx, tx, org)
+	err := s.alone(ctx, of, func(ctx context.Context, tx *pg.Tx) error {
+		found, err := sandbox.Find(ctx, tx, of)
 		if err != nil {
 			return err
 		}
 		before = found.Database()
-		if err := sandbox.Delete(ctx, tx, org); err != nil {
+		if err := sandbox.Delete(ctx, tx, of); err != nil {
 			return err
 		}
-		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "deleted sandbox", At: s.Clock()})
+		org.Notify(tx, of)
+		return audit.Write(ctx, tx, audit.Entry{Organization: of, Actor: by, Action: "deleted sandbox", At: s.Clock()})
 	})
 	if err == nil {
 		s.drop(ctx, before)
@@ -148,6 +154,7 @@ func (s *Service) move(ctx context.Context, tx *pg.Tx, to sandbox.Sandbox, by au
 	if err := sandbox.Put(ctx, tx, to); err != nil {
 		return err
 	}
+	org.Notify(tx, to.Organization)
 	return audit.Write(ctx, tx, audit.Entry{Organization: to.Organization, Actor: by, Action: action, At: to.FilledAt})
 }
 

@@ -13,7 +13,7 @@ import (
 // copied are the tables whose rows a sandbox begins with, after those that they refer to, with the condition of
 // the rows and what they have there.
 var copied = []struct{ table, where, set string }{
-	{"organizations", "id = $1", "{}"},
+	{"organizations", "id = $1", `{"managed_by": null, "managed_fields": []}`},
 	{"course_types", "$1::bigint IS NOT NULL", "{}"},
 	{"courses", "organization_id = $1", "{}"},
 	{"catalog_items", "organization_id = $1 OR organization_id IS NULL", "{}"},

@@ -3,6 +3,7 @@ package staff
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,15 +45,82 @@ func (s *Service) Invite(ctx context.Context, by audit.Actor, o org.Organization
 			return err
 		}
 		if err := s.keepOwner(ctx, tx, o.ID, func() error {
-			p, _, err = put(ctx, tx, o.ID, c, address, "", now)
-			return err
+			var done string
+			if p, done, err = put(ctx, tx, o.ID, c, address, "", now); err != nil || done != changed {
+				return err
+			}
+			return org.MayChangeMember(ctx, tx, by, o.ID, p.UserID)
 		}); err != nil {
 			return err
 		}
 		entry := audit.Entry{Organization: o.ID, Actor: by, Action: "invited staff member", Target: target(p.Email, p.Membership.Role), At: now}
+		org.Notify(tx, o.ID)
 		return errors.Join(audit.Write(ctx, tx, entry), s.mail(ctx, tx, o, p, by, now))
 	})
 	return p, err
+}
+
+// Manage keeps people on the staff, each in the role that is named, for the resource that keeps the organization: who is
+// not on the staff is invited, and who was kept and is not named any more is deactivated. Nobody else is touched.
+// Faults of single people are joined: Invalid, and Conflict (last_owner, break_glass).
+func (s *Service) Manage(ctx context.Context, by audit.Actor, o org.Organization, people []Command) error {
+	members, err := org.Staff(ctx, s.DB, o.ID)
+	if err != nil {
+		return err
+	}
+	accounts, err := student.FindAll(ctx, s.DB, o.ID, slices.Collect(maps.Keys(members)))
+	if err != nil {
+		return err
+	}
+	known := make(map[student.Email]id.User, len(accounts))
+	for user, a := range accounts {
+		known[a.Email] = user
+	}
+	var faults []error
+	named, seen := map[id.User]bool{}, map[student.Email]bool{}
+	for _, c := range people {
+		address, err := c.check()
+		if err == nil && seen[address] {
+			err = fault.Field("staff", "twice", "staff: one person is named twice")
+		}
+		seen[address] = true
+		if err == nil {
+			user := known[address]
+			named[user] = true
+			err = s.keep(ctx, by, o, c, user, members[user])
+		}
+		faults = append(faults, err)
+	}
+	for user, m := range members {
+		if m.Managed && !named[user] {
+			err := s.Deactivate(ctx, by, o.ID, user)
+			if err == nil {
+				err = org.SetManaged(ctx, s.DB, o.ID, user, false)
+			}
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// keep makes m, who is the member user or nobody yet, what c says.
+func (s *Service) keep(ctx context.Context, by audit.Actor, o org.Organization, c Command, user id.User, m org.Member) error {
+	switch {
+	case !m.Role.Staff():
+		p, err := s.Invite(ctx, by, o, c)
+		if err != nil {
+			return err
+		}
+		user = p.UserID
+	case m.Role != c.Role || m.Status != org.MemberActive:
+		if err := s.SetRole(ctx, by, o.ID, user, c.Role); err != nil {
+			return err
+		}
+	}
+	if m.Managed {
+		return nil
+	}
+	return org.SetManaged(ctx, s.DB, o.ID, user, true)
 }
 
 func target(address student.Email, role org.Role) string {
@@ -64,7 +132,11 @@ func (s *Service) mail(ctx context.Context, tx *pg.Tx, o org.Organization, p Per
 	if err != nil {
 		return err
 	}
-	m := email.StaffInvitation{FirstName: p.FirstName, LastName: p.LastName, Organization: o.Name, Role: string(p.Membership.Role), By: by.Name,
+	inviter := by.Name
+	if by.Kind == audit.Operator { // the name of a resource tells the reader nothing
+		inviter = audit.Platform.Name
+	}
+	m := email.StaffInvitation{FirstName: p.FirstName, LastName: p.LastName, Organization: o.Name, Role: string(p.Membership.Role), By: inviter,
 		LoginURL: s.PublicURL + "/console/"}
 	var secrets email.Secrets
 	if a.Proof() != student.Mailbox {
@@ -91,7 +163,7 @@ func (s *Service) SetRole(ctx context.Context, by audit.Actor, o id.Organization
 }
 
 // SetRoleByProvider gives an active member of the staff the role that the organization's identity provider names. The
-// last owner stays one, and so do those who keep another way in.
+// last owner stays one, and so do those who keep another way in and those whose roles a resource keeps.
 func (s *Service) SetRoleByProvider(ctx context.Context, o id.Organization, user id.User, role org.Role) error {
 	by := audit.Actor{Kind: audit.Schedule, Name: "identity provider"}
 	err := s.change(ctx, by, o, user, "changed staff member", func(b *pg.Batch, m org.Member, now time.Time) (org.Member, error) {
@@ -100,7 +172,7 @@ func (s *Service) SetRoleByProvider(ctx context.Context, o id.Organization, user
 		}
 		return org.SetStaff(b, o, user, m, role, now), nil
 	})
-	if fault.Has(err, "last_owner") || fault.Has(err, "break_glass") {
+	if fault.Has(err, "last_owner") || fault.Has(err, "break_glass") || fault.Has(err, "managed") {
 		return nil
 	}
 	return err
@@ -129,6 +201,9 @@ func (s *Service) change(
 		if err != nil {
 			return err
 		}
+		if err := org.MayChangeMember(ctx, tx, by, o, user); err != nil {
+			return err
+		}
 		return s.keepOwner(ctx, tx, o, func() error {
 			var b pg.Batch
 			changed, err := do(&b, m, now)
@@ -138,6 +213,7 @@ func (s *Service) change(
 			if err := b.Send(ctx, tx); err != nil {
 				return err
 			}
+			org.Notify(tx, o)
 			return audit.Write(ctx, tx, audit.Entry{Organization: o, Actor: by, Action: action, Target: target(a.Email, changed.Role), At: now})
 		})
 	})
@@ -153,6 +229,9 @@ func (s *Service) Transfer(ctx context.Context, by audit.Actor, o id.Organizatio
 		for _, user := range []id.User{min(from, to), max(from, to)} { // all lock in one order
 			found, m, err := s.member(ctx, tx, o, user)
 			if err != nil {
+				return err
+			}
+			if err := org.MayChangeMember(ctx, tx, by, o, user); err != nil {
 				return err
 			}
 			if user == to {

@@ -155,3 +155,55 @@ func TestOwnersWhoEndEachOtherLeaveOne(t *testing.T) {
 		}
 	}
 }
+
+// The people of a resource are kept on the staff, with the rights of the operator alone, and nobody else is touched.
+func TestAResourceKeepsItsPeople(t *testing.T) {
+	t.Parallel()
+	o := openOffice(t)
+	operator := *o.Service
+	operator.DB = pgtest.OpenAs(t, o.db, "operator")
+	by := audit.Actor{Kind: audit.Operator, Name: "kubernetes/test/north"}
+	name := "North"
+	north, created, err := org.Manage(t.Context(), operator.DB, by, "north", org.Patch{Name: &name}, org.Management{By: by.Name, Fields: []string{"name"}}, now)
+	check.NoError(check.Now(t), err, "taking the organization over")
+	check.False(t, "it is a new one", created, "")
+	keep := func(people ...staff.Command) error { return operator.Manage(t.Context(), by, north, people) }
+	tariq := staff.Command{Email: "Tariq@school.org", FirstName: "Tariq", Role: org.RoleTeacher}
+	olive := staff.Command{Email: "olive@school.org", Role: org.RoleOwner}
+	check.NoError(check.Now(t), keep(tariq, olive), "keeping two")
+	a, err := student.Lookup(t.Context(), o.db, north.ID, "tariq@school.org")
+	check.NoError(check.Now(t), err, "")
+	o.users["tariq"] = a.ID
+	f := flowtest.On(t, o.db)
+	check.Equal(t, "he is", o.is("tariq"), "teacher active", "")
+	check.Equal(t, "who is kept", f.Count("members WHERE managed"), 2, "")
+	check.Equal(t, "invitations", f.Count("emails WHERE type = 'staff_invitation' AND params ->> 'by' = 'platform administrator'"), 1, "")
+	before := len(o.actions())
+	check.NoError(t, keep(tariq, olive), "again")
+	check.Equal(t, "commands of a repetition", len(o.actions())-before, 0, "%v", o.actions())
+
+	tariq.Role = org.RoleAdmin
+	check.NoError(t, keep(tariq, olive), "another role")
+	check.Equal(t, "he is", o.is("tariq"), "admin active", "")
+	check.True(t, "an owner may not change it", fault.Has(o.SetRole(t.Context(), o.by("olive"), north.ID, a.ID, org.RoleTeacher), "managed"), "")
+	check.True(t, "nor deactivate him", fault.Has(o.Deactivate(t.Context(), o.by("olive"), north.ID, a.ID), "managed"), "")
+	check.True(t, "nor hand over to him", fault.Has(o.Transfer(t.Context(), o.by("olive"), north.ID, o.users["olive"], a.ID), "managed"), "")
+	_, err = o.Invite(t.Context(), o.by("olive"), north, staff.Command{Email: "tariq@school.org", Role: org.RoleTeacher})
+	check.True(t, "nor invite him into another role", fault.Has(err, "managed"), "%v", err)
+	check.NoError(t, o.SetRoleByProvider(t.Context(), north.ID, a.ID, org.RoleTeacher), "a provider's role")
+	check.Equal(t, "he is", o.is("tariq"), "admin active", "after all that")
+	check.NoError(t, o.SetRole(t.Context(), o.by("olive"), north.ID, o.users["adam"], org.RoleTeacher), "who is not kept")
+	check.NoError(t, o.Deactivate(t.Context(), audit.Platform, north.ID, a.ID), "the platform")
+	check.NoError(t, keep(tariq, olive), "after the platform")
+	check.Equal(t, "he is", o.is("tariq"), "admin active", "again")
+
+	check.True(t, "one person twice is refused", fault.Has(keep(tariq, staff.Command{Email: " tariq@SCHOOL.org", Role: org.RoleTeacher}, olive), "twice"), "")
+	check.True(t, "the last owner stays", fault.Has(keep(tariq, staff.Command{Email: "olive@school.org", Role: org.RoleAdmin}), "last_owner"), "")
+	check.NoError(t, keep(olive), "without him")
+	check.Equal(t, "he is", o.is("tariq"), "admin inactive", "")
+	check.Equal(t, "he was never kept", o.is("adam"), "teacher active", "")
+	check.Equal(t, "who is kept", f.Count("members WHERE managed"), 1, "")
+	check.NoError(t, org.Release(t.Context(), operator.DB, by, north.ID, by.Name, now), "releasing")
+	check.Equal(t, "who is kept", f.Count("members WHERE managed"), 0, "")
+	check.NoError(t, o.SetRole(t.Context(), o.by("olive"), north.ID, a.ID, org.RoleTeacher), "an owner may again")
+}

@@ -4,7 +4,6 @@ package staff
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
@@ -52,7 +51,8 @@ func Put(ctx context.Context, db *pg.DB, by audit.Actor, o id.Organization, c Co
 		if p, entry.Action, err = put(ctx, tx, o, c, address, hash, now); err != nil || entry.Action == "" {
 			return err
 		}
-		entry.Target = fmt.Sprintf("%s (%s)", p.Email, p.Membership.Role)
+		entry.Target = target(p.Email, p.Membership.Role)
+		org.Notify(tx, o)
 		return audit.Write(ctx, tx, entry)
 	})
 	return p, entry.Action == added, err

@@ -28,8 +28,9 @@ type EventType string
 
 // WebhookEndpointSpec is what should be true of a receiver URL.
 type WebhookEndpointSpec struct {
-	// Organization is the slug of the organization whose events the URL receives. The
-	// namespace must carry it in the label registrar.dev/organization.
+	// Organization is the slug of the organization whose events the URL receives. The namespace
+	// must be one that the Organization resource allows or, where none says, carry the slug in the
+	// label registrar.dev/organization.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -235,6 +236,11 @@ type WebhookEndpoint struct {
 	//
 	// +optional
 	Status WebhookEndpointStatus `json:"status,omitzero"`
+}
+
+// Observed gives what the status of every kind has: the conditions and the generation that they speak of.
+func (e *WebhookEndpoint) Observed() (conditions *[]metav1.Condition, generation *int64) {
+	return &e.Status.Conditions, &e.Status.ObservedGeneration
 }
 
 // WebhookEndpointList is what a list request answers.

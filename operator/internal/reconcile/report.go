@@ -1,107 +1,56 @@
 package reconcile
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 )
 
-// report writes the status, and then the Events that its change calls for. It returns when to
-// reconcile the resource again. Nothing else writes a status.
-func (r *Reconciler) report(ctx context.Context, v *visit, err error) (ctrl.Result, error) {
-	judged := judge(err)
-	if err == nil || judged.refusal != nil {
-		if failure := r.write(ctx, v, judged.refusal); failure != nil {
-			return ctrl.Result{}, errors.Join(err, r.unwritten(v.object, failure))
-		}
-	}
-	for _, h := range v.happened {
-		r.emit(v.object, h)
-	}
-	if judged.retry != nil {
-		return r.again(v.object, judged.retry)
-	}
-	r.away.Forget(requestOf(v.object))
-	if judged.refusal != nil {
-		return ctrl.Result{RequeueAfter: spread(min(recheck, r.Resync))}, nil //nolint:nilerr // the error has become a condition
-	}
-	return ctrl.Result{RequeueAfter: spread(r.Resync)}, nil
+const (
+	normal  = corev1.EventTypeNormal
+	warning = corev1.EventTypeWarning
+)
+
+// occurrence is an Event to emit.
+type occurrence struct{ kind, reason, note string }
+
+// occurrences are what happened in a visit.
+type occurrences []occurrence
+
+func (o *occurrences) note(kind, reason, note string) {
+	*o = append(*o, occurrence{kind, reason, note})
+}
+
+func (o *occurrences) events() []occurrence { return *o }
+
+// condition is what a condition says.
+type condition struct {
+	status          metav1.ConditionStatus
+	reason, message string
+	stalled         bool
 }
 
 // again retries a visit that failed through no fault of the resource. Expected failures, an old
 // copy or a PostgreSQL that is away, are not logged for each resource.
-func (r *Reconciler) again(object *v1alpha1.WebhookEndpoint, cause error) (ctrl.Result, error) {
+func (k *kind[T]) again(object T, cause error) (ctrl.Result, error) {
 	switch {
 	case apierrors.IsConflict(cause):
 		return ctrl.Result{RequeueAfter: firstRetry}, nil
 	case away(cause):
-		return ctrl.Result{RequeueAfter: r.away.When(requestOf(object))}, nil
+		return ctrl.Result{RequeueAfter: k.away.When(requestOf(object))}, nil
 	}
 	return ctrl.Result{}, cause
 }
 
-func requestOf(object *v1alpha1.WebhookEndpoint) ctrl.Request {
-	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)}
-}
-
-// write patches the status if it differs. The copy at hand may be older than the last write, so
-// a difference is checked again on the API server's copy.
-func (r *Reconciler) write(ctx context.Context, v *visit, refused *refusal) error {
-	now := r.Clock()
-	if !r.worthWriting(v.object, v.status(v.object.Status, refused, now), now) {
-		return nil
-	}
-	var live v1alpha1.WebhookEndpoint
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(v.object), &live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if live.UID != v.object.UID {
-		return nil
-	}
-	before := live.DeepCopy()
-	live.Status = v.status(live.Status, refused, now)
-	if equality.Semantic.DeepEqual(before.Status, live.Status) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, &live, client.MergeFrom(before), fieldManager); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	r.figures.wrote(live.UID, now)
-	if h, ok := transition(before.Status, live.Status); ok {
-		r.emit(&live, h)
-	}
-	return nil
-}
-
-// unwritten makes an Event of a status that cannot be written, which would be silent otherwise.
-func (r *Reconciler) unwritten(object *v1alpha1.WebhookEndpoint, failure error) error {
-	if !passes(failure) {
-		r.emit(object, occurrence{warning, v1alpha1.ReasonReconcileError, "The status cannot be written. " + explain(failure)})
-	}
-	return failure
-}
-
-// worthWriting says whether to write a status now. Figures that change with every attempt are
-// written along with something else, or once a resync.
-func (r *Reconciler) worthWriting(object *v1alpha1.WebhookEndpoint, after v1alpha1.WebhookEndpointStatus, now time.Time) bool {
-	before := object.Status
-	if !equality.Semantic.DeepEqual(quiet(before), quiet(after)) {
-		return true
-	}
-	return !equality.Semantic.DeepEqual(before, after) && r.figures.due(object.UID, now, r.Resync)
-}
-
 // emit makes an Event of the resource.
-func (r *Reconciler) emit(object *v1alpha1.WebhookEndpoint, h occurrence) {
+func (r *Reconciler) emit(object client.Object, h occurrence) {
 	r.Events.Eventf(object, nil, h.kind, h.reason, "Reconcile", "%s", h.note)
 }
 

@@ -61,7 +61,7 @@ func ownerOf(object *v1alpha1.WebhookEndpoint) metav1.OwnerReference {
 
 // ensureSecret reads the signing secret, from the Secret that the spec names or from the
 // generated one, which it creates if it is missing and changes on request.
-func (v *visit) ensureSecret(ctx context.Context) error {
+func (v *endpointVisit) ensureSecret(ctx context.Context) error {
 	v.secretRef = secretKey(v.object)
 	rotate := asks(v.object, v1alpha1.AnnotationRotateSecret, v.handled.RotateSecret) && v.endpoint != nil
 	var secret corev1.Secret
@@ -81,7 +81,7 @@ func (v *visit) ensureSecret(ctx context.Context) error {
 	return nil
 }
 
-func (v *visit) referenced(secret *corev1.Secret, exists, rotate bool) error {
+func (v *endpointVisit) referenced(secret *corev1.Secret, exists, rotate bool) error {
 	value := string(secret.Data[v.secretRef.Key])
 	switch {
 	case !exists:
@@ -95,7 +95,7 @@ func (v *visit) referenced(secret *corev1.Secret, exists, rotate bool) error {
 	return nil
 }
 
-func (v *visit) generated(ctx context.Context, secret *corev1.Secret, exists, rotate bool) error {
+func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, exists, rotate bool) error {
 	if !exists {
 		v.secret = webhook.NewSecret()
 		err := v.Client.Create(ctx, generatedSecret(v.object, v.secret), fieldManager)

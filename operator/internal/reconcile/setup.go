@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -23,6 +22,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // The indexes of the cache.
@@ -30,6 +30,9 @@ const (
 	bySecret   = "secretName"
 	byEndpoint = "endpointID"
 	byWaiting  = "waiting"
+	byTenant   = "organization"
+	byNumber   = "organizationID"
+	bySlug     = "spec.slug"
 )
 
 const (
@@ -39,32 +42,83 @@ const (
 	sweepEvery = time.Hour
 )
 
-// Setup adds the controller and its sources to the manager.
+// Setup adds the controllers and their sources to the manager.
 func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
-	for name, keys := range map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint, byWaiting: indexWaiting} {
+	l := &listener{reconciler: r}
+	if err := r.setupEndpoints(ctx, mgr, l); err != nil {
+		return err
+	}
+	if r.Organizations {
+		if err := r.setupOrganizations(ctx, mgr, l); err != nil {
+			return err
+		}
+	}
+	return mgr.Add(l)
+}
+
+func (r *Reconciler) setupEndpoints(ctx context.Context, mgr manager.Manager, l *listener) error {
+	for name, keys := range map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint, byWaiting: indexWaiting, byTenant: indexTenant} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.WebhookEndpoint{}, name, keys); err != nil {
 			return err
 		}
 	}
-	r.away = backoff()
-	changes := make(chan event.TypedGenericEvent[change])
-	asked := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
-	b := ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.WebhookEndpoint{}, builder.WithPredicates(asked)).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesRawSource(source.TypedChannel(changes, handler.TypedEnqueueRequestsFromMapFunc(r.ofChange))).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             backoff(),
-		})
+	k := r.endpoints()
+	b := k.controller(mgr).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []ctrl.Request {
+			return k.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
+		})).
+		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
+			if c.everything {
+				return k.requests(ctx)
+			}
+			requests := k.requests(ctx, client.MatchingFields{byWaiting: "true"})
+			if c.endpoint != "" {
+				requests = append(requests, k.requests(ctx, client.MatchingFields{byEndpoint: c.endpoint})...)
+			}
+			return requests
+		}))
 	if len(r.Namespaces) == 0 {
-		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
-			builder.WithPredicates(predicate.LabelChangedPredicate{}))
+		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) []ctrl.Request {
+			return k.requests(ctx, client.InNamespace(namespace.GetName()))
+		}), builder.WithPredicates(predicate.LabelChangedPredicate{}))
 	}
-	if err := b.Complete(r); err != nil {
-		return err
+	if r.Organizations {
+		b = b.Watches(&v1beta1.Organization{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+			return k.requests(ctx, client.MatchingFields{byTenant: o.(*v1beta1.Organization).Spec.Slug})
+		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: allowsOthers}))
 	}
-	return mgr.Add(&listener{reconciler: r, changes: changes})
+	return b.Complete(k)
+}
+
+// allowsOthers says whether a change of an Organization may change which namespaces register its URLs.
+func allowsOthers(u event.UpdateEvent) bool {
+	before, after := u.ObjectOld.(*v1beta1.Organization), u.ObjectNew.(*v1beta1.Organization)
+	return before.Generation != after.Generation || before.Status.OrganizationID != after.Status.OrganizationID
+}
+
+func (r *Reconciler) setupOrganizations(ctx context.Context, mgr manager.Manager, l *listener) error {
+	for name, keys := range map[string]client.IndexerFunc{
+		bySlug:    func(o client.Object) []string { return []string{o.(*v1beta1.Organization).Spec.Slug} },
+		byWaiting: indexWaiting,
+		byNumber:  func(o client.Object) []string { return decimal(o.(*v1beta1.Organization).Status.OrganizationID) },
+	} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1beta1.Organization{}, name, keys); err != nil {
+			return err
+		}
+	}
+	k := r.organizations()
+	return k.controller(mgr).
+		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
+			if c.everything {
+				return k.requests(ctx)
+			}
+			if c.organization == "" {
+				return nil
+			}
+			return append(k.requests(ctx, client.MatchingFields{byNumber: c.organization}),
+				k.requests(ctx, client.MatchingFields{byWaiting: "true"})...)
+		})).
+		Complete(k)
 }
 
 // backoff doubles the pauses of one resource between its failures in a row.
@@ -77,11 +131,17 @@ func indexSecret(o client.Object) []string {
 }
 
 func indexEndpoint(o client.Object) []string {
-	return []string{strconv.FormatInt(o.(*v1alpha1.WebhookEndpoint).Status.EndpointID, 10)}
+	return decimal(o.(*v1alpha1.WebhookEndpoint).Status.EndpointID)
 }
 
+func indexTenant(o client.Object) []string {
+	return []string{o.(*v1alpha1.WebhookEndpoint).Spec.Organization}
+}
+
+func decimal(n int64) []string { return []string{strconv.FormatInt(n, 10)} }
+
 func indexWaiting(o client.Object) []string {
-	if reason := reasonOf(o.(*v1alpha1.WebhookEndpoint).Status); waitsForOthers[reason] {
+	if reason := reasonOf(conditionsOf(o.(resource))); waitsForOthers[reason] {
 		return []string{"true"}
 	}
 	return nil
@@ -89,48 +149,23 @@ func indexWaiting(o client.Object) []string {
 
 // change is a sign that what PostgreSQL holds may be another.
 type change struct {
-	everything bool   // more signs may have been missed
-	endpoint   string // the id of an endpoint that changed; "" when an organization did
-}
-
-func (r *Reconciler) ofChange(ctx context.Context, c change) []ctrl.Request {
-	if c.everything {
-		return r.list(ctx)
-	}
-	requests := r.list(ctx, client.MatchingFields{byWaiting: "true"})
-	if c.endpoint != "" {
-		requests = append(requests, r.list(ctx, client.MatchingFields{byEndpoint: c.endpoint})...)
-	}
-	return requests
-}
-
-func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.Request {
-	return r.list(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
-}
-
-func (r *Reconciler) ofNamespace(ctx context.Context, namespace client.Object) []ctrl.Request {
-	return r.list(ctx, client.InNamespace(namespace.GetName()))
-}
-
-// list reads the cache, which answers as long as the manager runs.
-func (r *Reconciler) list(ctx context.Context, which ...client.ListOption) []ctrl.Request {
-	var found v1alpha1.WebhookEndpointList
-	if err := r.Client.List(ctx, &found, which...); err != nil {
-		logger(ctx).Error(err, "the cache does not answer")
-		return nil
-	}
-	requests := make([]ctrl.Request, len(found.Items))
-	for i := range found.Items {
-		requests[i].NamespacedName = client.ObjectKeyFromObject(&found.Items[i])
-	}
-	return requests
+	everything   bool   // more signs may have been missed
+	endpoint     string // the id of an endpoint that changed
+	organization string // the id of an organization that did
 }
 
 // listener turns wake-ups, and PostgreSQL's returns, into changes while its operator leads.
 type listener struct {
 	reconciler *Reconciler
-	changes    chan<- event.TypedGenericEvent[change]
+	changes    []chan<- event.TypedGenericEvent[change] // of each kind
 	sweeps     chan struct{}
+}
+
+// source gives a kind the changes, by the requests that they make.
+func (l *listener) source(requests func(context.Context, change) []ctrl.Request) source.Source {
+	changes := make(chan event.TypedGenericEvent[change])
+	l.changes = append(l.changes, changes)
+	return source.TypedChannel(changes, handler.TypedEnqueueRequestsFromMapFunc(requests))
 }
 
 // Start implements manager.Runnable.
@@ -162,14 +197,16 @@ func (l *listener) onNotification(ctx context.Context, n wake.Notification) {
 	case n.Channel == webhook.EndpointChannel:
 		l.send(ctx, change{endpoint: n.Payload})
 	default:
-		l.send(ctx, change{})
+		l.send(ctx, change{organization: n.Payload})
 	}
 }
 
 func (l *listener) send(ctx context.Context, c change) {
-	select {
-	case l.changes <- event.TypedGenericEvent[change]{Object: c}:
-	case <-ctx.Done():
+	for _, changes := range l.changes {
+		select {
+		case changes <- event.TypedGenericEvent[change]{Object: c}:
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,8 +14,11 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // The reasons for which the operator switches a URL off. It turns on only URLs with such a
@@ -24,8 +28,73 @@ const (
 	offForeign   = "Its Kubernetes namespace may not register URLs of this organization any more."
 )
 
+// endpointVisit is the reconciliation of a WebhookEndpoint.
+type endpointVisit struct {
+	*Reconciler
+	occurrences
+	object *v1alpha1.WebhookEndpoint
+
+	asked    bool // PostgreSQL has said whether there is an endpoint
+	endpoint *webhook.Endpoint
+	added    bool // by this visit
+	org      id.Organization
+	backlog  int
+
+	secret    string
+	secretRef *v1alpha1.SecretKeyRef
+	handled   v1alpha1.HandledTokens
+}
+
+// endpoints is the kind WebhookEndpoint.
+func (r *Reconciler) endpoints() *kind[*v1alpha1.WebhookEndpoint] {
+	return &kind[*v1alpha1.WebhookEndpoint]{
+		Reconciler: r,
+		name:       "WebhookEndpoint",
+		stands:     "URL",
+		swept:      "removed",
+		finalizer:  v1alpha1.Finalizer,
+		empty:      func() *v1alpha1.WebhookEndpoint { return &v1alpha1.WebhookEndpoint{} },
+		list:       func() client.ObjectList { return &v1alpha1.WebhookEndpointList{} },
+		ours:       func(*v1alpha1.WebhookEndpoint) bool { return true },
+		pending:    pending,
+		begin: func(e *v1alpha1.WebhookEndpoint) visit {
+			return &endpointVisit{Reconciler: r, object: e, handled: e.Status.Handled}
+		},
+		remove: func(ctx context.Context, e *v1alpha1.WebhookEndpoint) error {
+			return r.removeEndpoint(ctx, r.managedBy(client.ObjectKeyFromObject(e)))
+		},
+		id:     func(e *v1alpha1.WebhookEndpoint) int64 { return e.Status.EndpointID },
+		quiet:  quietEndpoint,
+		became: endpointBecame,
+	}
+}
+
+// pending says whether an annotation asks for something that has not been done.
+func pending(object *v1alpha1.WebhookEndpoint) bool {
+	h := object.Status.Handled
+	return asks(object, v1alpha1.AnnotationRotateSecret, h.RotateSecret) ||
+		asks(object, v1alpha1.AnnotationTurnOn, h.TurnOn) ||
+		asks(object, v1alpha1.AnnotationSendTest, h.SendTest)
+}
+
+// asks says whether the annotation has a token other than the one handled last.
+func asks(object *v1alpha1.WebhookEndpoint, annotation, handled string) bool {
+	token := object.Annotations[annotation]
+	return token != "" && token != handled
+}
+
+// steps implements visit.
+func (v *endpointVisit) steps() []step {
+	return []step{v.find, v.mayRegister, v.belong, v.ensureSecret, v.register, v.sign, v.turn, v.test, v.measure}
+}
+
+// actor is the resource as the giver of commands.
+func (v *endpointVisit) actor() audit.Actor {
+	return audit.Actor{Kind: audit.Operator, Name: v.managedBy(client.ObjectKeyFromObject(v.object))}
+}
+
 // find reads the endpoint that an earlier visit registered.
-func (v *visit) find(ctx context.Context) error {
+func (v *endpointVisit) find(ctx context.Context) error {
 	e, err := v.findManaged(ctx, v.managedBy(client.ObjectKeyFromObject(v.object)))
 	switch {
 	case fault.KindOf(err) == fault.NotFound:
@@ -47,26 +116,41 @@ func (r *Reconciler) findManaged(ctx context.Context, managedBy string) (webhook
 	return r.Webhooks.FindManaged(ctx, managedBy)
 }
 
-// mayRegister checks that the namespace names the organization. If it no longer does, nothing
+// mayRegister checks that the namespace may register URLs of the organization. If it no longer may, nothing
 // more is sent to the URL.
-func (v *visit) mayRegister(ctx context.Context) error {
-	label, err := v.namespaceOrganization(ctx)
+func (v *endpointVisit) mayRegister(ctx context.Context) error {
+	has, err := v.namespaceLabels(ctx)
 	if err != nil {
 		return err
 	}
-	if label == v.object.Spec.Organization {
-		return nil
+	slug, namespace := v.object.Spec.Organization, v.object.Namespace
+	keeper, err := v.keeperOf(ctx, slug)
+	if err != nil {
+		return err
+	}
+	var why string
+	switch {
+	case keeper == nil || keeper.Spec.AllowedNamespaces == nil:
+		if has[v1alpha1.LabelOrganization] == slug {
+			return nil
+		}
+		why = fmt.Sprintf("its label %s is %q. A cluster administrator sets it.", v1alpha1.LabelOrganization, has[v1alpha1.LabelOrganization])
+	default:
+		allowed, err := metav1.LabelSelectorAsSelector(keeper.Spec.AllowedNamespaces)
+		if err == nil && allowed.Matches(labels.Set(has)) {
+			return nil
+		}
+		why = fmt.Sprintf("the Organization %q does not allow it (spec.allowedNamespaces).", keeper.Name)
 	}
 	if err := v.switchOff(ctx, offForeign); err != nil {
 		return err
 	}
-	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: its label %s is %q. A cluster administrator sets it.",
-		v.object.Namespace, v.object.Spec.Organization, v1alpha1.LabelOrganization, label)
+	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s", namespace, slug, why)
 }
 
-// namespaceOrganization reads the label. Without permission to watch all namespaces it asks the
+// namespaceLabels reads the labels of the resource's namespace. Without permission to watch all namespaces it asks the
 // API server for this one.
-func (v *visit) namespaceOrganization(ctx context.Context) (string, error) {
+func (v *endpointVisit) namespaceLabels(ctx context.Context) (map[string]string, error) {
 	var namespace metav1.PartialObjectMetadata
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	reader := client.Reader(v.Client)
@@ -74,11 +158,28 @@ func (v *visit) namespaceOrganization(ctx context.Context) (string, error) {
 		reader = v.Live
 	}
 	err := reader.Get(ctx, types.NamespacedName{Name: v.object.Namespace}, &namespace)
-	return namespace.Labels[v1alpha1.LabelOrganization], err
+	return namespace.Labels, err
+}
+
+// keeperOf is the resource that manages the organization, and nil when none does.
+func (v *endpointVisit) keeperOf(ctx context.Context, slug string) (*v1beta1.Organization, error) {
+	if !v.Organizations {
+		return nil, nil //nolint:nilnil // people manage it
+	}
+	var all v1beta1.OrganizationList
+	if err := v.Client.List(ctx, &all, client.MatchingFields{bySlug: slug}); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		if o := &all.Items[i]; o.Status.OrganizationID != 0 && o.Spec.ClassName == v.Class {
+			return o, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // people manage it
 }
 
 // belong finds the organization. One that is created later is announced by PostgreSQL.
-func (v *visit) belong(ctx context.Context) error {
+func (v *endpointVisit) belong(ctx context.Context) error {
 	o, err := org.Find(ctx, v.Webhooks.DB, v.object.Spec.Organization)
 	if fault.KindOf(err) == fault.NotFound {
 		return waitFor(v1alpha1.ReasonOrganizationNotFound, "There is no organization %q yet; the URL is registered once it is created.", v.object.Spec.Organization)
@@ -88,7 +189,7 @@ func (v *visit) belong(ctx context.Context) error {
 }
 
 // register adds the endpoint or updates its settings.
-func (v *visit) register(ctx context.Context) error {
+func (v *endpointVisit) register(ctx context.Context) error {
 	want, err := v.settings()
 	if err != nil {
 		return err
@@ -114,7 +215,7 @@ func (v *visit) register(ctx context.Context) error {
 	return nil
 }
 
-func (v *visit) settings() (webhook.Settings, error) {
+func (v *endpointVisit) settings() (webhook.Settings, error) {
 	spec := v.object.Spec
 	url, err := v.Webhooks.Policy.CheckURL("url", spec.URL)
 	if err != nil {
@@ -131,7 +232,7 @@ func (v *visit) settings() (webhook.Settings, error) {
 	return webhook.Settings{URL: &url, Events: &events, TimeZone: &zone}, nil
 }
 
-func (v *visit) add(ctx context.Context, s webhook.Settings) error {
+func (v *endpointVisit) add(ctx context.Context, s webhook.Settings) error {
 	s.Secret, s.ManagedBy = v.secret, v.managedBy(client.ObjectKeyFromObject(v.object))
 	e, _, err := v.Webhooks.Add(ctx, v.actor(), v.org, s, v.Clock())
 	if err != nil {
@@ -142,7 +243,7 @@ func (v *visit) add(ctx context.Context, s webhook.Settings) error {
 }
 
 // sign makes the Secret's signing secret the current one.
-func (v *visit) sign(ctx context.Context) error {
+func (v *endpointVisit) sign(ctx context.Context) error {
 	signs, err := v.Webhooks.Signs(ctx, v.org, v.endpoint.ID, v.secret)
 	if err != nil || signs {
 		return err
@@ -157,7 +258,7 @@ func (v *visit) sign(ctx context.Context) error {
 }
 
 // turn suspends and resumes a URL, and on request turns on one that was switched off.
-func (v *visit) turn(ctx context.Context) error {
+func (v *endpointVisit) turn(ctx context.Context) error {
 	asked := asks(v.object, v1alpha1.AnnotationTurnOn, v.handled.TurnOn) && !v.added
 	switch {
 	case v.object.Spec.Suspend:
@@ -179,7 +280,7 @@ func offByOperator(e *webhook.Endpoint) bool {
 	return !e.SwitchedOn && (e.SwitchedOffReason == offSuspended || e.SwitchedOffReason == offForeign)
 }
 
-func (v *visit) switchOff(ctx context.Context, reason string) error {
+func (v *endpointVisit) switchOff(ctx context.Context, reason string) error {
 	if v.endpoint == nil || !v.endpoint.SwitchedOn && v.endpoint.SwitchedOffReason == reason {
 		return nil
 	}
@@ -192,7 +293,7 @@ func (v *visit) switchOff(ctx context.Context, reason string) error {
 }
 
 // test sends a ping on request.
-func (v *visit) test(ctx context.Context) error {
+func (v *endpointVisit) test(ctx context.Context) error {
 	if asks(v.object, v1alpha1.AnnotationSendTest, v.handled.SendTest) {
 		delivery, err := v.Webhooks.SendTest(ctx, v.actor(), v.org, v.endpoint.ID, v.Clock())
 		if err != nil {
@@ -205,7 +306,7 @@ func (v *visit) test(ctx context.Context) error {
 }
 
 // measure counts the URL's backlog.
-func (v *visit) measure(ctx context.Context) error {
+func (v *endpointVisit) measure(ctx context.Context) error {
 	backlogs, err := v.Webhooks.Backlogs(ctx, v.endpoint.ID)
 	v.backlog = backlogs[v.endpoint.ID]
 	return err

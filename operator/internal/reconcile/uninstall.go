@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -15,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // Uninstall takes the finalizer from the resources that an operator has served, so that none of them
@@ -30,9 +31,8 @@ type Uninstall struct {
 	Deleted bool                        // all resources are about to be deleted, not only those that say so
 	Out     io.Writer                   // is told what is left behind
 
-	connected        bool
-	lost             error // why PostgreSQL is not asked any more
-	stay, left, kept int
+	connected bool
+	lost      error // why PostgreSQL is not asked any more
 }
 
 // Run releases as many resources as it can until ctx ends.
@@ -41,55 +41,75 @@ func (u *Uninstall) Run(ctx context.Context) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
+	releaseAll(ctx, u, u.endpoints(), namespaces)
+	if u.Organizations {
+		k := u.organizations()
+		remove := k.remove
+		k.remove = func(ctx context.Context, o *v1beta1.Organization) error {
+			if o.DeletionTimestamp.IsZero() { // an uninstall erases nothing that nobody has deleted
+				o.Spec.DeletionPolicy = v1beta1.Retain
+			}
+			return remove(ctx, o)
+		}
+		releaseAll(ctx, u, k, []string{metav1.NamespaceAll})
+	}
+}
+
+// released counts what became of the resources of a kind.
+type released struct{ stay, left, kept int }
+
+func releaseAll[T resource](ctx context.Context, u *Uninstall, k *kind[T], namespaces []string) {
+	var n released
 	total := 0
 	for _, namespace := range namespaces {
-		var found v1alpha1.WebhookEndpointList
-		err := u.Live.List(ctx, &found, client.InNamespace(namespace))
+		found := k.list()
+		err := u.Live.List(ctx, found, client.InNamespace(namespace))
 		switch {
 		case meta.IsNoMatchError(err) || apierrors.IsNotFound(err): // there is no such kind of resource
 		case err != nil:
-			u.say("The WebhookEndpoints of the namespace %q cannot be listed, and keep their finalizers: %v", namespace, err)
+			u.say("The %ss of the namespace %q cannot be listed, and keep their finalizers: %v", k.name, namespace, err)
 		}
-		for i := range found.Items {
-			if controllerutil.ContainsFinalizer(&found.Items[i], v1alpha1.Finalizer) {
+		for _, o := range items[T](found) {
+			if k.ours(o) && controllerutil.ContainsFinalizer(o, k.finalizer) {
 				total++
-				u.releaseOne(ctx, &found.Items[i])
+				releaseOne(ctx, u, k, o, &n)
 			}
 		}
 	}
-	u.say("Of %d WebhookEndpoints %d stay with their URLs, %d leave their URLs in PostgreSQL, %d keep their finalizers.", total, u.stay, u.left, u.kept)
-	if u.kept > 0 {
-		u.say("Those that keep it are deleted only after: kubectl patch webhookendpoint NAME --namespace NAMESPACE --type=merge --patch '{\"metadata\":{\"finalizers\":null}}'")
+	u.say("Of %d %ss %d stay with their %ss, %d leave their %ss in PostgreSQL, %d keep their finalizers.",
+		total, k.name, n.stay, k.stands, n.left, k.stands, n.kept)
+	if n.kept > 0 {
+		u.say("Those that keep it are deleted only after: kubectl patch %s NAME --namespace NAMESPACE --type=merge --patch '{\"metadata\":{\"finalizers\":null}}'", strings.ToLower(k.name))
 	}
 }
 
-func (u *Uninstall) releaseOne(ctx context.Context, object *v1alpha1.WebhookEndpoint) {
-	name := object.Namespace + "/" + object.Name
-	goes := u.Deleted || !object.DeletionTimestamp.IsZero()
+func releaseOne[T resource](ctx context.Context, u *Uninstall, k *kind[T], object T, n *released) {
+	name := strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")
+	goes := u.Deleted || !object.GetDeletionTimestamp().IsZero()
 	if goes {
-		if err := u.withdraw(ctx, object); err != nil {
-			u.left++
-			u.say("%s leaves its URL (id %d) in PostgreSQL: %v", name, object.Status.EndpointID, err)
+		if err := withdraw(ctx, u, k, object); err != nil {
+			n.left++
+			u.say("%s leaves its %s (id %d) in PostgreSQL: %v", name, k.stands, k.id(object), err)
 		}
 	}
-	if err := u.letGo(ctx, object); err != nil {
-		u.kept++
+	if err := letGo(ctx, u, k, object); err != nil {
+		n.kept++
 		u.say("%s keeps its finalizer: %v", name, err)
 	} else if !goes {
-		u.stay++
-		u.say("%s stays with its URL (id %d).", name, object.Status.EndpointID)
+		n.stay++
+		u.say("%s stays with its %s (id %d).", name, k.stands, k.id(object))
 	}
 }
 
-// withdraw removes the resource's URL. A PostgreSQL that was away once is not waited for again.
-func (u *Uninstall) withdraw(ctx context.Context, object *v1alpha1.WebhookEndpoint) error {
+// withdraw removes what the resource stands for. A PostgreSQL that was away once is not waited for again.
+func withdraw[T resource](ctx context.Context, u *Uninstall, k *kind[T], object T) error {
 	if u.lost == nil && !u.connected {
 		u.lost, u.connected = u.Connect(ctx), true
 	}
 	if u.lost != nil {
 		return u.lost
 	}
-	err := u.remove(ctx, u.managedBy(client.ObjectKeyFromObject(object)))
+	err := k.remove(ctx, object)
 	if away(err) {
 		u.lost = err
 	}
@@ -97,9 +117,9 @@ func (u *Uninstall) withdraw(ctx context.Context, object *v1alpha1.WebhookEndpoi
 }
 
 // letGo removes the finalizer, whoever else changes the resource at the same time.
-func (u *Uninstall) letGo(ctx context.Context, object *v1alpha1.WebhookEndpoint) error {
+func letGo[T resource](ctx context.Context, u *Uninstall, k *kind[T], object T) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		err := u.unhold(ctx, object)
+		err := k.unhold(ctx, object)
 		if apierrors.IsConflict(err) {
 			if err := u.Live.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 				return err

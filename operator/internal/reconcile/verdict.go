@@ -9,10 +9,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // refusal is why a resource cannot be Ready. Trying again at once would not help.
@@ -23,6 +25,11 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string { return r.message }
+
+// condition is what Ready says of it.
+func (r *refusal) condition() condition {
+	return condition{metav1.ConditionFalse, r.reason, r.message, !r.waits}
+}
 
 // refuse makes a refusal that a person has to resolve.
 func refuse(reason, format string, args ...any) error {
@@ -112,10 +119,13 @@ func explain(err error) string {
 	return strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 }
 
-// conflicts are the states of an organization's URLs in which it cannot have another.
+// conflicts are the states in which what spec says cannot be. Each ends when something else changes.
 var conflicts = map[string]string{
-	"url_limit":  v1alpha1.ReasonURLLimitReached,
-	"url_exists": v1alpha1.ReasonURLInUse,
+	"url_limit":            v1alpha1.ReasonURLLimitReached,
+	"url_exists":           v1alpha1.ReasonURLInUse,
+	"organization_managed": v1beta1.ReasonSlugInUse,
+	"last_owner":           v1beta1.ReasonLastOwner,
+	"break_glass":          v1beta1.ReasonLastOwner,
 }
 
 func invalidReason(f *fault.Error) string {
@@ -128,12 +138,14 @@ func invalidReason(f *fault.Error) string {
 	return v1alpha1.ReasonInvalidSpec
 }
 
-// waitsForOthers are the reasons that end when another URL or an organization changes.
+// waitsForOthers are the reasons that end when another URL or organization changes.
 // PostgreSQL's notifications do not say which resources that concerns.
 var waitsForOthers = map[string]bool{
 	v1alpha1.ReasonURLLimitReached:      true,
 	v1alpha1.ReasonURLInUse:             true,
 	v1alpha1.ReasonOrganizationNotFound: true,
+	v1beta1.ReasonSlugInUse:             true,
+	v1beta1.ReasonLastOwner:             true,
 }
 
 // recheck bounds how long a refused resource waits when a notification was missed.

@@ -118,14 +118,19 @@ func TestTransitionsThatAreTold(t *testing.T) {
 	off := &webhook.Endpoint{SwitchedOffReason: "50 failed attempts in a row."}
 	suspended := &webhook.Endpoint{SwitchedOffReason: offSuspended}
 	limit := &refusal{reason: v1alpha1.ReasonURLLimitReached, message: "ten"}
-	of := func(e *webhook.Endpoint, refused *refusal) v1alpha1.WebhookEndpointStatus {
-		c := readiness(e, refused)
-		return v1alpha1.WebhookEndpointStatus{Conditions: []metav1.Condition{
-			{Type: v1alpha1.ConditionReady, Status: c.status, Reason: c.reason, Message: c.message}}}
+	of := func(e *webhook.Endpoint, refused *refusal) []metav1.Condition {
+		var c condition
+		if refused != nil {
+			c = refused.condition()
+		} else {
+			c = readiness(e)
+		}
+		return []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: c.status, Reason: c.reason, Message: c.message}}
 	}
-	none := v1alpha1.WebhookEndpointStatus{}
+	var none []metav1.Condition
+	endpoints := new(Reconciler).endpoints()
 	for name, c := range map[string]struct {
-		from, to     v1alpha1.WebhookEndpointStatus
+		from, to     []metav1.Condition
 		kind, reason string
 	}{
 		"registered":   {none, of(on, nil), normal, "Registered"},
@@ -138,7 +143,7 @@ func TestTransitionsThatAreTold(t *testing.T) {
 		"refused":      {none, of(nil, limit), warning, "URLLimitReached"},
 		"recovered":    {of(nil, limit), of(on, nil), normal, "Registered"},
 	} {
-		h, notified := transition(c.from, c.to)
+		h, notified := endpoints.transition(c.from, c.to)
 		check.Equal(t, "there is an Event", notified, c.reason != "", "%s: %+v", name, h)
 		check.Equal(t, "kind", h.kind, c.kind, "%s", name)
 		check.Equal(t, "reason", h.reason, c.reason, "%s", name)

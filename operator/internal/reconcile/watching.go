@@ -13,17 +13,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // askedEvery is how long an answer about what can be watched is remembered.
 const askedEvery = 15 * time.Second
 
-// Watching tells whether the operator can watch what it serves: the API server answers, the definition of
-// WebhookEndpoint is there, and so are the rights.
+// Watching tells whether the operator can watch what it serves: the API server answers, the definitions of the
+// kinds are there, and so are the rights.
 type Watching struct {
 	Reader     client.Reader // past the cache
 	Cache      cache.Cache
 	Namespaces []string // none: all
+
+	Organizations bool
 
 	mu    sync.Mutex
 	asked time.Time // when nothing was wrong last
@@ -46,6 +49,11 @@ func (w *Watching) Check(ctx context.Context) error {
 	for _, namespace := range namespaces {
 		if err := w.list(ctx, namespace); err != nil {
 			return fmt.Errorf("the operator cannot watch the namespace %q: %w", namespace, err)
+		}
+	}
+	if w.Organizations {
+		if err := w.Reader.List(ctx, &v1beta1.OrganizationList{}, client.Limit(1)); err != nil {
+			return fmt.Errorf("the operator cannot watch Organizations: %w", err)
 		}
 	}
 	w.asked = time.Now()

@@ -1,0 +1,299 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
+)
+
+// resource is one of a kind that the operator reconciles.
+type resource interface {
+	client.Object
+	Observed() (conditions *[]metav1.Condition, generation *int64)
+}
+
+// kind is what the operator does about the resources of one kind. What it does about all kinds alike is in this file,
+// report.go and release.go.
+type kind[T resource] struct {
+	*Reconciler
+
+	name      string // of the kind
+	stands    string // what a resource stands for, in texts
+	swept     string // what becomes of that when its resource is gone without PostgreSQL's knowledge
+	finalizer string
+	empty     func() T
+	list      func() client.ObjectList
+
+	ours    func(T) bool // another operator has the others
+	pending func(T) bool // an annotation asks for something that has not been done
+	begin   func(T) visit
+	remove  func(context.Context, T) error // from PostgreSQL, what the resource stands for
+	id      func(T) int64                  // in PostgreSQL
+	quiet   func(T)                        // removes the figures that change all the time, which alone are not worth a write
+	became  func(before string, ready metav1.Condition) occurrence
+
+	figures refreshes
+	away    workqueue.TypedRateLimiter[ctrl.Request] // pauses while PostgreSQL is away
+}
+
+// visit is the reconciliation of one resource, and what its steps have found so far.
+type visit interface {
+	steps() []step
+	// ready is the condition Ready after all steps.
+	ready() condition
+	// show writes what the steps have found into the status of the resource, with the conditions that not all kinds have.
+	show(to resource, set func(kind string, c condition))
+	events() []occurrence
+}
+
+// step does one thing of a visit.
+type step func(context.Context) error
+
+// A PostgreSQL that is frozen keeps its connections open and does not answer. What a visit does takes
+// stepsLimit at most, and visitLimit with the report of it, so that the few workers come free.
+const (
+	stepsLimit = 7 * time.Second
+	visitLimit = 10 * time.Second
+)
+
+// Reconcile implements reconcile.Reconciler.
+func (k *kind[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, visitLimit)
+	defer cancel()
+	object := k.empty()
+	if err := k.Client.Get(ctx, req.NamespacedName, object); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	// What an annotation asks for must happen once, so an old copy cannot decide it.
+	if k.pending(object) {
+		if err := k.Live.Get(ctx, req.NamespacedName, object); err != nil {
+			return ctrl.Result{}, client.IgnoreNotFound(err)
+		}
+	}
+	if !k.ours(object) {
+		return ctrl.Result{}, nil
+	}
+	if !object.GetDeletionTimestamp().IsZero() {
+		return k.release(ctx, object)
+	}
+	v := k.begin(object)
+	return k.report(ctx, object, v, k.apply(ctx, object, v))
+}
+
+// apply runs the steps until one fails.
+func (k *kind[T]) apply(ctx context.Context, object T, v visit) error {
+	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
+	if err := k.hold(ctx, object); err != nil {
+		return err
+	}
+	for _, step := range v.steps() {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold adds the finalizer, so that nothing in PostgreSQL outlives its resource.
+func (k *kind[T]) hold(ctx context.Context, object T) error {
+	if controllerutil.ContainsFinalizer(object, k.finalizer) {
+		return nil
+	}
+	before := object.DeepCopyObject().(T)
+	controllerutil.AddFinalizer(object, k.finalizer)
+	return k.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
+}
+
+// unhold removes the finalizer from this version of the resource.
+func (k *kind[T]) unhold(ctx context.Context, object T) error {
+	before := object.DeepCopyObject().(T)
+	if !controllerutil.RemoveFinalizer(object, k.finalizer) {
+		return nil
+	}
+	return k.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
+}
+
+// after is the object with the status that a visit to visited gives it. It depends on nothing else, so that the same
+// findings give the same status.
+func (k *kind[T]) after(object, visited T, v visit, refused *refusal, now time.Time) T {
+	o := object.DeepCopyObject().(T)
+	conditions, observed := o.Observed()
+	generation := visited.GetGeneration()
+	if refused != nil && refused.reason == v1alpha1.ReasonDatabaseUnavailable && *observed == generation {
+		return o // nothing newer is known about this spec
+	}
+	*observed = generation
+	set := func(kind string, c condition) {
+		meta.SetStatusCondition(conditions, metav1.Condition{Type: kind, Status: c.status, Reason: c.reason,
+			Message: c.message, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now)})
+	}
+	var ready condition
+	if refused != nil {
+		ready = refused.condition()
+	} else {
+		ready = v.ready()
+	}
+	set(v1alpha1.ConditionReady, ready)
+	v.show(o, set)
+	if ready.stalled {
+		ready.status = metav1.ConditionTrue
+		set(v1alpha1.ConditionStalled, ready)
+	} else {
+		meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
+	}
+	return o
+}
+
+// write patches the status if it differs. The copy at hand may be older than the last write, so
+// a difference is checked again on the API server's copy.
+func (k *kind[T]) write(ctx context.Context, object T, v visit, refused *refusal) error {
+	now := k.Clock()
+	if !k.worthWriting(object, k.after(object, object, v, refused, now), now) {
+		return nil
+	}
+	live := k.empty()
+	if err := k.Live.Get(ctx, client.ObjectKeyFromObject(object), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.GetUID() != object.GetUID() {
+		return nil
+	}
+	after := k.after(live, object, v, refused, now)
+	if equality.Semantic.DeepEqual(live, after) {
+		return nil
+	}
+	old, written := conditionsOf(live), conditionsOf(after)
+	if err := k.Client.Status().Patch(ctx, after, client.MergeFrom(live), fieldManager); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	k.figures.wrote(live.GetUID(), now)
+	if h, ok := k.transition(old, written); ok {
+		k.emit(live, h)
+	}
+	return nil
+}
+
+// worthWriting says whether to write a status now. Figures that change with every attempt are
+// written along with something else, or once a resync.
+func (k *kind[T]) worthWriting(before, after T, now time.Time) bool {
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	b, a := before.DeepCopyObject().(T), after.DeepCopyObject().(T)
+	k.quiet(b)
+	k.quiet(a)
+	return !equality.Semantic.DeepEqual(b, a) || k.figures.due(before.GetUID(), now, k.Resync)
+}
+
+// transition is the Event for a change of the Ready condition, if any.
+func (k *kind[T]) transition(before, after []metav1.Condition) (occurrence, bool) {
+	old := reasonOf(before)
+	ready := meta.FindStatusCondition(after, v1alpha1.ConditionReady)
+	switch {
+	case ready == nil || ready.Reason == old:
+		return occurrence{}, false
+	case ready.Status != metav1.ConditionTrue:
+		return occurrence{warning, ready.Reason, ready.Message}, true
+	}
+	return k.became(old, *ready), true
+}
+
+// unwritten makes an Event of a status that cannot be written, which would be silent otherwise.
+func (k *kind[T]) unwritten(object T, failure error) error {
+	if !passes(failure) {
+		k.emit(object, occurrence{warning, v1alpha1.ReasonReconcileError, "The status cannot be written. " + explain(failure)})
+	}
+	return failure
+}
+
+// report writes the status, and then the Events that its change calls for. It returns when to
+// reconcile the resource again. Nothing else writes a status.
+func (k *kind[T]) report(ctx context.Context, object T, v visit, err error) (ctrl.Result, error) {
+	judged := judge(err)
+	if err == nil || judged.refusal != nil {
+		if failure := k.write(ctx, object, v, judged.refusal); failure != nil {
+			return ctrl.Result{}, errors.Join(err, k.unwritten(object, failure))
+		}
+	}
+	for _, h := range v.events() {
+		k.emit(object, h)
+	}
+	if judged.retry != nil {
+		return k.again(object, judged.retry)
+	}
+	k.away.Forget(requestOf(object))
+	if judged.refusal != nil {
+		return ctrl.Result{RequeueAfter: spread(min(recheck, k.Resync))}, nil //nolint:nilerr // the error has become a condition
+	}
+	return ctrl.Result{RequeueAfter: spread(k.Resync)}, nil
+}
+
+// controller is what the controllers of all kinds have in common.
+func (k *kind[T]) controller(mgr manager.Manager) *builder.Builder {
+	k.away = backoff()
+	asked := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).
+		For(k.empty(), builder.WithPredicates(asked)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff()})
+}
+
+// requests lists resources of the cache, which answers as long as the manager runs.
+func (k *kind[T]) requests(ctx context.Context, which ...client.ListOption) []ctrl.Request {
+	found := k.list()
+	if err := k.Client.List(ctx, found, which...); err != nil {
+		logger(ctx).Error(err, "the cache does not answer")
+		return nil
+	}
+	var requests []ctrl.Request
+	for _, o := range items[T](found) {
+		requests = append(requests, requestOf(o))
+	}
+	return requests
+}
+
+// items are the resources of a list.
+func items[T resource](list client.ObjectList) []T {
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return nil // a list has items
+	}
+	all := make([]T, 0, len(objects))
+	for _, o := range objects {
+		if item, ok := o.(T); ok {
+			all = append(all, item)
+		}
+	}
+	return all
+}
+
+func requestOf(object client.Object) ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKeyFromObject(object)}
+}
+
+func conditionsOf(o resource) []metav1.Condition {
+	conditions, _ := o.Observed()
+	return *conditions
+}
+
+// reasonOf is the reason of the Ready condition; "" when there is none.
+func reasonOf(conditions []metav1.Condition) string {
+	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); c != nil {
+		return c.Reason
+	}
+	return ""
+}

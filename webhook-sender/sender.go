@@ -16,18 +16,20 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/task"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 	"github.com/registrar-dev/registrar/webhook-sender/internal/deliver"
+	"github.com/registrar-dev/registrar/webhook-sender/internal/grade"
 )
 
 // newCaller is the outbound client that the configuration asks for.
-func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher, error) {
+func newCaller(c config, now clock.Clock, log *slog.Logger) (*deliver.Dispatcher, *egress.Policy, error) {
 	policy := egress.New(c.Egress)
 	if err := policy.Through(c.ProxyURL); err != nil {
-		return nil, fmt.Errorf("WEBHOOK_PROXY_URL: %w", err)
+		return nil, nil, fmt.Errorf("WEBHOOK_PROXY_URL: %w", err)
 	}
 	if policy.Loosened() {
 		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)
 	}
-	return deliver.NewDispatcher(policy, c.CAFile, now)
+	dispatcher, err := deliver.NewDispatcher(policy, c.CAFile, now)
+	return dispatcher, policy, err
 }
 
 // poll is short because every delivery waits for half of it where nothing else is to be done.
@@ -48,7 +50,7 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	dispatcher, err := newCaller(c, now.Now, log)
+	dispatcher, policy, err := newCaller(c, now.Now, log)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,8 @@ func send(ctx context.Context, c config, log *slog.Logger) error {
 		obs.Check{Name: "postgresql", Probe: probe.Ping},
 		obs.Check{Name: "redis", Probe: func(ctx context.Context) error { return queue.Ping(ctx, rdb) }})
 	private.Profiles(c.Profiles)
-	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error {
+	grades := grade.New(steady, box, policy, now.Now, log)
+	return obs.Run(ctx, private, c.PrivateAddr, func(ctx context.Context) error { grades.Run(ctx); return nil }, func(ctx context.Context) error {
 		return queue.Serve(ctx, rdb, queue.Options{Queue: queue.Webhook, Concurrency: c.Concurrency, Poll: poll, Log: log, Metrics: queue.NewMetrics(reg),
 			Handlers: handlers})
 	})

@@ -97,6 +97,8 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 			SELECT id, 'LMS', 'https://lms.school', 'x', '', '', '', '{x}', now(), now() FROM o RETURNING organization_id, id
 		), k AS (
 			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT r.organization_id, r.id, '1', u.id, now() FROM r, u
+		), j AS (
+			INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, updated_at) SELECT r.organization_id, r.id, '', u.id, '', 1, now() FROM r, u
 		), g AS (
 			INSERT INTO lms_logins (organization_id, state, registration_id, nonce, browser, storage, expires_at)
 			SELECT organization_id, '', id, '', '', '', now() FROM r

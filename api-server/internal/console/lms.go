@@ -2,9 +2,11 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
+	"github.com/registrar-dev/registrar/internal/domain/catalog"
 	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -19,6 +21,10 @@ type lmsPage struct {
 	Deployments                string           // as typed: one a line
 	LoginURL, Redirect, JWKSet string           // what the LMS has to be told
 	LinkStart                  string           // of the addresses of links
+	Marks                      []lms.Sent
+	Students                   map[id.User]student.Account
+	Items                      map[id.Item]catalog.Item
+	GivenUp                    bool // some marks
 }
 
 const lmsPath = "/lms/"
@@ -36,10 +42,42 @@ func (s *Server) listLMSes(w http.ResponseWriter, r *http.Request, status int, p
 		if p.Registrations, err = lms.List(r.Context(), s.DB, p.Here.Organization); err != nil {
 			return err
 		}
+	} else if err := s.readMarks(r, &p); err != nil {
+		return err
 	}
 	p.LoginURL, p.Redirect, p.JWKSet = lms.ToolURLs(s.PublicURL, p.Here.Slug)
 	p.LinkStart = s.PublicURL + "/lti/launch/"
 	return show(w, status, "lms.html", p)
+}
+
+// readMarks reads what became of the marks for an LMS.
+func (s *Server) readMarks(r *http.Request, p *lmsPage) (err error) {
+	if p.Marks, err = lms.Marks(r.Context(), s.DB, p.Here.Organization, p.Form.ID); err != nil {
+		return err
+	}
+	var users []id.User
+	var items []id.Item
+	for _, m := range p.Marks {
+		users, items = append(users, m.User), append(items, m.Item)
+		p.GivenUp = p.GivenUp || m.State() == "given up"
+	}
+	if p.Students, err = student.FindAll(r.Context(), s.DB, p.Here.Organization, users); err != nil {
+		return err
+	}
+	p.Items, err = catalog.Load(r.Context(), s.DB, p.Here.Organization, items)
+	return err
+}
+
+// sendMarksAgain makes the marks due that were given up.
+func (s *Server) sendMarksAgain(w http.ResponseWriter, r *http.Request) error {
+	f, found, err := s.findLMS(r)
+	if err != nil {
+		return err
+	}
+	if err := s.LMS.SendAgain(r.Context(), f.Here.Organization, found.ID, s.Clock()); err != nil {
+		return s.refuseLMS(w, r, lmsPage{frame: f, Form: found, Deployments: strings.Join(found.Deployments, "\n")}, err)
+	}
+	return s.back(w, r, f, lmsPath+strconv.FormatInt(int64(found.ID), 10)+"/", "The marks are sent again.")
 }
 
 // showLMS has the settings of one.
@@ -67,7 +105,7 @@ func (p *lmsPage) read(r *http.Request) {
 	text := func(field string) string { return strings.TrimSpace(r.PostFormValue(field)) }
 	p.Deployments = r.PostFormValue("deployments")
 	p.Form.Name, p.Form.Issuer, p.Form.ClientID = text("name"), text("issuer"), text("client_id")
-	p.Form.AuthorizeURL, p.Form.TokenURL, p.Form.KeysURL = text("authorize_url"), text("token_url"), text("keys_url")
+	p.Form.AuthorizeURL, p.Form.TokenURL, p.Form.Audience, p.Form.KeysURL = text("authorize_url"), text("token_url"), text("token_audience"), text("keys_url")
 	p.Form.Deployments = strings.Split(p.Deployments, "\n")
 }
 

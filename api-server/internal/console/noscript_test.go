@@ -264,6 +264,11 @@ func (p *plain) lms(t *testing.T) {
 		p.Type("#email", "olive@north-institute.org")
 		p.Press("Forget the user")
 	}, "next launch is taken")
+	_, err = p.DB.Exec(t.Context(), `
+		INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, score_e4, max_score_e4, scored_at, version, tries, attempts, updated_at)
+		SELECT 1, 1, '', $1, '', min(id), 80000, 100000, now(), 1, 12, '[{"at": "2026-11-23T12:00:00Z", "status": 503, "cause": "The LMS answered 503."}]', now() FROM catalog_items`, p.userID(t, "olive"))
+	check.NoError(check.Now(t), err, "a mark")
+	p.act("POST /console/{slug}/lms/{id}/send-again", "/console/north/lms/1/", p.press("Send again what was given up"), "The marks are sent again.")
 	p.act("POST /console/{slug}/lms/{id}/remove", "/console/north/lms/1/", p.press("Remove the LMS…", "Remove the LMS"), "opens nothing any more")
 }
 

@@ -139,6 +139,7 @@ var routes = map[string]who{
 	"POST /console/{slug}/lms/{id}":                                   managers,
 	"POST /console/{slug}/lms/{id}/forget":                            managers,
 	"POST /console/{slug}/lms/{id}/remove":                            managers,
+	"POST /console/{slug}/lms/{id}/send-again":                        managers,
 	"GET /console/{slug}/plans":                                       managers,
 	"GET /console/{slug}/plans/{id}":                                  managers,
 	"GET /console/{slug}/sandbox":                                     managers,

@@ -473,3 +473,38 @@ func TestALaunchWithinAPageInABrowser(t *testing.T) {
 	check.Equal(t, "what the LMS has kept", b.Value(`document.title`), "1 kept", "")
 	b.Screenshot("launch-within-an-lms")
 }
+
+// What a link's column of marks is, is known by its launches; a final result, and one that is marked again, is due there with the
+// transaction of the result.
+func TestMarksAreDueWithTheirResults(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	l := s.school(t, "north", s.north)
+	grades := func(line string, scopes ...string) []any {
+		return []any{"https://purl.imsglobal.org/spec/lti-ags/claim/endpoint", map[string]any{"lineitem": line, "lineitems": l.URL + "/lines", "scope": scopes}}
+	}
+	const scope = advantage.ScoreScope
+	check.Equal(t, "a link without the right", l.launch(t, s.browser(t), "lena@school.example", grades(l.URL+"/lines/1", "https://purl.imsglobal.org/spec/lti-ags/scope/lineitem")...).status, 303, "")
+	check.Equal(t, "marks", s.count(t, `SELECT count(*) FROM lms_marks`), 0, "")
+	for range 2 {
+		check.Equal(t, "a link with it", l.launch(t, s.browser(t), "lena@school.example", grades(l.URL+"/lines/1", scope)...).status, 303, "")
+	}
+	check.Equal(t, "columns", s.count(t, `SELECT count(*) FROM lms_marks WHERE version = 0 AND due_at IS NULL`), 1, "without a mark yet")
+	due := func(line string, version, score int) {
+		t.Helper()
+		check.Equal(t, "due", s.count(t, `SELECT count(*) FROM lms_marks WHERE line_item = $1 AND version = $2 AND score_e4 = $3 AND max_score_e4 = 1000000 AND due_at IS NOT NULL`,
+			l.URL+line, version, score*10_000), 1, "%s, %d of version %d", line, score, version)
+	}
+	s.Platform.Put(t, "quiz-submissions/1", `{"state": "submitted", "score": 80}`).Want(t, 201)
+	due("/lines/1", 1, 80)
+	s.Platform.Put(t, "quiz-submissions/1", `{"state": "submitted", "score": 90}`).Want(t, 200)
+	due("/lines/1", 2, 90)
+	s.Platform.Put(t, "quiz-submissions/1", `{"state": "submitted", "score": 90}`).Want(t, 200)
+	due("/lines/1", 2, 90)
+	check.Equal(t, "another link of the same work", l.launch(t, s.browser(t), "lena@school.example", grades(l.URL+"/lines/2", scope)...).status, 303, "")
+	due("/lines/2", 1, 90)
+	check.Equal(t, "somebody else's", l.launch(t, s.browser(t), "max@school.example", grades(l.URL+"/lines/1", scope)...).status, 303, "")
+	s.Platform.Put(t, "quiz-submissions/2", `{"state": "submitted", "score": 10}`).Want(t, 201)
+	due("/lines/1", 2, 90)
+	due("/lines/1", 1, 10)
+}

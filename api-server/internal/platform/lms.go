@@ -23,6 +23,7 @@ type registrationBody struct {
 	ClientID     string           `json:"client_id"`
 	AuthorizeURL string           `json:"authorize_url"`
 	TokenURL     string           `json:"token_url"`
+	Audience     string           `json:"token_audience"`
 	KeysURL      string           `json:"keys_url"`
 	Deployments  []string         `json:"deployments"`
 	LaunchedAt   *clock.Timestamp `json:"last_launch_at"`
@@ -39,7 +40,7 @@ type toolBody struct {
 }
 
 func bodyOf(r lms.Registration) registrationBody {
-	b := registrationBody{ID: r.ID, Name: r.Name, Issuer: r.Issuer, ClientID: r.ClientID, AuthorizeURL: r.AuthorizeURL, TokenURL: r.TokenURL, KeysURL: r.KeysURL,
+	b := registrationBody{ID: r.ID, Name: r.Name, Issuer: r.Issuer, ClientID: r.ClientID, AuthorizeURL: r.AuthorizeURL, TokenURL: r.TokenURL, Audience: r.Audience, KeysURL: r.KeysURL,
 		Deployments: r.Deployments, CreatedAt: clock.Stamp(r.CreatedAt, time.UTC), UpdatedAt: clock.Stamp(r.UpdatedAt, time.UTC)}
 	if r.LaunchedAt != nil {
 		b.LaunchedAt = clock.Stamp(*r.LaunchedAt, time.UTC)
@@ -75,8 +76,8 @@ func (s *Server) listRegistrations(w http.ResponseWriter, r *http.Request) error
 
 // sentRegistration is what a body says of one; nil is not sent.
 type sentRegistration struct {
-	name, issuer, client, authorize, token, keys *string
-	deployments                                  []string
+	name, issuer, client, authorize, token, audience, keys *string
+	deployments                                            []string
 }
 
 func readRegistration(w http.ResponseWriter, r *http.Request) (sent sentRegistration, err error) {
@@ -86,7 +87,10 @@ func readRegistration(w http.ResponseWriter, r *http.Request) (sent sentRegistra
 	}
 	text := func(field string) *string { return b.Text(field, maxAddress) }
 	sent = sentRegistration{name: text("name"), issuer: text("issuer"), client: text("client_id"), authorize: text("authorize_url"),
-		token: text("token_url"), keys: text("keys_url"), deployments: b.List("deployments")}
+		token: text("token_url"), audience: text("token_audience"), keys: text("keys_url"), deployments: b.List("deployments")}
+	if b.Cleared("token_audience") {
+		sent.audience = new(string)
+	}
 	return sent, b.Err()
 }
 
@@ -96,6 +100,7 @@ func (s sentRegistration) apply(to *lms.Registration) {
 	set(&to.ClientID, s.client)
 	set(&to.AuthorizeURL, s.authorize)
 	set(&to.TokenURL, s.token)
+	set(&to.Audience, s.audience)
 	set(&to.KeysURL, s.keys)
 	if s.deployments != nil {
 		to.Deployments = s.deployments

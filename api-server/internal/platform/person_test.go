@@ -252,6 +252,9 @@ func TestAnErasedPersonIsNowhereInTheDump(t *testing.T) {
 		), p AS (
 			INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT $1, id, 'zq.learns', $2, now() FROM r
 		)
+		, m AS (
+			INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, updated_at) SELECT $1, id, '', $2, 'https://lms.school/zq.learns', 1, now() FROM r
+		)
 		INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at) VALUES ($1, '', $2, '/', '', now())`, l.north.ID, l.user)
 	l.exec(t, `UPDATE roster_runs SET decided_by = 'zoe.quint@xyzzy-mail.org' WHERE id = (SELECT min(id) FROM roster_runs)`)
 	l.Platform.Put(t, "organizations/north/roster-sources/sis", `{"authoritative_enabled": true}`).Want(t, 200)
@@ -385,7 +388,7 @@ func TestErasuresBesideCallsLeaveNothingBehind(t *testing.T) {
 			t.Errorf("%v: %.300s", some, line)
 		}
 	}
-	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens", "factors", "recovery_codes", "factor_tries", "lms_people", "lms_tickets"} {
+	for _, table := range []string{"members", "enrollments", "directory", "directory_words", "arrivals", "roster_identities", "roster_class_members", "plans", "set_password_tokens", "factors", "recovery_codes", "factor_tries", "lms_people", "lms_marks", "lms_tickets"} {
 		var n int
 		err := l.DB.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_id IN (SELECT user_id FROM erasures)`).Scan(&n)
 		check.NoError(check.Now(t), err, "%s", table)

@@ -28,6 +28,7 @@ type Message struct {
 	Roles      []string
 	Link       string // the id of the link in its course
 	Nonce      string
+	LineItem   string // the address of the column of marks of the link; "": the LMS wants none
 }
 
 // claim begins the names of LTI's own claims.
@@ -50,6 +51,10 @@ type claims struct {
 	Link            struct {
 		ID string `json:"id"`
 	} `json:"https://purl.imsglobal.org/spec/lti/claim/resource_link"`
+	Grades struct {
+		LineItem string   `json:"lineitem"`
+		Scope    []string `json:"scope"`
+	} `json:"https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"`
 }
 
 const (
@@ -185,6 +190,9 @@ func (c claims) checkMessage(r Registration) error {
 func (c claims) message() Message {
 	m := Message{Deployment: c.Deployment, Target: c.Target, Subject: c.Subject, Email: strings.TrimSpace(c.Email), FirstName: c.GivenName, LastName: c.FamilyName,
 		Roles: c.Roles, Link: c.Link.ID, Nonce: c.Nonce}
+	if slices.Contains(c.Grades.Scope, ScoreScope) {
+		m.LineItem = c.Grades.LineItem
+	}
 	if strings.TrimSpace(m.FirstName) == "" {
 		first, last, _ := strings.Cut(strings.TrimSpace(c.Name), " ")
 		m.FirstName = first

@@ -29,6 +29,7 @@ type Registration struct {
 	ClientID     string   // what the LMS calls us
 	AuthorizeURL string   // where browsers go to come back with a message
 	TokenURL     string   // where its services give us tokens
+	Audience     string   // whom a request for a token is for; "": TokenURL
 	KeysURL      string   // its public keys
 	Deployments  []string // whose messages are taken, at least one
 	LaunchedAt   *time.Time
@@ -200,6 +201,9 @@ func (s Service) check(r *Registration) error {
 	address("authorize_url", &r.AuthorizeURL)
 	address("token_url", &r.TokenURL)
 	address("keys_url", &r.KeysURL)
+	if r.Audience = strings.TrimSpace(r.Audience); len(r.Audience) > maxIssuer || !plain(r.Audience) {
+		_ = faults.Add(fault.Field("token_audience", "too_long", "token_audience: at most %d characters, without line breaks", maxIssuer))
+	}
 	r.Deployments = deployments(r.Deployments)
 	if len(r.Deployments) == 0 || len(r.Deployments) > maxDeployments ||
 		slices.ContainsFunc(r.Deployments, func(d string) bool { return len(d) > maxText || !plain(d) }) {

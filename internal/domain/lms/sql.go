@@ -16,6 +16,7 @@ const columns = `
 	r.client_id,
 	r.authorize_url,
 	r.token_url,
+	r.token_audience AS audience,
 	r.keys_url,
 	r.deployments,
 	r.launched_at,
@@ -52,6 +53,7 @@ func arguments(org id.Organization, r Registration) pg.Args {
 		"client":       r.ClientID,
 		"authorize":    r.AuthorizeURL,
 		"token":        r.TokenURL,
+		"audience":     r.Audience,
 		"keys":         r.KeysURL,
 		"deployments":  r.Deployments,
 		"created":      r.CreatedAt,
@@ -70,6 +72,7 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 			client_id,
 			authorize_url,
 			token_url,
+			token_audience,
 			keys_url,
 			deployments,
 			created_at,
@@ -81,6 +84,7 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 			@client,
 			@authorize,
 			@token,
+			@audience,
 			@keys,
 			@deployments,
 			@created,
@@ -100,6 +104,7 @@ func update(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 			client_id = @client,
 			authorize_url = @authorize,
 			token_url = @token,
+			token_audience = @audience,
 			keys_url = @keys,
 			deployments = @deployments,
 			updated_at = @updated
@@ -126,6 +131,8 @@ func deleteOf(ctx context.Context, tx *pg.Tx, org id.Organization, which id.Regi
 	_, err := tx.Exec(ctx, `
 		WITH people AS (
 			DELETE FROM lms_people WHERE organization_id = $1 AND registration_id = $2
+		), marks AS (
+			DELETE FROM lms_marks WHERE organization_id = $1 AND registration_id = $2
 		)
 		DELETE FROM lms_logins WHERE organization_id = $1 AND registration_id = $2`, org, which)
 	return err
@@ -153,7 +160,7 @@ func selectLogin(ctx context.Context, q pg.Querier, org id.Organization, state [
 		SELECT l.nonce, l.browser, l.storage, `+columns+`
 		FROM lms_logins l JOIN lms_registrations r ON r.organization_id = l.organization_id AND r.id = l.registration_id
 		WHERE l.organization_id = $1 AND l.state = $2 AND l.expires_at > $3`, org, state, now).
-		Scan(&l.nonce, &l.browser, &l.Storage, &r.ID, &r.Name, &r.Issuer, &r.ClientID, &r.AuthorizeURL, &r.TokenURL, &r.KeysURL,
+		Scan(&l.nonce, &l.browser, &l.Storage, &r.ID, &r.Name, &r.Issuer, &r.ClientID, &r.AuthorizeURL, &r.TokenURL, &r.Audience, &r.KeysURL,
 			&r.Deployments, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt)
 	return l, err
 }
@@ -268,4 +275,194 @@ func Called(ctx context.Context, q pg.Querier, org id.Organization, address stri
 		return 0, errNobody
 	}
 	return user, err
+}
+
+func insertMark(
+	ctx context.Context, tx *pg.Tx, org id.Organization, l Line, line []byte, last *Score, now time.Time,
+) error {
+	args := pg.Args{
+		"organization": org,
+		"registration": l.Registration,
+		"line":         line,
+		"user":         l.User,
+		"address":      l.Address,
+		"item":         l.Item,
+		"score":        nil,
+		"max":          nil,
+		"at":           nil,
+		"version":      0,
+		"due":          nil,
+		"now":          now,
+	}
+	if last != nil {
+		args["score"], args["max"], args["at"], args["version"], args["due"] = int64(last.Value), int64(last.Max), last.At, 1, now
+	}
+	_, err := tx.Exec(ctx, `
+		INSERT INTO lms_marks (
+			organization_id,
+			registration_id,
+			line,
+			user_id,
+			line_item,
+			item_id,
+			score_e4,
+			max_score_e4,
+			scored_at,
+			version,
+			due_at,
+			updated_at
+		) VALUES (
+			@organization,
+			@registration,
+			@line,
+			@user,
+			@address,
+			@item,
+			@score::bigint,
+			@max::bigint,
+			@at::timestamptz,
+			@version,
+			@due::timestamptz,
+			@now
+		)
+		ON CONFLICT (organization_id, registration_id, line, user_id) DO UPDATE SET item_id = excluded.item_id
+		WHERE lms_marks.item_id <> excluded.item_id`, args)
+	return err
+}
+
+// updateScores locks the marks in one order.
+func updateScores(b *pg.Batch, scores []Score, now time.Time) {
+	n := len(scores)
+	orgs, users, items := make([]int64, n), make([]int64, n), make([]int64, n)
+	values, highest, times := make([]int64, n), make([]int64, n), make([]time.Time, n)
+	for i, s := range scores {
+		orgs[i], users[i], items[i] = int64(s.Organization), int64(s.User), int64(s.Item)
+		values[i], highest[i], times[i] = int64(s.Value), int64(s.Max), s.At
+	}
+	b.Queue(`
+		WITH source AS (
+			SELECT *
+			FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::timestamptz[])
+				AS s(organization, person, item, score, highest, at)
+		), locked AS (
+			SELECT m.organization_id, m.registration_id, m.line, m.user_id, s.score, s.highest, s.at
+			FROM source s
+			JOIN lms_marks m ON m.organization_id = s.organization AND m.user_id = s.person AND m.item_id = s.item
+			ORDER BY m.organization_id, m.registration_id, m.line, m.user_id
+			FOR UPDATE OF m
+		)
+		UPDATE lms_marks m SET
+			score_e4 = l.score,
+			max_score_e4 = l.highest,
+			scored_at = greatest(l.at, m.scored_at + interval '1 millisecond'),
+			version = m.version + 1,
+			tries = 0,
+			due_at = CASE WHEN m.in_hand THEN m.due_at ELSE $7 END, -- whoever has it in hand makes it due
+			updated_at = $7
+		FROM locked l
+		WHERE m.organization_id = l.organization_id AND m.registration_id = l.registration_id AND m.line = l.line
+			AND m.user_id = l.user_id`, orgs, users, items, values, highest, times, now)
+}
+
+// updateDue takes turns between LMSes.
+func updateDue(ctx context.Context, q pg.Querier, orgs, registrations []int64, now, until time.Time) ([]Mark, error) {
+	return pg.List[Mark](ctx, q, `
+		WITH lmses AS (
+			SELECT r.organization_id, r.id, r.client_id, r.token_url, r.token_audience
+			FROM lms_registrations r
+			WHERE EXISTS (SELECT FROM lms_marks m
+				WHERE m.organization_id = r.organization_id AND m.registration_id = r.id AND m.due_at <= $1)
+				AND NOT EXISTS (
+					SELECT FROM unnest($3::bigint[], $4::bigint[]) AS busy(organization, registration)
+					WHERE busy.organization = r.organization_id AND busy.registration = r.id)
+		), due AS (
+			SELECT m.organization_id, m.registration_id, m.line, m.user_id, l.client_id, l.token_url, l.token_audience
+			FROM lmses l CROSS JOIN LATERAL (
+				SELECT * FROM lms_marks m
+				WHERE m.organization_id = l.organization_id AND m.registration_id = l.id AND m.due_at <= $1
+				ORDER BY m.due_at LIMIT $5
+				FOR UPDATE SKIP LOCKED
+			) AS m
+		)
+		UPDATE lms_marks m SET due_at = $2, in_hand = true, claim = m.claim + 1
+		FROM due d
+		LEFT JOIN lms_people p ON p.organization_id = d.organization_id AND p.registration_id = d.registration_id
+			AND p.user_id = d.user_id
+		WHERE m.organization_id = d.organization_id AND m.registration_id = d.registration_id AND m.line = d.line
+			AND m.user_id = d.user_id
+		RETURNING
+			m.organization_id AS organization,
+			m.registration_id AS registration,
+			m.line,
+			m.user_id AS "user",
+			m.claim,
+			m.line_item,
+			coalesce(p.subject, '') AS subject,
+			m.score_e4 AS score,
+			m.max_score_e4 AS max_score,
+			m.scored_at,
+			m.version,
+			m.tries,
+			d.client_id,
+			d.token_url,
+			d.token_audience AS audience`, now, until, orgs, registrations, handful)
+}
+
+// updateSettled leaves a later version due at once.
+func updateSettled(ctx context.Context, q pg.Querier, m Mark, a MarkAttempt, next time.Time) error {
+	var due *time.Time
+	if !next.IsZero() {
+		due = &next
+	}
+	_, err := q.Exec(ctx, `
+		UPDATE lms_marks SET
+			sent_version = CASE WHEN @taken THEN @version ELSE sent_version END,
+			sent_at = CASE WHEN @taken THEN @at ELSE sent_at END,
+			tries = CASE WHEN version <> @version THEN 0 WHEN @taken THEN tries ELSE tries + 1 END,
+			due_at = CASE WHEN version <> @version THEN @at ELSE @due::timestamptz END,
+			in_hand = false,
+			attempts = (
+				SELECT coalesce(jsonb_agg(e.value ORDER BY e.n), '[]')
+				FROM jsonb_array_elements(attempts || @attempt::jsonb) WITH ORDINALITY AS e(value, n)
+				WHERE e.n > jsonb_array_length(attempts) + 1 - 20
+			)
+		WHERE organization_id = @organization AND registration_id = @registration AND line = @line AND user_id = @user
+			AND claim = @claim`,
+		pg.Args{
+			"taken":        a.Cause == "",
+			"version":      m.Version,
+			"at":           a.At,
+			"due":          due,
+			"attempt":      a,
+			"organization": m.Organization,
+			"registration": m.Registration,
+			"line":         m.Line,
+			"user":         m.User,
+			"claim":        m.Claim,
+		})
+	return err
+}
+
+func selectMarks(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration, limit int) ([]Sent, error) {
+	return pg.List[Sent](ctx, q, `
+		SELECT
+			user_id AS "user",
+			item_id AS item,
+			score_e4 AS score,
+			max_score_e4 AS max_score,
+			scored_at,
+			tries,
+			sent_version = version AS taken,
+			due_at,
+			attempts
+		FROM lms_marks
+		WHERE organization_id = $1 AND registration_id = $2 AND version > 0
+		ORDER BY sent_version = version, scored_at DESC, user_id LIMIT $3`, org, r, limit)
+}
+
+func updateGivenUp(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration, now time.Time) (int64, error) {
+	tag, err := q.Exec(ctx, `
+		UPDATE lms_marks SET due_at = $3, tries = 0
+		WHERE organization_id = $1 AND registration_id = $2 AND due_at IS NULL AND version > sent_version`, org, r, now)
+	return tag.RowsAffected(), err
 }

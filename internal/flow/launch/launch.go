@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/lti"
 	"github.com/registrar-dev/registrar/internal/domain/org"
+	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/student"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/flow/notify"
@@ -102,9 +103,26 @@ func (d *Service) TakeMessage(ctx context.Context, m Message, kind catalog.Kind,
 		if known != 0 && visitor.Account.ID != known { // whose address has changed this moment
 			return lms.ErrOther
 		}
-		return lms.Bind(ctx, tx, m.Organization, m.Registration, m.Subject, visitor.Account.ID, d.Clock())
+		if err := lms.Bind(ctx, tx, m.Organization, m.Registration, m.Subject, visitor.Account.ID, d.Clock()); err != nil || m.LineItem == "" {
+			return err
+		}
+		return d.link(ctx, tx, m, visitor)
 	})
 	return visitor, err
+}
+
+// link remembers where the marks of the work go, and has one that is final already sent.
+func (d *Service) link(ctx context.Context, tx *pg.Tx, m Message, v Visitor) error {
+	line := lms.Line{Registration: m.Registration, Address: m.LineItem, User: v.Account.ID, Item: v.Item.ID}
+	last, err := result.LastFinal(ctx, tx, m.Organization, v.Account.ID, v.Item.ID)
+	if err != nil {
+		return err
+	}
+	var score *lms.Score
+	if last.Score != nil && last.MaxScore != nil && last.FinalAt != nil {
+		score = &lms.Score{Organization: m.Organization, User: v.Account.ID, Item: v.Item.ID, Value: *last.Score, Max: *last.MaxScore, At: *last.FinalAt}
+	}
+	return lms.Link(ctx, tx, m.Organization, line, score, d.Clock())
 }
 
 func (d *Service) work(ctx context.Context, o id.Organization, kind catalog.Kind, item id.Item) (catalog.Item, error) {

@@ -300,6 +300,19 @@ var sections = []section{
 		JOIN lms_registrations r ON r.organization_id = p.organization_id AND r.id = p.registration_id
 		JOIN organizations o ON o.id = p.organization_id
 		WHERE p.user_id = $1 ORDER BY o.id, r.id`},
+	{"lms_mark", `
+		SELECT
+			o.slug AS organization,
+			r.name AS lms,
+			m.item_id,
+			` + score("m.score_e4") + ` AS score,
+			m.scored_at,
+			m.sent_at,
+			m.attempts
+		FROM lms_marks m
+		JOIN lms_registrations r ON r.organization_id = m.organization_id AND r.id = m.registration_id
+		JOIN organizations o ON o.id = m.organization_id
+		WHERE m.user_id = $1 AND m.version > 0 ORDER BY o.id, r.id, m.item_id`},
 	{"class_place", `
 		SELECT
 			o.slug AS organization,

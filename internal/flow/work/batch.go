@@ -8,6 +8,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/assignment"
 	"github.com/registrar-dev/registrar/internal/domain/catalog"
+	"github.com/registrar-dev/registrar/internal/domain/lms"
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/domain/result"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -223,6 +224,7 @@ func (b *batch) write(ctx context.Context, tx *pg.Tx) (*pg.Batch, error) {
 	if err := b.record(ctx, &all, changes); err != nil {
 		return nil, err
 	}
+	b.sendMarks(&all, changes)
 	result.Save(&all, changes, b.now)
 	return &all, nil
 }
@@ -257,6 +259,17 @@ func (b *batch) settleBrowsers(ctx context.Context, tx *pg.Tx) error {
 		of[i].SafeExamBrowser = only[i]
 	}
 	return err
+}
+
+// sendMarks queues the sending of results that became final to the LMSes that wait for them.
+func (b *batch) sendMarks(all *pg.Batch, changes []result.Change) {
+	var scores []lms.Score
+	for _, c := range changes {
+		if c.Places && c.Assignment != 0 && c.Score != nil && c.MaxScore != nil && b.people[result.Member{Organization: c.Organization, User: c.User}].InScope {
+			scores = append(scores, lms.Score{Organization: c.Organization, User: c.User, Item: c.Item, Value: *c.Score, Max: *c.MaxScore, At: *c.FinalAt})
+		}
+	}
+	lms.Scored(all, scores, b.now)
 }
 
 // record queues the events of results that became final, of students in scope only.

@@ -24,6 +24,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/env"
 	"github.com/registrar-dev/registrar/internal/kit/obs"
+	"github.com/registrar-dev/registrar/internal/kit/obs/otlp"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 	"github.com/registrar-dev/registrar/internal/kit/queue"
 	"github.com/registrar-dev/registrar/internal/kit/seal"
@@ -48,6 +49,11 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 	slog.SetDefault(log)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	klog.SetSlogLogger(log)
+	stopTraces, err := otlp.Start(ctx, "operator", getenv)
+	if err != nil {
+		return err
+	}
+	defer stopTraces()
 	policy := egress.New(c.Egress)
 	if policy.Loosened() {
 		log.Warn("receivers that are not public https addresses are allowed", "networks", c.Egress.AllowNetworks, "http", c.Egress.AllowHTTP)

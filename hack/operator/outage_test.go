@@ -1,13 +1,16 @@
 package operator_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -476,6 +479,37 @@ func TestAnOperatorBehindPgBouncer(t *testing.T) {
 	if err := stack.StartReady(t.Context(), w.operator.Program, w.operator.private); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An operator's visits are traced, with their statements.
+func TestVisitsAreTraced(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "traced")
+	exported := make(chan []byte, 100)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			exported <- body
+		}
+	}))
+	defer collector.Close()
+	check.NoError(check.Now(t), w.operator.Stop(), "")
+	traced, err := w.newOperator(t.Context(), "traced", "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL, "OTEL_BSP_SCHEDULE_DELAY=100")
+	check.NoError(check.Now(t), err, "")
+	check.NoError(check.Now(t), stack.StartReady(t.Context(), traced.Program, traced.private), "")
+	e := endpoint("traced", "results")
+	w.create(t, e)
+	w.awaitReady(t, e)
+	wanted := []string{"visit WebhookEndpoint", "INSERT"}
+	for deadline := time.After(limit); len(wanted) > 0; {
+		select {
+		case body := <-exported:
+			wanted = slices.DeleteFunc(wanted, func(span string) bool { return bytes.Contains(body, []byte(span)) })
+		case <-deadline:
+			t.Fatalf("no spans %v", wanted)
+		}
+	}
+	check.NoError(check.Now(t), traced.Stop(), "")
+	check.NoError(check.Now(t), stack.StartReady(t.Context(), w.operator.Program, w.operator.private), "")
 }
 
 func (w *world) holder(t *testing.T) string {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	"github.com/registrar-dev/registrar/internal/kit/obs"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
@@ -71,9 +72,17 @@ const (
 )
 
 // Reconcile implements reconcile.Reconciler.
-func (k *kind[T]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (k *kind[T]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, visitLimit)
 	defer cancel()
+	ctx, _, end := obs.StartRemote(ctx, "", "visit "+k.name, "k8s.namespace.name", req.Namespace, "k8s.object.name", req.Name)
+	defer func() {
+		if err != nil {
+			end(err.Error())
+			return
+		}
+		end("")
+	}()
 	object := k.empty()
 	if err := k.Client.Get(ctx, req.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

@@ -11,12 +11,14 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/plan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/decimal"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 // Scores are the full results beside the target, in the coordinates of an SVG picture of
 // chartWidth by chartHeight.
 type Scores struct {
-	Words       string // what the picture shows, for those who do not see it
+	Name        string // of the picture
+	Words       string // what it shows, for those who do not see it
 	Width       int
 	Height      int
 	Left, Right float64
@@ -52,16 +54,16 @@ const (
 	chartLevels, chartDayMark = 4, 4
 )
 
-// OfPlan draws the plan's time from its start, as the platform's zone has it where the plan's is not known, to its last
+// OfPlan draws, in the language of the texts, the plan's time from its start, as the platform's zone has it where the plan's is not known, to its last
 // test day. It is nil while there is no full result.
-func OfPlan(s plan.Stored, slots []plan.Slot, platform *time.Location) *Scores {
+func OfPlan(in *lang.Texts, s plan.Stored, slots []plan.Slot, platform *time.Location) *Scores {
 	scale, _ := catalog.ScaleOf(s.Exam) // plans are for exams with a scale alone
 	zone, err := clock.Zone("time_zone", s.TimeZone)
 	if err != nil {
 		zone = platform
 	}
 	first, last := clock.DateIn(s.StartedAt, zone), plan.LastDay(s.ExamDate, s.AccessEnd)
-	c := &Scores{Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
+	c := &Scores{Name: in.T("chart.label"), Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
 	low, high := s.TargetScore, s.TargetScore
 	var full []plan.Slot
 	for _, t := range slots {
@@ -86,25 +88,26 @@ func OfPlan(s plan.Stored, slots []plan.Slot, platform *time.Location) *Scores {
 	}
 	for i := range chartLevels + 1 {
 		n := low + (high-low)*decimal.Number(i)/chartLevels
-		c.Levels = append(c.Levels, level{y(n), n.String()})
+		c.Levels = append(c.Levels, level{y(n), in.Digits(n.String())})
 	}
 	for i := range chartDayMark + 1 {
 		d := first.AddDays(first.DaysUntil(last) * i / chartDayMark)
-		c.Days = append(c.Days, day{x(d), d.Time().Format("2 Jan")})
+		c.Days = append(c.Days, day{x(d), in.ShortDay(d)})
 	}
-	c.Target = level{y(s.TargetScore), "Target " + s.TargetScore.String()}
+	c.Target = level{y(s.TargetScore), in.T("chart.target", "Target", in.Digits(s.TargetScore.String()))}
 	var line, words []string
 	for _, t := range full {
-		p := score{x(t.FinishedOn), y(*t.Score), t.Score.String(), *t.Score >= s.TargetScore}
+		p := score{x(t.FinishedOn), y(*t.Score), in.Digits(t.Score.String()), *t.Score >= s.TargetScore}
 		c.Results = append(c.Results, p)
 		line = append(line, fmt.Sprintf("%.1f,%.1f", p.X, p.Y))
-		words = append(words, p.Text+" on "+t.FinishedOn.String())
+		words = append(words, in.T("chart.score", "Score", p.Text, "Day", in.Day(t.FinishedOn)))
 	}
-	c.Line, c.Words = strings.Join(line, " "), "Full scores beside the target of "+s.TargetScore.String()+": "+strings.Join(words, ", ")
+	c.Line = strings.Join(line, " ")
+	c.Words = in.T("chart.words", "Target", in.Digits(s.TargetScore.String()), "Scores", strings.Join(words, in.T("chart.and")))
 	return c
 }
 
-var scores = template.Must(template.New("scores").Parse(`<div class="scroll" tabindex="0" role="group" aria-label="Chart"><svg class="chart" viewBox="0 0 {{.Width}} {{.Height}}" role="img" aria-label="{{.Words}}">{{$c := .}}
+var scores = template.Must(template.New("scores").Parse(`<div class="scroll" tabindex="0" role="group" aria-label="{{.Name}}"><svg class="chart" viewBox="0 0 {{.Width}} {{.Height}}" role="img" aria-label="{{.Words}}">{{$c := .}}
 {{range .Levels}}<line class="grid" x1="{{$c.Left}}" x2="{{$c.Right}}" y1="{{.Y}}" y2="{{.Y}}"/><text x="{{$c.Left}}" y="{{.Y}}" dx="-8" dy="4" text-anchor="end">{{.Text}}</text>
 {{end}}{{range .Days}}<text x="{{.X}}" y="{{$c.Bottom}}" dy="24" text-anchor="middle">{{.Text}}</text>
 {{end}}<line class="target" x1="{{.Left}}" x2="{{.Right}}" y1="{{.Target.Y}}" y2="{{.Target.Y}}"/><text class="target-label" x="{{.Right}}" y="{{.Target.Y}}" dy="-6" text-anchor="end">{{.Target.Text}}</text>

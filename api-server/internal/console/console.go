@@ -168,6 +168,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Get("/console/{slug}/settings", handle(s.showSettings))
 		r.Post("/console/{slug}/settings", handle(s.rename))
 		r.Post("/console/{slug}/settings/defaults", handle(s.changeDefaults))
+		r.Post("/console/{slug}/settings/language", handle(s.changeLanguage))
 		r.Post("/console/{slug}/settings/logo", handle(s.changeLogo))
 		r.Post("/console/{slug}/settings/remove-logo", handle(s.removeLogo))
 		r.Get("/console/{slug}/mails", handle(s.showMails))

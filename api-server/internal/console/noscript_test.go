@@ -102,6 +102,8 @@ func (p *plain) students(t *testing.T) {
 		p.Type("#zone", "Europe/London")
 		p.Press("Use this zone")
 	}, "Times are in Europe/London, as you chose.")
+	p.act("POST /language", "/my-courses/", p.press("हिन्दी"), "मेरे पाठ्यक्रम")
+	p.act("POST /language", "", p.press("English"), "My courses")
 	p.act("POST /sign-out", "/my-courses/", p.press("Sign out"), "Forgot your password")
 	p.act("POST /forgot-password", "/forgot-password/", func() {
 		p.Type("#email", "asha@north-institute.org")
@@ -229,6 +231,7 @@ func (p *plain) settings(t *testing.T) {
 		p.Fill("#months", "6")
 		p.Press("Change the defaults")
 	}, "The defaults are changed.")
+	p.act("POST /console/{slug}/settings/language", "", p.press("Change the language"), "The language is changed.")
 	file := filepath.Join(t.TempDir(), "logo.png")
 	if err := os.WriteFile(file, picture(t, 40, 30), 0o600); err != nil {
 		t.Fatal(err)

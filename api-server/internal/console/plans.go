@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/testplan"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 type plansPage struct {
@@ -167,7 +168,7 @@ func (s *Server) readTests(r *http.Request, p *planPage) error {
 	tests, results := plan.Tests(slots)
 	if e, known := plan.Estimate(seen, tests, results); known {
 		p.Estimate = e.String()
-		p.Chart = chart.OfPlan(p.Plan, slots, s.Zone)
+		p.Chart = chart.OfPlan(lang.Of(lang.English), p.Plan, slots, s.Zone)
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ var routes = map[string]who{
 	"GET /sign-in":                 anybody,
 	"POST /sign-in":                anybody,
 	"POST /sign-out":               anybody,
+	"POST /language":               anybody,
 	"GET /sign-in/second":          anybody,
 	"POST /sign-in/second":         anybody,
 	"GET /sign-in/institute":       anybody,
@@ -100,6 +101,7 @@ var routes = map[string]who{
 	"GET /console/{slug}/settings":              managers,
 	"POST /console/{slug}/settings":             managers,
 	"POST /console/{slug}/settings/defaults":    managers,
+	"POST /console/{slug}/settings/language":    managers,
 	"POST /console/{slug}/settings/logo":        managers,
 	"POST /console/{slug}/settings/remove-logo": managers,
 

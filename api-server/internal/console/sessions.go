@@ -6,6 +6,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/pages"
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 type sessionsPage struct {
@@ -35,7 +36,7 @@ func (s *Server) endOtherSessions(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	return s.back(w, r, f, "/sessions/", pages.EndedOthers(ended))
+	return s.back(w, r, f, "/sessions/", pages.EndedOthers(lang.Of(lang.English), ended))
 }
 
 func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
@@ -43,7 +44,7 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := pages.EndOne(w, r, s.Sessions)
+	text, err := pages.EndOne(w, r, s.Sessions, lang.Of(lang.English))
 	if err != nil {
 		return err
 	}

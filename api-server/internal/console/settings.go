@@ -10,11 +10,13 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 type settingsPage struct {
 	frame
 	Organization org.Organization
+	Languages    []*lang.Texts
 	Managed      org.Management
 }
 
@@ -27,7 +29,7 @@ func (s *Server) showSettings(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) listSettings(w http.ResponseWriter, r *http.Request, status int, f frame) (err error) {
-	p := settingsPage{frame: f}
+	p := settingsPage{frame: f, Languages: lang.All()}
 	if p.Organization, err = org.Find(r.Context(), s.DB, f.Here.Slug); err != nil {
 		return err
 	}
@@ -59,6 +61,15 @@ func (s *Server) rename(w http.ResponseWriter, r *http.Request) error {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		name := r.PostFormValue("name")
 		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, org.Patch{Name: &name}, s.Clock())
+		return err
+	})
+}
+
+func (s *Server) changeLanguage(w http.ResponseWriter, r *http.Request) error {
+	return s.settle(w, r, "The language is changed. It holds for students who have chosen none.", func(ctx context.Context, f frame) error {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		code := r.PostFormValue("language")
+		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, org.Patch{Language: &code}, s.Clock())
 		return err
 	})
 }

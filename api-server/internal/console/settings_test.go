@@ -45,6 +45,13 @@ func TestSettings(t *testing.T) {
 	want(t, "no name", status, text, http.StatusBadRequest, "send a name of 1 to 200 characters", `role="alert"`)
 	check.Equal(t, "entries", len(s.did(t, "adam")), 1, "")
 
+	status, text, _ = b.post(t, page+"language", url.Values{"language": {"hi"}})
+	want(t, "the language", status, text, http.StatusSeeOther)
+	_, text, _ = b.get(t, page)
+	want(t, "the settings", http.StatusOK, text, http.StatusOK, "The language is changed.", `<option value="hi" selected>हिन्दी</option>`)
+	status, text, _ = b.post(t, page+"language", url.Values{"language": {"tlh"}})
+	want(t, "an unknown language", status, text, http.StatusBadRequest, "send one of en, ar, hi", `role="alert"`)
+
 	defaults := url.Values{"access_months": {" 12 "}, "grace_period_days": {"0"}, "starter_tests_per_course": {"5"}, "set_password_link_valid_days": {"14"}}
 	status, text, _ = b.post(t, page+"defaults", defaults)
 	want(t, "the defaults", status, text, http.StatusSeeOther)

@@ -25,6 +25,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/explain"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -383,7 +384,7 @@ func (s *Server) readProgress(ctx context.Context, db *pg.DB, p *studentPage) er
 		if err != nil {
 			return err
 		}
-		if c := chart.OfPlan(stored, slots[l.ID], s.Zone); c != nil {
+		if c := chart.OfPlan(lang.Of(lang.English), stored, slots[l.ID], s.Zone); c != nil {
 			p.Progress = append(p.Progress, progressChart{catalog.TypeLabel(stored.Exam), l.ID, c})
 		}
 	}

@@ -24,6 +24,7 @@ func (s *Server) brandOf(ctx context.Context, o id.Organization) (brand, error) 
 		return brand{}, nil
 	}
 	b, err := org.BrandOf(ctx, s.DB, o)
+	readerOf(ctx).organization = b.Language
 	return newBrand(b), err
 }
 
@@ -47,6 +48,7 @@ func (s *Server) brandAt(ctx context.Context, slug, next string) (brand, error) 
 		return brand{}, nil
 	}
 	b, err := org.BrandBySlug(ctx, s.DB, slug)
+	readerOf(ctx).organization = b.Language
 	return newBrand(b), err
 }
 

@@ -64,11 +64,12 @@ func (s *Server) Confirm(w http.ResponseWriter, r *http.Request, back string, ne
 	}
 	status := http.StatusOK
 	if given || answered {
-		status, page.Fault, err = s.confirms(w, r, page.Person.Account, all, password, code, answer)
+		var key string
+		status, key, err = s.confirms(w, r, page.Person.Account, all, password, code, answer)
 		if err != nil {
 			return err
 		}
-		if page.Fault == "" {
+		if page.Fault = say(textsOf(r), key); page.Fault == "" {
 			s.Sessions.NotePassword(r.Context())
 			return next(w, r)
 		}
@@ -82,7 +83,7 @@ func (s *Server) Confirm(w http.ResponseWriter, r *http.Request, back string, ne
 	if page.Passkey, err = s.askPasskey(r, page.Person.Account, all); err != nil {
 		return err
 	}
-	return showScripted(w, status, "confirm.html", page)
+	return showScripted(w, r, status, "confirm.html", page)
 }
 
 // taken takes a field out of the form, and says whether it was there.

@@ -18,6 +18,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 // coursesPage is what a signed-in person has, by organization that the session opens.
@@ -46,8 +47,10 @@ type workLine struct {
 	Section     string // that it practises alone; "": the whole
 	Due         string // a sentence; "": whenever
 	DueAt       string // the same, as an instant for programs
-	State       string
+	State       string // a word for the badge
 	Begun       bool
+	HandedIn    bool // it waits for others
+	Overdue     bool
 	URL         string // where it is begun; "": not known here
 }
 
@@ -60,8 +63,9 @@ type progress struct {
 
 // resultLine is a result with the share of its maximum.
 type resultLine struct {
-	Title, What, Label, Path, On string
-	Percent                      string // a number
+	Title, What, Label, Path string
+	Percent                  string // a number
+	Share                    string // the same in words
 }
 
 // courseLine is one course in the student's words.
@@ -83,7 +87,7 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 	if chosen != nil {
 		page.Zone = chosen.String()
 	}
-	today := clock.DateIn(s.Clock(), s.Zone)
+	today, t := clock.DateIn(s.Clock(), s.Zone), textsOf(r)
 	for _, b := range p.Belongings {
 		held, err := course.OfStudent(r.Context(), s.DB, b.Organization, p.ID)
 		if err != nil {
@@ -93,12 +97,12 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		g, ok := newGroup(b, held, today)
+		g, ok := newGroup(t, b, held, today)
 		if !ok {
 			continue
 		}
 		g.Next, g.Work = first(open)
-		if g.Progress, err = s.progress(r.Context(), b.Organization, p.ID); err != nil {
+		if g.Progress, err = s.progress(r.Context(), t, b.Organization, p.ID); err != nil {
 			return err
 		}
 		if g.Results, err = s.results(r, b.Organization, p.ID); err != nil {
@@ -106,7 +110,7 @@ func (s *Server) showCourses(w http.ResponseWriter, r *http.Request) error {
 		}
 		page.Groups = append(page.Groups, g)
 	}
-	return show(w, http.StatusOK, "my-courses.html", page)
+	return show(w, r, http.StatusOK, "my-courses.html", page)
 }
 
 // shownWork is how many pieces of open work the page lists.
@@ -148,9 +152,9 @@ func (s *Server) openWork(r *http.Request, o id.Organization, user id.User) ([]w
 		}
 		return 0
 	})
-	lines := make([]workLine, len(open))
+	t, lines := textsOf(r), make([]workLine, len(open))
 	for i, a := range open {
-		lines[i] = newWork(a, known[a.Item], now, s.dueZone(r, zones[a.ID]))
+		lines[i] = newWork(t, a, known[a.Item], now, s.dueZone(r, zones[a.ID]))
 	}
 	return lines, nil
 }
@@ -159,7 +163,7 @@ func (s *Server) openWork(r *http.Request, o id.Organization, user id.User) ([]w
 func first(all []workLine) (next *workLine, rest []workLine) {
 	which := -1
 	for i, l := range all {
-		if l.State != handedIn && (which < 0 || l.Begun && !all[which].Begun) {
+		if !l.HandedIn && (which < 0 || l.Begun && !all[which].Begun) {
 			which = i
 		}
 	}
@@ -171,7 +175,7 @@ func first(all []workLine) (next *workLine, rest []workLine) {
 }
 
 // progress is the way to the student's targets, for the plans that are not closed.
-func (s *Server) progress(ctx context.Context, o id.Organization, user id.User) ([]progress, error) {
+func (s *Server) progress(ctx context.Context, t *lang.Texts, o id.Organization, user id.User) ([]progress, error) {
 	plans, err := plan.OfStudent(ctx, s.DB, o, user)
 	if err != nil || len(plans) == 0 {
 		return nil, err
@@ -186,9 +190,9 @@ func (s *Server) progress(ctx context.Context, o id.Organization, user id.User) 
 	}
 	all := make([]progress, len(plans))
 	for i, p := range plans {
-		all[i] = progress{Exam: catalog.TypeLabel(p.Exam), Target: p.TargetScore.String(), Chart: chart.OfPlan(p, slots[p.ID], s.Zone)}
+		all[i] = progress{Exam: catalog.TypeLabel(p.Exam), Target: t.Digits(p.TargetScore.String()), Chart: chart.OfPlan(t, p, slots[p.ID], s.Zone)}
 		if !p.ExamDate.IsZero() {
-			all[i].ExamDay = "The exam is on " + day(p.ExamDate) + "."
+			all[i].ExamDay = t.T("courses.exam_on", "Day", t.Day(p.ExamDate))
 		}
 	}
 	return all, nil
@@ -202,21 +206,22 @@ func (s *Server) results(r *http.Request, o id.Organization, user id.User) ([]re
 	if err != nil {
 		return nil, err
 	}
-	lines := make([]resultLine, len(latest))
+	t, lines := textsOf(r), make([]resultLine, len(latest))
 	for i := range latest {
-		lines[i] = newResultLine(&latest[i], s.zoneFor(r))
+		lines[i] = newResultLine(t, &latest[i], s.zoneFor(r))
 	}
 	return lines, nil
 }
 
-func newResultLine(r *result.Listed, zone *time.Location) resultLine {
+func newResultLine(t *lang.Texts, r *result.Listed, zone *time.Location) resultLine {
 	f := wire.NewFinalResult(r, "", zone)
-	l := resultLine{Title: r.ItemTitle, What: f.Item.TypeLabel, Label: f.ScoreLabel, Path: f.ResultURL, Percent: f.Percentage.String()}
+	l := resultLine{Title: r.ItemTitle, What: t.Word(f.Item.TypeLabel), Label: t.Score(f.ScoreLabel), Path: f.ResultURL, Percent: f.Percentage.String()}
+	l.Share = t.T("result.percent", "Percent", t.Digits(l.Percent))
 	if r.Section != "" {
-		l.What += ", " + spaced(r.Section)
+		l.What = t.T("result.line_section", "Type", l.What, "Section", t.Word(spaced(r.Section)))
 	}
 	if r.FinalAt != nil {
-		l.On = r.FinalAt.In(zone).Format("2 January 2006")
+		l.What = t.T("result.line_on", "What", l.What, "Day", t.DayOf(*r.FinalAt, zone))
 	}
 	return l
 }
@@ -242,65 +247,60 @@ func (s *Server) dueZone(r *http.Request, name string) *time.Location {
 	return s.Zone
 }
 
-// handedIn is the state of work that waits for others.
-const handedIn = "Handed in"
-
-func newWork(a assignment.Listed, item catalog.Item, now time.Time, zone *time.Location) workLine {
-	l := workLine{Title: a.ItemTitle, Kind: strings.ToUpper(a.Kind[:1]) + a.Kind[1:], URL: item.LaunchURL, Begun: a.Status == assignment.InProgress}
+func newWork(t *lang.Texts, a assignment.Listed, item catalog.Item, now time.Time, zone *time.Location) workLine {
+	l := workLine{Title: a.ItemTitle, Kind: t.Word(strings.ToUpper(a.Kind[:1]) + a.Kind[1:]), URL: item.LaunchURL, Begun: a.Status == assignment.InProgress}
 	if item.Scope != "" && item.Scope != catalog.ScopeFull {
-		l.Section = spaced(item.Scope)
+		l.Section = t.Word(spaced(item.Scope))
 	}
 	if a.DueAt != nil {
-		l.Due = a.DueAt.In(zone).Format("Due on Monday, 2 January 2006, 15:04") + " (" + zone.String() + ")"
+		l.Due = t.T("due.on", "Due", t.Due(*a.DueAt, zone))
 		l.DueAt = a.DueAt.UTC().Format(time.RFC3339)
 	}
 	switch {
 	case a.Overdue(now):
-		l.State = "Overdue"
+		l.State, l.Overdue = t.T("work.overdue"), true
 	case a.Status == assignment.InProgress:
-		l.State = "Begun"
+		l.State = t.T("work.begun")
 	case a.Status == assignment.Submitted:
-		l.State = handedIn
+		l.State, l.HandedIn = t.T("work.handed_in"), true
 	default:
-		l.State = "To do"
+		l.State = t.T("work.to_do")
 	}
 	return l
 }
 
 // newGroup leaves out an organization that the person has left with nothing to show.
-func newGroup(b org.Belonging, held []course.Enrollment, today clock.Date) (courseGroup, bool) {
+func newGroup(t *lang.Texts, b org.Belonging, held []course.Enrollment, today clock.Date) (courseGroup, bool) {
 	g := courseGroup{Organization: b.Name, Logo: LogoPath(b.Organization, b.Logo)}
 	if b.Role.Staff() {
 		g.Role = string(b.Role)
 	}
 	for _, e := range held {
-		g.Courses = append(g.Courses, newLine(e, today))
+		g.Courses = append(g.Courses, newLine(t, e, today))
 	}
 	return g, b.Status == org.MemberActive || len(held) > 0
 }
 
-func newLine(e course.Enrollment, today clock.Date) courseLine {
+func newLine(t *lang.Texts, e course.Enrollment, today clock.Date) courseLine {
 	l := courseLine{Name: e.Course.Name, Good: e.HasAccess(today)}
 	if e.Course.TypeDisplay != e.Course.Name {
 		l.Type = e.Course.TypeDisplay
 	}
 	switch e.Status(today) {
 	case course.EnrollmentActive:
-		l.State, l.Access = "Active", "Access until "+day(e.EndDate)
+		l.State, l.Access = t.T("course.active"), t.T("access.until", "End", t.Day(e.EndDate))
 	case course.EnrollmentPending:
-		l.State, l.Access = "Starts soon", "Access from "+day(e.StartDate)+" until "+day(e.EndDate)
+		l.State, l.Access = t.T("course.pending"), t.T("access.between", "Start", t.Day(e.StartDate), "End", t.Day(e.EndDate))
 	case course.EnrollmentGracePeriod:
-		l.State, l.Access = "Ending", "Ended on "+day(e.EndDate)+"; you can still use it until "+day(e.GracePeriodEnd)
+		l.State, l.Access = t.T("course.grace"), t.T("access.grace", "End", t.Day(e.EndDate), "Grace", t.Day(e.GracePeriodEnd))
 	case course.EnrollmentExpired:
-		l.State, l.Access = "Ended", "Access ended on "+day(e.GracePeriodEnd)
+		l.State, l.Access = t.T("course.expired"), t.T("access.ended", "End", t.Day(e.GracePeriodEnd))
 	case course.EnrollmentSuspended:
-		l.State, l.Access = "Paused", "Access is paused; please ask your institute"
+		l.State, l.Access = t.T("course.suspended"), t.T("access.paused")
 	case course.EnrollmentDropped:
-		l.State, l.Access = "Left", "You left this course"
+		l.State, l.Access = t.T("course.dropped"), t.T("access.left")
 	case course.EnrollmentCompleted:
-		l.State, l.Access = "Completed", "You completed this course"
+		l.State, l.Access = t.T("course.completed"), t.T("access.completed")
 	}
 	return l
 }
-
-func day(d clock.Date) string { return d.Time().Format("2 January 2006") }

@@ -9,8 +9,8 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// failPage offers a way on, which is a path of this site.
-type failPage struct{ Title, Text, Way, WayOn string }
+// failPage offers a way on, which is a path of this site. Its Detail is in English.
+type failPage struct{ Title, Text, Detail, Way, WayOn string }
 
 // Stray answers a browser that asked for what is no page, or could not be answered at all.
 // It reports false, and does nothing, for callers of an API.
@@ -30,26 +30,29 @@ func Fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(status)
 		return
 	}
-	page := failPage{"Something went wrong", "Please try again in a moment.", "/", "Back to the start"}
+	t := textsOf(r)
+	page := failPage{Title: t.T("failed.title"), Text: t.T("failed.text"), Way: "/", WayOn: t.T("nav.start")}
 	switch {
 	case fault.Has(err, signin.NeedsMailbox):
-		_ = show(w, status, "needs-mailbox.html", nil) // it renders
+		_ = show(w, r, status, "needs-mailbox.html", nil) // it renders
 		return
 	case fault.Has(err, signin.NeedsFactor):
-		page = failPage{"Set up a second factor", "Your institute opens its pages only to staff who show more than a password. " +
-			"Add an authenticator app or a passkey; it takes a minute.", methodsPath, "Set it up now"}
+		page = failPage{Title: t.T("failed.factor_title"), Text: t.T("failed.factor_text"), Way: methodsPath, WayOn: t.T("failed.factor_way")}
 	case fault.Has(err, signin.NeedsProvider):
-		page = failPage{"Sign in at your institute", "Your institute lets its staff in only over its own sign-in.", "/sign-in/with/" + text + "/", "Sign in there"}
+		page = failPage{Title: t.T("sign_in.institute"), Text: t.T("failed.provider_text"), Way: "/sign-in/with/" + text + "/", WayOn: t.T("failed.provider_way")}
 	case status == http.StatusNotFound:
-		page.Title, page.Text = "There is nothing here", "The page does not exist, or it is not yours to see."
+		page.Title, page.Text = t.T("failed.nothing_title"), t.T("failed.nothing_text")
 	case fault.Has(err, signin.WrongRole):
-		page = failPage{"Your role does not open this page", text, "/console/", "Back to the console"}
+		page = failPage{Title: t.T("failed.role_title"), Detail: text, Way: "/console/", WayOn: t.T("failed.role_way")}
 	case status == http.StatusForbidden:
-		page.Title, page.Text = "This was not accepted", "The form did not come from this site. Please open the page again and repeat what you did."
+		page.Title, page.Text = t.T("failed.forbidden_title"), t.T("failed.forbidden_text")
 	case status < http.StatusInternalServerError:
-		page.Title, page.Text = "This was not done", text
+		page.Title, page.Text, page.Detail = t.T("failed.not_done"), "", text
+		if known := explained(t, err); known != text {
+			page.Text, page.Detail = known, ""
+		}
 	}
-	_ = show(w, status, "failed.html", page) // it renders
+	_ = show(w, r, status, "failed.html", page) // it renders
 }
 
 // Handle makes an http.HandlerFunc of h whose errors become pages.

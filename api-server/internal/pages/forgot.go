@@ -23,8 +23,8 @@ type forgotPage struct {
 	Hours int // that the link works
 }
 
-func (s *Server) showForgot(w http.ResponseWriter, _ *http.Request) error {
-	return show(w, http.StatusOK, "forgot-password.html", forgotPage{})
+func (s *Server) showForgot(w http.ResponseWriter, r *http.Request) error {
+	return show(w, r, http.StatusOK, "forgot-password.html", forgotPage{})
 }
 
 // askReset answers the same for every address, at once: the worker finds out whether it
@@ -34,8 +34,8 @@ func (s *Server) askReset(w http.ResponseWriter, r *http.Request) error {
 	page := forgotPage{Email: r.PostFormValue("email"), Hours: int(student.ResetValid.Hours())}
 	address, err := student.ParseEmail(page.Email)
 	if err != nil {
-		page.Fault = "This is no email address. Please type the one that you get mail at."
-		return show(w, http.StatusBadRequest, "forgot-password.html", page)
+		page.Fault = textsOf(r).T("forgot.no_address")
+		return show(w, r, http.StatusBadRequest, "forgot-password.html", page)
 	}
 	return s.ask(w, r, address, page)
 }
@@ -49,12 +49,12 @@ func (s *Server) sendLink(w http.ResponseWriter, r *http.Request) error {
 // ask has a link sent to the address.
 func (s *Server) ask(w http.ResponseWriter, r *http.Request, address student.Email, page forgotPage) error {
 	if !s.mayTake(w, r, resetsOfAddress, s.Proxies.Client(r)) || !s.mayTake(w, r, resetsOfName, string(address)) {
-		page.Fault = textTooOften
-		return show(w, http.StatusTooManyRequests, "forgot-password.html", page)
+		page.Fault = textsOf(r).T(textTooOften)
+		return show(w, r, http.StatusTooManyRequests, "forgot-password.html", page)
 	}
 	if err := reset.Ask(r.Context(), s.DB, address, s.Clock()); err != nil {
 		return err
 	}
 	page.Email = string(address)
-	return show(w, http.StatusOK, "link-asked.html", page)
+	return show(w, r, http.StatusOK, "link-asked.html", page)
 }

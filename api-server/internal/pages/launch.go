@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/flow/wire"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 // maxLaunch is the largest form, in bytes, that an LMS posts.
@@ -27,14 +29,14 @@ var (
 // browser on to the student's page, or to the result of work that is finished.
 func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 	if !s.mayTake(w, r, launchesOfAddress, s.Proxies.Client(r)) {
-		return showTooManyLaunches(w)
+		return showTooManyLaunches(w, r)
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxLaunch)
 	if err := r.ParseForm(); err != nil {
 		return showLaunchFault(w, r, fault.New(fault.Invalid, "not_a_launch", "the form could not be read"))
 	}
 	if !s.mayTake(w, r, launchesOfKey, r.PostForm.Get("oauth_consumer_key")) {
-		return showTooManyLaunches(w)
+		return showTooManyLaunches(w, r)
 	}
 	v, err := s.takeLaunch(r)
 	if err != nil {
@@ -48,16 +50,21 @@ func (s *Server) launch(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, wire.ResultURL("", v.Result), http.StatusSeeOther)
 		return nil
 	}
-	s.Sessions.Flash(r.Context(), "You have been given “"+v.Item.Title+"”.")
+	readerOf(r.Context()).account = v.Account.Language
+	if _, err := s.brandOf(r.Context(), v.Organization); err != nil {
+		return err
+	}
+	s.Sessions.Flash(r.Context(), textsOf(r).T("courses.given", "Title", v.Item.Title))
 	http.Redirect(w, r, home, http.StatusSeeOther)
 	return nil
 }
 
 // refuseVisit is for who opens the address of a link without an LMS.
-func (*Server) refuseVisit(w http.ResponseWriter, _ *http.Request) error {
+func (*Server) refuseVisit(w http.ResponseWriter, r *http.Request) error {
+	t := textsOf(r)
 	w.Header().Set("Allow", http.MethodPost)
-	return show(w, http.StatusMethodNotAllowed, "failed.html",
-		failPage{Title: "Open this in your LMS", Text: "This address belongs into an LMS, as that of an external tool (LTI 1.1). Open the link there."})
+	return show(w, r, http.StatusMethodNotAllowed, "failed.html",
+		failPage{Title: t.T("launch.visit_title"), Text: t.T("launch.visit_text")})
 }
 
 func (s *Server) takeLaunch(r *http.Request) (launch.Visitor, error) {
@@ -81,9 +88,10 @@ func (s *Server) mayTake(w http.ResponseWriter, r *http.Request, rule limit.Rule
 	return v.Allowed
 }
 
-func showTooManyLaunches(w http.ResponseWriter) error {
-	return show(w, http.StatusTooManyRequests, "failed.html",
-		failPage{Title: "Too many people at once", Text: "So many came through this link that it has to rest for a moment. Open it in your LMS again."})
+func showTooManyLaunches(w http.ResponseWriter, r *http.Request) error {
+	t := textsOf(r)
+	return show(w, r, http.StatusTooManyRequests, "failed.html",
+		failPage{Title: t.T("launch.crowd_title"), Text: t.T("launch.crowd_text")})
 }
 
 // showLaunchFault tells the learner, and whoever set the LMS up, what is wrong.
@@ -93,5 +101,17 @@ func showLaunchFault(w http.ResponseWriter, r *http.Request, err error) error {
 	}
 	status, text := edge.Explain(w, r, err)
 	w.Header().Del("WWW-Authenticate")
-	return show(w, status, "failed.html", failPage{Title: "This link did not work", Text: "It was refused: " + text + "."})
+	t := textsOf(r)
+	page := failPage{Title: t.T("launch.title"), Text: t.T("launch.refused", "Reason", text)}
+	var f *fault.Error
+	if errors.As(err, &f) && len(f.Also) == 0 {
+		key := "launch." + f.Code
+		if f.Field != "" {
+			key += "." + f.Field
+		}
+		if lang.Has(key) {
+			page.Text = t.T(key)
+		}
+	}
+	return show(w, r, status, "failed.html", page)
 }

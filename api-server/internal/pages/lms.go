@@ -80,7 +80,7 @@ func (s *Server) beginLaunch(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, to.String(), http.StatusSeeOther) //nolint:gosec // where the organization's own registration says
 		return nil
 	}
-	return show(w, http.StatusOK, "launch-begin.html", storedLaunch{Frame: l.Storage, Origin: to.Scheme + "://" + to.Host, Key: storageKey(l.State), Value: l.Browser, To: to.String()})
+	return show(w, r, http.StatusOK, "launch-begin.html", storedLaunch{Frame: l.Storage, Origin: to.Scheme + "://" + to.Host, Key: storageKey(l.State), Value: l.Browser, To: to.String()})
 }
 
 // authorize is where the browser goes: to the LMS, with the question that it answers.
@@ -145,7 +145,11 @@ func (s *Server) takeMessage(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	edge.Annotate(r.Context(), "user", int64(v.Account.ID))
-	t := lms.Ticket{User: v.Account.ID, LeadsTo: home, Note: "You have been given “" + v.Item.Title + "”."}
+	readerOf(r.Context()).account = v.Account.Language
+	if _, err := s.brandOf(r.Context(), v.Organization); err != nil {
+		return err
+	}
+	t := lms.Ticket{User: v.Account.ID, LeadsTo: home, Note: textsOf(r).T("courses.given", "Title", v.Item.Title)}
 	if v.Result != "" {
 		t.LeadsTo, t.Note = wire.ResultURL("", v.Result), ""
 	}
@@ -158,7 +162,7 @@ func (s *Server) takeMessage(w http.ResponseWriter, r *http.Request) error {
 // readLaunch reads what an LMS sends; nil where that is answered already.
 func (s *Server) readLaunch(w http.ResponseWriter, r *http.Request, rule limit.Rule) (url.Values, error) {
 	if !s.mayTake(w, r, rule, s.Proxies.Client(r)) {
-		return nil, showTooManyLaunches(w)
+		return nil, showTooManyLaunches(w, r)
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxLaunch)
 	if err := r.ParseForm(); err != nil {
@@ -182,7 +186,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, form url.Va
 		return nil, fault.Field("error", "launch_refused", "error: the LMS did not answer the launch (%s)", word(reason+" "+form.Get("error_description")))
 	}
 	if !s.mayTake(w, r, launchesOfKey, "lms-"+strconv.FormatInt(int64(l.Registration.ID), 10)) {
-		return nil, showTooManyLaunches(w)
+		return nil, showTooManyLaunches(w, r)
 	}
 	name := s.launchCookie(state, "", 0).Name
 	shown := form.Get("registrar_browser") // what the LMS has stored; nobody else knows it
@@ -193,7 +197,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, form url.Va
 		if shown != "" || l.Storage == "" || form.Has("registrar_browser") {
 			return nil, errBrowser
 		}
-		return nil, s.askStorage(w, l, form)
+		return nil, s.askStorage(w, r, l, form)
 	}
 	m, err := s.KeySets.Read(r.Context(), o.ID, l.Registration, form.Get("id_token"))
 	if err != nil {
@@ -218,12 +222,12 @@ var errBrowser = fault.Field("state", "launch_refused",
 	"state: the launch was not begun in this browser, or the browser has kept nothing of it. Open the link in the LMS again; if that does not help, allow cookies, or let the LMS open this tool in a new window")
 
 // askStorage lets a script ask the LMS for what it has stored, and post the message again with it.
-func (s *Server) askStorage(w http.ResponseWriter, l lms.Login, form url.Values) error {
+func (s *Server) askStorage(w http.ResponseWriter, r *http.Request, l lms.Login, form url.Values) error {
 	at, err := url.Parse(l.Registration.AuthorizeURL)
 	if err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, "launch-check.html", storedLaunch{Frame: l.Storage, Origin: at.Scheme + "://" + at.Host, Key: storageKey(l.State), Token: form.Get("id_token"), State: l.State})
+	return show(w, r, http.StatusOK, "launch-check.html", storedLaunch{Frame: l.Storage, Origin: at.Scheme + "://" + at.Host, Key: storageKey(l.State), Token: form.Get("id_token"), State: l.State})
 }
 
 // target is the work that an address means, one of the catalog's lti_link. No browser is sent there.
@@ -244,7 +248,7 @@ func (s *Server) offer(w http.ResponseWriter, r *http.Request, v *launch.Visitor
 	if err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, "launch-open.html", struct{ Title, Slug, Ticket string }{v.Item.Title, edge.Param(r, "slug"), text})
+	return show(w, r, http.StatusOK, "launch-open.html", struct{ Title, Slug, Ticket string }{v.Item.Title, edge.Param(r, "slug"), text})
 }
 
 // openTicket begins the session of a launch that was taken within the LMS's page.
@@ -293,8 +297,9 @@ func word(text string) string {
 }
 
 // refuseLaunchVisit is for who opens an address of LTI 1.3 without an LMS.
-func (*Server) refuseLaunchVisit(w http.ResponseWriter, _ *http.Request) error {
+func (*Server) refuseLaunchVisit(w http.ResponseWriter, r *http.Request) error {
+	t := textsOf(r)
 	w.Header().Set("Allow", http.MethodPost)
-	return show(w, http.StatusMethodNotAllowed, "failed.html",
-		failPage{Title: "Open this in your LMS", Text: "This address belongs into an LMS, as the redirect URL of an external tool (LTI 1.3). Open the link there."})
+	return show(w, r, http.StatusMethodNotAllowed, "failed.html",
+		failPage{Title: t.T("launch.visit_title"), Text: t.T("launch.redirect")})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 const methodsPath = "/sign-in-methods/"
@@ -26,6 +27,8 @@ type methodsPage struct {
 	Staff    bool
 	Note     string
 	Fault    string
+
+	FactorDue string // the day from which an organization demands a second factor; "": none does
 }
 
 type methodLine struct {
@@ -48,17 +51,21 @@ func (s *Server) listMethods(w http.ResponseWriter, r *http.Request, status int,
 	if page.Left, err = factor.Left(r.Context(), s.DB, p.ID); err != nil {
 		return err
 	}
+	t := textsOf(r)
+	if !p.FactorDue.IsZero() {
+		page.FactorDue = t.DayOf(p.FactorDue, p.FactorDue.Location())
+	}
 	for _, f := range all {
-		line := methodLine{ID: f.ID, Kind: "Passkey", Name: f.Name, Used: "added on " + s.moment(f.CreatedAt) + ", never used"}
+		line := methodLine{ID: f.ID, Kind: t.T("methods.passkey"), Name: f.Name, Used: t.T("methods.unused", "Added", t.MomentAt(f.CreatedAt, s.Zone))}
 		if f.Kind == factor.TOTP {
-			line.Kind = "Authenticator app"
+			line.Kind = t.T("methods.app")
 		}
 		if f.LastUsedAt != nil {
-			line.Used = "added on " + s.moment(f.CreatedAt) + ", last used on " + s.moment(*f.LastUsedAt)
+			line.Used = t.T("methods.used", "Added", t.MomentAt(f.CreatedAt, s.Zone), "Used", t.MomentAt(*f.LastUsedAt, s.Zone))
 		}
 		page.Factors = append(page.Factors, line)
 	}
-	return show(w, status, "methods.html", page)
+	return show(w, r, status, "methods.html", page)
 }
 
 // sure lets a form pass to next after the person has confirmed who they are (Confirm).
@@ -88,14 +95,14 @@ func (s *Server) beginApp(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.Sessions.Keep(r.Context(), seedName, base64.StdEncoding.EncodeToString(sealed))
-	return s.showApp(w, http.StatusOK, appPage{Person: p, Seed: seed})
+	return s.showApp(w, r, http.StatusOK, appPage{Person: p, Seed: seed})
 }
 
-func (s *Server) showApp(w http.ResponseWriter, status int, page appPage) (err error) {
+func (s *Server) showApp(w http.ResponseWriter, r *http.Request, status int, page appPage) (err error) {
 	if page.QR, err = page.Seed.QR(); err != nil {
 		return err
 	}
-	return show(w, status, "app.html", page)
+	return show(w, r, status, "app.html", page)
 }
 
 func (s *Server) addApp(w http.ResponseWriter, r *http.Request) error {
@@ -103,7 +110,7 @@ func (s *Server) addApp(w http.ResponseWriter, r *http.Request) error {
 	p := signin.SignedIn(r.Context())
 	sealed, err := base64.StdEncoding.DecodeString(s.Sessions.Kept(r.Context(), seedName))
 	if err != nil || len(sealed) == 0 {
-		return s.listMethods(w, r, http.StatusBadRequest, nil, "Please begin again.")
+		return s.listMethods(w, r, http.StatusBadRequest, nil, textsOf(r).T("methods.again"))
 	}
 	secret, err := s.Accounts.Factors.Box.Open(r.Context(), sealed, seedPlace(p))
 	if err != nil {
@@ -112,12 +119,12 @@ func (s *Server) addApp(w http.ResponseWriter, r *http.Request) error {
 	page := appPage{Person: p, Seed: s.Accounts.Factors.SeedOf(string(secret), string(p.Email)), Name: r.PostFormValue("name")}
 	codes, err := s.Accounts.AddTOTP(r.Context(), p.Account, page.Name, page.Seed, r.PostFormValue("code"), signin.Visit(r.Context()))
 	if errors.Is(err, factor.ErrRefused) {
-		page.Fault = "The app shows another code by now, or has another seed. Please type the six digits that it shows now."
-		return s.showApp(w, http.StatusBadRequest, page)
+		page.Fault = textsOf(r).T("app.wrong")
+		return s.showApp(w, r, http.StatusBadRequest, page)
 	}
 	if k := fault.KindOf(err); k == fault.Invalid || k == fault.Conflict {
-		page.Fault = err.Error()
-		return s.showApp(w, http.StatusBadRequest, page)
+		page.Fault = refusedMethod(textsOf(r), err)
+		return s.showApp(w, r, http.StatusBadRequest, page)
 	}
 	if err != nil {
 		return err
@@ -132,7 +139,7 @@ func (s *Server) added(w http.ResponseWriter, r *http.Request, codes []string) e
 	if codes != nil {
 		return s.listMethods(w, r, http.StatusCreated, codes, "")
 	}
-	s.Sessions.Flash(r.Context(), "It is added.")
+	s.Sessions.Flash(r.Context(), textsOf(r).T("methods.added"))
 	http.Redirect(w, r, methodsPath, http.StatusSeeOther)
 	return nil
 }
@@ -157,7 +164,7 @@ func (s *Server) askNewPasskey(w http.ResponseWriter, r *http.Request, status in
 	}
 	s.Sessions.Ask(r.Context(), c)
 	page.Options = c.Options
-	return showScripted(w, status, "new-passkey.html", page)
+	return showScripted(w, r, status, "new-passkey.html", page)
 }
 
 func (s *Server) addPasskey(w http.ResponseWriter, r *http.Request) error {
@@ -166,11 +173,11 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *http.Request) error {
 	page := newPasskeyPage{Name: r.PostFormValue("name")}
 	codes, err := s.Accounts.AddPasskey(r.Context(), p.Account, page.Name, s.Sessions.Asked(r.Context()), r.PostFormValue("passkey"), signin.Visit(r.Context()))
 	if errors.Is(err, factor.ErrRefused) {
-		page.Fault = "The browser's answer was not accepted. Please try again."
+		page.Fault = textsOf(r).T("passkey.refused")
 		return s.askNewPasskey(w, r, http.StatusBadRequest, page)
 	}
 	if k := fault.KindOf(err); k == fault.Invalid || k == fault.Conflict {
-		page.Fault = err.Error()
+		page.Fault = refusedMethod(textsOf(r), err)
 		return s.askNewPasskey(w, r, http.StatusBadRequest, page)
 	}
 	if err != nil {
@@ -179,23 +186,36 @@ func (s *Server) addPasskey(w http.ResponseWriter, r *http.Request) error {
 	return s.added(w, r, codes)
 }
 
+// refusedMethod says why a way to sign in was not added or removed.
+func refusedMethod(t *lang.Texts, err error) string {
+	var f *fault.Error
+	if errors.As(err, &f) && f.Field == "name" {
+		return t.T("fault.factor_name")
+	}
+	return explained(t, err)
+}
+
 func (s *Server) removeMethod(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	which, err := uuid.Parse(r.PostFormValue("method"))
 	if err != nil {
-		return s.listMethods(w, r, http.StatusBadRequest, nil, "Please choose what to remove.")
+		return s.listMethods(w, r, http.StatusBadRequest, nil, textsOf(r).T("methods.which"))
 	}
 	f, err := s.Accounts.RemoveFactor(r.Context(), signin.SignedIn(r.Context()).Account, which, signin.Visit(r.Context()))
 	switch fault.KindOf(err) {
 	case fault.NotFound:
-		return s.listMethods(w, r, http.StatusBadRequest, nil, "It was removed already.")
+		return s.listMethods(w, r, http.StatusBadRequest, nil, textsOf(r).T("methods.gone"))
 	case fault.Conflict:
-		return s.listMethods(w, r, http.StatusBadRequest, nil, err.Error())
+		return s.listMethods(w, r, http.StatusBadRequest, nil, refusedMethod(textsOf(r), err))
 	}
 	if err != nil {
 		return err
 	}
-	s.Sessions.Flash(r.Context(), "The "+f.Label()+" is removed.")
+	key := "methods.removed_passkey"
+	if f.Kind == factor.TOTP {
+		key = "methods.removed_app"
+	}
+	s.Sessions.Flash(r.Context(), textsOf(r).T(key, "Name", f.Name))
 	http.Redirect(w, r, methodsPath, http.StatusSeeOther)
 	return nil
 }
@@ -207,7 +227,7 @@ func (s *Server) newRecoveryCodes(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	if len(all) == 0 {
-		return s.listMethods(w, r, http.StatusBadRequest, nil, "Recovery codes are for who has an authenticator app or a passkey. Add one first.")
+		return s.listMethods(w, r, http.StatusBadRequest, nil, textsOf(r).T("methods.no_codes"))
 	}
 	codes, err := s.Accounts.ReplaceRecoveryCodes(r.Context(), p.Account, signin.Visit(r.Context()))
 	if err != nil {

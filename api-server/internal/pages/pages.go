@@ -54,14 +54,14 @@ type Server struct {
 // Routes registers the pages below the public base address.
 func (s *Server) Routes(r chi.Router) {
 	// The one form that another site's page posts; its signature shows where it is from.
-	r.With(guard, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", Handle(s.launch))
-	r.With(guard).Get("/lti/launch/{kind}/{id}", Handle(s.refuseVisit))
+	r.With(guard, withReader, s.Sessions.Middleware).Post("/lti/launch/{kind}/{id}", Handle(s.launch))
+	r.With(guard, withReader).Get("/lti/launch/{kind}/{id}", Handle(s.refuseVisit))
 	// Likewise, of LTI 1.3: a message's signature and the launch's state show it.
 	r.With(guard).Get(lms.KeysPath, Handle(s.publishKeys))
-	r.With(guard, framed).Get(lms.LoginPath+"{slug}", Handle(s.beginLaunch))
-	r.With(guard, framed).Post(lms.LoginPath+"{slug}", Handle(s.beginLaunch))
-	r.With(guard, framed, s.Sessions.Middleware).Post(lms.MessagePath+"{slug}", Handle(s.takeMessage))
-	r.With(guard).Get(lms.MessagePath+"{slug}", Handle(s.refuseLaunchVisit))
+	r.With(guard, withReader, framed).Get(lms.LoginPath+"{slug}", Handle(s.beginLaunch))
+	r.With(guard, withReader, framed).Post(lms.LoginPath+"{slug}", Handle(s.beginLaunch))
+	r.With(guard, withReader, framed, s.Sessions.Middleware).Post(lms.MessagePath+"{slug}", Handle(s.takeMessage))
+	r.With(guard, withReader).Get(lms.MessagePath+"{slug}", Handle(s.refuseLaunchVisit))
 	r.Group(s.ownRoutes)
 }
 
@@ -69,7 +69,7 @@ func (s *Server) Routes(r chi.Router) {
 var SecretPaths = []string{"/set-password/", email.UnsubscribePath}
 
 func (s *Server) ownRoutes(r chi.Router) {
-	r.Use(Protect(s.PublicURL))
+	r.Use(withReader, Protect(s.PublicURL))
 	r.Get("/forgot-password", Handle(s.showForgot))
 	r.Post("/forgot-password", Handle(s.askReset))
 	r.Get("/assets/{file}", serveAsset)
@@ -92,6 +92,7 @@ func (s *Server) ownRoutes(r chi.Router) {
 		r.Post("/sign-in/passkey/answer", Handle(s.signInByPasskey))
 		r.Post("/sign-out", Handle(s.signOut))
 		r.Post("/lti/v1p3/open/{slug}", Handle(s.openTicket))
+		r.Post("/language", Handle(s.chooseLanguage))
 		r.Group(func(r chi.Router) {
 			r.Use(s.Sessions.Mailbox)
 			r.Get("/sign-in-methods", Handle(s.showMethods))
@@ -157,11 +158,25 @@ func AllowScript(next http.Handler) http.Handler {
 //go:embed static
 var static embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{"asset": Asset}).ParseFS(static, "static/*.html"))
+// templates are none yet, but what those of every language can call.
+var templates = template.New("").Funcs(template.FuncMap{"asset": Asset, "strong": strong, "here": here, "copied": copied, "link": link})
 
-// show renders the template called name within the page's frame.
-func show(w http.ResponseWriter, status int, name string, data any) error {
-	return Render(w, templates, status, name, data)
+// show renders the template called name within the page's frame, in the language of the request's reader.
+func show(w http.ResponseWriter, r *http.Request, status int, name string, data any) error {
+	return languageOf(r).show(w, status, name, data, newChooser(r))
+}
+
+func (l language) show(w http.ResponseWriter, status int, name string, data any, c chooser) error {
+	var page bytes.Buffer
+	if err := l.templates.ExecuteTemplate(&page, name, data); err != nil {
+		return err
+	}
+	if err := l.templates.ExecuteTemplate(&page, "end", c); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Language", l.Code())
+	send(w, status, &page)
+	return nil
 }
 
 // Render answers with the template called name. Its error is the template's, and then nothing has
@@ -171,8 +186,12 @@ func Render(w http.ResponseWriter, templates *template.Template, status int, nam
 	if err := templates.ExecuteTemplate(&page, name, data); err != nil {
 		return err
 	}
+	send(w, status, &page)
+	return nil
+}
+
+func send(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = page.WriteTo(w) // the browser may be gone
-	return nil
 }

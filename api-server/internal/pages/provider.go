@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 
@@ -29,10 +30,10 @@ type institutePage struct {
 func (s *Server) showInstitute(w http.ResponseWriter, r *http.Request) error {
 	page := institutePage{Email: strings.TrimSpace(r.URL.Query().Get("email"))}
 	if page.Email == "" {
-		return show(w, http.StatusOK, "institute.html", page)
+		return show(w, r, http.StatusOK, "institute.html", page)
 	}
 	if !s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) {
-		return show(w, http.StatusTooManyRequests, "sign-in.html", signInPage{Fault: textTooOften, Passkeys: s.Accounts.Factors.Passkeys()})
+		return show(w, r, http.StatusTooManyRequests, "sign-in.html", signInPage{Fault: textsOf(r).T(textTooOften), Passkeys: s.Accounts.Factors.Passkeys()})
 	}
 	page.Asked = true
 	if address, err := student.ParseEmail(page.Email); err == nil {
@@ -40,16 +41,19 @@ func (s *Server) showInstitute(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return show(w, http.StatusOK, "institute.html", page)
+	return show(w, r, http.StatusOK, "institute.html", page)
 }
 
 // awayPage is what somebody sees whose institute's provider does not sign them in.
-type awayPage struct{ Title, Name, Text, Slug string }
+type awayPage struct {
+	Title, Name, Text, Slug string
+	English                 bool // the Text is: it is for whoever looks after the provider
+}
 
 // beginWith leads to the provider of the organization that the path names.
 func (s *Server) beginWith(w http.ResponseWriter, r *http.Request) error {
 	if !s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) {
-		return show(w, http.StatusTooManyRequests, "sign-in.html", signInPage{Fault: textTooOften, Passkeys: s.Accounts.Factors.Passkeys()})
+		return show(w, r, http.StatusTooManyRequests, "sign-in.html", signInPage{Fault: textsOf(r).T(textTooOften), Passkeys: s.Accounts.Factors.Passkeys()})
 	}
 	o, err := org.Find(r.Context(), s.DB, edge.Param(r, "slug"))
 	if err != nil {
@@ -66,7 +70,7 @@ func (s *Server) beginWith(w http.ResponseWriter, r *http.Request) error {
 	address, keep, err := s.OIDC.Begin(r.Context(), settings, oidc.Question{Organization: o.ID, Slug: o.Slug, Next: signin.Next(query.Get("next"), ""),
 		Fresh: query.Get("again") != "", Hint: query.Get("email")})
 	if fault.Has(err, oidc.Away) || fault.KindOf(err) == fault.Invalid {
-		return show(w, http.StatusServiceUnavailable, "provider-away.html", awayPage{"Your institute's sign-in is away", o.Name, err.Error(), o.Slug})
+		return show(w, r, http.StatusServiceUnavailable, "provider-away.html", awayPage{textsOf(r).T("provider.away"), o.Name, err.Error(), o.Slug, true})
 	}
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func (s *Server) takeAnswer(w http.ResponseWriter, r *http.Request) error {
 	keep := s.Sessions.Taken(r.Context(), askedName)
 	asked := oidc.Of(keep)
 	if asked == 0 {
-		return show(w, http.StatusUnauthorized, "sign-in.html", signInPage{Fault: "This sign-in was not begun in this browser, or is over. Please sign in again.", Passkeys: s.Accounts.Factors.Passkeys()})
+		return show(w, r, http.StatusUnauthorized, "sign-in.html", signInPage{Fault: textsOf(r).T("sign_in.not_begun"), Passkeys: s.Accounts.Factors.Passkeys()})
 	}
 	all, err := org.ReadAll(r.Context(), s.DB, asked)
 	if err != nil {
@@ -91,10 +95,10 @@ func (s *Server) takeAnswer(w http.ResponseWriter, r *http.Request) error {
 	a, answer, err := s.answered(r, o, keep)
 	switch {
 	case fault.Has(err, oidc.Away):
-		return show(w, http.StatusServiceUnavailable, "provider-away.html", awayPage{"Your institute's sign-in is away", o.Name, err.Error(), o.Slug})
+		return show(w, r, http.StatusServiceUnavailable, "provider-away.html", awayPage{textsOf(r).T("provider.away"), o.Name, err.Error(), o.Slug, true})
 	case fault.Has(err, oidc.Refused):
 		s.refused(r, a, "refused sign-in: identity provider")
-		return show(w, http.StatusUnauthorized, "provider-away.html", awayPage{"You are not signed in", o.Name, err.Error(), o.Slug})
+		return show(w, r, http.StatusUnauthorized, "provider-away.html", awayPage{textsOf(r).T("provider.refused"), o.Name, err.Error(), o.Slug, !errors.Is(err, errNotIn)})
 	case err != nil:
 		return err
 	}
@@ -112,14 +116,17 @@ func (s *Server) takeAnswer(w http.ResponseWriter, r *http.Request) error {
 	return s.enterByProvider(w, r, a, o.ID, answer.Next, false)
 }
 
-func notIn(format string, args ...any) error {
-	return fault.New(fault.Unauthenticated, oidc.Refused, format, args...)
+// errNotIn is the cause of refusals in the reader's own language.
+var errNotIn = errors.New("not let in")
+
+func notIn(text string) error {
+	return fault.New(fault.Unauthenticated, oidc.Refused, "%s", text).Because(errNotIn)
 }
 
 // answered is the account that the provider's answer means: that of a verified address of a domain that the
 // organization has proven, who belongs to the organization. Nobody is made a member of anything.
 func (s *Server) answered(r *http.Request, o org.Organization, keep string) (a student.Account, answer oidc.Answer, err error) {
-	ctx := r.Context()
+	ctx, t := r.Context(), textsOf(r)
 	settings, err := s.Providers.Find(ctx, o.ID)
 	if err != nil {
 		return a, answer, err
@@ -129,14 +136,14 @@ func (s *Server) answered(r *http.Request, o org.Organization, keep string) (a s
 	}
 	address, err := student.ParseEmail(answer.Email)
 	if err != nil {
-		return a, answer, notIn("The provider does not say that your email address is verified. Whoever looks after it has to set that right.")
+		return a, answer, notIn(t.T("provider.unverified"))
 	}
 	domains, err := provider.Domains(ctx, s.DB, o.ID)
 	if err != nil {
 		return a, answer, err
 	}
 	if !provider.Vouches(domains, string(address)) {
-		return a, answer, notIn("The address %s is of no domain that %s has shown to be its own.", address, o.Name)
+		return a, answer, notIn(t.T("provider.domain", "Email", address, "Name", o.Name))
 	}
 	var b pg.Batch
 	student.Load(&b, 0, address, &a)
@@ -152,7 +159,7 @@ func (s *Server) answered(r *http.Request, o org.Organization, keep string) (a s
 		}
 	}
 	if m.Status != org.MemberActive || !m.Role.Staff() && !settings.Students {
-		return a, answer, notIn("Nobody at %s has given %s access here. Ask an owner for an invitation.", o.Name, address)
+		return a, answer, notIn(t.T("provider.nobody", "Name", o.Name, "Email", address))
 	}
 	return a, answer, s.takeRole(r, o, settings, a.ID, m, answer)
 }
@@ -202,7 +209,7 @@ func (s *Server) confirmByProvider(w http.ResponseWriter, r *http.Request, a stu
 		return err
 	}
 	if p == nil || p.ID != a.ID || len(all) > 0 {
-		return notIn("Somebody else is signed in here. Sign out first.")
+		return notIn(textsOf(r).T("provider.somebody"))
 	}
 	s.Sessions.NotePassword(r.Context())
 	return s.lead(w, r, a, next, false)

@@ -13,15 +13,16 @@ import (
 // scripted is policy for pages that ask the browser for a passkey, which needs the site's own script.
 const scripted = policy + "; script-src 'self'"
 
-func showScripted(w http.ResponseWriter, status int, name string, data any) error {
+func showScripted(w http.ResponseWriter, r *http.Request, status int, name string, data any) error {
 	w.Header().Set("Content-Security-Policy", scripted)
-	return show(w, status, name, data)
+	return show(w, r, status, name, data)
 }
 
+// Keys of texts.
 const (
-	textWrongCode    = "This code is not right, or was used already. Codes of an app change every 30 seconds; a recovery code works once."
-	textWrongPasskey = "This passkey is not accepted here. Please try again, or sign in another way."
-	textAgain        = "That took too long, or your password has changed. Please sign in again."
+	textWrongCode    = "second.wrong_code"
+	textWrongPasskey = "second.wrong_passkey"
+	textAgain        = "sign_in.again"
 )
 
 // secondPage asks for the second factor after the password.
@@ -38,13 +39,15 @@ func (s *Server) showSecond(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.ID == 0 {
-		return show(w, http.StatusOK, "sign-in.html", signInPage{Note: textAgain, Passkeys: s.Accounts.Factors.Passkeys()})
+		return show(w, r, http.StatusOK, "sign-in.html", signInPage{Note: textsOf(r).T(textAgain), Passkeys: s.Accounts.Factors.Passkeys()})
 	}
 	return s.askSecond(w, r, a, http.StatusOK, "")
 }
 
-func (s *Server) askSecond(w http.ResponseWriter, r *http.Request, a student.Account, status int, text string) error {
-	page := secondPage{Email: a.Email, Fault: text}
+// askSecond says the text of the key beside it, if any.
+func (s *Server) askSecond(w http.ResponseWriter, r *http.Request, a student.Account, status int, key string) error {
+	readerOf(r.Context()).account = a.Language
+	page := secondPage{Email: a.Email, Fault: say(textsOf(r), key)}
 	all, err := factor.Of(r.Context(), s.DB, a.ID)
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func (s *Server) askSecond(w http.ResponseWriter, r *http.Request, a student.Acc
 	if page.Passkey, err = s.askPasskey(r, a, all); err != nil {
 		return err
 	}
-	return showScripted(w, status, "second.html", page)
+	return showScripted(w, r, status, "second.html", page)
 }
 
 // askPasskey gives the options of a question to the browser for one of the person's passkeys; "" for who has none.
@@ -75,7 +78,7 @@ func (s *Server) giveSecond(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.ID == 0 {
-		return show(w, http.StatusUnauthorized, "sign-in.html", signInPage{Fault: textAgain, Passkeys: s.Accounts.Factors.Passkeys()})
+		return show(w, r, http.StatusUnauthorized, "sign-in.html", signInPage{Fault: textsOf(r).T(textAgain), Passkeys: s.Accounts.Factors.Passkeys()})
 	}
 	if !s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) {
 		return s.askSecond(w, r, a, http.StatusTooManyRequests, textTooOften)
@@ -94,7 +97,7 @@ func (s *Server) giveSecond(w http.ResponseWriter, r *http.Request) error {
 	return s.enter(w, r, a, next, true)
 }
 
-// refuseFactor says why neither the code nor the passkey's answer is taken, "" when one is.
+// refuseFactor is the key of the text that says why neither the code nor the passkey's answer is taken, "" when one is.
 func (s *Server) refuseFactor(r *http.Request, a student.Account, code, answer string) (string, error) {
 	if answer != "" {
 		user, err := s.Accounts.Factors.CheckPasskey(r.Context(), s.Sessions.Asked(r.Context()), answer, s.Clock())
@@ -123,27 +126,27 @@ type passkeyPage struct{ Options, Next, Fault string }
 func (s *Server) beginPasskey(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if !s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) {
-		return show(w, http.StatusTooManyRequests, "sign-in.html", signInPage{Fault: textTooOften})
+		return show(w, r, http.StatusTooManyRequests, "sign-in.html", signInPage{Fault: textsOf(r).T(textTooOften)})
 	}
 	c, err := s.Accounts.Factors.Ask(r.Context(), 0)
 	if err != nil {
 		return err
 	}
 	s.Sessions.Ask(r.Context(), c)
-	return showScripted(w, http.StatusOK, "passkey.html", passkeyPage{Options: c.Options, Next: signin.Next(r.PostFormValue("next"), "")})
+	return showScripted(w, r, http.StatusOK, "passkey.html", passkeyPage{Options: c.Options, Next: signin.Next(r.PostFormValue("next"), "")})
 }
 
 func (s *Server) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	page := signInPage{Next: signin.Next(r.PostFormValue("next"), ""), Fault: textWrongPasskey, Passkeys: s.Accounts.Factors.Passkeys()}
+	page := signInPage{Next: signin.Next(r.PostFormValue("next"), ""), Fault: textsOf(r).T(textWrongPasskey), Passkeys: s.Accounts.Factors.Passkeys()}
 	if !s.mayTake(w, r, triesOfAddress, s.Proxies.Client(r)) {
-		page.Fault = textTooOften
-		return show(w, http.StatusTooManyRequests, "sign-in.html", page)
+		page.Fault = textsOf(r).T(textTooOften)
+		return show(w, r, http.StatusTooManyRequests, "sign-in.html", page)
 	}
 	user, err := s.Accounts.Factors.CheckPasskey(r.Context(), s.Sessions.Asked(r.Context()), r.PostFormValue("passkey"), s.Clock())
 	if errors.Is(err, factor.ErrRefused) {
 		s.refused(r, student.Account{}, "refused sign-in: wrong passkey")
-		return show(w, http.StatusUnauthorized, "sign-in.html", page)
+		return show(w, r, http.StatusUnauthorized, "sign-in.html", page)
 	}
 	if err != nil {
 		return err
@@ -165,7 +168,7 @@ func (s *Server) signInByPasskey(w http.ResponseWriter, r *http.Request) error {
 }
 
 // confirms says whether the form confirms who the person is (Confirm): by a passkey, or by the password and,
-// where the person has a factor, a code. It gives what to say if not.
+// where the person has a factor, a code. It gives the key of what to say if not.
 func (s *Server) confirms(w http.ResponseWriter, r *http.Request, a student.Account, all []factor.Factor, password, code, answer string) (status int, text string, err error) {
 	if !s.mayTake(w, r, triesOfSignedIn, strconv.FormatInt(int64(a.ID), 10)) {
 		return http.StatusTooManyRequests, textTooOften, nil

@@ -2,10 +2,9 @@ package pages
 
 import (
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/signin"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 type sessionsPage struct {
@@ -31,32 +30,41 @@ func (s *Server) showSessions(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := sessionsPage{Person: signin.SignedIn(r.Context()), Note: s.Sessions.Flashed(r.Context())}
+	t := textsOf(r)
 	for _, b := range browsers {
-		page.Browsers = append(page.Browsers, browserLine{b.Name, s.since(b), b.ID, b.Current})
+		page.Browsers = append(page.Browsers, browserLine{nameOf(t, b), s.since(t, b), b.ID, b.Current})
 	}
-	return show(w, http.StatusOK, "sessions.html", page)
+	return show(w, r, http.StatusOK, "sessions.html", page)
 }
 
-func (s *Server) since(b signin.Browser) string {
-	text := "Signed in"
+func nameOf(t *lang.Texts, b signin.Browser) string {
+	switch {
+	case b.Program != "" && b.System != "":
+		return t.T("browsers.on", "Browser", b.Program, "System", t.Word(b.System))
+	case b.Program != "":
+		return b.Program
+	case b.System != "":
+		return t.T("browsers.some_on", "System", t.Word(b.System))
+	}
+	return t.T("browsers.some")
+}
+
+func (s *Server) since(t *lang.Texts, b signin.Browser) string {
+	text := t.T("browsers.signed_in")
 	if !b.Since.IsZero() {
-		text += " on " + s.moment(b.Since)
+		text = t.T("browsers.since", "Since", t.MomentAt(b.Since, s.Zone))
 	}
 	if !b.Used.IsZero() {
-		text += ", last used on " + s.moment(b.Used)
+		text += t.T("browsers.used", "Used", t.MomentAt(b.Used, s.Zone))
 	}
 	if b.From != "" {
-		text += " from " + b.From
+		text += t.T("browsers.from", "From", b.From)
 	}
 	return text
 }
 
-func (s *Server) moment(t time.Time) string {
-	return t.In(s.Zone).Format("2 January 2006 at 15:04 MST")
-}
-
 func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
-	text, err := EndOne(w, r, s.Sessions)
+	text, err := EndOne(w, r, s.Sessions, textsOf(r))
 	if err != nil {
 		return err
 	}
@@ -66,13 +74,13 @@ func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 // EndOne signs the person out in the browser that the form names, and says so.
-func EndOne(w http.ResponseWriter, r *http.Request, sessions *signin.Sessions) (string, error) {
+func EndOne(w http.ResponseWriter, r *http.Request, sessions *signin.Sessions, t *lang.Texts) (string, error) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	ended, err := sessions.EndOne(r.Context(), r.PostFormValue("browser"))
 	if err != nil || ended {
-		return "You are signed out in that browser.", err
+		return t.T("browsers.ended"), err
 	}
-	return "You were not signed in there any more.", nil
+	return t.T("browsers.not_in"), nil
 }
 
 func (s *Server) endOtherSessions(w http.ResponseWriter, r *http.Request) error {
@@ -80,18 +88,15 @@ func (s *Server) endOtherSessions(w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	s.Sessions.Flash(r.Context(), EndedOthers(ended))
+	s.Sessions.Flash(r.Context(), EndedOthers(textsOf(r), ended))
 	http.Redirect(w, r, "/sessions/", http.StatusSeeOther)
 	return nil
 }
 
 // EndedOthers says in how many other browsers a person has been signed out.
-func EndedOthers(n int64) string {
-	switch n {
-	case 0:
-		return "You were signed in nowhere else."
-	case 1:
-		return "You are signed out in the other browser."
+func EndedOthers(t *lang.Texts, n int64) string {
+	if n == 0 {
+		return t.T("browsers.nowhere")
 	}
-	return "You are signed out in the " + strconv.FormatInt(n, 10) + " other browsers."
+	return t.N("browsers.ended_others", int(n))
 }

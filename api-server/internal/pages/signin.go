@@ -27,11 +27,12 @@ var (
 	triesOfAddress  = limit.Rule{Name: "sign_in_address", Rate: 300, Period: 5 * time.Minute, Burst: 100}
 )
 
+// Keys of texts.
 const (
-	textTooOften = "Too many tries. Please wait a few minutes and try again."
-	textWrong    = "The email address or username and the password do not match."
+	textTooOften = "fault.too_often"
+	textWrong    = "sign_in.wrong"
 
-	textNotCurrent = "The current password is not right."
+	textNotCurrent = "password.not_current"
 )
 
 // home is where a student's sign-in leads, desk where one of an organization's staff does.
@@ -88,7 +89,7 @@ func (s *Server) showSignIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page.Note = s.Sessions.Flashed(r.Context())
-	return show(w, http.StatusOK, "sign-in.html", page)
+	return show(w, r, http.StatusOK, "sign-in.html", page)
 }
 
 func (s *Server) newSignIn(r *http.Request, next string) (page signInPage, err error) {
@@ -110,14 +111,14 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !s.mayTry(w, r, who) {
 		s.refused(r, who.Account, "refused sign-in: too many tries")
-		page.Fault = textTooOften
-		return show(w, http.StatusTooManyRequests, "sign-in.html", page)
+		page.Fault = textsOf(r).T(textTooOften)
+		return show(w, r, http.StatusTooManyRequests, "sign-in.html", page)
 	}
 	a, err := who.SignIn(r.Context(), s.DB, r.PostFormValue("password"), s.Clock())
 	if errors.Is(err, student.ErrSignIn) {
 		s.refused(r, who.Account, "refused sign-in: wrong password")
-		page.Fault = textWrong
-		return show(w, http.StatusUnauthorized, "sign-in.html", page)
+		page.Fault = textsOf(r).T(textWrong)
+		return show(w, r, http.StatusUnauthorized, "sign-in.html", page)
 	}
 	if err != nil {
 		return err
@@ -165,6 +166,9 @@ func (s *Server) noteDevice(r *http.Request, a student.Account) error {
 // lead goes where a sign-in leads.
 func (s *Server) lead(w http.ResponseWriter, r *http.Request, a student.Account, next string, mustChange bool) error {
 	edge.Annotate(r.Context(), "user", int64(a.ID))
+	if err := s.keepLanguage(r, a); err != nil {
+		return err
+	}
 	switch {
 	case mustChange:
 		next = "/change-password/"
@@ -222,7 +226,7 @@ type changePage struct {
 }
 
 func (s *Server) showChangePassword(w http.ResponseWriter, r *http.Request) error {
-	return show(w, http.StatusOK, "change-password.html", changePage{Person: signin.SignedIn(r.Context())})
+	return show(w, r, http.StatusOK, "change-password.html", changePage{Person: signin.SignedIn(r.Context())})
 }
 
 func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
@@ -233,7 +237,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if page.Fault = text; text != "" {
-		return show(w, status, "change-password.html", page)
+		return show(w, r, status, "change-password.html", page)
 	}
 	hash, err := student.HashPassword(r.Context(), r.PostFormValue("password"))
 	if err != nil {
@@ -241,8 +245,8 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	}
 	a, err := s.Accounts.ChangePassword(r.Context(), page.Person.Account, hash, signin.Visit(r.Context()))
 	if errors.Is(err, student.ErrSignIn) {
-		page.Fault = textNotCurrent
-		return show(w, http.StatusBadRequest, "change-password.html", page)
+		page.Fault = textsOf(r).T(textNotCurrent)
+		return show(w, r, http.StatusBadRequest, "change-password.html", page)
 	}
 	if err != nil {
 		return err
@@ -250,7 +254,7 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 	if err := s.begin(w, r, a, s.Sessions.GaveFactor(r.Context())); err != nil {
 		return err
 	}
-	s.Sessions.Flash(r.Context(), "Your new password is set.")
+	s.Sessions.Flash(r.Context(), textsOf(r).T("password.is_set"))
 	http.Redirect(w, r, homeOf(page.Person), http.StatusSeeOther)
 	return nil
 }
@@ -258,16 +262,17 @@ func (s *Server) changePassword(w http.ResponseWriter, r *http.Request) error {
 // refuseChange says why a new password is not taken, "" when it is.
 func (s *Server) refuseChange(w http.ResponseWriter, r *http.Request, a student.Account) (status int, text string, err error) {
 	current, password := r.PostFormValue("current"), r.PostFormValue("password")
+	t := textsOf(r)
 	if status, text, err = s.refusePassword(w, r, a, current); text != "" || err != nil {
-		return status, text, err
+		return status, say(t, text), err
 	}
 	if password == current {
-		return http.StatusBadRequest, "The new password is the same as the current one. Please choose another.", nil
+		return http.StatusBadRequest, t.T("password.no_change"), nil
 	}
-	return http.StatusBadRequest, wrong(a, password, r.PostFormValue("again")), nil
+	return http.StatusBadRequest, wrong(t, a, password, r.PostFormValue("again")), nil
 }
 
-// refusePassword says why a signed-in person's own password is not taken, "" when it is.
+// refusePassword is the key of the text that says why a signed-in person's own password is not taken, "" when it is.
 func (s *Server) refusePassword(w http.ResponseWriter, r *http.Request, a student.Account, typed string) (status int, text string, err error) {
 	if !s.mayTake(w, r, triesOfSignedIn, strconv.FormatInt(int64(a.ID), 10)) {
 		return http.StatusTooManyRequests, textTooOften, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 // unsubscribePage is where the link of a mail leads that its recipient can do without.
@@ -36,7 +37,7 @@ func (s *Server) showUnsubscribe(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, "unsubscribe.html", page)
+	return languages[lang.English].show(w, http.StatusOK, "unsubscribe.html", page, chooser{}) // as the mail
 }
 
 // unsubscribe is for the page's form and for mail clients, which post without having seen the page (RFC 8058).
@@ -48,5 +49,5 @@ func (s *Server) unsubscribe(w http.ResponseWriter, r *http.Request) error {
 	if err := sub.End(r.Context(), s.DB, s.Clock()); err != nil {
 		return err
 	}
-	return show(w, http.StatusOK, "unsubscribed.html", page)
+	return languages[lang.English].show(w, http.StatusOK, "unsubscribed.html", page, chooser{})
 }

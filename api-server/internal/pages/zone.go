@@ -11,11 +11,8 @@ import (
 // The zone of a student's pages is the browser's own, as the script knows it. Who has chosen another has it in a cookie
 // of that browser, and sees it without the script, too.
 const (
-	zoneCookie  = "registrar_time_zone"
-	zoneKept    = 365 * 24 * time.Hour
-	textNoZone  = "There is no such time zone. Choose one of the list, or type its name as in Asia/Kolkata."
-	textNewZone = "Times are shown in the zone that you have chosen."
-	textOwnZone = "Times are shown in the zone of this browser."
+	zoneCookie = "registrar_time_zone"
+	zoneKept   = 365 * 24 * time.Hour
 )
 
 // chosenZone is the zone that somebody chose in the browser; nil for none.
@@ -42,7 +39,7 @@ func (s *Server) showZone(w http.ResponseWriter, r *http.Request) error {
 	if zone := chosenZone(r); zone != nil {
 		page.Zone = zone.String()
 	}
-	return show(w, http.StatusOK, "time-zone.html", page)
+	return show(w, r, http.StatusOK, "time-zone.html", page)
 }
 
 func (s *Server) chooseZone(w http.ResponseWriter, r *http.Request) error {
@@ -50,18 +47,18 @@ func (s *Server) chooseZone(w http.ResponseWriter, r *http.Request) error {
 	//nolint:gosec // it is Secure where the site is at https
 	chosen := http.Cookie{Name: zoneCookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.Devices.HTTPS,
 		MaxAge: int(zoneKept.Seconds())}
-	note := textNewZone
+	note := "zone.is_chosen"
 	if r.PostFormValue("browser") != "" {
-		chosen.MaxAge, note = -1, textOwnZone
+		chosen.MaxAge, note = -1, "zone.is_own"
 	} else {
 		zone, err := clock.Zone("zone", strings.TrimSpace(r.PostFormValue("zone")))
 		if err != nil {
-			return show(w, http.StatusBadRequest, "time-zone.html", zonePage{Zone: r.PostFormValue("zone"), Zones: someZones, Fault: textNoZone})
+			return show(w, r, http.StatusBadRequest, "time-zone.html", zonePage{Zone: r.PostFormValue("zone"), Zones: someZones, Fault: textsOf(r).T("zone.none")})
 		}
 		chosen.Value = zone.String()
 	}
 	http.SetCookie(w, &chosen)
-	s.Sessions.Flash(r.Context(), note)
+	s.Sessions.Flash(r.Context(), textsOf(r).T(note))
 	http.Redirect(w, r, home, http.StatusSeeOther)
 	return nil
 }

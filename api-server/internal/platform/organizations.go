@@ -18,6 +18,7 @@ type organizationBody struct {
 	Slug                 string           `json:"slug"`
 	Name                 string           `json:"name"`
 	LanguageTestsEnabled bool             `json:"language_tests_enabled"`
+	Language             string           `json:"language"`
 	Defaults             wire.Defaults    `json:"provisioning_defaults"`
 	CreatedAt            *clock.Timestamp `json:"created_at"`
 }
@@ -37,7 +38,7 @@ func (s *Server) putOrganization(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusCreated
 	}
 	return edge.JSON(w, status, organizationBody{Status: "ok", ID: o.ID, Slug: o.Slug, Name: o.Name,
-		LanguageTestsEnabled: o.LanguageTestsEnabled, Defaults: wire.Defaults(o.Defaults), CreatedAt: clock.Stamp(o.CreatedAt, time.UTC)})
+		LanguageTestsEnabled: o.LanguageTestsEnabled, Language: o.Language, Defaults: wire.Defaults(o.Defaults), CreatedAt: clock.Stamp(o.CreatedAt, time.UTC)})
 }
 
 func readOrganization(w http.ResponseWriter, r *http.Request) (org.Patch, error) {
@@ -45,7 +46,7 @@ func readOrganization(w http.ResponseWriter, r *http.Request) (org.Patch, error)
 	if err != nil {
 		return org.Patch{}, err
 	}
-	p := org.Patch{Name: b.Text("name", 200), LanguageTestsEnabled: b.Bool("language_tests_enabled")}
+	p := org.Patch{Name: b.Text("name", 200), LanguageTestsEnabled: b.Bool("language_tests_enabled"), Language: b.Text("language", 35)}
 	if d := b.Object("provisioning_defaults"); d != nil {
 		p.AccessMonths = d.Int("default_access_months", 1, 120)
 		p.GracePeriodDays = d.Int("grace_period_days", 0, 365)

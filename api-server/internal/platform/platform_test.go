@@ -1,16 +1,20 @@
 package platform_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"gopkg.in/yaml.v3"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/openapi"
 	"github.com/registrar-dev/registrar/api-server/internal/server"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 func TestWhoMayCall(t *testing.T) {
@@ -73,6 +77,31 @@ func TestPutOrganization(t *testing.T) {
 		"starter_tests_per_course": 5, "visible_tests_limit": 20, "set_password_link_valid_days": 30}}`).
 		Want(t, 200).Golden(t, "organization-changed")
 	e.Platform.Put(t, "organizations/north", `{}`).Want(t, 200).Golden(t, "organization-changed")
+}
+
+// The document names every language that there is.
+func TestPutTheLanguageOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	e := apitest.New(t)
+	e.Platform.Put(t, "organizations/north", `{"name": "North Institute"}`).Want(t, 201)
+	var document struct {
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct{ Enum []any }
+			}
+		}
+	}
+	check.NoError(check.Now(t), yaml.Unmarshal(openapi.Platform(), &document), "the document")
+	named := document.Components.Schemas["OrganizationSettings"].Properties["language"].Enum
+	check.Equal(t, "languages of the document", len(named), len(lang.All()), "%v", named)
+	for _, x := range lang.All() {
+		answer := e.Platform.Put(t, "organizations/north", map[string]any{"language": x.Code()}).Want(t, 200).Object(t)
+		check.Equal(t, "the language", answer["language"], any(x.Code()), "")
+		check.True(t, "the document names it", slices.Contains(named, any(x.Code())), "%s: %v", x.Code(), named)
+	}
+	e.Platform.Put(t, "organizations/north", `{"language": "tlh"}`).WantFault(t, 400, "unknown_language", "language")
+	last := lang.All()[len(lang.All())-1].Code()
+	check.Equal(t, "the language", e.Platform.Put(t, "organizations/north", `{}`).Want(t, 200).Object(t)["language"], any(last), "")
 }
 
 func TestPutOrganizationRefusesWhatIsWrong(t *testing.T) {

@@ -73,6 +73,8 @@ func (s *Sessions) GavePassword(ctx context.Context) bool {
 // Browser is one in which a person is signed in.
 type Browser struct {
 	Name    string    // in plain words: "Firefox on Windows"
+	Program string    // "Firefox"; "" when it is not known
+	System  string    // "Windows", "an iPhone"; likewise
 	From    string    // the client's address of the last request, or its network; "" when it is not known
 	Since   time.Time // zero when it is not known
 	Used    time.Time // of the last request; zero when it is not known
@@ -91,7 +93,7 @@ func (s *Sessions) Browsers(ctx context.Context) ([]Browser, error) {
 		if o.Current {
 			used, o.UsedFrom = s.now(), visitOf(ctx).from // by this request, which is not stored yet
 		}
-		browsers[i] = Browser{Name: describe(o.Agent), From: cmp.Or(o.UsedFrom, o.From), Since: began, Used: used, ID: o.Name, Current: o.Current}
+		browsers[i] = Browser{Name: describe(o.Agent), Program: first(programs, o.Agent), System: first(systems, o.Agent), From: cmp.Or(o.UsedFrom, o.From), Since: began, Used: used, ID: o.Name, Current: o.Current}
 	}
 	return browsers, err
 }

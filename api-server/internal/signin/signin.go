@@ -372,6 +372,12 @@ func people(roles []org.Role) string {
 
 type personKey struct{}
 
+// Whoever is who is signed in behind a guard; elsewhere nil.
+func Whoever(ctx context.Context) *Person {
+	p, _ := ctx.Value(personKey{}).(*Person)
+	return p
+}
+
 // SignedIn is who is signed in; only behind a guard.
 func SignedIn(ctx context.Context) *Person {
 	p, ok := ctx.Value(personKey{}).(*Person)

@@ -1,8 +1,9 @@
 package email
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 // TypeTestAssigned is the mail to a student who was assigned a test by the organization, and
@@ -29,30 +30,27 @@ func (a TestAssigned) student() Student {
 	return Student{FirstName: a.FirstName, LastName: a.LastName, Organization: a.Organization}
 }
 
-func (a TestAssigned) view() view {
+func (a TestAssigned) view(t *lang.Texts) view {
 	v := view{FirstName: safeName(a.FirstName), Organization: a.Organization, Initial: initial(a.Organization),
-		Subject: a.Organization + ": a test for you", Heading: "A test for you", Preheader: a.Title}
-	v.Text = []string{fmt.Sprintf("%s has assigned you a test.", a.Organization)}
-	v.Facts = []fact{{Label: "Test", Value: a.Title}, {Label: "Exam", Value: a.Exam}}
+		Subject: t.T("mail.assigned.subject", "Organization", a.Organization), Heading: t.T("mail.assigned.heading"), Preheader: a.Title}
+	v.Text = []string{t.T("mail.assigned.text", "Organization", a.Organization)}
+	v.Facts = []fact{{Label: t.T("label.test"), Value: a.Title}, {Label: t.T("label.exam"), Value: a.Exam}}
 	if !a.Due.IsZero() {
-		v.Text[0] += " Please begin it before it is due."
-		v.Facts = append(v.Facts, fact{Label: "Due", Value: dueIn(a.Due, a.TimeZone)})
+		v.Text[0] += " " + t.T("mail.in_time")
+		v.Facts = append(v.Facts, fact{Label: t.T("label.due"), Value: dueIn(t, a.Due, a.TimeZone)})
 	}
 	if a.SafeBrowser {
-		v.Text = append(v.Text, browserAlone)
+		v.Text = append(v.Text, t.T("mail.secure_browser"))
 	}
-	v.Button = button{a.LoginURL, "Sign in and begin"}
+	v.Button = button{a.LoginURL, t.T("mail.begin")}
 	return v
 }
 
-// browserAlone is said of tests of a student who needs the secure exam browser.
-const browserAlone = "It opens only in the secure exam browser."
-
 // dueIn is an instant in words, in the zone of that name.
-func dueIn(at time.Time, name string) string {
+func dueIn(t *lang.Texts, at time.Time, name string) string {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		zone, name = time.UTC, "UTC"
+		zone = time.UTC
 	}
-	return at.In(zone).Format("Monday, 2 January 2006, 15:04") + " (" + name + ")"
+	return t.Due(at, zone)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 	"github.com/registrar-dev/registrar/internal/kit/outbox"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -146,7 +147,7 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 		}
 		links.Unsubscribe = p.PublicURL + UnsubscribePath + token + "/"
 	}
-	text, err := Render(content, secrets, links, now, p.Zone)
+	text, err := Render(content, secrets, links, lang.Of(r.Language), now, p.Zone)
 	if err != nil {
 		return mail.Message{}, err
 	}
@@ -156,7 +157,7 @@ func (p *Sender) write(ctx context.Context, r row) (mail.Message, error) {
 		from.Name, to.Name = s.student().Organization, s.student().fullName()
 	}
 	_, domain, _ := strings.Cut(p.From.Address, "@")
-	return mail.Message{From: from, To: to, Subject: text.Subject, Text: text.Plain, HTML: text.HTML, Unsubscribe: links.Unsubscribe,
+	return mail.Message{From: from, To: to, Subject: text.Subject, Text: text.Plain, HTML: text.HTML, Language: text.Language, Unsubscribe: links.Unsubscribe,
 		ID: r.Reference.String() + "@" + domain, Date: now}, nil
 }
 

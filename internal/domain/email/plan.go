@@ -3,9 +3,11 @@ package email
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
 // The mails of test plans.
@@ -122,55 +124,63 @@ func (p Preparation) view(subject, heading string) view {
 	return view{FirstName: safeName(p.FirstName), Organization: p.Organization, Initial: initial(p.Organization), Subject: subject, Heading: heading}
 }
 
-func (n PlanNotice) view() view {
-	v := n.Preparation.view("Your test plan for "+n.Exam, "Your test plan")
-	v.Preheader = "Practice tests on the way to your target score."
-	v.Text = []string{fmt.Sprintf("%s has set up a plan of practice tests for %s. A first test shows where you stand; the next ones follow your results. You get a mail each time a test opens.",
-		n.Organization, n.Exam)}
-	v.Facts = []fact{{Label: "Course", Value: n.Course}, {Label: "Target", Value: n.Target}}
+func (n PlanNotice) view(t *lang.Texts) view {
+	v := n.Preparation.view(t.T("mail.plan.subject", "Exam", n.Exam), t.T("mail.plan.heading"))
+	v.Preheader = t.T("mail.plan.preheader")
+	v.Text = []string{t.T("mail.plan.text", "Organization", n.Organization, "Exam", n.Exam)}
+	v.Facts = []fact{{Label: t.T("label.course"), Value: n.Course}, {Label: t.T("label.target"), Value: t.Digits(n.Target)}}
 	if !n.ExamDate.IsZero() {
-		v.Facts = append(v.Facts, fact{Label: "Exam", Value: day(n.ExamDate)})
+		v.Facts = append(v.Facts, fact{Label: t.T("label.exam"), Value: t.Day(n.ExamDate)})
 	}
-	v.Facts = append(v.Facts, fact{Label: "Last test", Value: day(n.LastDay)})
-	v.Button = button{n.LoginURL, "Sign in"}
+	v.Facts = append(v.Facts, fact{Label: t.T("label.last_test"), Value: t.Day(n.LastDay)})
+	v.Button = button{n.LoginURL, t.T("mail.sign_in")}
 	return v
 }
 
-func (o PlanTestOpen) view() view {
-	v := o.Preparation.view(o.Exam+": a test is open for you", "A test is open")
-	v.Preheader = "Please begin it in time."
-	v.Text = []string{"The next test of your plan is open. Please begin it before it is due."}
+func (o PlanTestOpen) view(t *lang.Texts) view {
+	v := o.Preparation.view(t.T("mail.open.subject", "Exam", o.Exam), t.T("mail.open.heading"))
+	v.Preheader = t.T("mail.open.preheader")
+	v.Text = []string{t.T("mail.open.text")}
 	if o.SafeBrowser {
-		v.Text = append(v.Text, browserAlone)
+		v.Text = append(v.Text, t.T("mail.secure_browser"))
 	}
-	v.Facts = []fact{{Label: "Test", Value: o.Title}, {Label: "For", Value: o.Test},
-		{Label: "Due", Value: dueIn(o.Due, o.TimeZone)}}
-	v.Button = button{o.LoginURL, "Sign in and begin"}
+	v.Facts = []fact{{Label: t.T("label.test"), Value: o.Title}, {Label: t.T("label.for"), Value: purpose(t, o.Test)},
+		{Label: t.T("label.due"), Value: dueIn(t, o.Due, o.TimeZone)}}
+	v.Button = button{o.LoginURL, t.T("mail.begin")}
 	return v
 }
 
-func (u PlanUpdate) view() view {
-	v := u.Preparation.view(u.Exam+": practice for you", "Practice for you")
-	v.Preheader = "Please do it before it is due."
+func (u PlanUpdate) view(t *lang.Texts) view {
+	v := u.Preparation.view(t.T("mail.practice.subject", "Exam", u.Exam), t.T("mail.practice.heading"))
+	v.Preheader = t.T("mail.practice.preheader")
 	var drills, tests []fact
-	for _, t := range u.Tasks {
-		due := ", due " + dueIn(t.Due, u.TimeZone)
-		if t.Drill != "" {
-			drills = append(drills, fact{Label: t.Drill + " drill", Value: t.Title + due})
+	for _, k := range u.Tasks {
+		task := t.T("mail.practice.task", "Title", k.Title, "Due", dueIn(t, k.Due, u.TimeZone))
+		if k.Drill != "" {
+			drills = append(drills, fact{Label: t.T("mail.practice.drill", "Section", t.Word(k.Drill)), Value: task})
 		} else {
-			tests = append(tests, fact{Label: t.Test, Value: t.Title + due})
+			tests = append(tests, fact{Label: purpose(t, k.Test), Value: task})
 		}
 	}
 	if len(tests) > 0 {
-		v.Subject, v.Heading = u.Exam+": a due date has moved", "A due date has moved"
-		v.Text = append(v.Text, "Your open test is due earlier than you were told. Please begin it before it is due.")
+		v.Subject, v.Heading = t.T("mail.moved.subject", "Exam", u.Exam), t.T("mail.moved.heading")
+		v.Text = append(v.Text, t.T("mail.moved.text"))
 	}
 	if len(drills) > 0 {
-		v.Text = append(v.Text, "Your latest result shows where practice helps most. Please do these short papers before your next test.")
+		v.Text = append(v.Text, t.T("mail.practice.text"))
 	}
 	v.Facts = slices.Concat(tests, drills)
-	v.Button = button{u.LoginURL, "Sign in and begin"}
+	v.Button = button{u.LoginURL, t.T("mail.begin")}
 	return v
+}
+
+// purpose is what a test is for, as a mail's content says it in English: "Mock exam", "Skills check: Reading".
+func purpose(t *lang.Texts, english string) string {
+	what, section, of := strings.Cut(english, ": ")
+	if !of {
+		return t.Word(english)
+	}
+	return t.Word(what) + ": " + t.Word(section)
 }
 
 func (r PlanResult) view() view {

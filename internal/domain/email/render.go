@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/registrar-dev/registrar/internal/kit/clock"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 	"github.com/registrar-dev/registrar/internal/kit/mail"
 )
 
@@ -18,6 +19,8 @@ type Text struct {
 	Subject string
 	Plain   string
 	HTML    string
+
+	Language string // its code
 }
 
 //go:embed templates/*.tmpl
@@ -28,36 +31,72 @@ type templates struct {
 	plain *texttemplate.Template
 }
 
-// parsed holds one set a type, each with the layout of its own.
-var parsed = map[Type]templates{
-	TypeWelcome:      parse(TypeWelcome),
-	TypeCredentials:  parse(TypeCredentials),
-	TypeAccessUpdate: parse(TypeAccessUpdate),
+// parsed holds the sets of each language, one a type with the layout of its own. Mails to staff are in English alone.
+var parsed = func() map[string]map[Type]templates {
+	all := map[string]map[Type]templates{}
+	for _, t := range lang.All() {
+		all[t.Code()] = parseIn(t)
+	}
+	return all
+}()
 
-	TypePasswordReset: parse(TypePasswordReset),
+func parseIn(t *lang.Texts) map[Type]templates {
+	facts := parse("plan", t) // shared by the mails that differ in their words alone
+	return map[Type]templates{
+		TypeWelcome:      parse(TypeWelcome, t),
+		TypeCredentials:  parse(TypeCredentials, t),
+		TypeAccessUpdate: parse(TypeAccessUpdate, t),
 
-	TypeSecurityNotice: planTemplates, TypeStaffInvitation: planTemplates,
+		TypePasswordReset: parse(TypePasswordReset, t),
 
-	TypeTestAssigned: planTemplates,
-	TypePlanNotice:   planTemplates, TypePlanTestOpen: planTemplates, TypePlanResult: planTemplates,
-	TypePlanSummary: planTemplates, TypePlanAlert: planTemplates, TypePlanUpdate: planTemplates,
+		TypeSecurityNotice: facts, TypeStaffInvitation: facts,
 
-	TypeURLSwitchedOff: planTemplates, TypeURLFailing: planTemplates, TypeRosterHeld: planTemplates,
+		TypeTestAssigned: facts,
+		TypePlanNotice:   facts, TypePlanTestOpen: facts, TypePlanResult: facts,
+		TypePlanSummary: facts, TypePlanAlert: facts, TypePlanUpdate: facts,
+
+		TypeURLSwitchedOff: facts, TypeURLFailing: facts, TypeRosterHeld: facts,
+	}
 }
 
-// planTemplates are shared by the mails of test plans, of single tests, of notices and of alerts, which differ in their words alone.
-var planTemplates = parse("plan")
+// ToStudents says whether mails of the type are in the student's own language.
+func (t Type) ToStudents() bool {
+	switch t {
+	case TypeWelcome, TypeCredentials, TypeAccessUpdate, TypePasswordReset, TypeTestAssigned, TypePlanNotice, TypePlanTestOpen, TypePlanUpdate:
+		return true
+	}
+	return false
+}
 
-func parse(t Type) templates {
-	functions := map[string]any{"button": newButton, "fact": newFact, "line": line}
+func parse(of Type, t *lang.Texts) templates {
+	functions := map[string]any{"button": newButton, "fact": newFact, "line": line, "t": t.T, "n": t.N, "th": t.H,
+		"code": t.Code, "dir": t.Dir, "rtl": t.Rightly, "label": func(key string) string { return label(t.T(key)) },
+		"bold": markup("bold"), "ink": markup("ink"), "page": markup("page"), "open": markup("open")}
 	html, plain := "layout.html.tmpl", "layout.text.tmpl"
 	return templates{
 		html: htmltemplate.Must(htmltemplate.New(html).Funcs(functions).
-			ParseFS(files, "templates/"+html, "templates/"+string(t)+".html.tmpl")),
+			ParseFS(files, "templates/"+html, "templates/"+string(of)+".html.tmpl")),
 		plain: texttemplate.Must(texttemplate.New(plain).Funcs(functions).
-			ParseFS(files, "templates/"+plain, "templates/"+string(t)+".text.tmpl")),
+			ParseFS(files, "templates/"+plain, "templates/"+string(of)+".text.tmpl")),
 	}
 }
+
+// marks are what may stand within a text: a value that matters, and links.
+var marks = htmltemplate.Must(htmltemplate.New("marks").Parse(`{{define "bold"}}<strong style="color:#16202f; overflow-wrap:anywhere;">{{.}}</strong>{{end}}
+{{define "ink"}}<strong class="ink" style="color:#16202f; overflow-wrap:anywhere;">{{.}}</strong>{{end}}
+{{define "page"}}<a href="{{.}}" target="_blank" style="overflow-wrap:anywhere;">{{.}}</a>{{end}}
+{{define "open"}}<a href="{{.}}" target="_blank">{{end}}`))
+
+func markup(name string) func(string) (htmltemplate.HTML, error) {
+	return func(value string) (htmltemplate.HTML, error) {
+		var text strings.Builder
+		err := marks.ExecuteTemplate(&text, name, value)
+		return htmltemplate.HTML(text.String()), err //nolint:gosec // of a template
+	}
+}
+
+// label stands before a value, under others of its kind.
+func label(text string) string { return fmt.Sprintf("%-9s", text+":") }
 
 // view is what the templates see.
 type view struct {
@@ -101,55 +140,61 @@ type Links struct {
 	Unsubscribe string // ends mails of the type
 }
 
-// Render writes a mail as of now, with dates and times in zone.
-func Render(c Content, s Secrets, l Links, now time.Time, zone *time.Location) (Text, error) {
-	v, err := newView(c, s, now, zone)
+// Render writes a mail as of now, with dates and times in zone. A mail to a student is in the language of t.
+func Render(c Content, s Secrets, l Links, t *lang.Texts, now time.Time, zone *time.Location) (Text, error) {
+	if !c.Type().ToStudents() {
+		t = lang.Of(lang.English)
+	}
+	v, err := newView(c, s, t, now, zone)
 	if err != nil {
 		return Text{}, err
 	}
 	v.Password, v.SetPasswordURL = s.Password, s.SetPasswordURL
 	v.Logo, v.Unsubscribe, v.When = l.Logo, l.Unsubscribe, c.Type().When()
 	var html, plain strings.Builder
-	set := parsed[c.Type()]
+	set := parsed[t.Code()][c.Type()]
 	if err := set.html.Execute(&html, v); err != nil {
 		return Text{}, fmt.Errorf("render %s: %w", c.Type(), err)
 	}
 	if err := set.plain.Execute(&plain, v); err != nil {
 		return Text{}, fmt.Errorf("render %s: %w", c.Type(), err)
 	}
-	return Text{Subject: v.Subject, Plain: plain.String(), HTML: html.String()}, nil
+	return Text{Subject: v.Subject, Plain: plain.String(), HTML: html.String(), Language: t.Code()}, nil
 }
 
-func newView(c Content, s Secrets, now time.Time, zone *time.Location) (view, error) {
+func newView(c Content, s Secrets, t *lang.Texts, now time.Time, zone *time.Location) (view, error) {
 	today := clock.DateIn(now, zone)
 	switch c := c.(type) {
 	case Welcome:
-		v := c.view(today)
-		v.LinkExpires = moment(c.LinkExpires, zone)
-		v.Heading, v.Subject = "Welcome to "+v.Organization, "Welcome to "+v.Organization+": set your password"
-		v.Preheader = "Set your password to start."
+		v := c.view(t, today)
+		v.LinkExpires = t.Moment(c.LinkExpires, zone)
+		v.Heading, v.Subject = t.T("mail.welcome.heading", "Organization", v.Organization), t.T("mail.welcome.subject", "Organization", v.Organization)
+		v.Preheader = t.T("mail.welcome.preheader")
 		return v, nil
 	case Credentials:
-		v := c.view(today)
+		v := c.view(t, today)
 		v.MustChangePassword = c.MustChangePassword
-		v.Heading, v.Subject = "Your sign-in details", "Your sign-in details for "+v.Organization
-		v.Preheader = "Your username and password."
+		v.Heading, v.Subject = t.T("mail.credentials.heading"), t.T("mail.credentials.subject", "Organization", v.Organization)
+		v.Preheader = t.T("mail.credentials.preheader")
 		return v, nil
 	case AccessUpdate:
-		v := c.view(today)
-		v.LinkExpires = moment(c.LinkExpires, zone)
-		v.Heading, v.Subject = "Your access to "+v.Organization, "Your access to "+v.Organization
-		v.Preheader = "Sign in with the account that you have."
+		v := c.view(t, today)
+		v.LinkExpires = t.Moment(c.LinkExpires, zone)
+		v.Heading = t.T("mail.access.subject", "Organization", v.Organization)
+		v.Subject = v.Heading
+		v.Preheader = t.T("mail.access.sign_in")
 		return v, nil
 	case PasswordReset:
-		v := c.view(today)
-		v.LinkExpires, v.OfSite = moment(c.LinkExpires, zone), c.OfSite
-		v.Heading, v.Subject = "Set a new password", v.Organization+": set a new password"
-		v.Preheader = "The link that was asked for."
-		v.Why = "You get this mail because somebody asked for a new password with this address."
+		v := c.view(t, today)
+		v.LinkExpires, v.OfSite = t.Moment(c.LinkExpires, zone), c.OfSite
+		v.Heading, v.Subject = t.T("mail.reset.heading"), t.T("mail.reset.subject", "Organization", v.Organization)
+		v.Preheader = t.T("mail.reset.preheader")
+		v.Why = t.T("mail.reset.why")
 		return v, nil
 	case StaffInvitation:
 		return c.view(s, zone), nil
+	case interface{ view(*lang.Texts) view }:
+		return c.view(t), nil
 	case interface{ view(*time.Location) view }:
 		return c.view(zone), nil
 	case interface{ view() view }:
@@ -158,12 +203,12 @@ func newView(c Content, s Secrets, now time.Time, zone *time.Location) (view, er
 	return view{}, fmt.Errorf("there is no mail of type %q", c.Type())
 }
 
-func (s Student) view(today clock.Date) view {
+func (s Student) view(t *lang.Texts, today clock.Date) view {
 	v := view{FirstName: safeName(s.FirstName), Organization: s.Organization, Initial: initial(s.Organization), Username: s.Username, LoginURL: s.LoginURL}
 	for _, c := range s.Courses {
-		access := "Access until " + day(c.EndDate)
+		access := t.T("access.until", "End", t.Day(c.EndDate))
 		if c.StartDate.After(today) {
-			access = "Access from " + day(c.StartDate) + " until " + day(c.EndDate)
+			access = t.T("access.between", "Start", t.Day(c.StartDate), "End", t.Day(c.EndDate))
 		}
 		v.Courses = append(v.Courses, courseView{c.Name, access})
 	}
@@ -173,8 +218,6 @@ func (s Student) view(today clock.Date) view {
 func moment(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format("2 January 2006, 15:04 MST")
 }
-
-func day(d clock.Date) string { return d.Time().Format("2 January 2006") }
 
 // initial is the first letter or digit of a name.
 func initial(name string) string {

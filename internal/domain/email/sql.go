@@ -28,6 +28,7 @@ type row struct {
 	HandedOver   bool
 	CreatedAt    time.Time
 	Logo         string // the digest of the organization's; "": there is none
+	Language     string // that the person chose, or else the organization's; "": none's
 }
 
 // onboarding is the condition on emails for the types that LoadLatest and the share of an address are
@@ -137,7 +138,11 @@ func load(ctx context.Context, q pg.Querier, mail id.Email) (row, error) {
 			created_at,
 			coalesce((
 				SELECT encode(l.digest, 'hex') FROM organization_logos l
-				WHERE l.organization_id = emails.organization_id), '') AS logo
+				WHERE l.organization_id = emails.organization_id), '') AS logo,
+			coalesce(
+				(SELECT a.language FROM accounts a WHERE a.id = emails.user_id),
+				(SELECT o.language FROM organizations o WHERE o.id = emails.organization_id),
+				'') AS language
 		FROM emails WHERE id = $1`, mail)
 }
 

@@ -87,5 +87,6 @@ type Belonging struct {
 	Organization id.Organization
 	Slug, Name   string
 	Logo         string // its digest; "": there is none
+	Language     string // the organization's
 	Member
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
+	"github.com/registrar-dev/registrar/internal/kit/lang"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
 
@@ -20,6 +21,7 @@ type Organization struct {
 	Slug                 string // what the platform calls it; never changes
 	Name                 string
 	LanguageTestsEnabled bool
+	Language             string // of students who chose none, on their pages and in mails; one of lang.All
 	Defaults             Defaults
 	CreatedAt            time.Time
 }
@@ -42,6 +44,7 @@ var initial = Defaults{AccessMonths: 3, GracePeriodDays: 7, StarterTestsPerCours
 type Patch struct {
 	Name                     *string
 	LanguageTestsEnabled     *bool
+	Language                 *string
 	AccessMonths             *int
 	GracePeriodDays          *int
 	StarterTestsPerCourse    *int
@@ -83,7 +86,7 @@ func put(ctx context.Context, db *pg.DB, by audit.Actor, slug string, p Patch, n
 			return noOrganization(slug)
 		}
 		o, created = p.apply(before), before.ID == 0
-		if err := o.check(); err != nil {
+		if err := o.check(before.Language); err != nil {
 			return err
 		}
 		if err := MayChange(ctx, tx, by, before.ID, differences(before, o)...); err != nil {
@@ -132,7 +135,7 @@ func lockOrNew(ctx context.Context, tx *pg.Tx, slug string, now time.Time) (Orga
 	}
 	o, err := selectBySlug(ctx, tx, slug)
 	if pg.None(err) {
-		return Organization{Slug: slug, Defaults: initial, CreatedAt: now}, nil
+		return Organization{Slug: slug, Language: lang.English, Defaults: initial, CreatedAt: now}, nil
 	}
 	return o, err
 }
@@ -181,6 +184,7 @@ func (p Patch) apply(o Organization) Organization {
 		o.Name = strings.TrimSpace(*p.Name)
 	}
 	set(&o.LanguageTestsEnabled, p.LanguageTestsEnabled)
+	set(&o.Language, p.Language)
 	set(&o.Defaults.AccessMonths, p.AccessMonths)
 	set(&o.Defaults.GracePeriodDays, p.GracePeriodDays)
 	set(&o.Defaults.StarterTestsPerCourse, p.StarterTestsPerCourse)
@@ -196,10 +200,18 @@ func set[T any](to, from *T) {
 	}
 }
 
-func (o Organization) check() error {
+// check lets a language stay that a later version of the programs has put.
+func (o Organization) check(stored string) error {
 	var faults fault.List
 	if n := utf8.RuneCountInString(o.Name); n < 1 || n > maxName {
 		_ = faults.Add(fault.Field("name", "invalid", "name: send a name of 1 to %d characters", maxName))
+	}
+	if o.Language != stored && !lang.Known(o.Language) {
+		var codes []string
+		for _, t := range lang.All() {
+			codes = append(codes, t.Code())
+		}
+		_ = faults.Add(fault.Field("language", "unknown_language", "language: send one of %s", strings.Join(codes, ", ")))
 	}
 	within := func(field string, value, low, high int) {
 		if value < low || value > high {

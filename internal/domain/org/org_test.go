@@ -42,7 +42,7 @@ func TestPutCreatesWithDefaultsAndThenKeepsWhatIsNotSent(t *testing.T) {
 	o, created, err := put(t, db, "north", org.Patch{Name: &name, AccessMonths: &months})
 	check.NoError(check.Now(t), err, "%v %v", created, err)
 	check.True(check.Now(t), "created", created, "%v %v", created, err)
-	want := org.Organization{ID: o.ID, Slug: "north", Name: "North Institute", CreatedAt: now,
+	want := org.Organization{ID: o.ID, Slug: "north", Name: "North Institute", Language: "en", CreatedAt: now,
 		Defaults: org.Defaults{AccessMonths: 6, GracePeriodDays: 7, StarterTestsPerCourse: 3, VisibleTestsLimit: 10,
 			SendWelcomeEmail: true, SetPasswordLinkValidDays: 3}}
 	if o != want {

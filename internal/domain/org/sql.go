@@ -19,6 +19,7 @@ const organizationColumns = `
 	o.slug,
 	o.name,
 	o.language_tests_enabled,
+	o.language,
 	o.default_access_months,
 	o.grace_period_days,
 	o.starter_tests_per_course,
@@ -29,7 +30,7 @@ const organizationColumns = `
 
 func (o *Organization) targets() []any {
 	d := &o.Defaults
-	return []any{&o.ID, &o.Slug, &o.Name, &o.LanguageTestsEnabled, &d.AccessMonths, &d.GracePeriodDays,
+	return []any{&o.ID, &o.Slug, &o.Name, &o.LanguageTestsEnabled, &o.Language, &d.AccessMonths, &d.GracePeriodDays,
 		&d.StarterTestsPerCourse, &d.VisibleTestsLimit, &d.SendWelcomeEmail, &d.SetPasswordLinkValidDays, &o.CreatedAt}
 }
 
@@ -56,6 +57,7 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 			slug,
 			name,
 			language_tests_enabled,
+			language,
 			default_access_months,
 			grace_period_days,
 			starter_tests_per_course,
@@ -68,6 +70,7 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 			@slug,
 			@name,
 			@language_tests,
+			@language,
 			@access_months,
 			@grace_days,
 			@starter_tests,
@@ -80,6 +83,7 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 		ON CONFLICT (slug) DO UPDATE SET
 			name = excluded.name,
 			language_tests_enabled = excluded.language_tests_enabled,
+			language = excluded.language,
 			default_access_months = excluded.default_access_months,
 			grace_period_days = excluded.grace_period_days,
 			starter_tests_per_course = excluded.starter_tests_per_course,
@@ -92,6 +96,7 @@ func upsert(ctx context.Context, q pg.Querier, o Organization, now time.Time) (o
 			"slug":           o.Slug,
 			"name":           o.Name,
 			"language_tests": o.LanguageTestsEnabled,
+			"language":       o.Language,
 			"access_months":  d.AccessMonths,
 			"grace_days":     d.GracePeriodDays,
 			"starter_tests":  d.StarterTestsPerCourse,
@@ -443,6 +448,7 @@ func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, e
 			o.slug,
 			o.name,
 			coalesce(encode(l.digest, 'hex'), ''),
+			o.language,
 			m.role,
 			m.status,
 			m.created_via,
@@ -455,7 +461,7 @@ func Belongings(ctx context.Context, q pg.Querier, user id.User) ([]Belonging, e
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (b Belonging, err error) {
-		err = row.Scan(&b.Organization, &b.Slug, &b.Name, &b.Logo, &b.Role, &b.Status, &b.Via, &b.JoinedAt)
+		err = row.Scan(&b.Organization, &b.Slug, &b.Name, &b.Logo, &b.Language, &b.Role, &b.Status, &b.Via, &b.JoinedAt)
 		return b, err
 	})
 }
@@ -553,6 +559,7 @@ type Brand struct {
 	Slug         string
 	Name         string
 	Logo         string // the digest; "": it has none
+	Language     string // its students' unless they chose another
 }
 
 const selectBrand = `
@@ -560,7 +567,8 @@ const selectBrand = `
 		o.id AS organization,
 		o.slug,
 		o.name,
-		coalesce(encode(l.digest, 'hex'), '') AS logo
+		coalesce(encode(l.digest, 'hex'), '') AS logo,
+		o.language
 	FROM organizations o LEFT JOIN organization_logos l ON l.organization_id = o.id
 	WHERE o.erased_at IS NULL `
 

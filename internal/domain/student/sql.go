@@ -33,6 +33,7 @@ const plainColumns = `
 	a.email,
 	a.username,
 	a.must_change_password,
+	coalesce(a.language, ''),
 	a.own_password,
 	a.last_login,
 	coalesce(a.created_by_organization, 0),
@@ -44,7 +45,7 @@ func scanAccount(row pgx.CollectableRow) (a Account, err error) { return a, a.sc
 
 func (a *Account) scan(row pgx.CollectableRow, more ...any) error {
 	var lastLogin *time.Time
-	err := row.Scan(append([]any{&a.FirstName, &a.LastName, &a.known, &a.ID, &a.Email, &a.Username, &a.MustChangePassword, &a.OwnPassword,
+	err := row.Scan(append([]any{&a.FirstName, &a.LastName, &a.known, &a.ID, &a.Email, &a.Username, &a.MustChangePassword, &a.Language, &a.OwnPassword,
 		&lastLogin, &a.CreatedBy, &a.CreatedVia, &a.passwordHash, &a.proven}, more...)...)
 	if lastLogin != nil {
 		a.LastLogin = *lastLogin
@@ -401,6 +402,12 @@ func queueOwnPassword(b *pg.Batch, user id.User, hash string, p Proof, now time.
 		UPDATE accounts SET password_hash = $2, own_password = true, must_change_password = false, proven_password = $3,
 			updated_at = $4
 		WHERE id = $1`, user, hash, p == Mailbox, now)
+}
+
+// ChooseLanguage remembers the language of the person's pages and mails.
+func ChooseLanguage(ctx context.Context, q pg.Querier, user id.User, code string, now time.Time) error {
+	_, err := q.Exec(ctx, `UPDATE accounts SET language = $2, updated_at = $3 WHERE id = $1`, user, code, now)
+	return err
 }
 
 func deleteLinks(ctx context.Context, q pg.Querier, users []id.User) error {

@@ -32,6 +32,7 @@ type Account struct {
 	FirstName          string // as the organization calls the person for which the account was read
 	LastName           string // likewise
 	MustChangePassword bool
+	Language           string    // that the person chose for pages and mails; "": none
 	OwnPassword        bool      // the student chose it
 	LastLogin          time.Time // zero: never
 	CreatedBy          id.Organization

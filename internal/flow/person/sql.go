@@ -44,6 +44,7 @@ var sections = []section{
 			a.password_hash IS NOT NULL AS has_password,
 			a.own_password AS chose_password,
 			a.must_change_password,
+			a.language,
 			a.last_login,
 			o.slug AS created_by,
 			a.created_via,

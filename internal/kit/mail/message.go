@@ -24,6 +24,8 @@ type Message struct {
 	// the same, so that the receiving side can drop one.
 	ID   string
 	Date time.Time
+	// Language is the code of the language that the message is in (RFC 3282); "" says nothing of it.
+	Language string
 	// Unsubscribe is an https address at which a POST ends mails like this one (RFC 8058); "" for none.
 	Unsubscribe string
 }
@@ -41,6 +43,9 @@ func compose(m Message) ([]byte, error) {
 	// Out-of-office assistants must not answer.
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
+	if m.Language != "" {
+		msg.SetGenHeader(gomail.HeaderContentLang, OneLine(m.Language))
+	}
 	if m.Unsubscribe != "" {
 		msg.SetGenHeader(gomail.HeaderListUnsubscribe, "<"+OneLine(m.Unsubscribe)+">")
 		msg.SetGenHeader(gomail.HeaderListUnsubscribePost, "List-Unsubscribe=One-Click")

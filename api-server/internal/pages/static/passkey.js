@@ -8,7 +8,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
   const supported = window.PublicKeyCredential && PublicKeyCredential.parseRequestOptionsFromJSON && PublicKeyCredential.parseCreationOptionsFromJSON;
   if (!supported) {
     button.disabled = true;
-    say("This browser cannot use passkeys on this page.");
+    say(form.dataset.unsupported);
     continue;
   }
   form.addEventListener("submit", async (event) => {
@@ -24,7 +24,7 @@ for (const form of document.querySelectorAll("form[data-passkey]")) {
       form.submit();
     } catch (error) {
       button.disabled = false;
-      say(error.name === "InvalidStateError" ? "This device has a passkey of yours already." : "No passkey was used. Please try again, or choose another way.");
+      say(error.name === "InvalidStateError" ? form.dataset.exists : form.dataset.unused);
     }
   });
 }

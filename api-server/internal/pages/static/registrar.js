@@ -4,23 +4,26 @@
 
 // Times are written in UTC; the title keeps that. Days have no zone and stay as they are.
 const chosen = document.querySelector("main")?.dataset.zone; // undefined: the browser's own
+const lang = document.documentElement.lang || "en";
+const locale = { en: "en-GB", ar: "ar-u-ca-gregory-nu-arab" }[lang] ?? lang;
 const form = { timeZone: chosen, day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const moment = new Intl.DateTimeFormat("en-GB", form);
-const zoned = new Intl.DateTimeFormat("en-GB", { timeZone: chosen, weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const zoned = new Intl.DateTimeFormat(locale, { timeZone: chosen, weekday: "long", day: "numeric", month: "long", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const second = new Intl.DateTimeFormat("en-GB", { ...form, second: "2-digit" });
 
 function localize(within) {
   for (const time of within.querySelectorAll("time[datetime*=T]")) {
     const at = new Date(time.dateTime);
-    if ("before" in time.dataset) time.textContent = inSentence(time.dataset.before, at);
+    if ("sentence" in time.dataset) time.textContent = time.dataset.sentence.replace("%s", () => zonedMoment(at));
     else if (!Number.isNaN(at.valueOf())) time.textContent = ("seconds" in time.dataset ? second : moment).format(at).replace("Sept", "Sep");
   }
 }
 
 // A time that stands for itself has its day of the week and its zone.
-function inSentence(before, at) {
+function zonedMoment(at) {
   const p = Object.fromEntries(zoned.formatToParts(at).map((part) => [part.type, part.value]));
-  return `${before}${p.weekday}, ${p.day} ${p.month} ${p.year}, ${p.hour}:${p.minute} (${here()})`;
+  const comma = lang === "ar" ? "،" : ",";
+  return `${p.weekday}${comma} ${p.day} ${p.month} ${p.year}${comma} ${p.hour}:${p.minute} (${here()})`;
 }
 
 // The viewer's zone, as it was chosen or as the browser has it. Browsers call some by names that nobody uses any more.

@@ -496,11 +496,12 @@ func Steps(ctx context.Context, q pg.Querier, org id.Organization, user id.User,
 		ORDER BY r.at DESC, r.ref DESC, r.stage DESC`, org, user, until, limit)
 }
 
-// LastFinal is the result of the student's work on the item that became final last; the zero Result for none.
+// LastFinal is the result of the student's assigned work on the item that became final last; the zero Result for none.
 func LastFinal(ctx context.Context, q pg.Querier, org id.Organization, user id.User, item id.Item) (Result, error) {
 	r, err := pg.One[Result](ctx, q, `
 		SELECT `+columns+` FROM results r
 		WHERE r.organization_id = $1 AND r.user_id = $2 AND r.item_id = $3 AND r.position IS NOT NULL
+			AND r.assignment_id IS NOT NULL
 		ORDER BY r.position DESC LIMIT 1`, org, user, item)
 	if pg.None(err) {
 		return Result{}, nil

@@ -54,7 +54,7 @@ func (d *Service) Take(ctx context.Context, l lti.Launch, kind catalog.Kind, ite
 		return Visitor{}, err
 	}
 	err = d.DB.InTx(ctx, func(tx *pg.Tx) error {
-		visitor, err = d.visit(ctx, tx, l, work)
+		visitor, err = d.visit(ctx, tx, l, work, func(Visitor) error { return nil })
 		return err
 	})
 	return visitor, err
@@ -97,16 +97,16 @@ func (d *Service) TakeMessage(ctx context.Context, m Message, kind catalog.Kind,
 			return fault.Field("email", "missing",
 				"email: the LMS did not send the learner's email address; switch on sharing it in the LMS's settings of this tool")
 		}
-		if visitor, err = d.visit(ctx, tx, l, work); err != nil {
-			return err
-		}
-		if known != 0 && visitor.Account.ID != known { // whose address has changed this moment
-			return lms.ErrOther
-		}
-		if err := lms.Bind(ctx, tx, m.Organization, m.Registration, m.Subject, visitor.Account.ID, d.Clock()); err != nil || m.LineItem == "" {
-			return err
-		}
-		return d.link(ctx, tx, m, visitor)
+		visitor, err = d.visit(ctx, tx, l, work, func(v Visitor) error {
+			if known != 0 && v.Account.ID != known { // whose address has changed this moment
+				return lms.ErrOther
+			}
+			if err := lms.Bind(ctx, tx, m.Organization, m.Registration, m.Subject, v.Account.ID, d.Clock()); err != nil || m.LineItem == "" {
+				return err
+			}
+			return d.link(ctx, tx, m, v)
+		})
+		return err
 	})
 	return visitor, err
 }
@@ -133,8 +133,8 @@ func (d *Service) work(ctx context.Context, o id.Organization, kind catalog.Kind
 	return work, err
 }
 
-// visit is a whole launch, in its transaction.
-func (d *Service) visit(ctx context.Context, tx *pg.Tx, l lti.Launch, work catalog.Item) (Visitor, error) {
+// visit is a whole launch, in its transaction. What last does comes before new positions, whose counters are the last locks.
+func (d *Service) visit(ctx context.Context, tx *pg.Tx, l lti.Launch, work catalog.Item, last func(Visitor) error) (Visitor, error) {
 	address, err := student.ParseEmail(l.Email)
 	if err != nil {
 		return Visitor{}, err
@@ -151,11 +151,15 @@ func (d *Service) visit(ctx context.Context, tx *pg.Tx, l lti.Launch, work catal
 	if err != nil {
 		return Visitor{}, err
 	}
+	visitor := Visitor{Organization: l.Organization, Account: v.snapshot.Account, Item: work, Result: done}
+	if err := last(visitor); err != nil {
+		return Visitor{}, err
+	}
 	var relist pg.Batch
 	if v.returns {
 		notify.Relist(&relist, l.Organization, v.snapshot.Account.ID)
 	}
-	return Visitor{Organization: l.Organization, Account: v.snapshot.Account, Item: work, Result: done}, relist.Send(ctx, tx)
+	return visitor, relist.Send(ctx, tx)
 }
 
 // tidyNames leaves out names that may not be sent. The learner, who cannot change them, is not turned

@@ -3,7 +3,8 @@
 "use strict";
 
 const launch = document.querySelector("form[data-frame]");
-const patience = 3000; // in milliseconds; then it is tried without
+// In milliseconds: without an answer to the first question it goes on, as a cookie may do; without one to the second it is over.
+const patience = { "lti.put_data": 3000, "lti.get_data": 15000 };
 
 function frame(name) {
   const outer = window.parent !== window ? window.parent : window.opener;
@@ -28,7 +29,7 @@ function ask(message) {
     };
     if (!to) return resolve(undefined);
     window.addEventListener("message", hear);
-    setTimeout(end, patience);
+    setTimeout(end, patience[message.subject]);
     to.postMessage({ ...message, message_id: id }, launch.dataset.origin);
   });
 }

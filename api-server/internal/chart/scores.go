@@ -2,8 +2,8 @@
 package chart
 
 import (
-	"fmt"
 	"html/template"
+	"math"
 	"strings"
 	"time"
 
@@ -14,20 +14,16 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/lang"
 )
 
-// Scores are the full results beside the target, in the coordinates of an SVG picture of
-// chartWidth by chartHeight.
+// Scores are the full results beside the target. Of a picture as wide as its place is, X is in percent of the room between the
+// axes, and Y in pixels.
 type Scores struct {
-	Name        string // of the picture
-	Words       string // what it shows, for those who do not see it
-	Width       int
-	Height      int
-	Left, Right float64
-	Bottom      float64
-	Levels      []level
-	Days        []day
-	Target      level
-	Line        string // the points of the way from score to score
-	Results     []score
+	Words   string // what it shows, for those who do not see it
+	Bottom  float64
+	Levels  []level
+	Days    []day
+	Target  level
+	Way     []part // from score to score
+	Results []score
 }
 
 type (
@@ -39,6 +35,7 @@ type (
 		X    float64
 		Text string
 	}
+	part  struct{ X1, Y1, X2, Y2 float64 }
 	score struct {
 		X, Y float64
 		Text string
@@ -46,11 +43,8 @@ type (
 	}
 )
 
-// The picture's size and the room that its axes take, in pixels.
 const (
-	chartWidth, chartHeight   = 720, 260
-	chartLeft, chartRight     = 44, 684
-	chartTop, chartBottom     = 16, 220
+	chartBottom               = 204 // the height between the axes; the stylesheet's padding has the room for their texts
 	chartLevels, chartDayMark = 4, 4
 )
 
@@ -63,7 +57,7 @@ func OfPlan(in *lang.Texts, s plan.Stored, slots []plan.Slot, platform *time.Loc
 		zone = platform
 	}
 	first, last := clock.DateIn(s.StartedAt, zone), plan.LastDay(s.ExamDate, s.AccessEnd)
-	c := &Scores{Name: in.T("chart.label"), Width: chartWidth, Height: chartHeight, Left: chartLeft, Right: chartRight, Bottom: chartBottom}
+	c := &Scores{Bottom: chartBottom}
 	low, high := s.TargetScore, s.TargetScore
 	var full []plan.Slot
 	for _, t := range slots {
@@ -81,10 +75,10 @@ func OfPlan(in *lang.Texts, s plan.Stored, slots []plan.Slot, platform *time.Loc
 	}
 	low, high = around(low, high, scale.Overall)
 	x := func(d clock.Date) float64 {
-		return chartLeft + (chartRight-chartLeft)*float64(first.DaysUntil(d))/float64(max(first.DaysUntil(last), 1))
+		return math.Round(1000*float64(first.DaysUntil(d))/float64(max(first.DaysUntil(last), 1))) / 10
 	}
 	y := func(n decimal.Number) float64 {
-		return chartBottom - (chartBottom-chartTop)*float64(n-low)/float64(max(high-low, 1))
+		return math.Round(chartBottom * (1 - float64(n-low)/float64(max(high-low, 1))))
 	}
 	for i := range chartLevels + 1 {
 		n := low + (high-low)*decimal.Number(i)/chartLevels
@@ -95,24 +89,26 @@ func OfPlan(in *lang.Texts, s plan.Stored, slots []plan.Slot, platform *time.Loc
 		c.Days = append(c.Days, day{x(d), in.ShortDay(d)})
 	}
 	c.Target = level{y(s.TargetScore), in.T("chart.target", "Target", in.Digits(s.TargetScore.String()))}
-	var line, words []string
-	for _, t := range full {
+	var words []string
+	for i, t := range full {
 		p := score{x(t.FinishedOn), y(*t.Score), in.Digits(t.Score.String()), *t.Score >= s.TargetScore}
+		if i > 0 {
+			before := c.Results[i-1]
+			c.Way = append(c.Way, part{before.X, before.Y, p.X, p.Y})
+		}
 		c.Results = append(c.Results, p)
-		line = append(line, fmt.Sprintf("%.1f,%.1f", p.X, p.Y))
 		words = append(words, in.T("chart.score", "Score", p.Text, "Day", in.Day(t.FinishedOn)))
 	}
-	c.Line = strings.Join(line, " ")
 	c.Words = in.T("chart.words", "Target", in.Digits(s.TargetScore.String()), "Scores", strings.Join(words, in.T("chart.and")))
 	return c
 }
 
-var scores = template.Must(template.New("scores").Parse(`<div class="scroll" tabindex="0" role="group" aria-label="{{.Name}}"><svg class="chart" viewBox="0 0 {{.Width}} {{.Height}}" role="img" aria-label="{{.Words}}">{{$c := .}}
-{{range .Levels}}<line class="grid" x1="{{$c.Left}}" x2="{{$c.Right}}" y1="{{.Y}}" y2="{{.Y}}"/><text x="{{$c.Left}}" y="{{.Y}}" dx="-8" dy="4" text-anchor="end">{{.Text}}</text>
-{{end}}{{range .Days}}<text x="{{.X}}" y="{{$c.Bottom}}" dy="24" text-anchor="middle">{{.Text}}</text>
-{{end}}<line class="target" x1="{{.Left}}" x2="{{.Right}}" y1="{{.Target.Y}}" y2="{{.Target.Y}}"/><text class="target-label" x="{{.Right}}" y="{{.Target.Y}}" dy="-6" text-anchor="end">{{.Target.Text}}</text>
-<polyline class="way" points="{{.Line}}"/>
-{{range .Results}}<circle{{if .Met}} class="met"{{end}} cx="{{.X}}" cy="{{.Y}}" r="5"/><text class="score" x="{{.X}}" y="{{.Y}}" dy="-11" text-anchor="middle">{{.Text}}</text>
+var scores = template.Must(template.New("scores").Parse(`<div class="scroll"><svg class="chart scores" role="img" aria-label="{{.Words}}">{{$c := .}}
+{{range .Levels}}<line class="grid" x1="0" x2="100%" y1="{{.Y}}" y2="{{.Y}}"/><text y="{{.Y}}" dx="-8" dy="4" text-anchor="end">{{.Text}}</text>
+{{end}}{{range .Days}}<text x="{{.X}}%" y="{{$c.Bottom}}" dy="24" text-anchor="middle">{{.Text}}</text>
+{{end}}<line class="target" x1="0" x2="100%" y1="{{.Target.Y}}" y2="{{.Target.Y}}"/><text class="target-label" x="100%" y="{{.Target.Y}}" dy="-6" text-anchor="end">{{.Target.Text}}</text>
+{{range .Way}}<line class="way" x1="{{.X1}}%" y1="{{.Y1}}" x2="{{.X2}}%" y2="{{.Y2}}"/>
+{{end}}{{range .Results}}<circle{{if .Met}} class="met"{{end}} cx="{{.X}}%" cy="{{.Y}}" r="5"/><text class="score" x="{{.X}}%" y="{{.Y}}" dy="-11" text-anchor="middle">{{.Text}}</text>
 {{end}}</svg></div>`))
 
 // HTML is the picture.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"
 // kept is the form that a page holds until the password is given.
 func keptForm(page string) url.Values {
 	form := url.Values{}
+	page, _, _ = strings.Cut(page, `name="confirm_password"`) // forms of the page's foot come behind
 	for _, m := range hidden.FindAllStringSubmatch(page, -1) {
 		form.Add(html.UnescapeString(m[1]), html.UnescapeString(m[2]))
 	}

@@ -19,7 +19,7 @@ type lmsPage struct {
 	Registrations              []lms.Registration
 	Form                       lms.Registration // ID 0: a new one
 	Deployments                string           // as typed: one a line
-	LoginURL, Redirect, JWKSet string           // what the LMS has to be told
+	LoginURL, Redirect, JWKSet string           // what is entered in the LMS
 	LinkStart                  string           // of the addresses of links
 	Marks                      []lms.Sent
 	Students                   map[id.User]student.Account

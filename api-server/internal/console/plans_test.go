@@ -118,7 +118,7 @@ func TestPlansAreForOwnersAndAdminsOfTheirOrganization(t *testing.T) {
 	}
 	adam := s.signedIn(t, "adam")
 	status, page, header := adam.get(t, path)
-	want(t, "the page", status, page, http.StatusOK, "Ana Rao", `<polyline class="way"`)
+	want(t, "the page", status, page, http.StatusOK, "Ana Rao", `<line class="way"`)
 	check.Lacks(t, "the policy", header.Get("Content-Security-Policy"), "unsafe", "%s", path)
 	check.Lacks(t, "the page", page, " style=", "%s", path)
 	s.Organization(t, "south")

@@ -131,7 +131,7 @@ func TestStudentsSeeWhatToDoNext(t *testing.T) {
 		w.Advance(10 * time.Minute)
 	}
 	w.DecidePlans(t)
-	page = see("with results", "Your latest results", "Band 6.5", "Band 5.5", "<meter", `class="chart"`, "Target 7")
+	page = see("with results", "Your latest results", "Band 6.5", "Band 5.5", "<meter", `class="chart scores"`, "Target 7")
 	for _, shown := range []string{"/results/test:dee-6.5", "/results/test:dee-5.5"} {
 		check.Contains(t, "the way to the result", page, shown, "")
 	}

@@ -32,7 +32,7 @@ type registrationBody struct {
 	Tool         *toolBody        `json:"tool,omitempty"`
 }
 
-// toolBody is what the LMS has to be told of us.
+// toolBody is what is entered in the LMS.
 type toolBody struct {
 	LoginURL    string `json:"login_url"`
 	RedirectURL string `json:"redirect_url"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -111,16 +112,16 @@ func (c *RedisCluster) Slot(ctx context.Context, key string) (slot int64, err er
 func (c *RedisCluster) Owner(ctx context.Context, slot int64, at int) (int, error) {
 	client := redis.NewClient(c.Nodes[at].clientOptions())
 	defer func() { _ = client.Close() }()
-	ranges, err := client.ClusterSlots(ctx).Result()
+	shards, err := client.ClusterShards(ctx).Result()
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range ranges {
-		if int64(r.Start) > slot || int64(r.End) < slot || len(r.Nodes) == 0 {
+	for _, shard := range shards {
+		if !slices.ContainsFunc(shard.Slots, func(r redis.SlotRange) bool { return r.Start <= slot && slot <= r.End }) {
 			continue
 		}
-		for i, id := range c.ids {
-			if id == r.Nodes[0].ID {
+		for _, n := range shard.Nodes {
+			if i := slices.Index(c.ids, n.ID); i >= 0 && n.Role == "master" {
 				return i, nil
 			}
 		}

@@ -141,11 +141,10 @@ func (s *Server) chooseLanguage(w http.ResponseWriter, r *http.Request) error {
 
 // keepLanguage makes what was chosen in the browser before the sign-in the account's, if that has none yet.
 func (s *Server) keepLanguage(r *http.Request, a student.Account) error {
-	c, err := r.Cookie(languageCookie)
-	if err != nil || a.Language != "" || !lang.Known(c.Value) {
-		return nil
+	if c, err := r.Cookie(languageCookie); err == nil && a.Language == "" && lang.Known(c.Value) {
+		return student.ChooseLanguage(r.Context(), s.DB, a.ID, c.Value, s.Clock())
 	}
-	return student.ChooseLanguage(r.Context(), s.DB, a.ID, c.Value, s.Clock())
+	return nil
 }
 
 // say is the text of the key, "" for none.

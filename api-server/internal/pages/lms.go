@@ -272,7 +272,7 @@ func (s *Server) open(w http.ResponseWriter, r *http.Request, o id.Organization,
 	if t.Note != "" {
 		s.Sessions.Flash(r.Context(), t.Note)
 	}
-	http.Redirect(w, r, t.LeadsTo, http.StatusSeeOther) //nolint:gosec // a path of this site
+	http.Redirect(w, r, t.LeadsTo, http.StatusSeeOther)
 	return nil
 }
 

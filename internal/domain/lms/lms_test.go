@@ -145,7 +145,7 @@ func TestALaunchIsTakenOnce(t *testing.T) {
 	}
 	check.Equal(t, "taken", taken, 1, "of 8 at once")
 
-	text, err := s.Issue(ctx, 1, lms.Ticket{User: id.User(f.Organization("east").Student("ana@school.org")), LeadsTo: "/my-courses/"}, now)
+	text, err := s.Issue(ctx, 1, lms.Ticket{User: f.Organization("east").Student("ana@school.org"), LeadsTo: "/my-courses/"}, now)
 	check.NoError(check.Now(t), err, "a ticket")
 	_, err = s.Redeem(ctx, 2, text, now)
 	check.Slices(t, "a ticket elsewhere", codes(err), []string{"used ticket"}, "%v", err)

@@ -46,10 +46,7 @@ var put = regexp.MustCompile(`\{\{\.(\w+)\}\}|</?a>`)
 
 // asks lists what a text asks to be put in.
 func asks(text string) []string {
-	var names []string
-	for _, found := range put.FindAllString(text, -1) {
-		names = append(names, found)
-	}
+	names := put.FindAllString(text, -1)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

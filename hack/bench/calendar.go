@@ -23,10 +23,7 @@ const (
 )
 
 func calendar(ctx context.Context, r *run, h *house) error {
-	if err := h.worker.Stop(); err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, h.Postgres.URL("registrar"))
+	conn, err := h.withoutWorker(ctx)
 	if err != nil {
 		return err
 	}

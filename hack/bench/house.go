@@ -286,3 +286,11 @@ func (h *house) organization(ctx context.Context, slug string) (id int64, err er
 func private(ctx context.Context, port int, path string) ([]byte, error) {
 	return stack.Get(ctx, fmt.Sprintf("http://127.0.0.1:%d%s", port, path))
 }
+
+// withoutWorker stops the worker, so that work piles up, and connects to the database.
+func (h *house) withoutWorker(ctx context.Context) (*pgx.Conn, error) {
+	if err := h.worker.Stop(); err != nil {
+		return nil, err
+	}
+	return pgx.Connect(ctx, h.Postgres.URL("registrar"))
+}

@@ -42,10 +42,7 @@ func planPass(ctx context.Context, r *run) error {
 }
 
 func (h *house) planPass(ctx context.Context, r *run) error {
-	if err := h.worker.Stop(); err != nil {
-		return err
-	}
-	conn, err := pgx.Connect(ctx, h.Postgres.URL("registrar"))
+	conn, err := h.withoutWorker(ctx)
 	if err != nil {
 		return err
 	}

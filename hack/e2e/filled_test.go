@@ -192,16 +192,10 @@ func (h *house) sendForm(browser *http.Client, path, media string, body io.Reade
 // provisionWith makes a provisioning call with an idempotency key.
 func (h *house) provisionWith(key, body string) {
 	h.t.Helper()
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", strings.NewReader(body))
-	must(h.t, err)
-	req.Header.Set("X-API-Key", h.key)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Idempotency-Key", key)
-	resp, err := http.DefaultClient.Do(req)
-	must(h.t, err)
-	must(h.t, resp.Body.Close())
-	if resp.StatusCode >= 300 {
-		h.t.Fatalf("%s: %s", body, resp.Status)
+	status, text := h.send(http.MethodPost, h.settings.PublicURL()+"/api/v1/provision/student/", body,
+		"X-API-Key", h.key, "Content-Type", "application/json", "Idempotency-Key", key)
+	if status >= 300 {
+		h.t.Fatalf("%s: %d %s", body, status, text)
 	}
 }
 

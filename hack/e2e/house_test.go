@@ -2,7 +2,6 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -174,12 +173,19 @@ func (h *house) platform(method, path, body string, into any) {
 
 func (h *house) call(method, address, header, value, body string) (int, []byte) {
 	h.t.Helper()
+	return h.send(method, address, body, header, value, "Content-Type", "application/json")
+}
+
+// send makes a request with such headers, whose names and values take turns.
+func (h *house) send(method, address, body string, headers ...string) (int, []byte) {
+	h.t.Helper()
 	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	must(h.t, err)
-	req.Header.Set(header, value)
-	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	resp, err := http.DefaultClient.Do(req)
 	must(h.t, err)
 	defer func() { _ = resp.Body.Close() }()
@@ -235,16 +241,6 @@ func (h *house) awaitMail(email string, n int) []stack.Mail {
 // post sends a form to a page.
 func (h *house) post(address string, form url.Values) (int, string) {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), limit)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewBufferString(form.Encode()))
-	must(h.t, err)
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Sec-Fetch-Site", "same-origin")
-	resp, err := http.DefaultClient.Do(req)
-	must(h.t, err)
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	must(h.t, err)
-	return resp.StatusCode, string(text)
+	status, text := h.send(http.MethodPost, address, form.Encode(), "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
+	return status, string(text)
 }

@@ -50,7 +50,7 @@ func (s *Server) listLMSes(w http.ResponseWriter, r *http.Request, status int, p
 	return show(w, status, "lms.html", p)
 }
 
-// readMarks reads what became of the marks for an LMS.
+// readMarks reads the marks for an LMS and their states.
 func (s *Server) readMarks(r *http.Request, p *lmsPage) (err error) {
 	if p.Marks, err = lms.Marks(r.Context(), s.DB, p.Here.Organization, p.Form.ID); err != nil {
 		return err

@@ -56,29 +56,33 @@ func (s *Server) settle(w http.ResponseWriter, r *http.Request, note string, do 
 	return s.back(w, r, f, "/settings/", note)
 }
 
-func (s *Server) rename(w http.ResponseWriter, r *http.Request) error {
-	return s.settle(w, r, "The name is changed.", func(ctx context.Context, f frame) error {
+// change makes the form's changes of the organization.
+func (s *Server) change(w http.ResponseWriter, r *http.Request, note string, read func() org.Patch) error {
+	return s.settle(w, r, note, func(ctx context.Context, f frame) error {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		name := r.PostFormValue("name")
-		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, org.Patch{Name: &name}, s.Clock())
+		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, read(), s.Clock())
 		return err
 	})
 }
 
+func (s *Server) rename(w http.ResponseWriter, r *http.Request) error {
+	return s.change(w, r, "The name is changed.", func() org.Patch {
+		name := r.PostFormValue("name")
+		return org.Patch{Name: &name}
+	})
+}
+
 func (s *Server) changeLanguage(w http.ResponseWriter, r *http.Request) error {
-	return s.settle(w, r, "The language is changed. It holds for students who have chosen none.", func(ctx context.Context, f frame) error {
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	return s.change(w, r, "The language is changed. It holds for students who have chosen none.", func() org.Patch {
 		code := r.PostFormValue("language")
-		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, org.Patch{Language: &code}, s.Clock())
-		return err
+		return org.Patch{Language: &code}
 	})
 }
 
 // changeDefaults changes those that a call of the partner API could also say for each student, and how students are welcomed.
 // How much of the catalog a student sees is the platform's to say.
 func (s *Server) changeDefaults(w http.ResponseWriter, r *http.Request) error {
-	return s.settle(w, r, "The defaults are changed. They hold from the next call on.", func(ctx context.Context, f frame) error {
-		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	return s.change(w, r, "The defaults are changed. They hold from the next call on.", func() org.Patch {
 		mails := r.PostFormValue("send_welcome_email") != ""
 		p := org.Patch{SendWelcomeEmail: &mails}
 		for field, into := range map[string]**int{"access_months": &p.AccessMonths, "grace_period_days": &p.GracePeriodDays,
@@ -89,8 +93,7 @@ func (s *Server) changeDefaults(w http.ResponseWriter, r *http.Request) error {
 			}
 			*into = &n
 		}
-		_, err := org.Change(ctx, s.DB, f.Person.Actor(), f.Here.Slug, p, s.Clock())
-		return err
+		return p
 	})
 }
 

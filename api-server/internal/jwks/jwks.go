@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -62,12 +61,8 @@ func New(policy *egress.Policy, now clock.Clock) *Sets {
 	transport := policy.Transport(dialWithin)
 	transport.MaxIdleConnsPerHost, transport.IdleConnTimeout = 1, time.Minute
 	transport.MaxResponseHeaderBytes = 16 << 10
-	client := &http.Client{Transport: transport, Timeout: timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
-	return &Sets{http: client, policy: policy, now: now, kept: map[where]*kept{}}
+	return &Sets{http: egress.Client(transport, timeout), policy: policy, now: now, kept: map[where]*kept{}}
 }
-
-var errRedirect = errors.New("it redirects, which is not followed")
 
 // Read checks a token of the organization's LMS r. A set that lacks the token's key is fetched again, as the LMS may have a
 // new one. Faults are those of lms.ReadMessage; Conflict (Away) when there are no keys at hand and none can be fetched.
@@ -169,17 +164,18 @@ func (s *Sets) fetch(ctx context.Context, address string) (set jose.JSONWebKeySe
 
 // explain says in words why a call failed.
 func explain(err error) string {
-	switch text := err.Error(); {
-	case errors.Is(err, egress.ErrRefused):
-		return "the address is not public"
-	case errors.Is(err, errRedirect):
-		return errRedirect.Error()
-	case errors.Is(err, context.DeadlineExceeded) || strings.Contains(text, "Client.Timeout"):
+	switch egress.FailureOf(err) {
+	case egress.NotPublic:
+		return egress.ErrRefused.Error()
+	case egress.Redirected:
+		return egress.ErrRedirect.Error()
+	case egress.TimedOut:
 		return "it does not answer within 5 seconds"
-	case strings.Contains(text, "no such host"):
+	case egress.NoHost:
 		return "there is no host of this name"
-	case strings.Contains(text, "certificate"):
+	case egress.BadCertificate:
 		return "its certificate is not valid"
+	case egress.Unreachable:
 	}
 	return "it cannot be reached"
 }

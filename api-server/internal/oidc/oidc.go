@@ -52,12 +52,7 @@ func New(policy *egress.Policy, now clock.Clock, publicURL string) *Client {
 	transport := policy.Transport(dialWithin)
 	transport.MaxIdleConnsPerHost = 2
 	transport.IdleConnTimeout = time.Minute
-	return &Client{http: over(transport), policy: policy, now: now, site: publicURL}
-}
-
-func over(transport http.RoundTripper) *http.Client {
-	return &http.Client{Transport: limited{transport}, Timeout: timeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
+	return &Client{http: egress.Client(limited{transport}, timeout), policy: policy, now: now, site: publicURL}
 }
 
 // to is what calls the provider: with an authority of its own, over connections of its own.
@@ -70,10 +65,8 @@ func (c *Client) to(s provider.Settings) *http.Client {
 	transport := c.policy.Transport(dialWithin)
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	transport.DisableKeepAlives = true
-	return over(transport)
+	return egress.Client(limited{transport}, timeout)
 }
-
-var errRedirect = errors.New("it redirects, which is not followed")
 
 // limited reads no more of an answer than is needed.
 type limited struct{ next http.RoundTripper }
@@ -143,21 +136,24 @@ func (c *Client) connect(ctx context.Context, s provider.Settings) (context.Cont
 func explain(issuer string, err error) error {
 	var other *oidc.IssuerMismatchError
 	say := func(format string, args ...any) error { return fault.New(fault.Conflict, Away, format, args...) }
-	switch text := err.Error(); {
-	case errors.As(err, &other):
+	if errors.As(err, &other) {
 		return say("The provider calls itself %s, not %s. Use its own name, to the last character.", other.Discovered, issuer)
-	case errors.Is(err, egress.ErrRefused):
-		return say("The address of %s is not public.", issuer)
-	case errors.Is(err, errRedirect):
-		return say("%s redirects. Use the address that it leads to.", issuer)
-	case errors.Is(err, context.DeadlineExceeded) || strings.Contains(text, "Client.Timeout"):
-		return say("%s does not answer within %d seconds.", issuer, int(timeout.Seconds()))
-	case strings.HasPrefix(text, "404 "): // the library says no more than the status; a port may have these digits, too
+	}
+	if strings.HasPrefix(err.Error(), "404 ") { // the library says no more than the status; a port may have these digits, too
 		return say("There is nothing at %s/.well-known/openid-configuration. Is this the issuer?", strings.TrimRight(issuer, "/"))
-	case strings.Contains(text, "no such host"):
+	}
+	switch egress.FailureOf(err) {
+	case egress.NotPublic:
+		return say("The address of %s is not public.", issuer)
+	case egress.Redirected:
+		return say("%s redirects. Use the address that it leads to.", issuer)
+	case egress.TimedOut:
+		return say("%s does not answer within %d seconds.", issuer, int(timeout.Seconds()))
+	case egress.NoHost:
 		return say("There is no host of the name in %s.", issuer)
-	case strings.Contains(text, "certificate"):
+	case egress.BadCertificate:
 		return say("The certificate of %s is not valid.", issuer)
+	case egress.Unreachable:
 	}
 	return say("%s cannot be reached, or does not answer as OpenID Connect says.", issuer)
 }
@@ -208,7 +204,7 @@ type asked struct {
 	Nonce        string          `json:"nonce"`
 	Verifier     string          `json:"verifier"`
 	Next         string          `json:"next"`
-	Fresh        bool            `json:"fresh"` // the person has to show anew who they are
+	Fresh        bool            `json:"fresh"` // the person has to sign in again at the provider
 	At           time.Time       `json:"at"`
 }
 
@@ -217,7 +213,7 @@ type Question struct {
 	Organization id.Organization
 	Slug         string
 	Next         string // where the sign-in leads
-	Fresh        bool   // the person has to show the provider anew who they are
+	Fresh        bool   // the person has to sign in again at the provider
 	Hint         string // the address, if it is known
 }
 
@@ -254,7 +250,7 @@ type Answer struct {
 	Email        string   // verified; "" where the provider does not say so
 	Roles        []string // the values of the claim that names the role
 	Next         string
-	Fresh        bool // the person has shown the provider anew who they are
+	Fresh        bool // the person has signed in again at the provider
 }
 
 // Of is the organization whose provider was asked; 0 for a session that keeps nothing of the kind.
@@ -338,7 +334,7 @@ func (c *Client) ask(ctx context.Context, p *oidc.Provider, token *oauth2.Token,
 	return nil
 }
 
-// maxAge is how long ago a person may have shown the provider who they are, who had to do it anew.
+// maxAge is how long ago a person may have shown the provider who they are, who had to do it again.
 const maxAge = 2 * time.Minute
 
 func (c *Client) read(claims map[string]json.RawMessage, s provider.Settings, a asked) (Answer, error) {
@@ -349,7 +345,7 @@ func (c *Client) read(claims map[string]json.RawMessage, s provider.Settings, a 
 	if a.Fresh {
 		var at float64
 		if json.Unmarshal(claims["auth_time"], &at) != nil || c.now().Sub(time.Unix(int64(at), 0)) > maxAge {
-			return Answer{}, refused("The provider did not ask you anew who you are.")
+			return Answer{}, refused("The provider did not ask you again who you are.")
 		}
 		got.Fresh = true
 	}

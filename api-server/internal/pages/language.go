@@ -39,7 +39,7 @@ type language struct {
 }
 
 func newLanguage(t *lang.Texts) language {
-	own := template.FuncMap{"t": t.T, "n": t.N, "th": t.H, "lang": t.Code, "rtl": t.Rightly, "word": t.Word}
+	own := template.FuncMap{"t": t.T, "n": t.N, "th": t.H, "lang": t.Code, "rtl": t.RightToLeft, "word": t.Word}
 	return language{t, template.Must(template.Must(templates.Clone()).Funcs(own).ParseFS(static, "static/*.html"))}
 }
 

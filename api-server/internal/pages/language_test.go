@@ -80,19 +80,7 @@ func outside(page string) string {
 	for _, found := range said.FindAllStringSubmatch(page, -1) {
 		words += " " + found[1]
 	}
-	var b strings.Builder
-	depth := 0
-	for _, r := range html.UnescapeString(words) {
-		switch {
-		case r == '⟦':
-			depth++
-		case r == '⟧':
-			depth--
-		case depth == 0:
-			b.WriteRune(r)
-		}
-	}
-	return strings.Join(strings.Fields(typed.ReplaceAllString(b.String(), "")), " ")
+	return strings.Join(strings.Fields(typed.ReplaceAllString(lang.Outside(html.UnescapeString(words)), "")), " ")
 }
 
 // What programs write on pages is in the catalogs, too: in a pseudo-language everything that is, is marked.
@@ -192,7 +180,7 @@ func TestPagesAreInTheLanguageOfTheirReader(t *testing.T) {
 		p := b.do(t, path, nil)
 		x := lang.Of(want)
 		check.Contains(t, why, p.body, fmt.Sprintf(`<html lang="%s"`, want), "%s", path)
-		check.Equal(t, why, strings.Contains(p.body, ` dir="rtl">`+"\n<head>"), x.Rightly(), "%s", path)
+		check.Equal(t, why, strings.Contains(p.body, ` dir="rtl">`+"\n<head>"), x.RightToLeft(), "%s", path)
 		check.Equal(t, why, p.header.Get("Content-Language"), want, "%s", path)
 	}
 	in("en", s.browser(t), "/sign-in/", "for who asks for nothing")

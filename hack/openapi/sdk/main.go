@@ -1,5 +1,5 @@
 // Command sdk generates the TypeScript client's calls and types from the partner API's document, into a folder that
-// it makes anew.
+// it makes again.
 package main
 
 import (

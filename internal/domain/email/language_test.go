@@ -73,7 +73,7 @@ func TestStudentsMailsReadAsTheyShouldInEveryLanguage(t *testing.T) {
 			golden(t, x.Code()+"/"+name+".html", got.HTML)
 			check.Equal(t, "the language", got.Language, x.Code(), "%s", name)
 			check.Contains(t, "the HTML", got.HTML, `<html lang="`+x.Code()+`" dir="`+x.Dir()+`">`, "%s", name)
-			if x.Rightly() {
+			if x.RightToLeft() {
 				check.Contains(t, "the HTML", got.HTML, `<table role="presentation" class="page" lang="ar" dir="rtl"`, "%s", name)
 			}
 		}
@@ -85,30 +85,13 @@ var (
 	zoned  = regexp.MustCompile(`\(Asia/Kolkata\)|IST|https?://[^\s"<]*`)
 )
 
-// outside is what of a text in the pseudo-language is in no catalog.
-func outside(text string) string {
-	var b strings.Builder
-	depth := 0
-	for _, r := range text {
-		switch {
-		case r == '⟦':
-			depth++
-		case r == '⟧':
-			depth--
-		case depth == 0:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
 func TestEveryWordOfAStudentsMailIsInACatalog(t *testing.T) {
 	t.Parallel()
 	for name, l := range toStudents() {
 		got := renderIn(t, lang.Pseudo(), l)
 		for part, text := range map[string]string{"subject": got.Subject, "text": got.Plain, "HTML": html.UnescapeString(markup.ReplaceAllString(got.HTML, " "))} {
 			check.Contains(t, part, text, "⟦", "%s", name)
-			left := zoned.ReplaceAllString(outside(text), "")
+			left := zoned.ReplaceAllString(lang.Outside(text), "")
 			check.False(t, "a word", strings.ContainsFunc(left, unicode.IsLetter), "%s: the %s says %q", name, part, strings.Join(strings.Fields(left), " "))
 		}
 	}

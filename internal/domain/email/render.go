@@ -70,7 +70,7 @@ func (t Type) ToStudents() bool {
 
 func parse(of Type, t *lang.Texts) templates {
 	functions := map[string]any{"button": newButton, "fact": newFact, "line": line, "t": t.T, "n": t.N, "th": t.H,
-		"code": t.Code, "dir": t.Dir, "rtl": t.Rightly, "label": func(key string) string { return label(t.T(key)) },
+		"code": t.Code, "dir": t.Dir, "rtl": t.RightToLeft, "label": func(key string) string { return label(t.T(key)) },
 		"bold": markup("bold"), "ink": markup("ink"), "page": markup("page"), "open": markup("open")}
 	html, plain := "layout.html.tmpl", "layout.text.tmpl"
 	return templates{

@@ -176,7 +176,8 @@ func OfStudent(ctx context.Context, q pg.Querier, org id.Organization, user id.U
 // Sealed is where the secrets of waiting mails are; a value is bound to place.
 var Sealed = seal.Column{Table: "emails", Context: `'emails/' || reference`}
 
-func insertOptout(ctx context.Context, q pg.Querier, s Subscription, now time.Time) error {
+// End ends the subscription; who has left the organization has none. It may be repeated.
+func (s Subscription) End(ctx context.Context, q pg.Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		INSERT INTO mail_optouts (organization_id, user_id, type, created_at)
 		SELECT organization_id, user_id, $3, $4 FROM members WHERE organization_id = $1 AND user_id = $2

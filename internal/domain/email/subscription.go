@@ -48,11 +48,6 @@ func ReadToken(ctx context.Context, box *seal.Box, token string) (s Subscription
 	return s, nil
 }
 
-// End ends the subscription; who has left the organization has none. It may be repeated.
-func (s Subscription) End(ctx context.Context, q pg.Querier, now time.Time) error {
-	return insertOptout(ctx, q, s, now)
-}
-
 // Choose ends the person's subscriptions to the organization's mails but for the wanted types.
 func Choose(ctx context.Context, db *pg.DB, org id.Organization, user id.User, wanted []Type, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error {

@@ -64,8 +64,3 @@ type Lack struct {
 	Organization id.Organization
 	Due          time.Time // when its pages close
 }
-
-// Lacks lists where the person lacks a factor; nowhere for who has one.
-func Lacks(ctx context.Context, q pg.Querier, user id.User) ([]Lack, error) {
-	return selectLacks(ctx, q, user)
-}

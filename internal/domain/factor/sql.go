@@ -215,9 +215,9 @@ func upsertPolicy(ctx context.Context, tx *pg.Tx, org id.Organization, p Policy,
 	return err
 }
 
-// selectLacks counts the days of grace from when the policy began or the person came, whatever was later. Owners who may
-// go past the identity provider need a factor, too.
-func selectLacks(ctx context.Context, q pg.Querier, user id.User) ([]Lack, error) {
+// Lacks lists where the person lacks a factor; nowhere for who has one. The days of grace count from when the policy began or
+// the person came, whatever was later. Owners who may go past the identity provider need a factor, too.
+func Lacks(ctx context.Context, q pg.Querier, user id.User) ([]Lack, error) {
 	return pg.List[Lack](ctx, q, `
 		SELECT
 			m.organization_id AS organization,

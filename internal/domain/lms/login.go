@@ -109,11 +109,6 @@ func Bind(ctx context.Context, tx *pg.Tx, org id.Organization, r id.Registration
 	return err
 }
 
-// Launched notes when the LMS last opened something, to the minute.
-func (s Service) Launched(ctx context.Context, org id.Organization, r id.Registration, now time.Time) error {
-	return updateLaunched(ctx, s.DB, org, r, now)
-}
-
 // Ticket opens a launch in a window of its own, once.
 type Ticket struct {
 	User    id.User
@@ -134,9 +129,4 @@ func (s Service) Redeem(ctx context.Context, org id.Organization, text string, n
 		return t, fault.Field("ticket", "used", "ticket: it was used already, or is too old; open the link in the LMS again")
 	}
 	return t, err
-}
-
-// DropExpired deletes launches and tickets that are over.
-func DropExpired(ctx context.Context, q pg.Querier, now time.Time) error {
-	return deleteExpired(ctx, q, now)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
-	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // ScoreScope is the right to send marks, which an LMS gives a link or not.
@@ -30,11 +29,6 @@ type Line struct {
 	Address      string
 	User         id.User
 	Item         id.Item
-}
-
-// Link remembers where the marks of a student's work on an item go. One that is final already is sent; nil: there is none.
-func Link(ctx context.Context, tx *pg.Tx, org id.Organization, l Line, last *Score, now time.Time) error {
-	return insertMark(ctx, tx, org, l, seal.Hash(l.Address), last, now)
 }
 
 // Scored queues the sending of final results to the LMSes whose links the students have opened; of several of one student and item
@@ -113,12 +107,6 @@ type MarkAttempt struct {
 	Cause  string    `json:"cause,omitempty"`  // a sentence that says what to do; "": it was taken
 }
 
-// Settle records an attempt. next is when the mark is due again; zero: it was taken, or given up. A mark that was handed out again
-// meanwhile stays as it is; one that was marked again stays due.
-func Settle(ctx context.Context, q pg.Querier, m Mark, a MarkAttempt, next time.Time) error {
-	return updateSettled(ctx, q, m, a, next)
-}
-
 // Sent is a mark as the console shows it.
 type Sent struct {
 	User     id.User
@@ -147,11 +135,6 @@ func (s Sent) State() string {
 
 // shownMarks is how many marks a page has.
 const shownMarks = 100
-
-// Marks lists those of an LMS that it has not taken, and then the last that it has.
-func Marks(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration) ([]Sent, error) {
-	return selectMarks(ctx, q, org, r, shownMarks)
-}
 
 // SendAgain makes all marks of an LMS due that were given up. Conflict (no_marks) where there are none.
 func (s Service) SendAgain(ctx context.Context, org id.Organization, r id.Registration, now time.Time) error {

@@ -51,7 +51,7 @@ type Service struct {
 	Policy *egress.Policy // for the addresses of LMSes
 }
 
-// ToolURLs are what an LMS of the organization called slug has to be told of the site: where launches begin, where its messages go, and
+// ToolURLs are what the administrator of an LMS enters of the organization called slug: where launches begin, where its messages go, and
 // our keys. Each organization has addresses of its own: else one could have its LMS's message taken for another's.
 func ToolURLs(publicURL, slug string) (login, redirect, keys string) {
 	return publicURL + LoginPath + slug + "/", publicURL + MessagePath + slug + "/", publicURL + KeysPath
@@ -69,11 +69,6 @@ var (
 	errNobody = fault.New(fault.NotFound, "not_found", "nobody has come from this LMS as this student")
 	errTaken  = fault.New(fault.Conflict, "registration_exists", "the organization has a registration with this issuer and client id already; change that one")
 )
-
-// List gives the organization's registrations, by their names.
-func List(ctx context.Context, q pg.Querier, org id.Organization) ([]Registration, error) {
-	return selectAll(ctx, q, org)
-}
 
 // Find gives one of the organization's registrations. NotFound.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, which id.Registration) (Registration, error) {
@@ -94,7 +89,7 @@ func (s Service) Add(ctx context.Context, by audit.Actor, org id.Organization, r
 		if err := pg.Lock(ctx, tx, pg.LockLMS, fmt.Sprint(org)); err != nil {
 			return err
 		}
-		all, err := selectAll(ctx, tx, org)
+		all, err := List(ctx, tx, org)
 		if err != nil {
 			return err
 		}

@@ -23,7 +23,8 @@ const columns = `
 	r.created_at,
 	r.updated_at`
 
-func selectAll(ctx context.Context, q pg.Querier, org id.Organization) ([]Registration, error) {
+// List gives the organization's registrations, by their names.
+func List(ctx context.Context, q pg.Querier, org id.Organization) ([]Registration, error) {
 	return pg.List[Registration](ctx, q, `
 		SELECT `+columns+` FROM lms_registrations r
 		WHERE r.organization_id = $1
@@ -112,9 +113,9 @@ func update(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 	return err
 }
 
-// updateLaunched writes once a minute at most, so that many launches do not wait for each other.
-func updateLaunched(ctx context.Context, q pg.Querier, org id.Organization, which id.Registration, now time.Time) error {
-	_, err := q.Exec(ctx, `
+// Launched notes when the LMS last opened something, to the minute, so that many launches do not wait for each other.
+func (s Service) Launched(ctx context.Context, org id.Organization, which id.Registration, now time.Time) error {
+	_, err := s.DB.Exec(ctx, `
 		UPDATE lms_registrations SET launched_at = $3
 		WHERE organization_id = $1 AND id = $2 AND (launched_at IS NULL OR launched_at < $3::timestamptz - interval '1 minute')`,
 		org, which, now)
@@ -222,7 +223,8 @@ func deleteTicket(ctx context.Context, q pg.Querier, org id.Organization, hash [
 	return t, err
 }
 
-func deleteExpired(ctx context.Context, q pg.Querier, now time.Time) error {
+// DropExpired deletes launches and tickets that are over.
+func DropExpired(ctx context.Context, q pg.Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		WITH logins AS (
 			DELETE FROM lms_logins WHERE expires_at < $1
@@ -277,13 +279,12 @@ func Called(ctx context.Context, q pg.Querier, org id.Organization, address stri
 	return user, err
 }
 
-func insertMark(
-	ctx context.Context, tx *pg.Tx, org id.Organization, l Line, line []byte, last *Score, now time.Time,
-) error {
+// Link remembers where the marks of a student's work on an item go. One that is final already is sent; nil: there is none.
+func Link(ctx context.Context, tx *pg.Tx, org id.Organization, l Line, last *Score, now time.Time) error {
 	args := pg.Args{
 		"organization": org,
 		"registration": l.Registration,
-		"line":         line,
+		"line":         seal.Hash(l.Address),
 		"user":         l.User,
 		"address":      l.Address,
 		"item":         l.Item,
@@ -364,13 +365,14 @@ func updateScores(b *pg.Batch, scores []Score, now time.Time) {
 			AND m.user_id = l.user_id`, orgs, users, items, values, highest, times, now)
 }
 
-// updateDue takes turns between LMSes.
+// updateDue takes turns between LMSes. It looks at none while nothing at all is due.
 func updateDue(ctx context.Context, q pg.Querier, orgs, registrations []int64, now, until time.Time) ([]Mark, error) {
 	return pg.List[Mark](ctx, q, `
 		WITH lmses AS (
 			SELECT r.organization_id, r.id, r.client_id, r.token_url, r.token_audience
 			FROM lms_registrations r
-			WHERE EXISTS (SELECT FROM lms_marks m
+			WHERE EXISTS (SELECT FROM lms_marks WHERE due_at <= $1)
+				AND EXISTS (SELECT FROM lms_marks m
 				WHERE m.organization_id = r.organization_id AND m.registration_id = r.id AND m.due_at <= $1)
 				AND NOT EXISTS (
 					SELECT FROM unnest($3::bigint[], $4::bigint[]) AS busy(organization, registration)
@@ -408,8 +410,9 @@ func updateDue(ctx context.Context, q pg.Querier, orgs, registrations []int64, n
 			d.token_audience AS audience`, now, until, orgs, registrations, handful)
 }
 
-// updateSettled leaves a later version due at once.
-func updateSettled(ctx context.Context, q pg.Querier, m Mark, a MarkAttempt, next time.Time) error {
+// Settle records an attempt. next is when the mark is due again; zero: it was taken, or given up. A mark that was handed out again
+// meanwhile stays as it is; one that was marked again stays due.
+func Settle(ctx context.Context, q pg.Querier, m Mark, a MarkAttempt, next time.Time) error {
 	var due *time.Time
 	if !next.IsZero() {
 		due = &next
@@ -443,7 +446,8 @@ func updateSettled(ctx context.Context, q pg.Querier, m Mark, a MarkAttempt, nex
 	return err
 }
 
-func selectMarks(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration, limit int) ([]Sent, error) {
+// Marks lists those of an LMS that it has not taken, and then the last that it has.
+func Marks(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration) ([]Sent, error) {
 	return pg.List[Sent](ctx, q, `
 		SELECT
 			user_id AS "user",
@@ -457,7 +461,7 @@ func selectMarks(ctx context.Context, q pg.Querier, org id.Organization, r id.Re
 			attempts
 		FROM lms_marks
 		WHERE organization_id = $1 AND registration_id = $2 AND version > 0
-		ORDER BY sent_version = version, scored_at DESC, user_id LIMIT $3`, org, r, limit)
+		ORDER BY sent_version = version, scored_at DESC, user_id LIMIT $3`, org, r, shownMarks)
 }
 
 func updateGivenUp(ctx context.Context, q pg.Querier, org id.Organization, r id.Registration, now time.Time) (int64, error) {

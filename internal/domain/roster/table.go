@@ -228,7 +228,7 @@ func (t *table) explain(err error) error {
 	case errors.Is(err, errRecordLimit):
 		return invalid("record_too_long", "%s: a row is over %d MiB, after line %d; most likely a quotation mark is not closed", t.name, maxRecord>>20, t.last)
 	case errors.As(err, &syntax):
-		return invalid("unbalanced_quotes", "%s: the quotation mark that opens a value in line %d is not closed where it should be; the rows after it cannot be told apart", t.name, syntax.StartLine)
+		return invalid("unbalanced_quotes", "%s: the quotation mark that opens a value in line %d is not closed where it should be; where the rows after it begin and end is not known", t.name, syntax.StartLine)
 	}
 	return err
 }

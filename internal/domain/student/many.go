@@ -86,11 +86,6 @@ type Called struct {
 	Account
 }
 
-// FindCalled reads the accounts of users as the organizations at the same places call them.
-func FindCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([]Called, error) {
-	return selectCalled(ctx, q, orgs, users)
-}
-
 // Profile is a person's address and names in a roster.
 type Profile struct {
 	User      id.User

@@ -214,8 +214,8 @@ func selectByEmails(ctx context.Context, q pg.Querier, emails []Email) ([]Accoun
 	return allAccounts(q.Query(ctx, `SELECT `+accountColumns+` FROM accounts a WHERE a.email = ANY ($1)`, emails))
 }
 
-// selectCalled leaves out users who do not exist.
-func selectCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([]Called, error) {
+// FindCalled reads the accounts of users as the organizations at the same places call them. Users who do not exist are left out.
+func FindCalled(ctx context.Context, q pg.Querier, orgs []id.Organization, users []id.User) ([]Called, error) {
 	rows, err := q.Query(ctx, `
 		SELECT `+calledColumns+`, u.org
 		FROM unnest($1::bigint[], $2::bigint[]) AS u(org, id)

@@ -131,7 +131,7 @@ func (o *Eraser) Find(ctx context.Context, which id.Organization) (Erasure, erro
 	return e, err
 }
 
-// Sweep goes on with erasures. A pass that breaks off begins anew, and finds less.
+// Sweep goes on with erasures. A pass that breaks off begins again, and finds less.
 func (o *Eraser) Sweep(ctx context.Context) error {
 	now := o.Clock()
 	due, err := selectDue(ctx, o.DB, now.Add(-settled))

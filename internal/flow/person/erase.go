@@ -139,7 +139,7 @@ func (o *Eraser) erase(ctx context.Context, by audit.Actor, user id.User) (e Era
 
 func place(user id.User) string { return fmt.Sprintf("erasures/%d", user) }
 
-// Sweep goes on with erasures. Each of its transactions is small, and a pass that breaks off begins anew.
+// Sweep goes on with erasures. Each of its transactions is small, and a pass that breaks off begins again.
 func (o *Eraser) Sweep(ctx context.Context) error {
 	now := o.Clock()
 	due, err := selectDue(ctx, o.DB, now.Add(-settled))

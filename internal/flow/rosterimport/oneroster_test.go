@@ -101,7 +101,7 @@ func TestWhatLeavesWithOneRoster(t *testing.T) {
 			issues: "enrollments:2 withdrawn warning", snapshot: roster.Counts{SeatsRemoved: 1}},
 		"a delta that moves one": {file: delta("enrollments.csv", placeHead+"c1,u2,student,tobedeleted,\nc2,u2,student,active,\nc1,u2,student,active,\n"), members: all,
 			seats: "Art:ben@institute.org; " + seats, issues: "enrollments:2 withdrawn warning", counts: roster.Counts{SeatsAdded: 1}, snapshot: roster.Counts{SeatsAdded: 1}},
-		"a delta that names a class anew": {file: delta("classes.csv", classHead+"c1,active,Algebra\nc4,active,Latin\n"), members: all,
+		"a delta that names a class for the second time": {file: delta("classes.csv", classHead+"c1,active,Algebra\nc4,active,Latin\n"), members: all,
 			seats:  "Algebra:ana@institute.org; Algebra:ben@institute.org; Art:cy@institute.org",
 			counts: roster.Counts{ClassesCreated: 1, ClassesRenamed: 1}, snapshot: roster.Counts{ClassesCreated: 1, ClassesRenamed: 1}},
 		"a delta of a name, without a role": {file: delta("users.csv", "sourcedId,status,givenName,familyName,email\nu1,active,Anna,Lopez,ana@institute.org\nu9,active,New,One,new@institute.org\n"),

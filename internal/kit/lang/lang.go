@@ -41,11 +41,11 @@ type Texts struct {
 }
 
 var (
-	bundle  = i18n.NewBundle(language.English)
-	keys    = map[string]bool{} // of English
-	all     = load()
-	matcher = language.NewMatcher(tags(all))
-	rightly = []string{"ar", "fa", "he", "ur"}
+	bundle      = i18n.NewBundle(language.English)
+	keys        = map[string]bool{} // of English
+	all         = load()
+	matcher     = language.NewMatcher(tags(all))
+	rightToLeft = []string{"ar", "fa", "he", "ur"}
 
 	strict = &parser.TextParser{Option: "missingkey=error"}
 )
@@ -148,18 +148,35 @@ func Pseudo() *Texts {
 	return &t
 }
 
+// Outside is what of a text in the pseudo-language is in no catalog.
+func Outside(text string) string {
+	var b strings.Builder
+	depth := 0
+	for _, r := range text {
+		switch {
+		case r == '⟦':
+			depth++
+		case r == '⟧':
+			depth--
+		case depth == 0:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // Code is the language's, as HTML and HTTP have it.
 func (t *Texts) Code() string { return t.code }
 
 // Name is what the language calls itself.
 func (t *Texts) Name() string { return t.text("language.name", nil, nil) }
 
-// Rightly says whether the language is written from right to left.
-func (t *Texts) Rightly() bool { return slices.Contains(rightly, t.code) }
+// RightToLeft says whether the language is written from right to left.
+func (t *Texts) RightToLeft() bool { return slices.Contains(rightToLeft, t.code) }
 
 // Dir is the direction in which the language is written, as HTML has it.
 func (t *Texts) Dir() string {
-	if t.Rightly() {
+	if t.RightToLeft() {
 		return "rtl"
 	}
 	return "ltr"
@@ -216,7 +233,7 @@ const fsi, pdi = "\u2068", "\u2069"
 
 // apart keeps a value in its own direction within a text from right to left. Figures need none of it.
 func (t *Texts) apart(value string) string {
-	if !t.Rightly() || !strings.ContainsFunc(value, func(r rune) bool { return unicode.IsLetter(r) || unicode.Is(unicode.Co, r) }) {
+	if !t.RightToLeft() || !strings.ContainsFunc(value, func(r rune) bool { return unicode.IsLetter(r) || unicode.Is(unicode.Co, r) }) {
 		return value
 	}
 	return fsi + value + pdi

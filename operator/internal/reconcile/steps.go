@@ -124,23 +124,23 @@ func (v *endpointVisit) mayRegister(ctx context.Context) error {
 		return err
 	}
 	slug, namespace := v.object.Spec.Organization, v.object.Namespace
-	keeper, err := v.keeperOf(ctx, slug)
+	resource, err := v.managerOf(ctx, slug)
 	if err != nil {
 		return err
 	}
 	var why string
 	switch {
-	case keeper == nil || keeper.Spec.AllowedNamespaces == nil:
+	case resource == nil || resource.Spec.AllowedNamespaces == nil:
 		if has[v1alpha1.LabelOrganization] == slug {
 			return nil
 		}
 		why = fmt.Sprintf("its label %s is %q. A cluster administrator sets it.", v1alpha1.LabelOrganization, has[v1alpha1.LabelOrganization])
 	default:
-		allowed, err := metav1.LabelSelectorAsSelector(keeper.Spec.AllowedNamespaces)
+		allowed, err := metav1.LabelSelectorAsSelector(resource.Spec.AllowedNamespaces)
 		if err == nil && allowed.Matches(labels.Set(has)) {
 			return nil
 		}
-		why = fmt.Sprintf("the Organization %q does not allow it (spec.allowedNamespaces).", keeper.Name)
+		why = fmt.Sprintf("the Organization %q does not allow it (spec.allowedNamespaces).", resource.Name)
 	}
 	if err := v.switchOff(ctx, offForeign); err != nil {
 		return err
@@ -161,8 +161,8 @@ func (v *endpointVisit) namespaceLabels(ctx context.Context) (map[string]string,
 	return namespace.Labels, err
 }
 
-// keeperOf is the resource that manages the organization, and nil when none does.
-func (v *endpointVisit) keeperOf(ctx context.Context, slug string) (*v1beta1.Organization, error) {
+// managerOf is the resource that manages the organization, and nil when none does.
+func (v *endpointVisit) managerOf(ctx context.Context, slug string) (*v1beta1.Organization, error) {
 	if !v.Organizations {
 		return nil, nil //nolint:nilnil // people manage it
 	}

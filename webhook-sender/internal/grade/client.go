@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -64,10 +63,8 @@ func newClient(policy *egress.Policy, keys lms.Keys, now clock.Clock) *client {
 	transport.MaxIdleConnsPerHost, transport.MaxConnsPerHost, transport.IdleConnTimeout = lms.MaxEach, 4*lms.MaxEach, time.Minute
 	transport.MaxResponseHeaderBytes = 64 << 10
 	return &client{policy: policy, keys: keys, now: now, tokens: map[of]token{},
-		http: &http.Client{Transport: transport, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}}
+		http: egress.Client(transport, timeout)}
 }
-
-var errRedirect = errors.New("it redirects, which is not followed")
 
 // trouble is why a mark was not taken.
 type trouble struct {
@@ -232,17 +229,18 @@ func (c *client) call(ctx context.Context, address, mediaType, authorization str
 
 // explain says in words why a call failed.
 func explain(err error) string {
-	switch text := err.Error(); {
-	case errors.Is(err, egress.ErrRefused):
+	switch egress.FailureOf(err) {
+	case egress.NotPublic:
 		return "has no public address"
-	case errors.Is(err, errRedirect):
+	case egress.Redirected:
 		return "redirects, which is not followed"
-	case errors.Is(err, context.DeadlineExceeded) || strings.Contains(text, "Client.Timeout"):
+	case egress.TimedOut:
 		return "does not answer within 10 seconds"
-	case strings.Contains(text, "no such host"):
-		return "is a host that there is not"
-	case strings.Contains(text, "certificate"):
+	case egress.NoHost:
+		return "does not exist: there is no host of this name"
+	case egress.BadCertificate:
 		return "shows a certificate that is not valid"
+	case egress.Unreachable:
 	}
 	return "cannot be reached"
 }

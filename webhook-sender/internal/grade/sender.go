@@ -108,7 +108,7 @@ func (s *Sender) count(o owner, n int) {
 	}
 }
 
-// attempt sends one mark, and records what came of it. An error of our own leaves the mark to be handed out again.
+// attempt sends one mark, and records the attempt. An error of our own leaves the mark to be handed out again.
 func (s *Sender) attempt(ctx context.Context, m lms.Mark) {
 	status, err := s.client.send(ctx, m)
 	at := s.Clock()
@@ -125,6 +125,6 @@ func (s *Sender) attempt(ctx context.Context, m lms.Mark) {
 		return
 	}
 	if err := lms.Settle(ctx, s.DB, m, a, next); err != nil {
-		s.Log.ErrorContext(ctx, "what became of a mark is not recorded; it is sent again", "organization", int64(m.Organization), "registration", int64(m.Registration), "error", err)
+		s.Log.ErrorContext(ctx, "an attempt to send a mark is not recorded; it is sent again", "organization", int64(m.Organization), "registration", int64(m.Registration), "error", err)
 	}
 }

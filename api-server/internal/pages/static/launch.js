@@ -21,14 +21,14 @@ function ask(message) {
   return new Promise((resolve) => {
     const to = frame(launch.dataset.frame);
     const id = crypto.randomUUID();
-    const end = (value) => { window.removeEventListener("message", hear); resolve(value); };
-    const hear = (event) => {
+    const end = (value) => { window.removeEventListener("message", receive); resolve(value); };
+    const receive = (event) => {
       const said = event.data;
       if (event.origin !== launch.dataset.origin || !said || typeof said !== "object" || said.message_id !== id || said.subject !== message.subject + ".response") return;
       end(said.error ? undefined : said.value);
     };
     if (!to) return resolve(undefined);
-    window.addEventListener("message", hear);
+    window.addEventListener("message", receive);
     setTimeout(end, patience[message.subject]);
     to.postMessage({ ...message, message_id: id }, launch.dataset.origin);
   });

@@ -48,7 +48,17 @@ type Open struct {
 	once    sync.Once
 	err     error
 	users   int // visits; of Pool.mu
+	sized   atomic.Pointer[sized]
 }
+
+// sized is how much a sandbox had.
+type sized struct {
+	bytes int64
+	at    time.Time
+}
+
+// sizeKnown is for how long a size is good enough to say whether there is room: to ask for it takes longer than many a call.
+const sizeKnown = time.Second
 
 // Now is the sandbox's time, as the latest visit found it.
 func (o *Open) Now() time.Time { return *o.now.Load() }
@@ -105,11 +115,19 @@ func (v *Visit) Move(ctx context.Context, field string, to time.Time, by sandbox
 
 // Full is Conflict for a sandbox that has as much as it may have.
 func (v *Visit) Full(ctx context.Context) error {
-	size, err := sandbox.Size(ctx, v.DB)
-	if err == nil && size > v.service.MaxSize {
-		err = fault.New(fault.Conflict, "sandbox_full", "the sandbox has as much as it may have; wipe it")
+	known := v.sized.Load()
+	if known == nil || time.Since(known.at) > sizeKnown {
+		bytes, err := sandbox.Size(ctx, v.DB)
+		if err != nil {
+			return err
+		}
+		known = &sized{bytes, time.Now()}
+		v.sized.Store(known)
 	}
-	return err
+	if known.bytes > v.service.MaxSize {
+		return fault.New(fault.Conflict, "sandbox_full", "the sandbox has as much as it may have; wipe it")
+	}
+	return nil
 }
 
 // Leave ends the visit.

@@ -304,7 +304,7 @@ func AwaitOthers(ctx context.Context, q Querier) error {
 		if err != nil || !others {
 			return err
 		}
-		if clock.Pause(within, 10*time.Millisecond) != nil {
+		if clock.Pause(within, 2*time.Millisecond) != nil {
 			return ctx.Err()
 		}
 	}

@@ -132,11 +132,11 @@ func (r *Runner) move(ctx context.Context, s sandbox.Sandbox) error {
 	})
 }
 
-// How long a sender may take for a lease, and the pauses after which the lease is looked at again: each is twice as long
-// as the one before.
+// How long a sender may take for a lease, and the pauses after which the lease is looked at again: each is longer than the
+// one before.
 const (
 	sendTime   = 2 * time.Minute
-	firstPause = time.Millisecond
+	firstPause = 2 * time.Millisecond
 	lastPause  = 20 * time.Millisecond
 )
 
@@ -151,7 +151,7 @@ func (r *Runner) send(ctx context.Context, db *pg.DB, s sandbox.Sandbox, l task.
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*sendTime)
 	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+	for pause := firstPause; ; pause = min(pause*5/4, lastPause) {
 		held, err := dispatch.Load(ctx, db, l)
 		if err != nil || len(held[0].Dues) == 0 {
 			return err

@@ -1901,6 +1901,9 @@ type ShownWebhookEndpoint struct {
 	// ManagedBy The Kubernetes resource that keeps its settings; null where people and programs do
 	ManagedBy *string `json:"managed_by"`
 
+	// PreviousSecretUntil Until then requests are signed with the secret before, too; null while only one signs
+	PreviousSecretUntil *OptionalTimestamp `json:"previous_secret_until"`
+
 	// SecretVersion Rises with each new signing secret
 	SecretVersion int                        `json:"secret_version"`
 	Status        ShownWebhookEndpointStatus `json:"status"`
@@ -2267,6 +2270,9 @@ type WebhookEndpoint struct {
 	// ManagedBy The Kubernetes resource that keeps its settings; null where people and programs do
 	ManagedBy *string `json:"managed_by"`
 
+	// PreviousSecretUntil Until then requests are signed with the secret before, too; null while only one signs
+	PreviousSecretUntil *OptionalTimestamp `json:"previous_secret_until"`
+
 	// SecretVersion Rises with each new signing secret
 	SecretVersion int `json:"secret_version"`
 
@@ -2325,6 +2331,9 @@ type WebhookEndpointWithSecret struct {
 
 	// ManagedBy The Kubernetes resource that keeps its settings; null where people and programs do
 	ManagedBy *string `json:"managed_by"`
+
+	// PreviousSecretUntil Until then requests are signed with the secret before, too; null while only one signs
+	PreviousSecretUntil *OptionalTimestamp `json:"previous_secret_until"`
 
 	// SecretVersion Rises with each new signing secret
 	SecretVersion int `json:"secret_version"`
@@ -2394,6 +2403,12 @@ type WebhookRecoveryList struct {
 
 // WebhookRecoveryListStatus defines model for WebhookRecoveryList.Status.
 type WebhookRecoveryListStatus string
+
+// WebhookSecretRotation defines model for WebhookSecretRotation.
+type WebhookSecretRotation struct {
+	// OverlapHours How long requests are signed with the old secret beside the new one, and answers 401 and 403 are tried again
+	OverlapHours *int `json:"overlap_hours,omitempty"`
+}
 
 // Withdrawn defines model for Withdrawn.
 type Withdrawn struct {
@@ -3109,7 +3124,7 @@ type ReceiveAssignmentCreatedEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3133,7 +3148,7 @@ type ReceiveAssignmentOverdueEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3157,7 +3172,7 @@ type ReceiveEnrollmentCreatedEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3181,7 +3196,7 @@ type ReceiveEnrollmentEndedEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3205,7 +3220,7 @@ type ReceiveEnrollmentExpiringEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3229,7 +3244,7 @@ type ReceiveEnrollmentUpdatedEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3253,7 +3268,7 @@ type ReceivePingEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3277,7 +3292,7 @@ type ReceiveResultFinalEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3301,7 +3316,7 @@ type ReceiveStudentJoinedEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3325,7 +3340,7 @@ type ReceiveStudentLeftEventParams struct {
 	// XServiceDelivery The event's id, the same for every retry
 	XServiceDelivery EventDelivery `json:"X-Service-Delivery"`
 
-	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+	// XServiceSignature `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
 	XServiceSignature EventSignature `json:"X-Service-Signature"`
 
 	// XServiceSequence The event's place among those of the organization; an event about the same thing with a greater one is newer
@@ -3367,6 +3382,9 @@ type ChangeWebhookEndpointJSONRequestBody = WebhookEndpointSettings
 
 // RecoverWebhookDeliveriesJSONRequestBody defines body for RecoverWebhookDeliveries for application/json ContentType.
 type RecoverWebhookDeliveriesJSONRequestBody = NewWebhookRecovery
+
+// RotateWebhookSecretJSONRequestBody defines body for RotateWebhookSecret for application/json ContentType.
+type RotateWebhookSecretJSONRequestBody = WebhookSecretRotation
 
 // ReceiveAssignmentCreatedEventJSONRequestBody defines body for ReceiveAssignmentCreatedEvent for application/json ContentType.
 type ReceiveAssignmentCreatedEventJSONRequestBody = AssignmentCreatedEvent
@@ -4411,13 +4429,25 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/webhook-endpoints/{id}/recoveries/ (the `ListWebhookRecoveries` operationId).
 	ListWebhookRecoveries(ctx context.Context, id WebhookEndpointID, params *ListWebhookRecoveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// RotateWebhookSecret Replace the signing secret
+	// RotateWebhookSecretWithBody Replace the signing secret
 	//
-	// The old one ends at once; the next attempt is signed with the new one.
+	// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
 	// A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
 	//
+	// Takes any type of body and a specified content type.
+	//
 	// Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
-	RotateWebhookSecret(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+	RotateWebhookSecretWithBody(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RotateWebhookSecret Replace the signing secret
+	//
+	// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
+	// A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
+	RotateWebhookSecret(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, body RotateWebhookSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SendWebhookTest Send a ping
 	//
@@ -5250,14 +5280,36 @@ func (c *Client) ListWebhookRecoveries(ctx context.Context, id WebhookEndpointID
 	return c.Client.Do(req)
 }
 
-// RotateWebhookSecret Replace the signing secret
+// RotateWebhookSecretWithBody Replace the signing secret
 //
-// The old one ends at once; the next attempt is signed with the new one.
+// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
 // A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
 //
+// Takes any type of body and a specified content type.
+//
 // Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
-func (c *Client) RotateWebhookSecret(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewRotateWebhookSecretRequest(c.Server, id, params)
+func (c *Client) RotateWebhookSecretWithBody(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateWebhookSecretRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RotateWebhookSecret Replace the signing secret
+//
+// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
+// A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
+func (c *Client) RotateWebhookSecret(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, body RotateWebhookSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRotateWebhookSecretRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -7986,8 +8038,19 @@ func NewListWebhookRecoveriesRequest(server string, id WebhookEndpointID, params
 	return req, nil
 }
 
-// NewRotateWebhookSecretRequest constructs an http.Request for the RotateWebhookSecret method
-func NewRotateWebhookSecretRequest(server string, id WebhookEndpointID, params *RotateWebhookSecretParams) (*http.Request, error) {
+// NewRotateWebhookSecretRequest calls the generic RotateWebhookSecret builder with application/json body
+func NewRotateWebhookSecretRequest(server string, id WebhookEndpointID, params *RotateWebhookSecretParams, body RotateWebhookSecretJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRotateWebhookSecretRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewRotateWebhookSecretRequestWithBody constructs an http.Request for the RotateWebhookSecret method, with any body, and a specified content type
+func NewRotateWebhookSecretRequestWithBody(server string, id WebhookEndpointID, params *RotateWebhookSecretParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -8039,10 +8102,12 @@ func NewRotateWebhookSecretRequest(server string, id WebhookEndpointID, params *
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -8669,15 +8734,25 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/webhook-endpoints/{id}/recoveries/ (the `ListWebhookRecoveries` operationId).
 	ListWebhookRecoveriesWithResponse(ctx context.Context, id WebhookEndpointID, params *ListWebhookRecoveriesParams, reqEditors ...RequestEditorFn) (*ListWebhookRecoveriesResponse, error)
 
-	// RotateWebhookSecretWithResponse Replace the signing secret
+	// RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 	//
-	// The old one ends at once; the next attempt is signed with the new one.
+	// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
 	// A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
-	RotateWebhookSecretWithResponse(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, reqEditors ...RequestEditorFn) (*RotateWebhookSecretResponse, error)
+	RotateWebhookSecretWithBodyWithResponse(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateWebhookSecretResponse, error)
+
+	// RotateWebhookSecretWithResponse Replace the signing secret
+	//
+	// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
+	// A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
+	RotateWebhookSecretWithResponse(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, body RotateWebhookSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateWebhookSecretResponse, error)
 
 	// SendWebhookTestWithResponse Send a ping
 	//
@@ -12612,8 +12687,18 @@ type RotateWebhookSecretResponse404Headers struct {
 	XRequestID string
 }
 
+// RotateWebhookSecretResponse408Headers the declared response headers of an HTTP 408 response for RotateWebhookSecret
+type RotateWebhookSecretResponse408Headers struct {
+	XRequestID string
+}
+
 // RotateWebhookSecretResponse409Headers the declared response headers of an HTTP 409 response for RotateWebhookSecret
 type RotateWebhookSecretResponse409Headers struct {
+	XRequestID string
+}
+
+// RotateWebhookSecretResponse413Headers the declared response headers of an HTTP 413 response for RotateWebhookSecret
+type RotateWebhookSecretResponse413Headers struct {
 	XRequestID string
 }
 
@@ -12657,8 +12742,12 @@ type RotateWebhookSecretResponse struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON408 the response for an HTTP 408 `application/json` response
+	JSON408 *TooSlow
 	// JSON409 the response for an HTTP 409 `application/json` response
 	JSON409 *Conflict
+	// JSON413 the response for an HTTP 413 `application/json` response
+	JSON413 *TooLarge
 	// JSON422 the response for an HTTP 422 `application/json` response
 	JSON422 *KeyReused
 	// JSON429 the response for an HTTP 429 `application/json` response
@@ -12677,8 +12766,12 @@ type RotateWebhookSecretResponse struct {
 	Headers403 *RotateWebhookSecretResponse403Headers
 	// Headers404 the parsed response headers for an HTTP 404 response
 	Headers404 *RotateWebhookSecretResponse404Headers
+	// Headers408 the parsed response headers for an HTTP 408 response
+	Headers408 *RotateWebhookSecretResponse408Headers
 	// Headers409 the parsed response headers for an HTTP 409 response
 	Headers409 *RotateWebhookSecretResponse409Headers
+	// Headers413 the parsed response headers for an HTTP 413 response
+	Headers413 *RotateWebhookSecretResponse413Headers
 	// Headers422 the parsed response headers for an HTTP 422 response
 	Headers422 *RotateWebhookSecretResponse422Headers
 	// Headers429 the parsed response headers for an HTTP 429 response
@@ -13637,16 +13730,32 @@ func (c *ClientWithResponses) ListWebhookRecoveriesWithResponse(ctx context.Cont
 	return ParseListWebhookRecoveriesResponse(rsp)
 }
 
-// RotateWebhookSecretWithResponse Replace the signing secret
+// RotateWebhookSecretWithBodyWithResponse Replace the signing secret
 //
-// The old one ends at once; the next attempt is signed with the new one.
+// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
 // A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
-func (c *ClientWithResponses) RotateWebhookSecretWithResponse(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, reqEditors ...RequestEditorFn) (*RotateWebhookSecretResponse, error) {
-	rsp, err := c.RotateWebhookSecret(ctx, id, params, reqEditors...)
+func (c *ClientWithResponses) RotateWebhookSecretWithBodyWithResponse(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RotateWebhookSecretResponse, error) {
+	rsp, err := c.RotateWebhookSecretWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRotateWebhookSecretResponse(rsp)
+}
+
+// RotateWebhookSecretWithResponse Replace the signing secret
+//
+// The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
+// A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /api/v1/webhook-endpoints/{id}/rotate-secret/ (the `RotateWebhookSecret` operationId).
+func (c *ClientWithResponses) RotateWebhookSecretWithResponse(ctx context.Context, id WebhookEndpointID, params *RotateWebhookSecretParams, body RotateWebhookSecretJSONRequestBody, reqEditors ...RequestEditorFn) (*RotateWebhookSecretResponse, error) {
+	rsp, err := c.RotateWebhookSecret(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -21752,12 +21861,26 @@ func ParseRotateWebhookSecretResponse(rsp *http.Response) (*RotateWebhookSecretR
 		}
 		response.JSON404 = &dest
 
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 408:
+		var dest TooSlow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON408 = &dest
+
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 409:
 		var dest Conflict
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
 		response.JSON409 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 413:
+		var dest TooLarge
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON413 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 422:
 		var dest KeyReused
@@ -21840,6 +21963,16 @@ func ParseRotateWebhookSecretResponse(rsp *http.Response) (*RotateWebhookSecretR
 			headers.XRequestID = value
 		}
 		response.Headers404 = &headers
+	case rsp.StatusCode == 408:
+		var headers RotateWebhookSecretResponse408Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers408 = &headers
 	case rsp.StatusCode == 409:
 		var headers RotateWebhookSecretResponse409Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
@@ -21850,6 +21983,16 @@ func ParseRotateWebhookSecretResponse(rsp *http.Response) (*RotateWebhookSecretR
 			headers.XRequestID = value
 		}
 		response.Headers409 = &headers
+	case rsp.StatusCode == 413:
+		var headers RotateWebhookSecretResponse413Headers
+		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.XRequestID = value
+		}
+		response.Headers413 = &headers
 	case rsp.StatusCode == 422:
 		var headers RotateWebhookSecretResponse422Headers
 		if values := rsp.Header.Values("X-Request-Id"); len(values) > 0 {

@@ -107,7 +107,7 @@ func newPost(ctx context.Context, url, event string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(resultData))
 	if err == nil {
 		req.Header.Set(webhook.HeaderDelivery, event)
-		req.Header.Set(webhook.HeaderSignature, webhook.Sign("whsec_bare", time.Now(), resultData))
+		req.Header.Set(webhook.HeaderSignature, webhook.Sign(time.Now(), resultData, "whsec_bare"))
 	}
 	return req, err
 }

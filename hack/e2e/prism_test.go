@@ -151,7 +151,7 @@ func (h *house) callAboutWebhooks() {
 	must(t, err)
 	hook := made.JSON201.ID
 	h.secrets = append(h.secrets, made.JSON201.SigningSecret)
-	rotated, err := c.RotateWebhookSecretWithResponse(ctx, hook, nil)
+	rotated, err := c.RotateWebhookSecretWithResponse(ctx, hook, nil, client.WebhookSecretRotation{})
 	must(t, err)
 	h.secrets = append(h.secrets, rotated.JSON200.SigningSecret)
 	h.receiver.Trust("/partner", rotated.JSON200.SigningSecret)

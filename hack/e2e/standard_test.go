@@ -55,7 +55,7 @@ func TestPublishedLibrariesVerifyARealDelivery(t *testing.T) {
 			check.False(t, "it verifies with another secret", verify[library](t, r), "%v", r.Headers)
 			r = signedRequest{Secret: chosen, Raw: true, Body: real.Body, Headers: map[string]string{
 				"Webhook-Id": event.String(), "Webhook-Timestamp": strconv.FormatInt(at.Unix(), 10),
-				"Webhook-Signature": webhook.SignStandard(chosen, event, at, []byte(real.Body))}}
+				"Webhook-Signature": webhook.SignStandard(event, at, []byte(real.Body), chosen)}}
 			check.True(t, "a chosen secret verifies as a raw key", verify[library](t, r), "%v", r.Headers)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/domain/webhook/dispatch"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
@@ -108,6 +109,46 @@ func TestTheSigningSecretIsReplacedAtOnce(t *testing.T) {
 	w.awaitEvent(t, e, corev1.EventTypeWarning, "SecretRegenerated")
 }
 
+// With an overlap the secret before goes on signing, but for one whose Secret was deleted: somebody else may know it.
+func TestTheSecretBeforeSignsDuringTheOverlap(t *testing.T) {
+	w := theWorld(t)
+	w.tenant(t, "overlap")
+	e := endpoint("overlap", "results")
+	e.Spec.Rotation = &v1alpha1.Rotation{Overlap: "24h"}
+	w.create(t, e)
+	w.awaitReady(t, e)
+	first := w.secret(t, "overlap", "results-signing-secret", "secret")
+	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "monday")
+	until := func(e *v1alpha1.WebhookEndpoint) bool { return e.Status.PreviousSecretUntil != nil }
+	w.awaitEndpoint(t, e, "signed with two secrets", until)
+	second := w.secret(t, "overlap", "results-signing-secret", "secret")
+	check.Slices(t, "the secrets", w.signing(t, e), []string{second, first}, "during the overlap")
+	at := w.stored(t, e).PreviousUntil
+	check.True(t, "it is shown", e.Status.PreviousSecretUntil.Time.Equal(at.Truncate(time.Second)), "%s: %s", e.Status.PreviousSecretUntil, at)
+
+	check.NoError(check.Now(t), webhook.EndOverlaps(t.Context(), w.webhooks.DB, *at), "ending the overlap")
+	w.awaitEndpoint(t, e, "signed with one secret", func(e *v1alpha1.WebhookEndpoint) bool { return !until(e) })
+	check.Slices(t, "the secrets", w.signing(t, e), []string{second}, "after the overlap")
+
+	check.NoError(check.Now(t), w.client.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "overlap", Name: "results-signing-secret"}}), "deleting")
+	w.awaitVersion(t, e, 3)
+	third := w.secret(t, "overlap", "results-signing-secret", "secret")
+	check.Slices(t, "the secrets", w.signing(t, e), []string{third}, "after the Secret was deleted")
+	annotate(t, w, e, v1alpha1.AnnotationRotateSecret, "tuesday")
+	w.awaitEndpoint(t, e, "signed with two secrets", until)
+	check.Slices(t, "the secrets", w.signing(t, e), []string{w.secret(t, "overlap", "results-signing-secret", "secret"), third}, "of the next rotation")
+}
+
+// signing are the secrets that sign now.
+func (w *world) signing(t *testing.T, e *v1alpha1.WebhookEndpoint) []string {
+	t.Helper()
+	target, err := dispatch.ReadTarget(t.Context(), w.webhooks.DB, w.stored(t, e).ID)
+	check.NoError(check.Now(t), err, "the target")
+	secrets, err := target.Open(t.Context(), w.webhooks.Box, time.Now())
+	check.NoError(check.Now(t), err, "opening")
+	return secrets
+}
+
 // The resource has the last word on what somebody changes elsewhere.
 func TestAChangeMadeElsewhereIsUndone(t *testing.T) {
 	w := theWorld(t)
@@ -123,7 +164,7 @@ func TestAChangeMadeElsewhereIsUndone(t *testing.T) {
 	if got := w.stored(t, e); got.TimeZone != "UTC" {
 		t.Errorf("the zone is still %s", got.TimeZone)
 	}
-	if _, _, err := w.webhooks.Rotate(t.Context(), audit.Platform, o.ID, stored.ID, "", time.Now()); err != nil {
+	if _, _, err := w.webhooks.Rotate(t.Context(), audit.Platform, o.ID, stored.ID, "", 0, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitVersion(t, e, 3)

@@ -41,12 +41,14 @@ func TestTheAPIServerRefusesWhatCannotBe(t *testing.T) {
 		"too long": {spec(func(s *v1alpha1.WebhookEndpointSpec) {
 			s.URL = "https://hooks.example.com/" + strings.Repeat("x", 2000)
 		}), "may not be more than 2000"},
-		"an unknown event": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"student.slept"} }), `"student.slept": supported values: "result.final"`},
-		"an event twice":   {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"result.final", "result.final"} }), "Duplicate value"},
-		"no zone":          {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "half past two" }), "timeZone: use the name of an IANA time zone"},
-		"the local zone":   {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "Local" }), "timeZone: use the name of an IANA time zone"},
-		"no slug":          {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Organization = "Demo Institute" }), "organization: use the organization's slug"},
-		"no Secret's name": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.SigningSecretRef = &v1alpha1.SecretKeyRef{Name: "Not A Name"} }), "signingSecretRef.name: not the name of a Secret"},
+		"an unknown event":           {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"student.slept"} }), `"student.slept": supported values: "result.final"`},
+		"an event twice":             {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Events = []v1alpha1.EventType{"result.final", "result.final"} }), "Duplicate value"},
+		"no zone":                    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "half past two" }), "timeZone: use the name of an IANA time zone"},
+		"the local zone":             {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "Local" }), "timeZone: use the name of an IANA time zone"},
+		"no slug":                    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Organization = "Demo Institute" }), "organization: use the organization's slug"},
+		"an overlap that is no time": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Rotation = &v1alpha1.Rotation{Overlap: "a day"} }), "rotation.overlap: write hours, minutes and seconds"},
+		"an overlap of 8 days":       {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Rotation = &v1alpha1.Rotation{Overlap: "192h"} }), "rotation.overlap: at most 168h"},
+		"no Secret's name":           {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.SigningSecretRef = &v1alpha1.SecretKeyRef{Name: "Not A Name"} }), "signingSecretRef.name: not the name of a Secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := w.client.Create(t.Context(), &v1alpha1.WebhookEndpoint{

@@ -15,6 +15,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -215,13 +216,14 @@ func (rc *Receiver) write(got Received) error {
 // verify checks a signature (reference: webhooks#signature): HMAC-SHA256 over "<t>." and the raw body,
 // keyed with the whole secret text, and t within 5 minutes of now.
 func verify(secret, header string, body []byte, now time.Time) bool {
-	var t, v1 string
+	var t string
+	var digests []string // two while one secret replaces another
 	for part := range strings.SplitSeq(header, ",") {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(part), "="); name {
 		case "t":
 			t = value
 		case "v1":
-			v1 = value
+			digests = append(digests, value)
 		}
 	}
 	seconds, err := strconv.ParseInt(t, 10, 64)
@@ -231,5 +233,6 @@ func verify(secret, header string, body []byte, now time.Time) bool {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(t + "."))
 	mac.Write(body)
-	return hmac.Equal([]byte(hex.EncodeToString(mac.Sum(nil))), []byte(v1))
+	want := hex.EncodeToString(mac.Sum(nil))
+	return slices.ContainsFunc(digests, func(v1 string) bool { return hmac.Equal([]byte(want), []byte(v1)) })
 }

@@ -44,11 +44,12 @@ var (
 )
 
 // Signature checks the value of HeaderSignature ("t=<unix seconds>,v1=<hex digest>") for
-// the raw body, exactly as it was received. secrets are the signing secrets to accept, each
+// the raw body, exactly as it was received. There are two v1 while the sender replaces a secret;
+// one of them has to fit. secrets are the signing secrets to accept, each
 // the whole text that was shown, whsec_ included; several while one is being replaced. It
 // returns nil, ErrMissing, ErrStale or ErrWrong.
 func Signature(header string, body []byte, now time.Time, secrets ...string) error {
-	t, digest, err := split(header)
+	t, digests, err := split(header)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,10 @@ func Signature(header string, body []byte, now time.Time, secrets ...string) err
 	}
 	fits := false
 	for _, secret := range secrets {
-		fits = hmac.Equal(digestOf([]byte(secret), t+".", body), digest) || fits
+		want := digestOf([]byte(secret), t+".", body)
+		for _, digest := range digests {
+			fits = hmac.Equal(want, digest) || fits
+		}
 	}
 	if !fits {
 		return ErrWrong
@@ -117,22 +121,24 @@ func fresh(timestamp string, now time.Time) error {
 	return nil
 }
 
-func split(header string) (t string, digest []byte, err error) {
+func split(header string) (t string, digests [][]byte, err error) {
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch name {
 		case "t":
 			t = value
 		case "v1":
-			if digest, err = hex.DecodeString(value); err != nil {
+			digest, err := hex.DecodeString(value)
+			if err != nil || len(digest) != sha256.Size {
 				return "", nil, ErrMissing
 			}
+			digests = append(digests, digest)
 		}
 	}
-	if t == "" || len(digest) != sha256.Size {
+	if t == "" || len(digests) == 0 {
 		return "", nil, ErrMissing
 	}
-	return t, digest, nil
+	return t, digests, nil
 }
 
 // Event is the body of a delivery.

@@ -30,7 +30,7 @@ func sign(secret string, at time.Time, body string) string {
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	now, body := time.Unix(1_800_000_000, 0), `{"id":"evt_1"}`
-	good := sign(secret, now, body)
+	good, other := sign(secret, now, body), strings.Repeat("5f", 32)
 	for name, c := range map[string]struct {
 		header, body string
 		secrets      []string
@@ -39,6 +39,10 @@ func TestSignature(t *testing.T) {
 		"right":                     {good, body, []string{secret}, nil},
 		"right, with spaces":        {strings.Replace(good, ",", ", ", 1), body, []string{secret}, nil},
 		"the second secret":         {good, body, []string{"whsec_new", secret}, nil},
+		"two digests, the first":    {good + ",v1=" + other, body, []string{secret}, nil},
+		"two digests, the second":   {strings.Replace(good, ",v1=", ",v1="+other+",v1=", 1), body, []string{secret}, nil},
+		"two digests, none":         {"t=1800000000,v1=" + other + ",v1=" + other, body, []string{secret}, verify.ErrWrong},
+		"two digests, one broken":   {good + ",v1=00", body, []string{secret}, verify.ErrMissing},
 		"four minutes old":          {sign(secret, now.Add(-4*time.Minute), body), body, []string{secret}, nil},
 		"six minutes old":           {sign(secret, now.Add(-6*time.Minute), body), body, []string{secret}, verify.ErrStale},
 		"six minutes ahead":         {sign(secret, now.Add(6*time.Minute), body), body, []string{secret}, verify.ErrStale},

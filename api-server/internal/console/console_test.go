@@ -179,6 +179,8 @@ func TestAWebhookURLsLife(t *testing.T) {
 	if secretText.FindStringSubmatch(page)[1] == first {
 		t.Error("the secret is not replaced")
 	}
+	status, page, _ = b.post(t, "/console/north/webhooks/1/rotate-secret", url.Values{"overlap_hours": {"24"}})
+	want(t, "rotating with an overlap", status, page, http.StatusOK, "whsec_", "the old one beside it", "Old secret signs, too, until")
 	status, page, _ = b.post(t, "/console/north/webhooks/1/", url.Values{"url": {"https://hooks.north-institute.org/new"}, "time_zone": {"UTC"}})
 	want(t, "changing", status, page, http.StatusSeeOther)
 	status, page, _ = b.post(t, "/console/north/webhooks/1/send-test", nil)

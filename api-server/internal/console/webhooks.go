@@ -3,6 +3,7 @@ package console
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,8 +116,9 @@ type endpointPage struct {
 	Running  []journal.Recovery // under way; one at most
 	Form     endpointForm
 	Chart    *hoursChart
-	Secret   string    // shown once
-	Test     *testSent // that the page was asked to show
+	Secret   string     // shown once
+	Overlap  *time.Time // until when the secret before signs, too
+	Test     *testSent  // that the page was asked to show
 }
 
 // testSent is a ping that was sent by hand, with the attempt once it is over.
@@ -183,7 +185,7 @@ func (s *Server) oneEndpoint(w http.ResponseWriter, r *http.Request, status int,
 	}
 	hours = slices.DeleteFunc(hours, func(h journal.Hour) bool { return h.Endpoint != e.ID })
 	f.Title = e.URL
-	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Running: runningOf(recoveries), Chart: newHoursChart(span, now, hours), Secret: secret,
+	p := endpointPage{frame: f, Endpoint: e, Backlog: backlogs[e.ID], Overlap: e.Overlap(now), Running: runningOf(recoveries), Chart: newHoursChart(span, now, hours), Secret: secret,
 		Form: endpointForm{URL: e.URL, TimeZone: e.TimeZone, Events: e.Events, Types: webhook.Types()}}
 	if err := s.readTest(r, &p); err != nil {
 		return err
@@ -235,11 +237,16 @@ func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	e, secret, err := s.Webhooks.Rotate(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, "", s.Clock())
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	hours, _ := strconv.Atoi(r.PostFormValue("overlap_hours")) // none: 0
+	e, secret, err := s.Webhooks.Rotate(r.Context(), f.Person.Actor(), f.Here.Organization, e.ID, "", time.Duration(hours)*time.Hour, s.Clock())
 	if err != nil {
 		return err
 	}
 	f.Note = "The new secret signs from the very next attempt on. The old one is worth nothing any more."
+	if hours > 0 {
+		f.Note = "The new secret signs from the very next attempt on, and the old one beside it for a while."
+	}
 	return s.oneEndpoint(w, r, http.StatusOK, f, e, secret)
 }
 

@@ -73,7 +73,7 @@ func (x explanation) String() string {
 // settle makes an attempt of each delivery that is due, which the receiver answers with the status.
 func settle(t *testing.T, e *apitest.Env, status int) {
 	t.Helper()
-	verdict, cause := webhook.Judge(status)
+	verdict, cause := webhook.Judge(status, false)
 	for more := true; more; {
 		leases, _, err := dispatch.LeaseDue(t.Context(), e.DB, e.Now(), 20*time.Second, nil)
 		check.NoError(check.Now(t), err, "leasing")

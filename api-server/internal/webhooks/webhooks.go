@@ -44,7 +44,7 @@ func (s *Server) Routes(r chi.Router, base string) {
 	r.Get(base, edge.Handle(s.showing(s.find)))
 	r.Patch(base, edge.Handle(s.changeEndpoint))
 	r.Delete(base, edge.Handle(s.removeEndpoint))
-	r.Post(base+"/rotate-secret", edge.Handle(s.showing(s.rotateSecret)))
+	r.Post(base+"/rotate-secret", edge.Handle(s.rotateSecret))
 	r.Post(base+"/send-test", edge.Handle(s.sendTest))
 	r.Post(base+"/turn-on", edge.Handle(s.showing(s.turnOn)))
 	r.Get(base+"/deliveries", edge.Handle(s.listDeliveries))
@@ -66,6 +66,7 @@ type endpointBody struct {
 	SwitchedOffAt       *clock.Timestamp `json:"switched_off_at"`
 	SwitchedOffReason   string           `json:"switched_off_reason"`
 	SecretVersion       int              `json:"secret_version"`
+	PreviousUntil       *clock.Timestamp `json:"previous_secret_until"`
 	ConsecutiveFailures int              `json:"consecutive_failures"`
 	LastSuccessAt       *clock.Timestamp `json:"last_success_at"`
 	LastFailureAt       *clock.Timestamp `json:"last_failure_at"`
@@ -86,12 +87,12 @@ func (s *Server) shown(r *http.Request, zone *time.Location, list ...webhook.End
 	}
 	bodies := make([]endpointBody, len(list))
 	for i, e := range list {
-		bodies[i] = endpointOf(e, backlogs[e.ID], zone)
+		bodies[i] = endpointOf(e, backlogs[e.ID], zone, s.Clock())
 	}
 	return bodies, nil
 }
 
-func endpointOf(e webhook.Endpoint, backlog int, zone *time.Location) endpointBody {
+func endpointOf(e webhook.Endpoint, backlog int, zone *time.Location, now time.Time) endpointBody {
 	events := e.Events
 	if len(events) == 0 {
 		events = webhook.Types()
@@ -101,7 +102,7 @@ func endpointOf(e webhook.Endpoint, backlog int, zone *time.Location) endpointBo
 		managedBy = &e.ManagedBy
 	}
 	return endpointBody{e.ID, e.URL, events, e.TimeZone, e.SwitchedOn, clock.OptionalStamp(e.SwitchedOffAt, zone), e.SwitchedOffReason, e.SecretVersion,
-		e.ConsecutiveFailures, clock.OptionalStamp(e.LastSuccessAt, zone), clock.OptionalStamp(e.LastFailureAt, zone), backlog, managedBy, clock.Stamp(e.CreatedAt, zone)}
+		clock.OptionalStamp(e.Overlap(now), zone), e.ConsecutiveFailures, clock.OptionalStamp(e.LastSuccessAt, zone), clock.OptionalStamp(e.LastFailureAt, zone), backlog, managedBy, clock.Stamp(e.CreatedAt, zone)}
 }
 
 type oneEndpointBody struct {
@@ -212,8 +213,8 @@ func (s *Server) listEndpoints(w http.ResponseWriter, r *http.Request) error {
 	return edge.JSON(w, http.StatusOK, endpointsBody{"ok", len(bodies), bodies})
 }
 
-// showing handles a call without a body that shows the endpoint of its path. call may draw a secret.
-func (s *Server) showing(call func(context.Context, target) (e webhook.Endpoint, secret string, err error)) edge.Handler {
+// showing handles a call without a body that shows the endpoint of its path.
+func (s *Server) showing(call func(context.Context, target) (webhook.Endpoint, error)) edge.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		zone, err := zoneOf(r)
 		if err != nil {
@@ -223,26 +224,45 @@ func (s *Server) showing(call func(context.Context, target) (e webhook.Endpoint,
 		if err != nil {
 			return err
 		}
-		e, secret, err := call(r.Context(), t)
+		e, err := call(r.Context(), t)
 		if err != nil {
 			return err
 		}
-		return s.answer(w, r, http.StatusOK, zone, e, secret, nil)
+		return s.answer(w, r, http.StatusOK, zone, e, "", nil)
 	}
 }
 
-func (s *Server) find(ctx context.Context, t target) (e webhook.Endpoint, secret string, err error) {
-	e, err = s.Endpoints.Find(ctx, t.Organization, t.endpoint)
-	return e, "", err
+func (s *Server) find(ctx context.Context, t target) (webhook.Endpoint, error) {
+	return s.Endpoints.Find(ctx, t.Organization, t.endpoint)
 }
 
-func (s *Server) rotateSecret(ctx context.Context, t target) (e webhook.Endpoint, secret string, err error) {
-	return s.Endpoints.Rotate(ctx, t.Actor, t.Organization, t.endpoint, "", s.Clock())
+func (s *Server) turnOn(ctx context.Context, t target) (webhook.Endpoint, error) {
+	return s.Endpoints.TurnOn(ctx, t.Actor, t.Organization, t.endpoint, s.Clock())
 }
 
-func (s *Server) turnOn(ctx context.Context, t target) (e webhook.Endpoint, secret string, err error) {
-	e, err = s.Endpoints.TurnOn(ctx, t.Actor, t.Organization, t.endpoint, s.Clock())
-	return e, "", err
+func (s *Server) rotateSecret(w http.ResponseWriter, r *http.Request) error {
+	b, err := edge.ReadOptionalBody(w, r)
+	if err != nil {
+		return err
+	}
+	zone, err := zoneOf(r)
+	b.Add(err)
+	var overlap time.Duration
+	if hours := b.Int("overlap_hours", 0, int(webhook.MaxOverlap.Hours())); hours != nil {
+		overlap = time.Duration(*hours) * time.Hour
+	}
+	if err := b.Err(); err != nil {
+		return err
+	}
+	t, err := s.target(r)
+	if err != nil {
+		return err
+	}
+	e, secret, err := s.Endpoints.Rotate(r.Context(), t.Actor, t.Organization, t.endpoint, "", overlap, s.Clock())
+	if err != nil {
+		return err
+	}
+	return s.answer(w, r, http.StatusOK, zone, e, secret, b.Unread())
 }
 
 func (s *Server) changeEndpoint(w http.ResponseWriter, r *http.Request) error {

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
 	"github.com/registrar-dev/registrar/internal/domain/webhook/webhooktest"
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/clock"
 )
 
 // calls are those about an organization's webhook URLs, over one of the APIs.
@@ -131,6 +133,15 @@ func TestURLsAreTestedRotatedAndTurnedOn(t *testing.T) {
 		first := s.north.post(t, "", one).Want(t, 201).Object(t)
 		rotated := s.north.post(t, "/1/rotate-secret", "").Want(t, 200).Golden(t, "endpoint-rotated").Object(t)
 		check.True(t, "the secret is another one", rotated["signing_secret"] != first["signing_secret"], "after its rotation")
+		check.Equal(t, "the overlap", rotated["previous_secret_until"], nil, "without one")
+		overlapping := s.north.post(t, "/1/rotate-secret?tz=Asia/Kolkata", `{"overlap_hours": 168, "hours": 1}`).Want(t, 200).Object(t)
+		check.Equal(t, "the overlap", overlapping["previous_secret_until"], any(clock.Format(s.Now().Add(7*24*time.Hour), time.FixedZone("", 5*3600+1800))), "of seven days")
+		check.True(t, "there is a warning", overlapping["warnings"] != nil, "about an unknown field: %v", overlapping)
+		s.north.post(t, "/1/rotate-secret", `{"overlap_hours": 169}`).WantFault(t, 400, "not_a_whole_number", "overlap_hours")
+		s.north.post(t, "/1/rotate-secret", `{"overlap_hours": -1}`).WantFault(t, 400, "not_a_whole_number", "overlap_hours")
+		shown := s.north.get(t, "/1").Want(t, 200).Object(t)
+		check.True(t, "the overlap is shown", shown["previous_secret_until"] != nil, "%v", shown)
+		s.north.post(t, "/1/rotate-secret", "").Want(t, 200)
 		s.north.post(t, "/1/send-test", "").Want(t, 202).Golden(t, "endpoint-test-sent")
 		s.north.post(t, "/1/turn-on", "").Want(t, 200).Golden(t, "endpoint-turned-on")
 	})

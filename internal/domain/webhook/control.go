@@ -61,13 +61,22 @@ func chosenSecret(given string) (string, error) {
 	return given, checkSecret(given)
 }
 
+// MaxOverlap is how long a replaced signing secret may go on signing beside the new one.
+const MaxOverlap = 7 * 24 * time.Hour
+
 // Rotate replaces the signing secret by the given one, or by a generated one for "", and
-// returns it. The next attempt already uses it. Giving the current secret changes nothing,
-// so the call can be repeated. Faults: those of mayChange; Invalid on signing_secret.
-func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, secret string, now time.Time) (Endpoint, string, error) {
+// returns it. The next attempt already uses it. For the length of overlap, attempts are signed
+// with the secret that was current, too; one from before that one ends at once, and with 0 all
+// do. Giving the current secret changes nothing, so the call can be repeated. Faults: those of
+// mayChange; Invalid on signing_secret or overlap.
+func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint,
+	secret string, overlap time.Duration, now time.Time) (Endpoint, string, error) {
 	secret, err := chosenSecret(secret)
 	if err != nil {
 		return Endpoint{}, "", err
+	}
+	if overlap < 0 || overlap > MaxOverlap {
+		return Endpoint{}, "", fault.Field("overlap", "out_of_range", "overlap: send one from 0 to %d hours", int(MaxOverlap.Hours()))
 	}
 	entry := audit.Entry{Organization: org, Actor: by, Action: "replaced signing secret", At: now}
 	e, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
@@ -75,15 +84,22 @@ func (s Service) Rotate(ctx context.Context, by audit.Actor, org id.Organization
 			return false, err
 		}
 		current, err := lockSecret(ctx, tx, org, endpoint)
-		if err != nil || s.same(ctx, endpoint, current, secret) {
+		if err != nil {
 			return false, err
 		}
-		version := current.Version + 1
+		opened, err := s.Box.Open(ctx, current.Sealed, SecretContext(endpoint, current.Version))
+		if err == nil && seal.Equal(string(opened), secret) {
+			return false, nil
+		}
+		version, keep := current.Version+1, overlapping{}
+		if err == nil && overlap > 0 { // what cannot be opened signs nothing more
+			keep = overlapping{current.Version, now.Add(overlap)}
+		}
 		sealed, err := s.Box.Seal(ctx, []byte(secret), SecretContext(endpoint, version))
 		if err != nil {
 			return false, err
 		}
-		return true, replaceSecret(ctx, tx, endpoint, version, sealed, now)
+		return true, replaceSecret(ctx, tx, endpoint, version, sealed, keep, now)
 	})
 	if err != nil {
 		return Endpoint{}, "", err
@@ -121,13 +137,22 @@ func (s Service) Signs(ctx context.Context, org id.Organization, endpoint id.End
 	if pg.None(err) {
 		return false, errNoEndpoint(endpoint)
 	}
-	return err == nil && s.same(ctx, endpoint, current, secret), err
+	if err != nil {
+		return false, err
+	}
+	opened, err := s.Box.Open(ctx, current.Sealed, SecretContext(endpoint, current.Version))
+	return err == nil && seal.Equal(string(opened), secret), nil
 }
 
-// same says whether the sealed secret can be opened and is the plain one.
-func (s Service) same(ctx context.Context, endpoint id.Endpoint, sealed sealedSecret, plain string) bool {
-	opened, err := s.Box.Open(ctx, sealed.Sealed, SecretContext(endpoint, sealed.Version))
-	return err == nil && seal.Equal(string(opened), plain)
+// EndOverlaps removes the replaced signing secrets whose overlap has ended.
+func EndOverlaps(ctx context.Context, db *pg.DB, now time.Time) error {
+	return db.InTx(ctx, func(tx *pg.Tx) error {
+		ended, err := deletePrevious(ctx, tx, now)
+		for _, endpoint := range ended {
+			wakeEndpoint(tx, endpoint)
+		}
+		return err
+	})
 }
 
 // TurnOn switches a URL on and resets its failures: events are delivered from now on.

@@ -13,6 +13,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
+	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/wake"
 )
 
@@ -23,11 +24,113 @@ func secretInForce(t *testing.T, k webhook.Service, e webhook.Endpoint) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := k.Box.Open(t.Context(), target.Secret, target.SecretContext)
-	if err != nil {
-		t.Fatal(err)
+	secrets, err := target.Open(t.Context(), k.Box, now)
+	check.NoError(check.Now(t), err, "opening")
+	check.Equal(check.Now(t), "secrets that sign", len(secrets), 1, "without an overlap")
+	return secrets[0]
+}
+
+// signing are the secrets that sign at a time, the current one first.
+func signing(t *testing.T, k webhook.Service, e webhook.Endpoint, at time.Time) []string {
+	t.Helper()
+	target, err := dispatch.ReadTarget(t.Context(), k.DB, e.ID)
+	check.NoError(check.Now(t), err, "the target")
+	secrets, err := target.Open(t.Context(), k.Box, at)
+	check.NoError(check.Now(t), err, "opening")
+	return secrets
+}
+
+// Reference: webhooks#signature.
+func TestTwoSecretsSignDuringAnOverlap(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	first := secretInForce(t, k, e)
+	rotate := func(overlap time.Duration, at time.Time) string {
+		t.Helper()
+		r, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", overlap, at)
+		check.NoError(check.Now(t), err, "rotating")
+		if overlap == 0 {
+			check.True(check.Now(t), "there is no overlap", r.Overlap(at) == nil, "%+v", r)
+		} else {
+			check.True(check.Now(t), "the end", r.Overlap(at).Equal(at.Add(overlap)), "%+v", r)
+			check.True(check.Now(t), "nothing overlaps at the end", r.Overlap(at.Add(overlap)) == nil, "%+v", r)
+		}
+		return secret
 	}
-	return string(plain)
+	kept := func() (n int) {
+		t.Helper()
+		check.NoError(check.Now(t), k.DB.QueryRow(t.Context(), `SELECT count(*) FROM webhook_secrets WHERE endpoint_id = $1`, e.ID).Scan(&n), "counting")
+		return n
+	}
+	second := rotate(time.Hour, now)
+	check.Slices(t, "secrets", signing(t, k, e, now), []string{second, first}, "during the overlap")
+	check.Slices(t, "secrets", signing(t, k, e, now.Add(time.Hour)), []string{second}, "at its end, before anything is removed")
+
+	third := rotate(time.Hour, now.Add(time.Minute))
+	check.Slices(t, "secrets", signing(t, k, e, now.Add(time.Minute)), []string{third, second}, "the newest two")
+	check.Equal(t, "secrets that are kept", kept(), 2, "after a second rotation")
+	check.NoError(check.Now(t), webhook.EndOverlaps(t.Context(), k.DB, now.Add(time.Hour)), "before the end")
+	check.Equal(t, "secrets that are kept", kept(), 2, "before the end")
+	check.NoError(check.Now(t), webhook.EndOverlaps(t.Context(), k.DB, now.Add(time.Hour+time.Minute)), "at the end")
+	check.Equal(t, "secrets that are kept", kept(), 1, "at the end")
+	check.Slices(t, "secrets", signing(t, k, e, now), []string{third}, "afterwards")
+
+	fourth := rotate(webhook.MaxOverlap, now)
+	fifth := rotate(0, now)
+	check.Slices(t, "secrets", signing(t, k, e, now), []string{fifth}, "a rotation without an overlap ends all, also %s", fourth)
+	check.Equal(t, "secrets that are kept", kept(), 1, "of five")
+	for _, overlap := range []time.Duration{-time.Second, webhook.MaxOverlap + time.Second} {
+		_, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", overlap, now)
+		check.True(t, "it is refused", fault.Has(err, "out_of_range"), "%s: %v", overlap, err)
+	}
+
+	k.Box = newService(t).Box // the keyset was lost: the secret before could not sign
+	sixth := rotateLost(t, k, org, e)
+	check.Slices(t, "secrets", signing(t, k, e, now), []string{sixth}, "without the one that cannot be opened")
+}
+
+func rotateLost(t *testing.T, k webhook.Service, org id.Organization, e webhook.Endpoint) string {
+	t.Helper()
+	r, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", time.Hour, now)
+	check.NoError(check.Now(t), err, "rotating")
+	check.True(t, "there is no overlap", r.Overlap(now) == nil, "%+v", r)
+	return secret
+}
+
+// Refusals while two secrets sign slow a URL down, and do not switch it off. Without an overlap they do.
+func TestRefusalsDuringAnOverlapDoNotSwitchOff(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	org := newOrganization(t, k.DB, "one")
+	e := add(t, k, org, "https://a.example.org/")
+	at := now
+	fail := func(status int, overlap bool) webhook.Endpoint {
+		t.Helper()
+		record(t, k.DB, org, webhook.StudentJoined)
+		at = at.Add(2 * time.Second)
+		verdict, _ := webhook.Judge(status, overlap)
+		tried := outcomes(t, k.DB, lease(t, k.DB, at), verdict, at)
+		for i := range tried {
+			tried[i].Status, tried[i].Overlap = status, overlap
+		}
+		settle(t, k.DB, tried...)
+		e, err := k.Find(t.Context(), org, e.ID)
+		check.NoError(check.Now(t), err, "the URL")
+		return e
+	}
+	for range 2 * webhook.SwitchOffAfter {
+		e = fail(401, true)
+	}
+	check.True(t, "it is on", e.SwitchedOn, "%+v", e)
+	check.Equal(t, "failures in a row", e.ConsecutiveFailures, webhook.ProbeAfter, "%+v", e)
+	check.Equal(t, "declined", counts(t, k.DB, e.ID)["declined"], 0, "deliveries")
+	for range webhook.SwitchOffAfter - webhook.ProbeAfter {
+		check.True(check.Now(t), "it is on", e.SwitchedOn, "%+v", e)
+		e = fail(401, false)
+	}
+	check.False(t, "it is on", e.SwitchedOn, "without an overlap: %+v", e)
 }
 
 func TestARotationHoldsForTheNextAttempt(t *testing.T) {
@@ -36,14 +139,14 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 	org := newOrganization(t, k.DB, "one")
 	e := add(t, k, org, "https://a.example.org/")
 	before := secretInForce(t, k, e)
-	rotated, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", now)
+	rotated, secret, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "", 0, now)
 	check.NoError(check.Now(t), err, "rotated to version %d: %v", rotated.SecretVersion, err)
 	check.Equal(check.Now(t), "rotated.SecretVersion", rotated.SecretVersion, 2, "rotated to version %d: %v", rotated.SecretVersion, err)
 	check.True(check.Now(t), "the secret is another", secret != before, "rotated to version %d: %v", rotated.SecretVersion, err)
 	check.Equal(check.Now(t), "the secret in force", secretInForce(t, k, e), secret, "rotated to version %d: %v", rotated.SecretVersion, err)
 	chosen := "whsec_chosen-by-somebody-else"
 	for range 2 { // the second time changes nothing
-		if rotated, _, err = k.Rotate(t.Context(), audit.Platform, org, e.ID, chosen, now); check.NoError(check.Now(t), err, "version %d: %v", rotated.SecretVersion, err) &&
+		if rotated, _, err = k.Rotate(t.Context(), audit.Platform, org, e.ID, chosen, 0, now); check.NoError(check.Now(t), err, "version %d: %v", rotated.SecretVersion, err) &&
 			check.Equal(check.Now(t), "rotated.SecretVersion", rotated.SecretVersion, 3, "version %d: %v", rotated.SecretVersion, err) {
 			check.Equal(check.Now(t), "the secret in force", secretInForce(t, k, e), chosen, "version %d: %v", rotated.SecretVersion, err)
 		}
@@ -53,10 +156,10 @@ func TestARotationHoldsForTheNextAttempt(t *testing.T) {
 		check.Equal(t, "kept", kept, 1, "%d secrets are kept, want the one in force (%v)", kept, err)
 	}
 	var f *fault.Error
-	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", now); check.True(t, "the error is a fault", errors.As(err, &f), "a short secret: %v", err) {
+	if _, _, err := k.Rotate(t.Context(), audit.Platform, org, e.ID, "short", 0, now); check.True(t, "the error is a fault", errors.As(err, &f), "a short secret: %v", err) {
 		check.Equal(t, "f.Field", f.Field, "signing_secret", "a short secret: %v", err)
 	}
-	if _, _, err := k.Rotate(t.Context(), audit.Platform, newOrganization(t, k.DB, "other"), e.ID, "", now); fault.KindOf(err) != fault.NotFound {
+	if _, _, err := k.Rotate(t.Context(), audit.Platform, newOrganization(t, k.DB, "other"), e.ID, "", 0, now); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("another organization's URL: %v", err)
 	}
 }
@@ -192,7 +295,7 @@ func TestChangesToAnEndpointAreNotified(t *testing.T) {
 	await("listening")
 	for what, change := range map[string]func() error{
 		"suspended": func() error { _, err := k.SwitchOff(ctx, audit.Platform, org, e.ID, "why", now); return err },
-		"rotated":   func() error { _, _, err := k.Rotate(ctx, audit.Platform, org, e.ID, "", now); return err },
+		"rotated":   func() error { _, _, err := k.Rotate(ctx, audit.Platform, org, e.ID, "", 0, now); return err },
 		"rezoned": func() error {
 			zone := "Asia/Kolkata"
 			_, err := k.Change(ctx, audit.Platform, org, e.ID, webhook.Settings{TimeZone: &zone}, now)

@@ -32,11 +32,20 @@ type Endpoint struct {
 	SwitchedOffAt       *time.Time
 	SwitchedOffReason   string
 	SecretVersion       int
+	PreviousUntil       *time.Time // the secret before goes on signing until then; see Overlap
 	CreatedAt           time.Time
 	ManagedBy           string // the resource that holds its settings; "" when people manage it
 	ConsecutiveFailures int
 	LastSuccessAt       *time.Time
 	LastFailureAt       *time.Time
+}
+
+// Overlap is until when attempts are signed with the secret before, too; nil when they are not.
+func (e Endpoint) Overlap(now time.Time) *time.Time {
+	if e.PreviousUntil == nil || !e.PreviousUntil.After(now) {
+		return nil
+	}
+	return e.PreviousUntil
 }
 
 // Settings are what a caller may choose of an endpoint. A nil field leaves the setting as it

@@ -21,7 +21,7 @@ func TestTheOperatorsCommandsAreInTheAuditLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := k.Rotate(t.Context(), operator, one, e.ID, "", now); err != nil {
+	if _, _, err := k.Rotate(t.Context(), operator, one, e.ID, "", 0, now); err != nil {
 		t.Fatal(err)
 	}
 	if err := k.Remove(t.Context(), operator, one, e.ID, now); err != nil {
@@ -86,7 +86,7 @@ func TestWhatAResourceManagesIsReadOnlyForStaffAndPartners(t *testing.T) {
 	check.NoError(check.Now(t), err, "a URL that is managed")
 	try := func(by audit.Actor) (faults []error) {
 		_, err := k.Change(t.Context(), by, one, e.ID, webhook.Settings{TimeZone: &zone}, now)
-		_, _, rotating := k.Rotate(t.Context(), by, one, e.ID, "", now)
+		_, _, rotating := k.Rotate(t.Context(), by, one, e.ID, "", 0, now)
 		return []error{err, rotating, k.Remove(t.Context(), by, one, e.ID, now)}
 	}
 	for _, by := range []audit.Actor{{Kind: audit.Staff, ID: 1, Name: "Olive"}, {Kind: audit.PartnerKey, ID: 1, Name: "Student office"}} {

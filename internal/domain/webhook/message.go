@@ -29,23 +29,34 @@ const (
 	HeaderStandardSignature = "Webhook-Signature"
 )
 
-// Sign computes the value of HeaderSignature: HMAC-SHA256 over "<t>.<body>". The key is the
-// whole text of the secret, with its prefix.
-func Sign(secret string, at time.Time, body []byte) string {
+// Sign computes the value of HeaderSignature: for each secret the HMAC-SHA256 over "<t>.<body>".
+// The key is the whole text of the secret, with its prefix. There are two secrets while one
+// replaces the other, the new one first.
+func Sign(at time.Time, body []byte, secrets ...string) string {
 	t := strconv.FormatInt(at.Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(t + "."))
-	mac.Write(body)
-	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
+	value := "t=" + t
+	for _, secret := range secrets {
+		value += ",v1=" + hex.EncodeToString(digest([]byte(secret), t+".", body))
+	}
+	return value
 }
 
-// SignStandard computes the value of HeaderStandardSignature: HMAC-SHA256 over
+// SignStandard computes the value of HeaderStandardSignature: for each secret the HMAC-SHA256 over
 // "<id>.<t>.<body>", keyed by StandardKey.
-func SignStandard(secret string, event id.Event, at time.Time, body []byte) string {
-	mac := hmac.New(sha256.New, StandardKey(secret))
-	mac.Write([]byte(event.String() + "." + strconv.FormatInt(at.Unix(), 10) + "."))
+func SignStandard(event id.Event, at time.Time, body []byte, secrets ...string) string {
+	before := event.String() + "." + strconv.FormatInt(at.Unix(), 10) + "."
+	values := make([]string, len(secrets))
+	for i, secret := range secrets {
+		values[i] = "v1," + base64.StdEncoding.EncodeToString(digest(StandardKey(secret), before, body))
+	}
+	return strings.Join(values, " ")
+}
+
+func digest(key []byte, before string, body []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(before))
 	mac.Write(body)
-	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	return mac.Sum(nil)
 }
 
 // StandardKey is the key of Standard Webhooks: what the secret's base64 stands for, as the

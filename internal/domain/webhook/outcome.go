@@ -39,19 +39,22 @@ const (
 	StatusCancelled  Status = "cancelled" // the URL was deleted, or the person erased
 )
 
-// Judge gives the verdict on a response status and its cause, which Explain explains
-// (reference: webhooks#delivery-and-retries).
-func Judge(status int) (Verdict, string) {
+// Judge gives the verdict on a response status and its cause, which Explain explains. overlap says
+// that the request was signed with two secrets (reference: webhooks#delivery-and-retries).
+func Judge(status int, overlap bool) (Verdict, string) {
 	switch {
 	case status >= 200 && status < 300:
 		return Delivered, "ok"
 	case status >= 300 && status < 400:
 		return Retry, "redirect"
-	case status == 408, status == 429, status >= 500:
+	case status == 408, status == 429, status >= 500, overlap && refused(status):
 		return Retry, "http_" + strconv.Itoa(status)
 	}
 	return Declined, "http_" + strconv.Itoa(status)
 }
+
+// refused says whether the status may be that of a receiver which has not got the right secret.
+func refused(status int) bool { return status == 401 || status == 403 }
 
 // causes explains each cause that is no HTTP status, in one sentence with the remedy.
 var causes = map[string]string{
@@ -94,7 +97,7 @@ func Explain(cause string) string {
 	}
 	status, _ := strconv.Atoi(strings.TrimPrefix(cause, "http_"))
 	switch {
-	case status == 401 || status == 403:
+	case refused(status):
 		return fmt.Sprintf("The receiver answered %d: it refuses the request; check its signature secret and its firewall rules.", status)
 	case status == 404 || status == 410:
 		return fmt.Sprintf("The receiver answered %d: there is nothing at this path; correct the URL.", status)
@@ -117,6 +120,7 @@ type Outcome struct {
 	Number         int      // of the entry in the delivery's journal, from 1 on
 	Tries          int      // earlier attempts in this round of the schedule
 	Ping           bool
+	Overlap        bool      // it was signed with two secrets
 	EventAt        time.Time // when the event was created
 	StartedAt      time.Time
 	Duration       time.Duration

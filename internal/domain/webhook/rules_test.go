@@ -36,15 +36,20 @@ func TestJudge(t *testing.T) {
 		200: webhook.Delivered, 201: webhook.Delivered, 204: webhook.Delivered, 299: webhook.Delivered,
 		301: webhook.Retry, 302: webhook.Retry, 307: webhook.Retry, 308: webhook.Retry,
 		408: webhook.Retry, 429: webhook.Retry, 500: webhook.Retry, 503: webhook.Retry, 599: webhook.Retry,
-		400: webhook.Declined, 401: webhook.Declined, 404: webhook.Declined, 410: webhook.Declined, 422: webhook.Declined,
+		400: webhook.Declined, 401: webhook.Declined, 403: webhook.Declined, 404: webhook.Declined, 410: webhook.Declined, 422: webhook.Declined,
 	} {
-		got, cause := webhook.Judge(status)
+		got, cause := webhook.Judge(status, false)
 		if got != want {
 			t.Errorf("%d is %s, want %s", status, got, want)
 		}
 		if got != webhook.Delivered {
 			check.True(t, "the cause has a sentence", strings.HasSuffix(webhook.Explain(cause), "."), "%d: %q", status, webhook.Explain(cause))
 		}
+		if status == 401 || status == 403 {
+			want = webhook.Retry
+		}
+		got, _ = webhook.Judge(status, true)
+		check.Equal(t, "the verdict", got, want, "%d while two secrets sign", status)
 	}
 }
 
@@ -69,11 +74,14 @@ func TestEveryCauseIsDocumentedWithItsSentence(t *testing.T) {
 // The digest was computed with Python's hmac module.
 // Reference: webhooks#signature.
 func TestSign(t *testing.T) {
-	got := webhook.Sign("whsec_test", time.Unix(1700000000, 0), []byte(`{"id":"evt_1"}`))
+	got := webhook.Sign(time.Unix(1700000000, 0), []byte(`{"id":"evt_1"}`), "whsec_test")
 	want := "t=1700000000,v1=c89214b5b5da833daed6f0b8c5bb6bd58cea9022bd80ccc78230f3942d632925"
 	if got != want {
 		t.Fatalf("signature = %s, want %s", got, want)
 	}
+	two := webhook.Sign(time.Unix(1700000000, 0), []byte(`{"id":"evt_1"}`), "whsec_other", "whsec_test")
+	check.True(t, "the second secret signs", strings.HasSuffix(two, want[len("t=1700000000"):]), "%s", two)
+	check.Equal(t, "digests", strings.Count(two, ",v1="), 2, "%s", two)
 }
 
 // Reference: webhooks#standard-webhooks.

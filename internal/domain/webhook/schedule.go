@@ -120,6 +120,12 @@ func (h Health) After(success bool, at time.Time, run int) (next Health, off boo
 	return h, h.Failures == SwitchOffAfter
 }
 
+// probed adds a failure to the health that does not count.
+func (h Health) probed(at time.Time) Health {
+	h.LastFailure, h.NextProbeAt = later(h.LastFailure, at), later(h.NextProbeAt, at.Add(probePause))
+	return h
+}
+
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a

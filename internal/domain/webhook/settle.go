@@ -96,12 +96,17 @@ func once(outcomes []Outcome) []Outcome {
 
 // fold adds fresh outcomes to the healths, and returns the URLs that this switches off. A
 // failed ping does not count, nor does ProxyAway; a ping that was delivered counts as any
-// success. An endpoint without health has been removed.
+// success. Refusals while a secret replaces another slow a URL down, and do not switch it off. An
+// endpoint without health has been removed.
 func fold(healths map[id.Endpoint]*Health, fresh []Outcome) []off {
 	var offs []off
 	for _, o := range fresh {
 		h := healths[o.Endpoint]
 		if h == nil || (o.Ping && o.Verdict != Delivered) || o.Cause == ProxyAway {
+			continue
+		}
+		if o.Overlap && refused(o.Status) && h.Probing() {
+			*h = h.probed(o.at())
 			continue
 		}
 		next, isOff := h.After(o.Verdict == Delivered, o.at(), o.Run)

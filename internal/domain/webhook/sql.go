@@ -112,6 +112,7 @@ const endpointRows = `
 		e.switched_off_at,
 		e.switched_off_reason,
 		e.secret_version,
+		e.previous_until,
 		e.created_at,
 		coalesce(e.managed_by, '') AS managed_by,
 		h.consecutive_failures,
@@ -677,18 +678,39 @@ func selectSecret(ctx context.Context, q pg.Querier, org id.Organization, endpoi
 		WHERE e.organization_id = $1 AND e.id = $2`, org, endpoint)
 }
 
-// replaceSecret makes the version the current one and deletes the older ones.
-func replaceSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version int, sealed []byte, now time.Time) error {
+// overlapping is the version that goes on signing beside the current one, and until when; zero for none.
+type overlapping struct {
+	version int
+	until   time.Time
+}
+
+// replaceSecret makes the version the current one and deletes the older ones, but for the one to keep.
+func replaceSecret(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint, version int, sealed []byte, keep overlapping, now time.Time) error {
 	if err := insertSecret(ctx, tx, endpoint, version, sealed, now); err != nil {
 		return err
 	}
 	var batch pgx.Batch
 	batch.Queue(`
 		UPDATE webhook_endpoints
-		SET secret_version = $2, updated_at = $3
-		WHERE id = $1`, endpoint, version, now)
-	batch.Queue(`DELETE FROM webhook_secrets WHERE endpoint_id = $1 AND version < $2`, endpoint, version)
+		SET secret_version = $2, previous_version = nullif($3, 0), previous_until = $4, updated_at = $5
+		WHERE id = $1`, endpoint, version, keep.version, orNull(keep.until), now)
+	batch.Queue(`
+		DELETE FROM webhook_secrets
+		WHERE endpoint_id = $1 AND version < $2 AND version <> $3`, endpoint, version, keep.version)
 	return tx.SendBatch(ctx, &batch).Close()
+}
+
+// deletePrevious deletes the secrets whose overlap has ended, and returns their endpoints.
+func deletePrevious(ctx context.Context, tx *pg.Tx, now time.Time) ([]id.Endpoint, error) {
+	return pg.Column[id.Endpoint](ctx, tx, `
+		WITH ended AS (
+			UPDATE webhook_endpoints SET previous_version = NULL, previous_until = NULL
+			WHERE previous_until <= $1 RETURNING id, secret_version
+		), gone AS (
+			DELETE FROM webhook_secrets s USING ended
+			WHERE s.endpoint_id = ended.id AND s.version < ended.secret_version
+		)
+		SELECT id FROM ended`, now)
 }
 
 func lockOneHealth(ctx context.Context, tx *pg.Tx, endpoint id.Endpoint) error {

@@ -51,9 +51,11 @@ func boxOf(t *testing.T, keyset []byte) *seal.Box {
 func fill(t *testing.T, f *flowtest.Fixture, box *seal.Box, answers int) {
 	t.Helper()
 	north := f.Organization("north").ID
-	_, _, err := webhook.Service{DB: f.Database, Box: box, Policy: egress.New(egress.Config{})}.
-		Add(t.Context(), audit.Platform, north, webhook.Settings{URL: new("https://hooks.north-institute.org/")}, time.Now())
+	webhooks := webhook.Service{DB: f.Database, Box: box, Policy: egress.New(egress.Config{})}
+	e, _, err := webhooks.Add(t.Context(), audit.Platform, north, webhook.Settings{URL: new("https://hooks.north-institute.org/")}, time.Now())
 	check.NoError(check.Now(t), err, "a webhook URL")
+	_, _, err = webhooks.Rotate(t.Context(), audit.Platform, north, e.ID, "", time.Hour, time.Now())
+	check.NoError(check.Now(t), err, "a second signing secret")
 	_, _, _, err = lti.Service{DB: f.Database, Box: box}.Renew(t.Context(), audit.Platform, north, time.Now())
 	check.NoError(check.Now(t), err, "a consumer")
 	put := func(sql, place string, args ...any) {
@@ -116,16 +118,16 @@ func TestEverythingIsSealedWithThePresentKey(t *testing.T) {
 	s := reseal.New(f.Database, boxOf(t, keysets.promoted), slog.New(slog.NewTextHandler(&log, nil)), reg)
 	_, older, err := reseal.Counts(t.Context(), f.Database, s.Box)
 	check.NoError(check.Now(t), err, "counting")
-	check.Equal(t, "sealed with the older key", older, answers+8, "before")
+	check.Equal(t, "sealed with the older key", older, answers+9, "before")
 	for range 2 {
 		check.NoError(check.Now(t), s.Sweep(t.Context()), "sweeping")
 	}
-	check.Equal(t, "sealed values", opens(t, f.Database, boxOf(t, keysets.dropped)), answers+8, "read without the older key")
+	check.Equal(t, "sealed values", opens(t, f.Database, boxOf(t, keysets.dropped)), answers+9, "read without the older key")
 	_, older, err = reseal.Counts(t.Context(), f.Database, s.Box)
 	check.NoError(check.Now(t), err, "counting")
 	check.Equal(t, "sealed with the older key", older, 0, "afterwards")
 	check.Equal(t, "times that the log says so", strings.Count(log.String(), "nothing is encrypted with an older key"), 1, "%s", log.String())
-	check.Contains(t, "the log", log.String(), fmt.Sprintf("now=%d left=0", answers+8), "%s", log.String())
+	check.Contains(t, "the log", log.String(), fmt.Sprintf("now=%d left=0", answers+9), "%s", log.String())
 	check.Equal(t, "series", testutil.CollectAndCount(reg), len(reseal.Columns()), "of the metric")
 }
 

@@ -17,6 +17,10 @@ const (
 	AnnotationSendTest     = "registrar.dev/send-test"
 )
 
+// AnnotationReplaces is on a generated Secret that was made again because it had been deleted: the version of the signing
+// secret that it replaces at once, without spec.rotation.overlap.
+const AnnotationReplaces = "registrar.dev/replaces" //nolint:gosec // the name of an annotation
+
 // DefaultSecretKey is the key of a generated Secret, and of a referenced one where the
 // reference names none.
 const DefaultSecretKey = "secret"
@@ -71,11 +75,29 @@ type WebhookEndpointSpec struct {
 	// +optional
 	SigningSecretRef *SecretKeyRef `json:"signingSecretRef,omitempty"`
 
+	// Rotation says how a signing secret replaces another.
+	//
+	// +optional
+	Rotation *Rotation `json:"rotation,omitempty"`
+
 	// Suspend stops deliveries to the URL while it is true. Events of that time are kept
 	// as skipped and can be recovered.
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+}
+
+// Rotation says how a signing secret replaces another.
+type Rotation struct {
+	// Overlap is how long requests are signed with the secret before beside the new one, such as 24h, and how long answers
+	// 401 and 403 are tried again. None: the one before ends at once.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([0-9]{1,3}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$')",message="rotation.overlap: write hours, minutes and seconds, such as 24h or 1h30m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,3}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$') || duration(self) <= duration('168h')",message="rotation.overlap: at most 168h, which is seven days"
+	Overlap string `json:"overlap,omitempty"`
 }
 
 // SecretKeyRef names one key of a Secret in the same namespace.
@@ -186,6 +208,12 @@ type WebhookEndpointStatus struct {
 	//
 	// +optional
 	SecretVersion int `json:"secretVersion,omitempty"`
+
+	// PreviousSecretUntil is until when requests are signed with the secret before, too; absent while only one
+	// signs.
+	//
+	// +optional
+	PreviousSecretUntil *metav1.Time `json:"previousSecretUntil,omitempty"`
 
 	// Handled are the tokens of the annotations that were acted on last.
 	//

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -98,7 +99,12 @@ func (v *endpointVisit) referenced(secret *corev1.Secret, exists, rotate bool) e
 func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, exists, rotate bool) error {
 	if !exists {
 		v.secret = webhook.NewSecret()
-		err := v.Client.Create(ctx, generatedSecret(v.object, v.secret), fieldManager)
+		made := generatedSecret(v.object, v.secret)
+		if v.endpoint != nil {
+			v.replaces = strconv.Itoa(v.endpoint.SecretVersion)
+			made.Annotations = map[string]string{v1alpha1.AnnotationReplaces: v.replaces}
+		}
+		err := v.Client.Create(ctx, made, fieldManager)
 		if err == nil && v.endpoint != nil {
 			v.note(warning, "SecretRegenerated", "The Secret "+v.secretRef.Name+" was gone; there is a new one with a new signing secret.")
 		}
@@ -107,12 +113,13 @@ func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, ex
 	if !metav1.IsControlledBy(secret, v.object) {
 		return refuse(v1alpha1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Name it in spec.signingSecretRef, or delete it.", secret.Name)
 	}
-	v.secret = string(secret.Data[v.secretRef.Key])
+	v.secret, v.replaces = string(secret.Data[v.secretRef.Key]), secret.Annotations[v1alpha1.AnnotationReplaces]
 	if v.secret != "" && !rotate {
 		return nil
 	}
-	v.secret = webhook.NewSecret()
+	v.secret, v.replaces = webhook.NewSecret(), ""
 	before := secret.DeepCopy()
+	delete(secret.Annotations, v1alpha1.AnnotationReplaces)
 	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
 	err := v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
 	if apierrors.IsNotFound(err) { // deleted just now

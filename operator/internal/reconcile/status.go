@@ -31,6 +31,7 @@ func (v *endpointVisit) figuresOf(s *v1alpha1.WebhookEndpointStatus) {
 		e = &webhook.Endpoint{}
 	}
 	s.EndpointID, s.SecretVersion = int64(e.ID), e.SecretVersion
+	s.PreviousSecretUntil = stamp(e.Overlap(v.Clock()))
 	s.SwitchedOffAt, s.SwitchedOffReason = stamp(e.SwitchedOffAt), e.SwitchedOffReason
 	s.ConsecutiveFailures, s.Backlog = e.ConsecutiveFailures, int64(v.backlog)
 	s.LastSuccessTime, s.LastFailureTime = stamp(e.LastSuccessAt), stamp(e.LastFailureAt)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -41,6 +43,7 @@ type endpointVisit struct {
 	backlog  int
 
 	secret    string
+	replaces  string // AnnotationReplaces of the Secret
 	secretRef *v1alpha1.SecretKeyRef
 	handled   v1alpha1.HandledTokens
 }
@@ -248,13 +251,27 @@ func (v *endpointVisit) sign(ctx context.Context) error {
 	if err != nil || signs {
 		return err
 	}
-	e, _, err := v.Webhooks.Rotate(ctx, v.actor(), v.org, v.endpoint.ID, v.secret, v.Clock())
+	e, _, err := v.Webhooks.Rotate(ctx, v.actor(), v.org, v.endpoint.ID, v.secret, v.overlap(), v.Clock())
 	if err != nil {
 		return err
 	}
 	v.endpoint = &e
-	v.note(normal, "SecretRotated", fmt.Sprintf("The signing secret was replaced (version %d); the next attempt is signed with it.", e.SecretVersion))
+	said := fmt.Sprintf("The signing secret was replaced (version %d); the next attempt is signed with it.", e.SecretVersion)
+	if until := e.Overlap(v.Clock()); until != nil {
+		said += " The one before signs, too, until " + until.UTC().Format(time.RFC3339) + "."
+	}
+	v.note(normal, "SecretRotated", said)
 	return nil
+}
+
+// overlap is how long the secret before goes on signing. One whose Secret was deleted may be known to others.
+func (v *endpointVisit) overlap() time.Duration {
+	r := v.object.Spec.Rotation
+	if r == nil || v.replaces == strconv.Itoa(v.endpoint.SecretVersion) {
+		return 0
+	}
+	overlap, _ := time.ParseDuration(r.Overlap) // the API server takes no other, and "" is none
+	return overlap
 }
 
 // turn suspends and resumes a URL, and on request turns on one that was switched off.

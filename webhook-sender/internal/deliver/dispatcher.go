@@ -80,10 +80,10 @@ func trusted(caFile string) (*x509.CertPool, error) {
 
 // message is one request, ready to be signed and sent.
 type message struct {
-	url    string
-	secret string
-	due    dispatch.Due
-	body   []byte
+	url     string
+	secrets []string // the current one first
+	due     dispatch.Due
+	body    []byte
 }
 
 // call makes one attempt. It always returns an outcome, whose cause says what went wrong.
@@ -92,9 +92,9 @@ func (c *Dispatcher) call(ctx context.Context, m message) webhook.Outcome {
 	began := time.Now()
 	o := webhook.Outcome{Delivery: m.due.Delivery, Run: m.due.Run, More: m.due.More,
 		Number: m.due.Number, Tries: m.due.Tries,
-		Ping: m.due.Event.Type == webhook.Ping, EventAt: m.due.Event.CreatedAt, StartedAt: started}
+		Ping: m.due.Event.Type == webhook.Ping, Overlap: len(m.secrets) > 1, EventAt: m.due.Event.CreatedAt, StartedAt: started}
 	o.RequestHeaders = webhook.CommonHeaders(m.due.Event.Type, m.due.Event.ID, m.due.Event.Sequence)
-	o.RequestHeaders[webhook.HeaderSignature] = webhook.Sign(m.secret, started, m.body)
+	o.RequestHeaders[webhook.HeaderSignature] = webhook.Sign(started, m.body, m.secrets...)
 	ctx, traceparent, end := obs.StartRemote(ctx, m.due.Event.Traceparent, "webhook attempt",
 		"event.type", string(m.due.Event.Type), "event.id", m.due.Event.ID.String())
 	if traceparent != "" {
@@ -145,7 +145,7 @@ func (c *Dispatcher) post(ctx context.Context, m message, o *webhook.Outcome) er
 	// Not recorded: they say what the headers that are recorded say.
 	req.Header.Set(webhook.HeaderStandardID, m.due.Event.ID.String())
 	req.Header.Set(webhook.HeaderStandardTimestamp, strconv.FormatInt(o.StartedAt.Unix(), 10))
-	req.Header.Set(webhook.HeaderStandardSignature, webhook.SignStandard(m.secret, m.due.Event.ID, o.StartedAt, m.body))
+	req.Header.Set(webhook.HeaderStandardSignature, webhook.SignStandard(m.due.Event.ID, o.StartedAt, m.body, m.secrets...))
 	// An empty value is not sent, but lets net/http repeat this POST: when a receiver closes an
 	// idle connection just as it is used again, the event is sent at once over another one, and
 	// not a minute later. A receiver that has taken the event already knows its id.
@@ -157,7 +157,7 @@ func (c *Dispatcher) post(ctx context.Context, m message, o *webhook.Outcome) er
 	defer func() { _ = resp.Body.Close() }()
 	o.Status = resp.StatusCode
 	o.RetryAfter = webhook.ParseRetryAfter(resp.Header.Get("Retry-After"), c.clock())
-	o.Verdict, o.Cause = webhook.Judge(resp.StatusCode)
+	o.Verdict, o.Cause = webhook.Judge(resp.StatusCode, o.Overlap)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, readResponse))
 	o.Response = body[:min(len(body), keptResponse)]
 	if err == nil {

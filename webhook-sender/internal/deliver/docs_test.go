@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/check"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/nottested"
@@ -52,7 +54,7 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 	at := time.Now()
 	event := id.NewEvent(at)
 	raw := []string{"WEBHOOK_ID=" + event.String(), fmt.Sprint("WEBHOOK_TIMESTAMP=", at.Unix()),
-		"WEBHOOK_SIGNATURE=" + webhook.SignStandard(chosen, event, at, body)}
+		"WEBHOOK_SIGNATURE=" + webhook.SignStandard(event, at, body, chosen)}
 
 	text, err := os.ReadFile("../../../docs/webhooks.md")
 	if err != nil {
@@ -89,6 +91,10 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 				"a real delivery":                            verify(secret, body, signature),
 				"a real delivery's standard headers":         verify(secret, body, standard...),
 				"the standard headers under a chosen secret": verify(chosen, body, raw...),
+				"the old secret, of two":                     verify(secret, body, "SIGNATURE="+webhook.Sign(at, body, chosen, secret)),
+				"the new secret, of two":                     verify(secret, body, "SIGNATURE="+webhook.Sign(at, body, secret, chosen)),
+				"the old secret, of two standard ones":       verify(secret, body, raw[0], raw[1], "WEBHOOK_SIGNATURE="+webhook.SignStandard(event, at, body, chosen, secret)),
+				"the new secret, of two standard ones":       verify(secret, body, raw[0], raw[1], "WEBHOOK_SIGNATURE="+webhook.SignStandard(event, at, body, secret, chosen)),
 			} {
 				if !right {
 					t.Errorf("%s does not verify", what)
@@ -96,10 +102,12 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 			}
 			other, changed := webhook.NewSecret(), append(bytes.Clone(body), ' ')
 			for what, wrong := range map[string]bool{
-				"another body":                              verify(secret, changed, signature),
-				"another secret":                            verify(other, body, signature),
-				"an old time":                               verify(secret, body, regexp.MustCompile(`t=\d+`).ReplaceAllString(signature, "t=1700000000")),
-				"no digest":                                 verify(secret, body, strings.Split(signature, ",")[0]),
+				"another body":           verify(secret, changed, signature),
+				"another secret":         verify(other, body, signature),
+				"an old time":            verify(secret, body, regexp.MustCompile(`t=\d+`).ReplaceAllString(signature, "t=1700000000")),
+				"no digest":              verify(secret, body, strings.Split(signature, ",")[0]),
+				"neither of two secrets": verify(other, body, "SIGNATURE="+webhook.Sign(at, body, secret, chosen)),
+				"neither of two, by the standard headers":   verify(other, body, raw[0], raw[1], "WEBHOOK_SIGNATURE="+webhook.SignStandard(event, at, body, secret, chosen)),
 				"another body, by the standard headers":     verify(secret, changed, standard...),
 				"another secret, by the standard headers":   verify(other, body, standard...),
 				"an old time, by the standard headers":      verify(secret, body, standard[0], "WEBHOOK_TIMESTAMP=1700000000", standard[2]),
@@ -111,6 +119,42 @@ func TestTheDocumentedProgramsVerifyARealDelivery(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A receiver that has not got the new secret yet takes a real delivery, by either header, and one that refuses it gets it again.
+func TestARotationWithAnOverlapLosesNothing(t *testing.T) {
+	t.Parallel()
+	var in inbox
+	server := httptest.NewServer(&in)
+	defer server.Close()
+	h := newHouse(t, loopback, "")
+	e, before := h.addURL(t, server.URL)
+	_, after, err := h.webhooks.Rotate(t.Context(), audit.Platform, h.org, e.ID, "", time.Hour, time.Now())
+	check.NoError(check.Now(t), err, "rotating")
+	h.record(t, 1)
+	h.handle(t, h.lease(t, time.Second))
+	header, body := in.requests[0].Header, in.bodies[0]
+	for which, secret := range map[string]string{"before": before, "after": after} {
+		check.NoError(t, verify.Signature(header.Get(verify.HeaderSignature), body, time.Now(), secret), "the secret %s", which)
+		check.NoError(t, verify.Standard(header.Get(verify.HeaderStandardID), header.Get(verify.HeaderStandardTimestamp),
+			header.Get(verify.HeaderStandardSignature), body, time.Now(), secret), "the secret %s, by the standard headers", which)
+	}
+	signed, _, _ := strings.Cut(header.Get(verify.HeaderSignature), ",v1=")
+	seconds, err := strconv.ParseInt(strings.TrimPrefix(signed, "t="), 10, 64)
+	check.NoError(check.Now(t), err, "%s", signed)
+	check.Equal(t, "the header", header.Get(verify.HeaderSignature), webhook.Sign(time.Unix(seconds, 0), body, after, before), "the new secret is first")
+
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refusing.Close()
+	for overlap, status := range map[time.Duration]string{time.Hour: "waiting", 0: "declined"} {
+		h := newHouse(t, loopback, "")
+		e, _ := h.addURL(t, refusing.URL)
+		_, _, err := h.webhooks.Rotate(t.Context(), audit.Platform, h.org, e.ID, "", overlap, time.Now())
+		check.NoError(check.Now(t), err, "rotating")
+		h.record(t, 1)
+		h.handle(t, h.lease(t, time.Second))
+		check.Equal(t, "status", h.firstAttempt(t).deliveryStatus, status, "with an overlap of %s", overlap)
 	}
 }
 

@@ -115,7 +115,7 @@ func (h *Handler) lease(ctx context.Context, l dispatch.Held, read time.Time) er
 			return err
 		}
 	}
-	messages, err := h.compose(ctx, l.Target, dues)
+	messages, err := compose(ctx, h.Box, l.Target, dues, h.Clock())
 	if err != nil {
 		return err
 	}
@@ -152,13 +152,9 @@ func queuedSince(ctx context.Context, otherwise time.Time) time.Time {
 	return otherwise
 }
 
-func (h *Handler) secretOf(ctx context.Context, target dispatch.Target) (string, error) {
-	secret, err := h.Box.Open(ctx, target.Secret, target.SecretContext)
-	return string(secret), err
-}
-
-func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []dispatch.Due) ([]message, error) {
-	secret, err := h.secretOf(ctx, target)
+// compose makes the messages of deliveries; now decides which secrets sign.
+func compose(ctx context.Context, box *seal.Box, target dispatch.Target, dues []dispatch.Due, now time.Time) ([]message, error) {
+	secrets, err := target.Open(ctx, box, now)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +168,7 @@ func (h *Handler) compose(ctx context.Context, target dispatch.Target, dues []di
 		if err != nil {
 			return nil, err
 		}
-		messages[i] = message{url: target.URL, secret: secret, due: due, body: body}
+		messages[i] = message{url: target.URL, secrets: secrets, due: due, body: body}
 	}
 	return messages, nil
 }
@@ -226,7 +222,7 @@ func (a *attempts) chain(ctx context.Context, messages []message) error {
 // records attempts when targetAge is over, so that those of a process that is killed are few, and
 // returns the last ones.
 func (a *attempts) inOrder(ctx context.Context, messages []message) (made []attempt, err error) {
-	target, read, secret := a.Target, a.read, messages[0].secret
+	target, read, secrets := a.Target, a.read, messages[0].secrets
 	for i, m := range messages {
 		now := a.Clock()
 		if i > 0 && a.Until.Sub(now) < startMargin {
@@ -240,12 +236,12 @@ func (a *attempts) inOrder(ctx context.Context, messages []message) (made []atte
 			if target, err = dispatch.ReadTarget(ctx, a.DB, a.Lease.Endpoint); err != nil || !target.SwitchedOn {
 				return nil, err
 			}
-			if secret, err = a.secretOf(ctx, target); err != nil {
+			if secrets, err = target.Open(ctx, a.Box, now); err != nil {
 				return nil, err
 			}
 			read = now
 		}
-		m.url, m.secret = target.URL, secret
+		m.url, m.secrets = target.URL, secrets
 		o := a.one(ctx, m)
 		made = append(made, attempt{m, o})
 		if o.Verdict != webhook.Delivered && a.Lease.InOrder || ctx.Err() != nil {

@@ -28,7 +28,7 @@ func TestWhatIsDoneToAURLHoldsForTheNextMessageInOrder(t *testing.T) {
 		"nothing": {func(context.Context, *house, webhook.Endpoint, string) (string, error) { return "", nil },
 			3, 0, "delivered delivered delivered"},
 		"a new secret": {func(ctx context.Context, h *house, e webhook.Endpoint, _ string) (string, error) {
-			_, secret, err := h.webhooks.Rotate(ctx, audit.Platform, h.org, e.ID, "", time.Now())
+			_, secret, err := h.webhooks.Rotate(ctx, audit.Platform, h.org, e.ID, "", 0, time.Now())
 			return secret, err
 		}, 3, 0, "delivered delivered delivered"},
 		"another address": {func(ctx context.Context, h *house, e webhook.Endpoint, elsewhere string) (string, error) {

@@ -43,7 +43,7 @@ func (s *Sandboxes) lease(ctx context.Context, db *pg.DB, l task.Deliver) error 
 	if err != nil || len(held[0].Dues) == 0 {
 		return err
 	}
-	messages, err := (&Handler{Box: s.Box}).compose(ctx, held[0].Target, held[0].Dues)
+	messages, err := compose(ctx, s.Box, held[0].Target, held[0].Dues, c.Now)
 	if err != nil {
 		return err
 	}

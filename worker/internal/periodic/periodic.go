@@ -83,6 +83,9 @@ func All(db *pg.DB, zone *time.Location, webhookDays int) []Job {
 		{Name: "ending deliveries to switched-off and deleted URLs", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
 			return journal.Tidy(ctx, db, now)
 		}},
+		{Name: "removing replaced signing secrets", Every: time.Minute, Run: func(ctx context.Context, now time.Time) error {
+			return webhook.EndOverlaps(ctx, db, now)
+		}},
 		{Name: "moving deliveries of the version before", Every: time.Minute, Run: func(ctx context.Context, _ time.Time) error {
 			return journal.Adopt(ctx, db)
 		}},

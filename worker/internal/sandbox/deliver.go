@@ -52,7 +52,7 @@ func (d *Driver) answer(due dispatch.Due) (o webhook.Outcome) {
 	if d.receiver == sandbox.Fails {
 		o.Status = http.StatusServiceUnavailable
 	}
-	o.Verdict, o.Cause = webhook.Judge(o.Status)
+	o.Verdict, o.Cause = webhook.Judge(o.Status, false)
 	o.RequestHeaders = webhook.CommonHeaders(due.Event.Type, due.Event.ID, due.Event.Sequence)
 	o.Duration = time.Microsecond // the least that is recorded
 	return o

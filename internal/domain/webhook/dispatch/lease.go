@@ -15,6 +15,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/lead"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 	"github.com/registrar-dev/registrar/internal/kit/task"
 )
 
@@ -548,12 +549,34 @@ func newLease(s state, rows []picked, inOrder bool) Lease {
 
 // Target is the URL that the deliveries of a lease go to.
 type Target struct {
-	URL           string
-	Zone          string
-	SwitchedOn    bool   // deliveries that a person asked for are sent also when it is off
-	Secret        []byte // sealed; open it with webhook.Service's Box and SecretContext
-	SecretContext string
-	From          webhook.Sender
+	URL        string
+	Zone       string
+	SwitchedOn bool     // deliveries that a person asked for are sent also when it is off
+	Secrets    []Secret // the current one, then the one that it replaces
+	From       webhook.Sender
+}
+
+// Secret is one that signs. It is opened with webhook.Service's Box and its context.
+type Secret struct {
+	Sealed  []byte
+	Context string
+	Until   time.Time // zero: it is the current one
+}
+
+// Open opens the secrets that sign at the given time, the current one first.
+func (t Target) Open(ctx context.Context, box *seal.Box, now time.Time) ([]string, error) {
+	secrets := make([]string, 0, len(t.Secrets))
+	for _, s := range t.Secrets {
+		if !s.Until.IsZero() && !s.Until.After(now) {
+			continue
+		}
+		secret, err := box.Open(ctx, s.Sealed, s.Context)
+		if err != nil {
+			return nil, err
+		}
+		secrets = append(secrets, string(secret))
+	}
+	return secrets, nil
 }
 
 // WithoutSuperseded ends the retries among a URL's leased deliveries whose result the URL has accepted

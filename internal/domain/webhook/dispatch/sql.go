@@ -335,21 +335,28 @@ const selectTargets = `
 		e.switched_on,
 		e.secret_version,
 		s.sealed,
+		coalesce(p.version, 0) AS previous_version,
+		p.sealed AS previous,
+		e.previous_until,
 		o.id,
 		o.slug,
 		o.name
 	FROM webhook_endpoints e
 	JOIN webhook_secrets s ON s.endpoint_id = e.id AND s.version = e.secret_version
+	LEFT JOIN webhook_secrets p ON p.endpoint_id = e.id AND p.version = e.previous_version
 	JOIN organizations o ON o.id = e.organization_id
 	WHERE e.id = ANY ($1)`
 
 type targetRow struct {
-	Endpoint      id.Endpoint
-	URL           string
-	TimeZone      string
-	SwitchedOn    bool
-	SecretVersion int
-	Sealed        []byte
+	Endpoint        id.Endpoint
+	URL             string
+	TimeZone        string
+	SwitchedOn      bool
+	SecretVersion   int
+	Sealed          []byte
+	PreviousVersion int
+	Previous        []byte
+	PreviousUntil   *time.Time
 	webhook.Sender
 }
 
@@ -360,14 +367,17 @@ func collectTargets(rows pgx.Rows, err error) (map[id.Endpoint]Target, error) {
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByName[targetRow])
 	targets := make(map[id.Endpoint]Target, len(found))
 	for _, r := range found {
-		targets[r.Endpoint] = Target{
-			URL:           r.URL,
-			Zone:          r.TimeZone,
-			SwitchedOn:    r.SwitchedOn,
-			Secret:        r.Sealed,
-			SecretContext: webhook.SecretContext(r.Endpoint, r.SecretVersion),
-			From:          r.Sender,
+		target := Target{
+			URL:        r.URL,
+			Zone:       r.TimeZone,
+			SwitchedOn: r.SwitchedOn,
+			Secrets:    []Secret{{Sealed: r.Sealed, Context: webhook.SecretContext(r.Endpoint, r.SecretVersion)}},
+			From:       r.Sender,
 		}
+		if r.Previous != nil && r.PreviousUntil != nil {
+			target.Secrets = append(target.Secrets, Secret{r.Previous, webhook.SecretContext(r.Endpoint, r.PreviousVersion), *r.PreviousUntil})
+		}
+		targets[r.Endpoint] = target
 	}
 	return targets, err
 }

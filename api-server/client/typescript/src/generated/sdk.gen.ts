@@ -402,14 +402,18 @@ export const changeWebhookEndpoint = <ThrowOnError extends boolean = true>(optio
 /**
  * Replace the signing secret
  *
- * The old one ends at once; the next attempt is signed with the new one.
+ * The next attempt is signed with the new one. The old one ends at once, or after `overlap_hours`, in which both sign.
  * A URL that a Kubernetes resource keeps is refused with 409 `managed`, which names the resource.
  *
  */
 export const rotateWebhookSecret = <ThrowOnError extends boolean = true>(options: Options<RotateWebhookSecretData, ThrowOnError>) => (options.client ?? client).post<RotateWebhookSecretResponses, RotateWebhookSecretErrors, ThrowOnError>({
     security: [{ name: 'X-API-Key', type: 'apiKey' }, { scheme: 'bearer', type: 'http' }],
     url: '/api/v1/webhook-endpoints/{id}/rotate-secret/',
-    ...options
+    ...options,
+    headers: {
+        'Content-Type': 'application/json',
+        ...options.headers
+    }
 });
 
 /**

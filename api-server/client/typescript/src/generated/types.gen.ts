@@ -950,6 +950,13 @@ export type NewWebhookEndpoint = WebhookEndpointSettings & {
     [key: string]: unknown;
 };
 
+export type WebhookSecretRotation = {
+    /**
+     * How long requests are signed with the old secret beside the new one, and answers 401 and 403 are tried again
+     */
+    overlap_hours?: number;
+};
+
 export type WebhookEventType = 'result.final' | 'student.joined' | 'student.left' | 'enrollment.created' | 'enrollment.updated' | 'enrollment.expiring' | 'enrollment.ended' | 'assignment.created' | 'assignment.overdue';
 
 export type WebhookEndpoint = {
@@ -976,6 +983,10 @@ export type WebhookEndpoint = {
      * Rises with each new signing secret
      */
     secret_version: number;
+    /**
+     * Until then requests are signed with the secret before, too; null while only one signs
+     */
+    previous_secret_until: OptionalTimestamp;
     consecutive_failures: number;
     /**
      * Null before the first one
@@ -1593,7 +1604,7 @@ export type EventName = string;
 export type EventDelivery = string;
 
 /**
- * `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text
+ * `t=UNIX_TIME,v1=HEX_DIGEST`; the digest is the HMAC-SHA256 of t, a dot and the raw body, keyed with the signing secret's whole text. While one secret replaces another there are two `v1=`, that of the new one first
  */
 export type EventSignature = string;
 
@@ -3747,7 +3758,7 @@ export type ChangeWebhookEndpointResponses = {
 export type ChangeWebhookEndpointResponse = ChangeWebhookEndpointResponses[keyof ChangeWebhookEndpointResponses];
 
 export type RotateWebhookSecretData = {
-    body?: never;
+    body?: WebhookSecretRotation;
     headers?: {
         /**
          * A name of the request, of 1 to 255 printable ASCII characters. The same request with the same key within 24 hours gets
@@ -3791,9 +3802,17 @@ export type RotateWebhookSecretErrors = {
      */
     404: Error;
     /**
+     * The body came too slowly, at less than 16 KiB a second; nothing was saved
+     */
+    408: Error;
+    /**
      * The thing exists, but its state refuses the request
      */
     409: Error;
+    /**
+     * The body is over its limit, 1 MiB where nothing else is said
+     */
+    413: Error;
     /**
      * The Idempotency-Key was used for another request
      */

@@ -151,7 +151,7 @@ func (h *house) fillCatalog() {
 	form := multipart.NewWriter(&logo)
 	part, err := form.CreateFormFile("logo", "logo.png")
 	must(h.t, err)
-	must(h.t, png.Encode(part, image.NewGray(image.Rect(0, 0, 8, 8))))
+	must(h.t, png.Encode(part, image.NewGray(image.Rect(0, 0, 256, 256))))
 	must(h.t, form.Close())
 	h.sendForm(browser, "/console/demo/settings/logo", form.FormDataContentType(), &logo)
 }

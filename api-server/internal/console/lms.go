@@ -16,15 +16,15 @@ import (
 // lmsPage is the list of LMSes that are registered for LTI 1.3, and a form for one more or for another look of one.
 type lmsPage struct {
 	frame
-	Registrations              []lms.Registration
-	Form                       lms.Registration // ID 0: a new one
-	Deployments                string           // as typed: one a line
-	LoginURL, Redirect, JWKSet string           // what is entered in the LMS
-	LinkStart                  string           // of the addresses of links
-	Marks                      []lms.Sent
-	Students                   map[id.User]student.Account
-	Items                      map[id.Item]catalog.Item
-	GivenUp                    bool // some marks
+	Registrations []lms.Registration
+	Form          lms.Registration // ID 0: a new one
+	Deployments   string           // as typed: one a line
+	Tool          lms.Tool         // what is entered in the LMS
+	LinkStart     string           // of the addresses of links
+	Marks         []lms.Sent
+	Students      map[id.User]student.Account
+	Items         map[id.Item]catalog.Item
+	GivenUp       bool // some marks
 }
 
 const lmsPath = "/lms/"
@@ -45,7 +45,7 @@ func (s *Server) listLMSes(w http.ResponseWriter, r *http.Request, status int, p
 	} else if err := s.readMarks(r, &p); err != nil {
 		return err
 	}
-	p.LoginURL, p.Redirect, p.JWKSet = lms.ToolURLs(s.PublicURL, p.Here.Slug)
+	p.Tool = lms.NewTool(s.PublicURL, p.Here.Slug)
 	p.LinkStart = s.PublicURL + "/lti/launch/"
 	return show(w, status, "lms.html", p)
 }

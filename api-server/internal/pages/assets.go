@@ -17,6 +17,7 @@ var assets = map[string]string{
 	"registrar.js":  "text/javascript; charset=utf-8",
 	"passkey.js":    "text/javascript; charset=utf-8",
 	"launch.js":     "text/javascript; charset=utf-8",
+	"return.js":     "text/javascript; charset=utf-8",
 	"favicon.svg":   "image/svg+xml",
 }
 

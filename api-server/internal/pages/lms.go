@@ -89,11 +89,10 @@ func (s *Server) authorize(l lms.Login, slug string, form url.Values) (*url.URL,
 	if err != nil {
 		return nil, err
 	}
-	_, redirect, _ := lms.ToolURLs(s.PublicURL, slug)
 	q := to.Query()
 	for name, value := range map[string]string{
 		"scope": "openid", "response_type": "id_token", "response_mode": "form_post", "prompt": "none",
-		"client_id": l.Registration.ClientID, "redirect_uri": redirect,
+		"client_id": l.Registration.ClientID, "redirect_uri": lms.NewTool(s.PublicURL, slug).RedirectURL,
 		"login_hint": form.Get("login_hint"), "state": l.State, "nonce": l.Nonce,
 	} {
 		q.Set(name, value)
@@ -137,13 +136,21 @@ func (s *Server) takeMessage(w http.ResponseWriter, r *http.Request) error {
 	if form == nil {
 		return err
 	}
-	v, err := s.readMessage(w, r, form)
+	m, err := s.readMessage(w, r, form)
 	if err != nil {
 		return showLaunchFault(w, r, err)
 	}
-	if v == nil {
+	if m == nil {
 		return nil
 	}
+	if m.Choice != nil {
+		return s.beginChoice(w, r, *m)
+	}
+	v, err := s.takeWork(r, *m)
+	if err != nil {
+		return showLaunchFault(w, r, err)
+	}
+	http.SetCookie(w, s.launchCookie(m.State, "", -1))
 	edge.Annotate(r.Context(), "user", int64(v.Account.ID))
 	readerOf(r.Context()).account = v.Account.Language
 	if _, err := s.brandOf(r.Context(), v.Organization); err != nil {
@@ -171,8 +178,21 @@ func (s *Server) readLaunch(w http.ResponseWriter, r *http.Request, rule limit.R
 	return r.Form, nil
 }
 
-// readMessage checks the LMS's answer and takes it; nil where the browser is asked first to show that it began the launch.
-func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, form url.Values) (*launch.Visitor, error) {
+// takeWork takes the message of a learner.
+func (s *Server) takeWork(r *http.Request, m launch.Message) (*launch.Visitor, error) {
+	kind, item, err := s.target(m.Message)
+	if err != nil {
+		return nil, err
+	}
+	v, err := s.Launches.TakeMessage(r.Context(), m, kind, item)
+	if err != nil {
+		return nil, err
+	}
+	return &v, s.LMS.Launched(r.Context(), m.Organization, m.Registration, s.Clock())
+}
+
+// readMessage checks the LMS's answer; nil where the browser is asked first to show that it began the launch.
+func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, form url.Values) (*launch.Message, error) {
 	o, err := org.Find(r.Context(), s.DB, edge.Param(r, "slug"))
 	if err != nil {
 		return nil, err
@@ -206,16 +226,7 @@ func (s *Server) readMessage(w http.ResponseWriter, r *http.Request, form url.Va
 	if !l.Answers(m) {
 		return nil, fault.Field("nonce", "not_a_launch", "nonce: the LMS answers another launch")
 	}
-	kind, item, err := s.target(m.Target)
-	if err != nil {
-		return nil, err
-	}
-	v, err := s.Launches.TakeMessage(r.Context(), launch.Message{Message: m, Organization: o.ID, Registration: l.Registration.ID, State: state}, kind, item)
-	if err != nil {
-		return nil, err
-	}
-	http.SetCookie(w, s.launchCookie(state, "", -1))
-	return &v, s.LMS.Launched(r.Context(), o.ID, l.Registration.ID, s.Clock())
+	return &launch.Message{Message: m, Organization: o.ID, Registration: l.Registration.ID, State: state}, nil
 }
 
 var errBrowser = fault.Field("state", "launch_refused",
@@ -230,9 +241,12 @@ func (s *Server) askStorage(w http.ResponseWriter, r *http.Request, l lms.Login,
 	return show(w, r, http.StatusOK, "launch-check.html", storedLaunch{Frame: l.Storage, Origin: at.Scheme + "://" + at.Host, Key: storageKey(l.State), Token: form.Get("id_token"), State: l.State})
 }
 
-// target is the work that an address means, one of the catalog's lti_link. No browser is sent there.
-func (s *Server) target(address string) (catalog.Kind, id.Item, error) {
-	rest, ours := strings.CutPrefix(address, s.PublicURL+launchPath)
+// target is the work that a link means: what was chosen for it, or else the item whose lti_link is its address. No browser is sent there.
+func (s *Server) target(m lms.Message) (catalog.Kind, id.Item, error) {
+	rest, ours := strings.CutPrefix(m.Target, s.PublicURL+launchPath)
+	if m.Item != "" && strings.HasPrefix(m.Target, s.PublicURL+"/") { // some LMSes send one address of the tool for all of its links
+		rest, ours = m.Item, true
+	}
 	kind, number, found := strings.Cut(strings.TrimSuffix(rest, "/"), "/")
 	n, err := strconv.ParseInt(number, 10, 64)
 	if !ours || !found || err != nil || n < 1 {

@@ -76,6 +76,8 @@ func (s *Server) ownRoutes(r chi.Router) {
 	r.Get(email.UnsubscribePath+"{token}", Handle(s.showUnsubscribe))
 	r.Post(email.UnsubscribePath+"{token}", Handle(s.unsubscribe))
 	r.Get("/logos/{id}/{digest}", Handle(s.showLogo))
+	r.Get(lms.DeepLinkPath+"{slug}", Handle(s.refuseLaunchVisit))
+	r.With(framed).Post(lms.DeepLinkPath+"{slug}", Handle(s.goOnChoosing))
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)
 		r.Get("/set-password/{token}", Handle(s.showSetPassword))

@@ -36,6 +36,7 @@ type registrationBody struct {
 type toolBody struct {
 	LoginURL    string `json:"login_url"`
 	RedirectURL string `json:"redirect_url"`
+	DeepLinkURL string `json:"deep_link_url"`
 	KeysURL     string `json:"keys_url"`
 }
 
@@ -50,8 +51,8 @@ func bodyOf(r lms.Registration) registrationBody {
 
 func (s *Server) answerRegistration(w http.ResponseWriter, status int, o org.Organization, r lms.Registration) error {
 	b := bodyOf(r)
-	b.Status, b.Tool = "ok", &toolBody{}
-	b.Tool.LoginURL, b.Tool.RedirectURL, b.Tool.KeysURL = lms.ToolURLs(s.PublicURL, o.Slug)
+	tool := toolBody(lms.NewTool(s.PublicURL, o.Slug))
+	b.Status, b.Tool = "ok", &tool
 	return edge.JSON(w, status, b)
 }
 

@@ -107,6 +107,8 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 			INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, updated_at) SELECT $1, id, '', $2, 'https://lms.north/1', 1, now() FROM r
 		), g AS (
 			INSERT INTO lms_logins (organization_id, state, registration_id, nonce, browser, storage, expires_at) SELECT $1, '', id, '', '', 'north', now() FROM r
+		), d AS (
+			INSERT INTO lms_choices (organization_id, hash, registration_id, request, expires_at) SELECT $1, '', id, '{"ReturnURL": "https://lms.north/return"}', now() FROM r
 		)
 		INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at) VALUES ($1, '', $2, '/', 'north', now())`, l.north.ID, bursar)
 	l.exec(t, `INSERT INTO sign_in_policies (organization_id, factor_since, grace_days, updated_at) VALUES ($1, now(), 7, now())`, l.north.ID)
@@ -183,7 +185,7 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
 		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
 	}
-	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_marks", "lms_logins", "lms_tickets"} {
+	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_marks", "lms_logins", "lms_choices", "lms_tickets"} {
 		check.Equal(t, table, l.count(t, table+` WHERE organization_id = $1`, l.north.ID), 0, "")
 	}
 

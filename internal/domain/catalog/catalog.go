@@ -206,6 +206,24 @@ func List(ctx context.Context, q pg.Querier, org id.Organization, kinds []Kind) 
 	return items, err
 }
 
+// PageLength is how many items Search gives at most.
+const PageLength = 20
+
+// maxPages bounds how far Search goes.
+const maxPages = 500
+
+// Search gives a page, from 1, of the active items that the organization can assign and whose title, code, kind and type have each
+// word of text, by title; more says whether there is another page.
+func Search(ctx context.Context, q pg.Querier, org id.Organization, text string, page int) (items []Item, more bool, err error) {
+	page = min(max(page, 1), maxPages)
+	words := strings.Fields(text)
+	items, err = selectFound(ctx, q, org, words[:min(len(words), 10)], PageLength, (page-1)*PageLength)
+	if len(items) > PageLength {
+		items, more = items[:PageLength], page < maxPages
+	}
+	return items, more, err
+}
+
 // Find reads an active item of the kind that the organization can assign. NotFound
 // otherwise, also for another organization's items.
 func Find(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {

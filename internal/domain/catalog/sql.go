@@ -107,6 +107,18 @@ func selectVisible(ctx context.Context, q pg.Querier, org id.Organization, kinds
 		WHERE `+visible+` AND i.active AND i.kind = ANY ($2) ORDER BY i.id`, org, kinds)
 }
 
+// selectFound has one more than limit where there are more.
+func selectFound(
+	ctx context.Context, q pg.Querier, org id.Organization, words []string, limit, skip int,
+) ([]Item, error) {
+	return pg.List[Item](ctx, q, `
+		SELECT `+itemColumns+` FROM catalog_items i
+		WHERE `+visible+` AND i.active AND NOT EXISTS (
+			SELECT FROM unnest($2::text[]) AS word
+			WHERE strpos(lower(concat_ws(' ', i.title, i.code, i.kind, i.type)), lower(word)) = 0)
+		ORDER BY lower(i.title), i.id LIMIT $3 OFFSET $4`, org, words, limit+1, skip)
+}
+
 func selectItem(ctx context.Context, q pg.Querier, org id.Organization, kind Kind, item id.Item) (Item, error) {
 	return pg.One[Item](ctx, q, `
 		SELECT `+itemColumns+` FROM catalog_items i

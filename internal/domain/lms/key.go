@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
@@ -72,6 +73,19 @@ func (k Keys) Signer(ctx context.Context, now time.Time) (jose.JSONWebKey, error
 	}
 	private, err := x509.ParsePKCS8PrivateKey(der)
 	return jose.JSONWebKey{Key: private, KeyID: kid, Algorithm: string(jose.RS256), Use: "sig"}, err
+}
+
+// Sign writes claims as a token that is signed with the key that signs now.
+func (k Keys) Sign(ctx context.Context, claims any, now time.Time) (string, error) {
+	key, err := k.Signer(ctx, now)
+	if err != nil {
+		return "", err
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	if err != nil {
+		return "", err
+	}
+	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
 // Rotate makes the next key when its time has come, and drops those that nobody needs any more. It may be repeated.

@@ -14,8 +14,11 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
-// OpensLink is the type of the message with which a person opens a link in a course.
-const OpensLink = "LtiResourceLinkRequest"
+// The types of messages: a person opens a link in a course, or chooses what it links to.
+const (
+	OpensLink = "LtiResourceLinkRequest"
+	Chooses   = "LtiDeepLinkingRequest"
+)
 
 // Message is what an LMS says in a token that was checked.
 type Message struct {
@@ -28,7 +31,9 @@ type Message struct {
 	Roles      []string
 	Link       string // the id of the link in its course
 	Nonce      string
-	LineItem   string // the address of the column of marks of the link; "": the LMS wants none
+	Item       string         // what was chosen for the link (ItemParameter); "": Target alone says it
+	LineItem   string         // the address of the column of marks of the link; "": the LMS wants none
+	Choice     *ChoiceRequest // of a message of the type Chooses
 }
 
 // claim begins the names of LTI's own claims.
@@ -51,7 +56,11 @@ type claims struct {
 	Link            struct {
 		ID string `json:"id"`
 	} `json:"https://purl.imsglobal.org/spec/lti/claim/resource_link"`
-	Grades struct {
+	Custom struct {
+		Item string `json:"registrar_item"` // ItemParameter
+	} `json:"https://purl.imsglobal.org/spec/lti/claim/custom"`
+	DeepLinking deepLinking `json:"https://purl.imsglobal.org/spec/lti-dl/claim/deep_linking_settings"`
+	Grades      struct {
 		LineItem string   `json:"lineitem"`
 		Scope    []string `json:"scope"`
 	} `json:"https://purl.imsglobal.org/spec/lti-ags/claim/endpoint"`
@@ -171,25 +180,30 @@ func (c claims) checkMessage(r Registration) error {
 	switch {
 	case c.Version != "1.3.0":
 		return refuse(claim+"version", "it has to be 1.3.0")
-	case c.Type != OpensLink:
-		return refuse(claim+"message_type", "it has to be "+OpensLink)
+	case c.Type != OpensLink && c.Type != Chooses:
+		return refuse(claim+"message_type", "it has to be "+OpensLink+" or "+Chooses)
 	case !slices.Contains(r.Deployments, c.Deployment):
 		return refuse(claim+"deployment_id", "the registration does not list this deployment; an owner or admin adds it in the console, under LMS")
-	case c.Target == "":
+	case c.Type == OpensLink && c.Target == "":
 		return refuse(claim+"target_link_uri", "required")
-	case c.Link.ID == "" || len(c.Link.ID) > maxSubject:
+	case c.Type == OpensLink && (c.Link.ID == "" || len(c.Link.ID) > maxSubject):
 		return refuse(claim+"resource_link", "its id is required, of at most 255 characters")
 	case c.Subject == "":
 		return refuse("sub", "nobody is named; work is not opened for people without a name")
 	case len(c.Subject) > maxSubject || !plain(c.Subject):
 		return refuse("sub", "it may have 255 characters of ASCII")
+	case c.Type == Chooses:
+		return c.DeepLinking.check()
 	}
 	return nil
 }
 
 func (c claims) message() Message {
 	m := Message{Deployment: c.Deployment, Target: c.Target, Subject: c.Subject, Email: strings.TrimSpace(c.Email), FirstName: c.GivenName, LastName: c.FamilyName,
-		Roles: c.Roles, Link: c.Link.ID, Nonce: c.Nonce}
+		Roles: c.Roles, Link: c.Link.ID, Nonce: c.Nonce, Item: c.Custom.Item}
+	if c.Type == Chooses {
+		m.Choice = c.DeepLinking.request(c.Deployment)
+	}
 	if slices.Contains(c.Grades.Scope, ScoreScope) {
 		m.LineItem = c.Grades.LineItem
 	}

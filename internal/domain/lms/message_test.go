@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/registrar-dev/registrar/internal/kit/check"
+	"github.com/registrar-dev/registrar/internal/kit/egress"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 )
 
@@ -35,6 +37,15 @@ func TestMessages(t *testing.T) {
 		if all[name] = v; v == nil {
 			delete(all, name)
 		}
+		return all
+	}
+	choosing := func(settings map[string]any) map[string]any {
+		all := with(claim+"message_type", Chooses)
+		delete(all, claim+"target_link_uri")
+		delete(all, claim+"resource_link")
+		asked := map[string]any{"deep_link_return_url": "https://lms.school/x", "accept_types": []string{"ltiResourceLink"}}
+		maps.Copy(asked, settings)
+		all[deepLinkingClaim] = asked
 		return all
 	}
 	at := func(name string, d time.Duration) map[string]any { return with(name, noon.Add(d).Unix()) }
@@ -72,6 +83,11 @@ func TestMessages(t *testing.T) {
 		"longer than 64 KiB":                  {with("name", strings.Repeat("x", 64<<10)), "not_a_launch id_token"},
 		"a claim that nobody knows":           {with("https://other.example/claim", "x"), ""},
 		"a name alone, without its two parts": {with("given_name", nil), ""},
+		"a teacher who chooses":               {choosing(nil), ""},
+		"a teacher without an address":        {choosing(map[string]any{"deep_link_return_url": ""}), "not_a_launch deep_linking_settings"},
+		"an LMS that takes other items":       {choosing(map[string]any{"accept_types": []string{"html"}}), "not_a_launch deep_linking_settings"},
+		"accept_multiple that is no boolean":  {choosing(map[string]any{"accept_multiple": 1}), "not_a_launch id_token"},
+		"an item that is no text":             {with(claim+"custom", map[string]any{"registrar_item": 7}), "not_a_launch id_token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,6 +100,8 @@ func TestMessages(t *testing.T) {
 		})
 	}
 }
+
+const deepLinkingClaim = "https://purl.imsglobal.org/spec/lti-dl/claim/deep_linking_settings"
 
 func codeOf(err error) string {
 	var f *fault.Error
@@ -238,5 +256,31 @@ func FuzzClaims(f *testing.F) {
 		}
 		check.True(t, "somebody is named", m.Subject != "" && len(m.Subject) <= maxSubject && plain(m.Subject), "%q", claims)
 		check.Equal(t, "deployment", m.Deployment, "d1", "%q", claims)
+	})
+}
+
+// Whatever an LMS asks for, the answer is a message that can be signed, and says nothing but what is to be said.
+func FuzzChoice(f *testing.F) {
+	f.Add(`{"deep_link_return_url": "https://lms.school/x", "accept_types": ["ltiResourceLink"], "data": {"a": [1.50, null, "\u2028"]}, "accept_lineitem": false}`)
+	f.Add(`{"deep_link_return_url": 7}`)
+	f.Add(`{"deep_link_return_url": "https://a;b/", "accept_types": ["ltiResourceLink"], "accept_presentation_document_targets": ["window", "window"], "data": null}`)
+	s := Service{Policy: egress.New(egress.Config{})}
+	f.Fuzz(func(t *testing.T, settings string) {
+		var c claims
+		if json.Unmarshal([]byte(`{"`+deepLinkingClaim+`": `+settings+`}`), &c) != nil || c.DeepLinking.check() != nil {
+			return
+		}
+		r := *c.DeepLinking.request("d1")
+		text, err := json.Marshal(Choice{ChoiceRequest: r, Issuer: "i", ClientID: "c"}.Answer([]ChosenItem{{Name: "quiz/1", Title: "x", Link: "https://x", MaxScore: 1}}, "", noon))
+		check.NoError(check.Now(t), err, "%q", settings)
+		check.Equal(t, "columns", strings.Contains(string(text), "scoreMaximum"), r.Marks, "%s", text)
+		to, err := s.returnURL(r.ReturnURL)
+		if err != nil {
+			check.Equal(t, "kind", fault.KindOf(err), fault.Invalid, "%v", err)
+			return
+		}
+		u, err := url.Parse(to)
+		check.NoError(check.Now(t), err, "%q", to)
+		check.True(t, "it is a site's, by TLS", u.Scheme == "https" && u.User == nil && !strings.ContainsAny(u.Host, ";, '\""), "%q", to)
 	})
 }

@@ -51,17 +51,26 @@ type Service struct {
 	Policy *egress.Policy // for the addresses of LMSes
 }
 
-// ToolURLs are what the administrator of an LMS enters of the organization called slug: where launches begin, where its messages go, and
-// our keys. Each organization has addresses of its own: else one could have its LMS's message taken for another's.
-func ToolURLs(publicURL, slug string) (login, redirect, keys string) {
-	return publicURL + LoginPath + slug + "/", publicURL + MessagePath + slug + "/", publicURL + KeysPath
+// Tool is what is entered in an LMS. Each organization has addresses of its own: else one could have its LMS's message taken for
+// another's.
+type Tool struct {
+	LoginURL    string // where launches begin
+	RedirectURL string // where the LMS's messages go
+	DeepLinkURL string // as the target of messages of the type Chooses
+	KeysURL     string
 }
 
-// The paths of ToolURLs; a slug follows the first two.
+// NewTool is the site as an LMS of the organization called slug has it.
+func NewTool(publicURL, slug string) Tool {
+	return Tool{publicURL + LoginPath + slug + "/", publicURL + MessagePath + slug + "/", publicURL + DeepLinkPath + slug + "/", publicURL + KeysPath}
+}
+
+// The paths of a Tool; a slug follows all but the last.
 const (
-	LoginPath   = "/lti/v1p3/login/"
-	MessagePath = "/lti/v1p3/launch/"
-	KeysPath    = "/lti/v1p3/jwks"
+	LoginPath    = "/lti/v1p3/login/"
+	MessagePath  = "/lti/v1p3/launch/"
+	DeepLinkPath = "/lti/v1p3/deep-link/"
+	KeysPath     = "/lti/v1p3/jwks"
 )
 
 var (

@@ -134,6 +134,8 @@ func deleteOf(ctx context.Context, tx *pg.Tx, org id.Organization, which id.Regi
 			DELETE FROM lms_people WHERE organization_id = $1 AND registration_id = $2
 		), marks AS (
 			DELETE FROM lms_marks WHERE organization_id = $1 AND registration_id = $2
+		), choices AS (
+			DELETE FROM lms_choices WHERE organization_id = $1 AND registration_id = $2
 		)
 		DELETE FROM lms_logins WHERE organization_id = $1 AND registration_id = $2`, org, which)
 	return err
@@ -223,14 +225,44 @@ func deleteTicket(ctx context.Context, q pg.Querier, org id.Organization, hash [
 	return t, err
 }
 
-// DropExpired deletes launches and tickets that are over.
+// DropExpired deletes launches, tickets and choices that are over.
 func DropExpired(ctx context.Context, q pg.Querier, now time.Time) error {
 	_, err := q.Exec(ctx, `
 		WITH logins AS (
 			DELETE FROM lms_logins WHERE expires_at < $1
+		), choices AS (
+			DELETE FROM lms_choices WHERE expires_at < $1
 		)
 		DELETE FROM lms_tickets WHERE expires_at < $1`, now)
 	return err
+}
+
+func insertChoice(
+	ctx context.Context, tx *pg.Tx, org id.Organization, hash []byte, c Choice, until time.Time,
+) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO lms_choices (organization_id, hash, registration_id, request, expires_at)
+		VALUES ($1, $2, $3, $4, $5)`, org, hash, c.Registration, c.ChoiceRequest, until)
+	return err
+}
+
+func selectChoice(
+	ctx context.Context, q pg.Querier, org id.Organization, hash []byte, now time.Time,
+) (c Choice, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT c.registration_id, c.request, r.issuer, r.client_id
+		FROM lms_choices c
+		JOIN lms_registrations r ON r.organization_id = c.organization_id AND r.id = c.registration_id
+		WHERE c.organization_id = $1 AND c.hash = $2 AND c.expires_at > $3`, org, hash, now).
+		Scan(&c.Registration, &c.ChoiceRequest, &c.Issuer, &c.ClientID)
+	return c, err
+}
+
+func deleteChoice(ctx context.Context, q pg.Querier, org id.Organization, hash []byte, now time.Time) error {
+	return q.QueryRow(ctx, `
+		DELETE FROM lms_choices
+		WHERE organization_id = $1 AND hash = $2 AND expires_at > $3
+		RETURNING hash`, org, hash, now).Scan(&hash)
 }
 
 func selectKeys(ctx context.Context, q pg.Querier) ([]Key, error) {

@@ -42,6 +42,7 @@ var pieces = []piece{
 	{table: "lti_nonces"},
 	{table: "lms_tickets"},
 	{table: "lms_logins"},
+	{table: "lms_choices"},
 	{table: "lms_marks"},
 	{table: "lms_people"},
 	{table: "lms_registrations", most: 10},

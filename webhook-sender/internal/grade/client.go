@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/registrar-dev/registrar/internal/domain/lms"
@@ -166,16 +165,8 @@ func (c *client) ask(ctx context.Context, m lms.Mark) (t token, err error) {
 	if audience == "" {
 		audience = m.TokenURL
 	}
-	key, err := c.keys.Signer(ctx, now)
-	if err != nil {
-		return t, err
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
-	if err != nil {
-		return t, err
-	}
-	signed, err := jwt.Signed(signer).Claims(jwt.Claims{Issuer: m.ClientID, Subject: m.ClientID, Audience: jwt.Audience{audience}, ID: seal.Token(),
-		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(assertion))}).Serialize()
+	signed, err := c.keys.Sign(ctx, jwt.Claims{Issuer: m.ClientID, Subject: m.ClientID, Audience: jwt.Audience{audience}, ID: seal.Token(),
+		IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(assertion))}, now)
 	if err != nil {
 		return t, err
 	}

@@ -47,6 +47,7 @@ func TestTheAPIServerRefusesWhatCannotBe(t *testing.T) {
 		"the local zone":             {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.TimeZone = "Local" }), "timeZone: use the name of an IANA time zone"},
 		"no slug":                    {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Organization = "Demo Institute" }), "organization: use the organization's slug"},
 		"an overlap that is no time": {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Rotation = &v1alpha1.Rotation{Overlap: "a day"} }), "rotation.overlap: write hours, minutes and seconds"},
+		"no deletion policy":         {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.DeletionPolicy = "Keep" }), `supported values: "Retain", "Delete"`},
 		"an overlap of 8 days":       {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.Rotation = &v1alpha1.Rotation{Overlap: "192h"} }), "rotation.overlap: at most 168h"},
 		"no Secret's name":           {spec(func(s *v1alpha1.WebhookEndpointSpec) { s.SigningSecretRef = &v1alpha1.SecretKeyRef{Name: "Not A Name"} }), "signingSecretRef.name: not the name of a Secret"},
 	} {

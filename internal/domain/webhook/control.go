@@ -144,6 +144,18 @@ func (s Service) Signs(ctx context.Context, org id.Organization, endpoint id.End
 	return err == nil && seal.Equal(string(opened), secret), nil
 }
 
+// Reveal opens the endpoint's current signing secret, for the resource that takes the endpoint over. Faults: NotFound.
+func (s Service) Reveal(ctx context.Context, org id.Organization, endpoint id.Endpoint) (string, error) {
+	current, err := selectSecret(ctx, s.DB, org, endpoint)
+	if pg.None(err) {
+		return "", errNoEndpoint(endpoint)
+	} else if err != nil {
+		return "", err
+	}
+	opened, err := s.Box.Open(ctx, current.Sealed, SecretContext(endpoint, current.Version))
+	return string(opened), err
+}
+
 // EndOverlaps removes the replaced signing secrets whose overlap has ended.
 func EndOverlaps(ctx context.Context, db *pg.DB, now time.Time) error {
 	return db.InTx(ctx, func(tx *pg.Tx) error {

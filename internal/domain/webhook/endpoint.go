@@ -35,6 +35,7 @@ type Endpoint struct {
 	PreviousUntil       *time.Time // the secret before goes on signing until then; see Overlap
 	CreatedAt           time.Time
 	ManagedBy           string // the resource that holds its settings; "" when people manage it
+	Retained            bool   // it is left to people when that resource is gone
 	ConsecutiveFailures int
 	LastSuccessAt       *time.Time
 	LastFailureAt       *time.Time
@@ -58,6 +59,8 @@ type Settings struct {
 	// URL, at most one URL each ("" when people manage it).
 	Secret    string
 	ManagedBy string
+
+	Retained *bool // of what a resource manages: it is left to people when that is gone
 }
 
 // check validates the settings that are given and normalises the URL. Faults: Invalid on
@@ -186,6 +189,37 @@ func (s Service) FindManaged(ctx context.Context, managedBy string) (Endpoint, e
 		return Endpoint{}, fault.New(fault.NotFound, "not_found", "no webhook URL is managed by %q", managedBy)
 	}
 	return e, err
+}
+
+// FindURL reads the endpoint of the organization that has the URL, as Policy writes it. Faults: NotFound.
+func (s Service) FindURL(ctx context.Context, org id.Organization, url string) (Endpoint, error) {
+	e, err := selectURL(ctx, s.DB, org, url)
+	if pg.None(err) {
+		return Endpoint{}, fault.New(fault.NotFound, "not_found", "the organization has no webhook URL %s", url)
+	}
+	return e, err
+}
+
+// Adopt makes a resource the manager of a URL that people manage. Its secret, its log and what waits stay as they are.
+// Faults: NotFound; Conflict "url_exists" when another resource manages it, "managed_already" as Add's.
+func (s Service) Adopt(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, managedBy string, now time.Time) (Endpoint, error) {
+	entry := audit.Entry{Organization: org, Actor: by, Action: "took over webhook URL", At: now}
+	e, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
+		return updateManager(ctx, tx, org, endpoint, "", managedBy, now)
+	})
+	if err == nil && e.ManagedBy != managedBy {
+		err = fault.New(fault.Conflict, "url_exists", "url: the organization already has this URL, kept by %s", e.ManagedBy)
+	}
+	return e, uniqueness(err, managedBy)
+}
+
+// Release leaves a URL that a resource manages to people, with its secret, its log and what waits. Faults: NotFound.
+func (s Service) Release(ctx context.Context, by audit.Actor, org id.Organization, endpoint id.Endpoint, managedBy string, now time.Time) error {
+	entry := audit.Entry{Organization: org, Actor: by, Action: "released webhook URL", At: now}
+	_, err := s.alter(ctx, endpoint, entry, func(tx *pg.Tx) (bool, error) {
+		return updateManager(ctx, tx, org, endpoint, managedBy, "", now)
+	})
+	return err
 }
 
 // mayChange says whether the giver of a command may change the endpoint, its secret included, or delete it. What a

@@ -102,3 +102,37 @@ func TestWhatAResourceManagesIsReadOnlyForStaffAndPartners(t *testing.T) {
 		check.NoError(t, err, "command %d of the platform", i)
 	}
 }
+
+// A URL changes hands as it is, and only from whom it has.
+func TestAURLIsTakenOverAndReleased(t *testing.T) {
+	t.Parallel()
+	k := newService(t)
+	one, other := newOrganization(t, k.DB, "one"), newOrganization(t, k.DB, "other")
+	url := "https://a.example.org/"
+	by := audit.Actor{Kind: audit.Operator, Name: "kubernetes/a/x"}
+	e, secret, err := k.Add(t.Context(), audit.Platform, one, webhook.Settings{URL: &url}, now)
+	check.NoError(check.Now(t), err, "a URL of people")
+	_, err = k.FindURL(t.Context(), other, url)
+	check.Equal(t, "the kind of fault", fault.KindOf(err), fault.NotFound, "of another organization: %v", err)
+	for range 2 { // the second time changes nothing
+		adopted, err := k.Adopt(t.Context(), by, one, e.ID, by.Name, now)
+		check.NoError(check.Now(t), err, "taking over")
+		check.Equal(t, "the manager", adopted.ManagedBy, by.Name, "%+v", adopted)
+	}
+	_, err = k.Adopt(t.Context(), by, one, e.ID, "kubernetes/a/y", now)
+	check.True(t, "it is refused", fault.Has(err, "url_exists"), "to another resource: %v", err)
+	revealed, err := k.Reveal(t.Context(), one, e.ID)
+	check.NoError(t, err, "the secret")
+	check.Equal(t, "the secret", revealed, secret, "as it was")
+	_, err = k.Change(t.Context(), by, one, e.ID, webhook.Settings{Retained: new(true)}, now)
+	check.NoError(check.Now(t), err, "to be retained")
+	check.NoError(check.Now(t), k.Release(t.Context(), by, one, e.ID, "kubernetes/a/y", now), "by another resource")
+	found, err := k.FindURL(t.Context(), one, url)
+	check.NoError(check.Now(t), err, "the URL")
+	check.Equal(t, "the manager", found.ManagedBy, by.Name, "%+v", found)
+	check.True(t, "it is retained", found.Retained, "%+v", found)
+	check.NoError(check.Now(t), k.Release(t.Context(), by, one, e.ID, by.Name, now), "by the resource")
+	found, err = k.FindURL(t.Context(), one, url)
+	check.NoError(check.Now(t), err, "the URL")
+	check.Equal(t, "the manager", found.ManagedBy, "", "%+v", found)
+}

@@ -115,6 +115,7 @@ const endpointRows = `
 		e.previous_until,
 		e.created_at,
 		coalesce(e.managed_by, '') AS managed_by,
+		e.retained,
 		h.consecutive_failures,
 		h.last_success_at,
 		h.last_failure_at
@@ -126,6 +127,18 @@ func selectEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 
 func selectManaged(ctx context.Context, q pg.Querier, managedBy string) (Endpoint, error) {
 	return pg.One[Endpoint](ctx, q, endpointRows+`WHERE e.managed_by = $1`, managedBy)
+}
+
+func selectURL(ctx context.Context, q pg.Querier, org id.Organization, url string) (Endpoint, error) {
+	return pg.One[Endpoint](ctx, q, endpointRows+`WHERE e.organization_id = $1 AND e.url = $2`, org, url)
+}
+
+// updateManager hands an endpoint from one manager to another; "" are people. It changes nothing when somebody else has it.
+func updateManager(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.Endpoint, from, to string, now time.Time) (bool, error) {
+	tag, err := tx.Exec(ctx, `
+		UPDATE webhook_endpoints SET managed_by = nullif($4, ''), retained = false, updated_at = $5
+		WHERE organization_id = $1 AND id = $2 AND coalesce(managed_by, '') = $3`, org, endpoint, from, to, now)
+	return tag.RowsAffected() == 1, err
 }
 
 // List reads the organization's endpoints, oldest first; there are MaxEndpoints at most.
@@ -155,7 +168,8 @@ func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Setti
 			time_zone,
 			created_at,
 			updated_at,
-			managed_by
+			managed_by,
+			retained
 		)
 		SELECT
 			@org,
@@ -165,7 +179,8 @@ func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Setti
 			coalesce(@time_zone, 'UTC'),
 			@now,
 			@now,
-			nullif(@managed_by, '')
+			nullif(@managed_by, ''),
+			coalesce(@retained, false)
 		FROM (
 			SELECT min(s) AS slot FROM generate_series(1, @limit::int) AS s
 			WHERE s NOT IN (SELECT slot FROM webhook_endpoints WHERE organization_id = @org)
@@ -180,6 +195,7 @@ func insertEndpoint(ctx context.Context, tx *pg.Tx, org id.Organization, s Setti
 			"now":        now,
 			"limit":      MaxEndpoints,
 			"managed_by": s.ManagedBy,
+			"retained":   s.Retained,
 		}).Scan(&made)
 	if pg.None(err) {
 		return Endpoint{}, fault.New(fault.Conflict, "url_limit",
@@ -209,6 +225,7 @@ func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 			url = coalesce(@url, url),
 			events = coalesce(@events::text[], events),
 			time_zone = coalesce(@time_zone, time_zone),
+			retained = coalesce(@retained, retained),
 			updated_at = @now
 		WHERE organization_id = @org AND id = @endpoint RETURNING id`,
 		pg.Args{
@@ -217,6 +234,7 @@ func updateEndpoint(ctx context.Context, q pg.Querier, org id.Organization, endp
 			"url":       s.URL,
 			"events":    s.Events,
 			"time_zone": s.TimeZone,
+			"retained":  s.Retained,
 			"now":       now,
 		}).Scan(&changed)
 }

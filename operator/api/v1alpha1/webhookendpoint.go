@@ -85,6 +85,19 @@ type WebhookEndpointSpec struct {
 	//
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+
+	// Adopt takes over the URL if the organization has it already and no other resource keeps it, with its signing
+	// secret, its log and what waits for it. Without it the resource waits until the URL is deleted elsewhere.
+	//
+	// +optional
+	Adopt bool `json:"adopt,omitempty"`
+
+	// DeletionPolicy says what becomes of the URL when this resource is deleted. Delete removes it, and what waits for
+	// it ends. Retain leaves it to the organization's staff, with its secret, its log and what waits.
+	//
+	// +optional
+	// +kubebuilder:default=Delete
+	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // Rotation says how a signing secret replaces another.
@@ -99,6 +112,17 @@ type Rotation struct {
 	// +kubebuilder:validation:XValidation:rule="!self.matches('^([0-9]{1,3}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$') || duration(self) <= duration('168h')",message="rotation.overlap: at most 168h, which is seven days"
 	Overlap string `json:"overlap,omitempty"`
 }
+
+// DeletionPolicy says what becomes of a URL when its resource is deleted.
+//
+// +kubebuilder:validation:Enum=Retain;Delete
+type DeletionPolicy string
+
+// The deletion policies.
+const (
+	Retain DeletionPolicy = "Retain" // it stays, and people manage it from then on
+	Delete DeletionPolicy = "Delete" // it is removed, and what waits for it ends
+)
 
 // SecretKeyRef names one key of a Secret in the same namespace.
 type SecretKeyRef struct {
@@ -240,7 +264,7 @@ type HandledTokens struct {
 }
 
 // WebhookEndpoint is a receiver URL of an organization: Registrar posts signed events to
-// it. Deleting the resource removes the URL.
+// it. Deleting the resource removes the URL, unless spec.deletionPolicy says otherwise.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -255,7 +255,9 @@ func (k *kind[T]) report(ctx context.Context, object T, v visit, err error) (ctr
 // controller is what the controllers of all kinds have in common.
 func (k *kind[T]) controller(mgr manager.Manager) *builder.Builder {
 	k.away = backoff()
-	asked := predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	// The first is asked about every change.
+	asked := predicate.Or[client.Object](predicate.Funcs{UpdateFunc: k.watchOrphans},
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).
 		For(k.empty(), builder.WithPredicates(asked)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, RateLimiter: backoff()})

@@ -10,6 +10,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -64,6 +65,8 @@ type Reconciler struct {
 	Probe     *pg.Probe         // tells when PostgreSQL answers again
 	Events    events.EventRecorder
 	Clock     clock.Clock
+
+	orphaned sync.Map // UIDs of resources that are deleted without what they stand for
 }
 
 // managedBy names the resource in PostgreSQL. It has no uid, so that a resource that is

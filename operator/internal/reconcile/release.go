@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
@@ -40,6 +44,7 @@ func (k *kind[T]) release(ctx context.Context, object T) (ctrl.Result, error) {
 		return k.stay(ctx, object, err)
 	}
 	k.figures.forget(object.GetUID())
+	k.orphaned.Delete(object.GetUID())
 	k.away.Forget(requestOf(object))
 	return ctrl.Result{}, nil
 }
@@ -62,15 +67,56 @@ func (k *kind[T]) stay(ctx context.Context, object T, cause error) (ctrl.Result,
 	return result, err
 }
 
-// removeEndpoint deletes the endpoint that the resource manages, if there is one.
-func (r *Reconciler) removeEndpoint(ctx context.Context, managedBy string) error {
+// endEndpoint removes the URL of a resource that goes, or leaves it to the organization's staff.
+func (r *Reconciler) endEndpoint(ctx context.Context, object *v1alpha1.WebhookEndpoint) error {
+	retain := object.Spec.DeletionPolicy == v1alpha1.Retain
+	if !retain {
+		var err error
+		if retain, err = r.orphans(ctx, object); err != nil {
+			return err
+		}
+	}
+	return r.endManaged(ctx, r.managedBy(client.ObjectKeyFromObject(object)), retain)
+}
+
+// endManaged removes the endpoint that the resource manages, if there is one, or leaves it to people.
+func (r *Reconciler) endManaged(ctx context.Context, managedBy string, retain bool) error {
 	ctx, cancel := context.WithTimeout(ctx, stepsLimit)
 	defer cancel()
+	by := audit.Actor{Kind: audit.Operator, Name: managedBy}
 	e, err := r.findManaged(ctx, managedBy)
-	if err == nil {
-		err = r.Webhooks.Remove(ctx, audit.Actor{Kind: audit.Operator, Name: managedBy}, e.Organization, e.ID, r.Clock())
+	switch {
+	case err != nil:
+	case retain:
+		err = r.Webhooks.Release(ctx, by, e.Organization, e.ID, managedBy, r.Clock())
+	default:
+		err = r.Webhooks.Remove(ctx, by, e.Organization, e.ID, r.Clock())
 	}
 	return ignoreNotFound(err)
+}
+
+// orphans says whether the resource is deleted without what it stands for (kubectl delete --cascade=orphan). Kubernetes
+// then has it wait for a finalizer until its Secret has no owner any more. Whoever comes later sees that Secret alone.
+func (r *Reconciler) orphans(ctx context.Context, object *v1alpha1.WebhookEndpoint) (bool, error) {
+	if _, seen := r.orphaned.Load(object.UID); seen || controllerutil.ContainsFinalizer(object, metav1.FinalizerOrphanDependents) {
+		return true, nil
+	}
+	if object.Spec.SigningSecretRef != nil {
+		return false, nil
+	}
+	var secret corev1.Secret
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: object.Namespace, Name: secretName(object)}, &secret)
+	return err == nil && left(&secret), client.IgnoreNotFound(err)
+}
+
+// watchOrphans remembers which resources are deleted without what they stand for: the finalizer that says so may be gone
+// when they are visited.
+func (r *Reconciler) watchOrphans(u event.UpdateEvent) bool {
+	o := u.ObjectNew
+	if !o.GetDeletionTimestamp().IsZero() && slices.Contains(o.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		r.orphaned.Store(o.GetUID(), true)
+	}
+	return false
 }
 
 func ignoreNotFound(err error) error {
@@ -80,7 +126,7 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// Sweep removes URLs without a resource, and leaves organizations without one to their staff: the resource was deleted
+// Sweep removes URLs without a resource, or leaves them to the staff where the resource said so, and leaves organizations without one to their staff: the resource was deleted
 // while PostgreSQL was away for longer than Patience, or without its finalizer.
 func (r *Reconciler) Sweep(ctx context.Context) error {
 	listing, cancel := context.WithTimeout(ctx, stepsLimit)
@@ -130,8 +176,8 @@ func (r *Reconciler) sweepEndpoint(ctx context.Context, e webhook.Endpoint) erro
 	if err != nil || !gone {
 		return err
 	}
-	logger(ctx).Info("removing a URL whose resource is gone", "resource", key.String(), "endpoint", int64(e.ID))
-	return r.removeEndpoint(ctx, e.ManagedBy)
+	logger(ctx).Info("the resource of a URL is gone", "resource", key.String(), "endpoint", int64(e.ID), "retained", e.Retained)
+	return r.endManaged(ctx, e.ManagedBy, e.Retained)
 }
 
 // gone says whether there is no such resource.

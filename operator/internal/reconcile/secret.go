@@ -17,6 +17,8 @@ import (
 // secretSuffix follows the resource's name in the name of its generated Secret.
 const secretSuffix = "-signing-secret"
 
+const labelManager = "app.kubernetes.io/managed-by"
+
 // secretName is the Secret that holds the signing secret of a resource.
 func secretName(object *v1alpha1.WebhookEndpoint) string {
 	if ref := object.Spec.SigningSecretRef; ref != nil {
@@ -42,8 +44,8 @@ func generatedSecret(object *v1alpha1.WebhookEndpoint, value string) *corev1.Sec
 			Name:      object.Name + secretSuffix,
 			Namespace: object.Namespace,
 			Labels: map[string]string{
-				"app.kubernetes.io/name":       "registrar",
-				"app.kubernetes.io/managed-by": string(fieldManager),
+				"app.kubernetes.io/name": "registrar",
+				labelManager:             string(fieldManager),
 			},
 			OwnerReferences: []metav1.OwnerReference{ownerOf(object)},
 		},
@@ -98,17 +100,23 @@ func (v *endpointVisit) referenced(secret *corev1.Secret, exists, rotate bool) e
 
 func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, exists, rotate bool) error {
 	if !exists {
-		v.secret = webhook.NewSecret()
+		var err error
+		if v.secret, err = v.firstSecret(ctx); err != nil {
+			return err
+		}
 		made := generatedSecret(v.object, v.secret)
 		if v.endpoint != nil {
 			v.replaces = strconv.Itoa(v.endpoint.SecretVersion)
 			made.Annotations = map[string]string{v1alpha1.AnnotationReplaces: v.replaces}
 		}
-		err := v.Client.Create(ctx, made, fieldManager)
+		err = v.Client.Create(ctx, made, fieldManager)
 		if err == nil && v.endpoint != nil {
 			v.note(warning, "SecretRegenerated", "The Secret "+v.secretRef.Name+" was gone; there is a new one with a new signing secret.")
 		}
 		return err
+	}
+	if v.others != nil && left(secret) {
+		return v.inherit(ctx, secret)
 	}
 	if !metav1.IsControlledBy(secret, v.object) {
 		return refuse(v1alpha1.ReasonSecretConflict, "A Secret %q exists that is not this resource's. Name it in spec.signingSecretRef, or delete it.", secret.Name)
@@ -126,4 +134,28 @@ func (v *endpointVisit) generated(ctx context.Context, secret *corev1.Secret, ex
 		return apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, err)
 	}
 	return err
+}
+
+// firstSecret is what a generated Secret holds: of a URL that is taken over, the secret that signs.
+func (v *endpointVisit) firstSecret(ctx context.Context) (string, error) {
+	if v.others == nil {
+		return webhook.NewSecret(), nil
+	}
+	return v.Webhooks.Reveal(ctx, v.org, v.others.ID)
+}
+
+// left says whether the operator made the Secret for a resource that was deleted without it (kubectl delete --cascade=orphan).
+func left(secret *corev1.Secret) bool {
+	return secret.Labels[labelManager] == string(fieldManager) && metav1.GetControllerOf(secret) == nil
+}
+
+// inherit takes the Secret that another resource has left, for the URL that is taken over.
+func (v *endpointVisit) inherit(ctx context.Context, secret *corev1.Secret) (err error) {
+	if v.secret, err = v.firstSecret(ctx); err != nil {
+		return err
+	}
+	before := secret.DeepCopy()
+	secret.OwnerReferences = append(secret.OwnerReferences, ownerOf(v.object))
+	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
+	return v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
 }

@@ -38,7 +38,8 @@ type endpointVisit struct {
 
 	asked    bool // PostgreSQL has said whether there is an endpoint
 	endpoint *webhook.Endpoint
-	added    bool // by this visit
+	added    bool              // by this visit
+	others   *webhook.Endpoint // which people manage, and the resource takes over
 	org      id.Organization
 	backlog  int
 
@@ -64,7 +65,7 @@ func (r *Reconciler) endpoints() *kind[*v1alpha1.WebhookEndpoint] {
 			return &endpointVisit{Reconciler: r, object: e, handled: e.Status.Handled}
 		},
 		remove: func(ctx context.Context, e *v1alpha1.WebhookEndpoint) error {
-			return r.removeEndpoint(ctx, r.managedBy(client.ObjectKeyFromObject(e)))
+			return r.endEndpoint(ctx, e)
 		},
 		id:     func(e *v1alpha1.WebhookEndpoint) int64 { return e.Status.EndpointID },
 		quiet:  quietEndpoint,
@@ -88,7 +89,7 @@ func asks(object *v1alpha1.WebhookEndpoint, annotation, handled string) bool {
 
 // steps implements visit.
 func (v *endpointVisit) steps() []step {
-	return []step{v.find, v.mayRegister, v.belong, v.ensureSecret, v.register, v.sign, v.turn, v.test, v.measure}
+	return []step{v.find, v.mayRegister, v.belong, v.claim, v.ensureSecret, v.register, v.sign, v.turn, v.test, v.measure}
 }
 
 // actor is the resource as the giver of commands.
@@ -191,6 +192,30 @@ func (v *endpointVisit) belong(ctx context.Context) error {
 	return err
 }
 
+// claim looks whether the organization has the URL already, and whether the resource takes it over.
+func (v *endpointVisit) claim(ctx context.Context) error {
+	if v.endpoint != nil {
+		return nil
+	}
+	want, err := v.settings()
+	if err != nil {
+		return err
+	}
+	e, err := v.Webhooks.FindURL(ctx, v.org, *want.URL)
+	switch {
+	case fault.KindOf(err) == fault.NotFound:
+		return nil
+	case err != nil:
+		return err
+	case e.ManagedBy != "":
+		return waitFor(v1alpha1.ReasonURLInUse, "The organization already has this URL, kept by %s. It is registered here once that one lets it go.", e.ManagedBy)
+	case !v.object.Spec.Adopt:
+		return waitFor(v1alpha1.ReasonURLInUse, "The organization already has this URL. Take it over with spec.adopt: true, or delete it in the console.")
+	}
+	v.others = &e
+	return nil
+}
+
 // register adds the endpoint or updates its settings.
 func (v *endpointVisit) register(ctx context.Context) error {
 	want, err := v.settings()
@@ -203,10 +228,19 @@ func (v *endpointVisit) register(ctx context.Context) error {
 		}
 		v.endpoint = nil
 	}
-	if v.endpoint == nil {
+	if v.endpoint == nil && v.others == nil {
 		return v.add(ctx, want)
 	}
-	if v.endpoint.URL == *want.URL && v.endpoint.TimeZone == *want.TimeZone && slices.Equal(v.endpoint.Events, *want.Events) {
+	if v.endpoint == nil {
+		e, err := v.Webhooks.Adopt(ctx, v.actor(), v.org, v.others.ID, v.managedBy(client.ObjectKeyFromObject(v.object)), v.Clock())
+		if err != nil {
+			return err
+		}
+		v.endpoint = &e
+		v.note(normal, "Adopted", "The URL was taken over, with its signing secret, its log and what waits for it.")
+	}
+	if v.endpoint.URL == *want.URL && v.endpoint.TimeZone == *want.TimeZone && slices.Equal(v.endpoint.Events, *want.Events) &&
+		v.endpoint.Retained == *want.Retained {
 		return nil
 	}
 	e, err := v.Webhooks.Change(ctx, v.actor(), v.org, v.endpoint.ID, want, v.Clock())
@@ -228,11 +262,12 @@ func (v *endpointVisit) settings() (webhook.Settings, error) {
 	for i, e := range spec.Events {
 		events[i] = webhook.Type(e)
 	}
+	retained := spec.DeletionPolicy == v1alpha1.Retain
 	zone := spec.TimeZone
 	if zone == "" {
 		zone = "UTC"
 	}
-	return webhook.Settings{URL: &url, Events: &events, TimeZone: &zone}, nil
+	return webhook.Settings{URL: &url, Events: &events, TimeZone: &zone, Retained: &retained}, nil
 }
 
 func (v *endpointVisit) add(ctx context.Context, s webhook.Settings) error {

@@ -362,7 +362,10 @@ func (s *site) furnish(t *testing.T) func(pattern string) string {
 		t.Fatal(err)
 	}
 	s.Platform.Post(t, "organizations/north/webhook-endpoints", `{"url": "https://hooks.north-institute.org/in"}`).Want(t, 201)
-	s.north.Full.Post(t, "provision/student/", `{"email": "told@north-institute.org", "first_name": "Told"}`).Want(t, 201)
+	for i, courses := range []string{`["ielts"]`, `["toefl"]`, `["ielts", "toefl"]`, `["ielts"]`, `["sat"]`} {
+		s.north.Full.Post(t, "provision/student/", fmt.Sprintf(`{"email": "s%d@north-institute.org", "first_name": "New", "courses": %s, "tenure_months": %d}`, i, courses, 2+3*i)).Want(t, 200)
+	}
+	s.north.Full.Post(t, "provision/student/", `{"email": "told@north-institute.org", "first_name": "Tomás", "last_name": "Silva"}`).Want(t, 201)
 	s.fail(t)
 	_, page, _ := s.signedIn(t, "olive").get(t, "/console/north/webhooks/1/deliveries/")
 	delivery := regexp.MustCompile(`dlv_[0-9a-f]+`).FindString(page)

@@ -104,6 +104,7 @@ func TestTheSandboxInABrowser(t *testing.T) {
 	b.AwaitText("A month")
 	b.Accessible("a student's life")
 	b.Screenshot("sandbox")
+	b.Pictures("../../../docs/console/sandbox")
 	if n := b.Count("svg.life circle"); n < 10 {
 		t.Errorf("the picture has %d marks", n)
 	}
@@ -112,6 +113,7 @@ func TestTheSandboxInABrowser(t *testing.T) {
 	b.Accessible("a student's life on a telephone")
 	check.False(t, "it scrolls sideways", b.WiderThanWindow(), "")
 	b.Screenshot("sandbox-telephone")
+	b.Pictures("../../../docs/console/sandbox-telephone")
 }
 
 // What is of the real organization is not on the page, and the other way round; a clock that is moved is not moved

@@ -22,8 +22,16 @@ func TestPagesShowWhoseTheyAre(t *testing.T) {
 	t.Parallel()
 	w := openWork(t)
 	w.report(t, "north", "s1", w.ana, scored)
-	p := image.NewRGBA(image.Rect(0, 0, 120, 48))
-	draw.Draw(p, p.Bounds(), image.NewUniform(color.RGBA{180, 60, 20, 255}), image.Point{}, draw.Src)
+	p := image.NewRGBA(image.Rect(0, 0, 96, 96))
+	fill := func(c color.Color, x, y, width, height int) {
+		draw.Draw(p, image.Rect(x, y, x+width, y+height), image.NewUniform(c), image.Point{}, draw.Src)
+	}
+	fill(color.RGBA{16, 94, 98, 255}, 0, 0, 96, 96) // a white N
+	fill(color.White, 22, 20, 12, 56)
+	fill(color.White, 62, 20, 12, 56)
+	for y := range 56 {
+		fill(color.White, 24+y*36/56, 20+y, 12, 1)
+	}
 	var file bytes.Buffer
 	check.NoError(check.Now(t), png.Encode(&file, p), "the picture")
 	check.NoError(check.Now(t), org.PutLogo(t.Context(), w.DB, audit.Scheduled, w.north.ID, file.Bytes(), w.Now()), "the logo")

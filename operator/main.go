@@ -99,6 +99,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		Sandboxes: sandboxes,
 		Probe:     probe,
 		Clock:     now.Now,
+		Metrics:   metrics.Registry,
 	})
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ type prometheus struct {
 	base string
 }
 
-// history is what it remembers of earlier, as OpenMetrics; "" is nothing.
-func startPrometheus(t *testing.T, h *house, rules []string, history string) *prometheus {
+// history is what it remembers of earlier, as OpenMetrics; "" is nothing. It reads others besides.
+func startPrometheus(t *testing.T, h *house, rules []string, history string, others ...any) *prometheus {
 	t.Helper()
 	path, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -40,8 +40,8 @@ func startPrometheus(t *testing.T, h *house, rules []string, history string) *pr
 	config, err := yaml.Marshal(map[string]any{
 		"global":     map[string]any{"scrape_interval": "1s", "evaluation_interval": "1s"},
 		"rule_files": rules,
-		"scrape_configs": []any{job("api-server", h.settings.Ports.APIPrivate), job("worker", h.settings.Ports.WorkerPrivate),
-			job("webhook-sender", h.settings.Ports.SenderPrivate)},
+		"scrape_configs": append([]any{job("api-server", h.settings.Ports.APIPrivate), job("worker", h.settings.Ports.WorkerPrivate),
+			job("webhook-sender", h.settings.Ports.SenderPrivate)}, others...),
 	})
 	must(t, err)
 	if history != "" {
@@ -162,7 +162,7 @@ func TestDashboardsFindTheirData(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	chart, rules := monitoring(t)
-	p := startPrometheus(t, h, rules, "")
+	p := startPrometheus(t, h, rules, "", startOperator(t, h))
 	h.provision("asha@north-institute.org", http.StatusCreated)
 	h.awaitEvents("asha@north-institute.org", 2)
 	h.awaitMail("asha@north-institute.org", 1)
@@ -174,6 +174,64 @@ func TestDashboardsFindTheirData(t *testing.T) {
 		h.awaitMail(name+"@north-institute.org", 1)
 	}
 	p.awaitData(dashboardQueries(t, chart))
+}
+
+// startOperator starts an operator on a Kubernetes API server, with a resource that is Ready and one that is not, and returns
+// how Prometheus reads it.
+func startOperator(t *testing.T, h *house) any {
+	t.Helper()
+	assets, err := stack.EnsureKube(t.Context(), os.Stderr)
+	must(t, err)
+	root, err := stack.Root()
+	must(t, err)
+	dir := t.TempDir()
+	cluster, err := stack.StartCluster(t.Context(), stack.ClusterOptions{Bin: assets, Dir: filepath.Join(dir, "kube"), LogDir: dir,
+		APIPort: port(t), Etcd: [2]int{port(t), port(t)}})
+	must(t, err)
+	t.Cleanup(func() { _ = cluster.Stop() })
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := cluster.Kubectl(t.Context(), args...)
+		must(t, err)
+		return strings.TrimSpace(out)
+	}
+	kubectl("apply", "-k", filepath.Join(root, "config", "cluster-wide"))
+	kubectl("wait", "--for=condition=Established", "--timeout=60s", "crd/organizations.registrar.dev", "crd/webhookendpoints.registrar.dev")
+	kubectl("create", "serviceaccount", "--namespace=default", "prometheus")
+	kubectl("create", "clusterrolebinding", "prometheus", "--clusterrole=registrar-operator-metrics-reader", "--serviceaccount=default:prometheus")
+	token := kubectl("create", "token", "--namespace=default", "prometheus")
+	kubeconfig, err := cluster.User("system:serviceaccount:registrar-system:registrar-operator", "system:serviceaccounts", "system:authenticated")
+	must(t, err)
+	keyset, err := os.ReadFile(h.settings.KeysetFile)
+	must(t, err)
+	private, secure := port(t), port(t)
+	p := stack.NewProgram(stack.Command{Name: "operator", Path: filepath.Join(h.settings.Bin, "operator"), LogFile: filepath.Join(dir, "operator.log"),
+		Env: append(os.Environ(), "KUBECONFIG="+kubeconfig, "LEASE_NAMESPACE=registrar-system", "CLUSTER_NAME=e2e", "ORGANIZATIONS=true",
+			"DATABASE_URL="+h.settings.DatabaseURL, "REDIS_URL="+h.settings.RedisURL, "SECRET_KEYSET="+string(keyset),
+			fmt.Sprintf("PRIVATE_ADDR=127.0.0.1:%d", private), fmt.Sprintf("METRICS_ADDR=127.0.0.1:%d", secure))})
+	t.Cleanup(func() { _ = p.Stop() })
+	must(t, stack.StartReady(t.Context(), p, private))
+	manifest := filepath.Join(dir, "resources.yaml")
+	must(t, os.WriteFile(manifest, []byte(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: observed, labels: {registrar.dev/organization: observed}}
+---
+apiVersion: registrar.dev/v1beta1
+kind: Organization
+metadata: {name: observed}
+spec: {slug: observed, name: Observed}
+---
+apiVersion: registrar.dev/v1alpha1
+kind: WebhookEndpoint
+metadata: {name: refused, namespace: observed}
+spec: {organization: observed, url: "https://169.254.169.254/"}
+`), 0o600))
+	kubectl("apply", "-f", manifest)
+	kubectl("wait", "--for=condition=Ready", "--timeout=60s", "organization/observed")
+	return map[string]any{"job_name": "operator", "scheme": "https", "tls_config": map[string]any{"insecure_skip_verify": true},
+		"authorization":  map[string]any{"credentials": token},
+		"static_configs": []any{map[string]any{"targets": []string{fmt.Sprintf("127.0.0.1:%d", secure)}}}}
 }
 
 // monitoring finds the chart and its files of rules.

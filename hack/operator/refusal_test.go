@@ -182,6 +182,8 @@ func TestAPrivateAddressIsRefused(t *testing.T) {
 	w.awaitReason(t, e, v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonAddressRefused)
 	w.awaitReason(t, e, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAddressRefused)
 	w.awaitEvent(t, e, corev1.EventTypeWarning, v1alpha1.ReasonAddressRefused)
+	check.Equal(t, "resources that are refused so", w.metric(t, token,
+		`registrar_operator_resources{condition="Ready",kind="WebhookEndpoint",reason="AddressRefused",status="False"}`), 1, "by the metric")
 	if after := faults(); after != before { // faults are tried again at once, refusals are not
 		t.Errorf("the refusal was taken for %g faults", after-before)
 	}

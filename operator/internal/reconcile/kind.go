@@ -255,6 +255,7 @@ func (k *kind[T]) report(ctx context.Context, object T, v visit, err error) (ctr
 // controller is what the controllers of all kinds have in common.
 func (k *kind[T]) controller(mgr manager.Manager) *builder.Builder {
 	k.away = backoff()
+	k.Metrics.MustRegister(newInventory(k))
 	// The first is asked about every change.
 	asked := predicate.Or[client.Object](predicate.Funcs{UpdateFunc: k.watchOrphans},
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})

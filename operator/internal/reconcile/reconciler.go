@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,6 +66,7 @@ type Reconciler struct {
 	Probe     *pg.Probe         // tells when PostgreSQL answers again
 	Events    events.EventRecorder
 	Clock     clock.Clock
+	Metrics   prometheus.Registerer
 
 	orphaned sync.Map // UIDs of resources that are deleted without what they stand for
 }

@@ -104,6 +104,8 @@ func TestTheProgramsFillEveryTable(t *testing.T) {
 			SELECT organization_id, '', id, '', '', '', now() FROM r
 		), l AS (
 			INSERT INTO lms_choices (organization_id, hash, registration_id, request, expires_at) SELECT organization_id, '', id, '{}', now() FROM r
+		), m AS (
+			INSERT INTO lms_invitations (organization_id, hash, expires_at) SELECT organization_id, '', now() FROM r
 		), q AS (
 			INSERT INTO lms_tickets (organization_id, hash, user_id, leads_to, note, expires_at) SELECT o.id, '', u.id, '/', '', now() FROM o, u
 		), z AS (

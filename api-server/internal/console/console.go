@@ -131,6 +131,7 @@ func (s *Server) Routes(r chi.Router) {
 		r.Post("/console/{slug}/roster-runs/{id}/undo", handle(s.undoRun))
 		r.Get("/console/{slug}/lms", handle(s.showLMSes))
 		r.Post("/console/{slug}/lms", handle(s.confirmed(s.addLMS)))
+		r.Post("/console/{slug}/lms/link", handle(s.confirmed(s.linkLMS)))
 		r.Get("/console/{slug}/lms/{id}", handle(s.showLMS))
 		r.Post("/console/{slug}/lms/{id}", handle(s.confirmed(s.changeLMS)))
 		r.Post("/console/{slug}/lms/{id}/forget", handle(s.confirmed(s.forgetLMSUser)))

@@ -24,7 +24,8 @@ type lmsPage struct {
 	Marks         []lms.Sent
 	Students      map[id.User]student.Account
 	Items         map[id.Item]catalog.Item
-	GivenUp       bool // some marks
+	GivenUp       bool   // some marks
+	Link          string // by which an LMS may register itself, once; "": none was made now
 }
 
 const lmsPath = "/lms/"
@@ -135,6 +136,21 @@ func (s *Server) changeLMS(w http.ResponseWriter, r *http.Request) error {
 		return s.refuseLMS(w, r, p, err)
 	}
 	return s.back(w, r, f, lmsPath, "The LMS’s settings are changed.")
+}
+
+// linkLMS makes the link by which an LMS may register itself.
+func (s *Server) linkLMS(w http.ResponseWriter, r *http.Request) error {
+	f, err := s.frame(r, "lms", "LMS")
+	if err != nil {
+		return err
+	}
+	p := lmsPage{frame: f}
+	token, err := s.LMS.Invite(r.Context(), f.Person.Actor(), f.Here.Organization, s.Clock())
+	if err != nil {
+		return s.refuseLMS(w, r, p, err)
+	}
+	p.Link = s.PublicURL + lms.RegisterPath + f.Here.Slug + "/" + token + "/"
+	return s.listLMSes(w, r, http.StatusCreated, p)
 }
 
 // refuseLMS shows the form again with what is wrong.

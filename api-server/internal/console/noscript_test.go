@@ -261,6 +261,7 @@ func (p *plain) lms(t *testing.T) {
 		p.Fill("#name", "Canvas")
 		p.Press("Save the settings")
 	}, "settings are changed.")
+	p.act("POST /console/{slug}/lms/link", "/console/north/lms/", p.press("Make a registration link"), "It is shown this once")
 	_, err := p.DB.Exec(t.Context(), `INSERT INTO lms_people (organization_id, registration_id, subject, user_id, created_at) SELECT 1, 1, '1', $1, now()`, p.userID(t, "olive"))
 	check.NoError(check.Now(t), err, "a user of the LMS")
 	p.act("POST /console/{slug}/lms/{id}/forget", "/console/north/lms/1/", func() {

@@ -59,6 +59,9 @@ var routes = map[string]who{
 	"GET /lti/v1p3/deep-link/{slug}":  anybody, // says that it opens from the LMS alone
 	"POST /lti/v1p3/deep-link/{slug}": anybody, // its secret says whose choice it is
 
+	"GET /lti/v1p3/register/{slug}/{token}":  anybody, // the token is the secret
+	"POST /lti/v1p3/register/{slug}/{token}": anybody,
+
 	"GET /":                 signedIn,
 	"GET /my-courses":       signedIn,
 	"POST /send-link":       signedIn,
@@ -140,6 +143,7 @@ var routes = map[string]who{
 	"POST /console/{slug}/roster-runs/{id}/undo":                      managers,
 	"GET /console/{slug}/lms":                                         managers,
 	"POST /console/{slug}/lms":                                        managers,
+	"POST /console/{slug}/lms/link":                                   managers,
 	"GET /console/{slug}/lms/{id}":                                    managers,
 	"POST /console/{slug}/lms/{id}":                                   managers,
 	"POST /console/{slug}/lms/{id}/forget":                            managers,
@@ -271,7 +275,7 @@ func checkVisit(t *testing.T, p visitor, whom who, route string, status int, pag
 		}
 	}
 	if strings.HasPrefix(header.Get("Content-Type"), "text/html") {
-		if strings.HasPrefix(route, "POST /lti/v1p3/launch/") || strings.HasPrefix(route, "POST /lti/v1p3/deep-link/") || strings.Contains(route, "/lti/v1p3/login/") { // pages that stand in an LMS's
+		if strings.HasPrefix(route, "POST /lti/v1p3/launch/") || strings.HasPrefix(route, "POST /lti/v1p3/deep-link/") || strings.Contains(route, "/lti/v1p3/register/") || strings.Contains(route, "/lti/v1p3/login/") { // pages that stand in an LMS's
 			csp := header.Get("Content-Security-Policy")
 			check.Contains(t, "the policy", csp, "frame-ancestors *", "%s", route)
 			header.Set("Content-Security-Policy", strings.Replace(csp, "frame-ancestors *", "frame-ancestors 'none'", 1))
@@ -302,7 +306,7 @@ func TestNoOtherSitePosts(t *testing.T) {
 	b := s.signedIn(t, "olive")
 	for _, route := range walk(t, s) {
 		method, pattern, _ := strings.Cut(route, " ")
-		if method == http.MethodGet || strings.HasPrefix(pattern, "/lti/") && !strings.HasPrefix(pattern, "/lti/v1p3/open/") && !strings.HasPrefix(pattern, "/lti/v1p3/deep-link/") { // which other sites post, signed
+		if method == http.MethodGet || strings.HasPrefix(pattern, "/lti/") && !strings.HasPrefix(pattern, "/lti/v1p3/open/") && !strings.HasPrefix(pattern, "/lti/v1p3/deep-link/") && !strings.HasPrefix(pattern, "/lti/v1p3/register/") { // which other sites post, signed
 			continue
 		}
 		for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example", "Origin: null"} {

@@ -18,6 +18,7 @@ var assets = map[string]string{
 	"passkey.js":    "text/javascript; charset=utf-8",
 	"launch.js":     "text/javascript; charset=utf-8",
 	"return.js":     "text/javascript; charset=utf-8",
+	"close.js":      "text/javascript; charset=utf-8",
 	"favicon.svg":   "image/svg+xml",
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/registrar-dev/registrar/api-server/internal/dynreg"
 	"github.com/registrar-dev/registrar/api-server/internal/jwks"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
 	"github.com/registrar-dev/registrar/api-server/internal/oidc"
@@ -44,6 +45,7 @@ type Server struct {
 	LMS       lms.Service
 	LMSKeys   lms.Keys
 	KeySets   *jwks.Sets
+	Registrar *dynreg.Client
 	Launches  *launch.Service
 	Accounts  *account.Service
 	Staff     *staff.Service
@@ -66,7 +68,7 @@ func (s *Server) Routes(r chi.Router) {
 }
 
 // SecretPaths are the beginnings of paths with a secret behind them, which no log may have.
-var SecretPaths = []string{"/set-password/", email.UnsubscribePath}
+var SecretPaths = []string{"/set-password/", email.UnsubscribePath, lms.RegisterPath}
 
 func (s *Server) ownRoutes(r chi.Router) {
 	r.Use(withReader, Protect(s.PublicURL))
@@ -78,6 +80,8 @@ func (s *Server) ownRoutes(r chi.Router) {
 	r.Get("/logos/{id}/{digest}", Handle(s.showLogo))
 	r.Get(lms.DeepLinkPath+"{slug}", Handle(s.refuseLaunchVisit))
 	r.With(framed).Post(lms.DeepLinkPath+"{slug}", Handle(s.goOnChoosing))
+	r.With(framed).Get(lms.RegisterPath+"{slug}/{token}", Handle(s.showRegistering))
+	r.With(framed).Post(lms.RegisterPath+"{slug}/{token}", Handle(s.register))
 	r.Group(func(r chi.Router) {
 		r.Use(s.Sessions.Middleware)
 		r.Get("/set-password/{token}", Handle(s.showSetPassword))

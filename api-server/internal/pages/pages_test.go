@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/registrar-dev/registrar/api-server/internal/apitest"
+	"github.com/registrar-dev/registrar/api-server/internal/dynreg"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/jwks"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
@@ -60,7 +61,7 @@ func openWith(t *testing.T, rdb redis.UniversalClient) *site {
 	routes.Group(func(r chi.Router) {
 		(&pages.Server{DB: s.Served, Clock: s.Now, Zone: time.UTC, PublicURL: s.url, Sessions: sessions, Devices: signin.Devices{Box: s.Box, Clock: s.Now},
 			Limits: limit.New(rdb, time.Minute, s.registry, log), Proxies: proxies, Refusals: s.Refusals, LTI: lti.Service{DB: s.Served, Box: s.Box},
-			LMS: advantage.Service{DB: s.Served, Policy: local}, LMSKeys: advantage.Keys{DB: s.Served, Box: s.Box}, KeySets: jwks.New(local, s.Now),
+			LMS: advantage.Service{DB: s.Served, Policy: local, Box: s.Box}, Registrar: dynreg.New(local), LMSKeys: advantage.Keys{DB: s.Served, Box: s.Box}, KeySets: jwks.New(local, s.Now),
 			Launches: &launch.Service{DB: s.Served, Clock: s.Now, Zone: time.UTC},
 			Accounts: &account.Service{DB: s.Served, Mail: email.Service{Box: s.Box}, Factors: factor.New(s.Served, s.Box, s.url), Clock: s.Now, PublicURL: s.url},
 			Staff:    &staff.Service{DB: s.Served, Mail: email.Service{Box: s.Box}, Clock: s.Now, PublicURL: s.url}, Providers: provider.Service{DB: s.Served, Box: s.Box},

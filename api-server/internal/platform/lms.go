@@ -26,6 +26,7 @@ type registrationBody struct {
 	Audience     string           `json:"token_audience"`
 	KeysURL      string           `json:"keys_url"`
 	Deployments  []string         `json:"deployments"`
+	Waiting      bool             `json:"waiting"`
 	LaunchedAt   *clock.Timestamp `json:"last_launch_at"`
 	CreatedAt    *clock.Timestamp `json:"created_at"`
 	UpdatedAt    *clock.Timestamp `json:"updated_at"`
@@ -42,7 +43,7 @@ type toolBody struct {
 
 func bodyOf(r lms.Registration) registrationBody {
 	b := registrationBody{ID: r.ID, Name: r.Name, Issuer: r.Issuer, ClientID: r.ClientID, AuthorizeURL: r.AuthorizeURL, TokenURL: r.TokenURL, Audience: r.Audience, KeysURL: r.KeysURL,
-		Deployments: r.Deployments, CreatedAt: clock.Stamp(r.CreatedAt, time.UTC), UpdatedAt: clock.Stamp(r.UpdatedAt, time.UTC)}
+		Deployments: r.Deployments, Waiting: r.Waiting, CreatedAt: clock.Stamp(r.CreatedAt, time.UTC), UpdatedAt: clock.Stamp(r.UpdatedAt, time.UTC)}
 	if r.LaunchedAt != nil {
 		b.LaunchedAt = clock.Stamp(*r.LaunchedAt, time.UTC)
 	}

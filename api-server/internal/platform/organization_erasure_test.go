@@ -107,6 +107,8 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 			INSERT INTO lms_marks (organization_id, registration_id, line, user_id, line_item, item_id, updated_at) SELECT $1, id, '', $2, 'https://lms.north/1', 1, now() FROM r
 		), g AS (
 			INSERT INTO lms_logins (organization_id, state, registration_id, nonce, browser, storage, expires_at) SELECT $1, '', id, '', '', 'north', now() FROM r
+		), v AS (
+			INSERT INTO lms_invitations (organization_id, hash, expires_at) VALUES ($1, '', now())
 		), d AS (
 			INSERT INTO lms_choices (organization_id, hash, registration_id, request, expires_at) SELECT $1, '', id, '{"ReturnURL": "https://lms.north/return"}', now() FROM r
 		)
@@ -185,7 +187,7 @@ func TestAnErasedOrganizationIsNowhereInTheDump(t *testing.T) {
 	for _, table := range []string{"factors", "recovery_codes", "factor_tries"} {
 		check.Equal(t, table, l.count(t, table+` WHERE user_id = $1`, bursar), 0, "of somebody whom nobody else knew")
 	}
-	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_marks", "lms_logins", "lms_choices", "lms_tickets"} {
+	for _, table := range []string{"sign_in_policies", "identity_providers", "mail_domains", "staff_alerts", "mail_optouts", "lms_registrations", "lms_people", "lms_marks", "lms_logins", "lms_choices", "lms_invitations", "lms_tickets"} {
 		check.Equal(t, table, l.count(t, table+` WHERE organization_id = $1`, l.north.ID), 0, "")
 	}
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/registrar-dev/registrar/api-server/internal/console"
 	"github.com/registrar-dev/registrar/api-server/internal/docsite"
+	"github.com/registrar-dev/registrar/api-server/internal/dynreg"
 	"github.com/registrar-dev/registrar/api-server/internal/edge"
 	"github.com/registrar-dev/registrar/api-server/internal/jwks"
 	"github.com/registrar-dev/registrar/api-server/internal/limit"
@@ -149,11 +150,11 @@ func New(d Deps) APIs {
 	accounts := &account.Service{DB: d.DB, Mail: mails, Factors: factor.New(d.DB, d.Box, d.PublicURL), Clock: d.Clock, PublicURL: d.PublicURL}
 	providers, client := provider.Service{DB: d.DB, Box: d.Box}, oidc.New(d.Egress, d.Clock, d.PublicURL)
 	staffs := &staff.Service{DB: d.DB, Mail: mails, Clock: d.Clock, PublicURL: d.PublicURL}
-	registrations, keys := lms.Service{DB: d.DB, Policy: d.Egress}, lms.Keys{DB: d.DB, Box: d.Box}
+	registrations, keys := lms.Service{DB: d.DB, Policy: d.Egress, Box: d.Box}, lms.Keys{DB: d.DB, Box: d.Box}
 	students := &pages.Server{DB: d.DB, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL,
 		Sessions: sessions, Devices: signin.Devices{Box: d.Box, Clock: d.Clock, HTTPS: https},
 		Limits: limits, Proxies: d.Proxies, Refusals: d.Refusals,
-		LTI: lti.Service{DB: d.DB, Box: d.Box}, LMS: registrations, LMSKeys: keys, KeySets: jwks.New(d.Egress, d.Clock), Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
+		LTI: lti.Service{DB: d.DB, Box: d.Box}, LMS: registrations, LMSKeys: keys, KeySets: jwks.New(d.Egress, d.Clock), Registrar: dynreg.New(d.Egress), Launches: &launch.Service{DB: d.DB, Clock: d.Clock, Zone: d.Zone}, Accounts: accounts, Staff: staffs, Providers: providers, OIDC: client}
 	public.Group(students.Routes)
 	dashboard := &console.Server{DB: d.DB, Reads: reads, Clock: d.Clock, Zone: d.Zone, PublicURL: d.PublicURL, Sessions: sessions, Keys: d.Keys, Webhooks: webhooks, Rosters: d.Rosters, Imports: places.Imports(),
 		Explains: explains, Accounts: accounts, Staff: staffs, Provision: service, Assign: assignments, Enrollments: enrollments, Plans: plans, Sandboxes: pool,

@@ -34,6 +34,9 @@ type Login struct {
 var errUnknown = fault.Field("client_id", "launch_refused",
 	"iss, client_id: the institute has not registered this LMS; an owner or admin registers it in the console, under LMS")
 
+var errWaiting = fault.New(fault.Conflict, "not_confirmed",
+	"the LMS has registered itself, and an owner or admin of the institute has to confirm it in the console, under LMS")
+
 // Begin remembers a launch of the LMS that calls itself issuer, and us clientID, and gives what it has to bring back.
 // LMSes may leave out clientID: then the one with the issuer is meant, if there is one alone. Invalid for an LMS that the
 // organization has not registered.
@@ -47,6 +50,9 @@ func (s Service) Begin(ctx context.Context, org id.Organization, issuer, clientI
 	}
 	if len(known) != 1 {
 		return Login{}, errUnknown
+	}
+	if known[0].Waiting {
+		return Login{}, errWaiting
 	}
 	if len(storage) > maxFrame || !plain(storage) {
 		storage = ""

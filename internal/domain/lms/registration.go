@@ -19,6 +19,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 // Registration is an LMS (in the words of LTI: a platform) that may open an organization's work.
@@ -31,7 +32,8 @@ type Registration struct {
 	TokenURL     string   // where its services give us tokens
 	Audience     string   // whom a request for a token is for; "": TokenURL
 	KeysURL      string   // its public keys
-	Deployments  []string // whose messages are taken, at least one
+	Deployments  []string // whose messages are taken, at least one unless it is Waiting
+	Waiting      bool     // the LMS has registered itself, and opens nothing until Change
 	LaunchedAt   *time.Time
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
@@ -49,6 +51,7 @@ const (
 type Service struct {
 	DB     *pg.DB
 	Policy *egress.Policy // for the addresses of LMSes
+	Box    *seal.Box      // for Invite and Invited alone
 }
 
 // Tool is what is entered in an LMS. Each organization has addresses of its own: else one could have its LMS's message taken for
@@ -71,6 +74,7 @@ const (
 	MessagePath  = "/lti/v1p3/launch/"
 	DeepLinkPath = "/lti/v1p3/deep-link/"
 	KeysPath     = "/lti/v1p3/jwks"
+	RegisterPath = "/lti/v1p3/register/" // a slug follows, and what Invite gives
 )
 
 var (
@@ -95,15 +99,9 @@ func (s Service) Add(ctx context.Context, by audit.Actor, org id.Organization, r
 	}
 	r.CreatedAt, r.UpdatedAt = now, now
 	err := s.DB.InTx(ctx, func(tx *pg.Tx) error {
-		if err := pg.Lock(ctx, tx, pg.LockLMS, fmt.Sprint(org)); err != nil {
-			return err
-		}
-		all, err := List(ctx, tx, org)
+		err := room(ctx, tx, org)
 		if err != nil {
 			return err
-		}
-		if len(all) >= maxRegistrations {
-			return fault.New(fault.Conflict, "registration_limit", "the organization has %d LTI registrations, which is the limit; remove one first", maxRegistrations)
 		}
 		if r.ID, err = insert(ctx, tx, org, r); err != nil {
 			return err
@@ -116,9 +114,22 @@ func (s Service) Add(ctx context.Context, by audit.Actor, org id.Organization, r
 	return r, err
 }
 
-// Change replaces the settings of a registration. Another issuer or client id forgets who its people are: another LMS
+// room waits for others that add registrations. Conflict (registration_limit) where there may be no more.
+func room(ctx context.Context, tx *pg.Tx, org id.Organization) error {
+	if err := pg.Lock(ctx, tx, pg.LockLMS, fmt.Sprint(org)); err != nil {
+		return err
+	}
+	all, err := List(ctx, tx, org)
+	if err == nil && len(all) >= maxRegistrations {
+		return fault.New(fault.Conflict, "registration_limit", "the organization has %d LTI registrations, which is the limit; remove one first", maxRegistrations)
+	}
+	return err
+}
+
+// Change replaces the settings of a registration, and confirms one that is Waiting. Another issuer or client id forgets who its people are: another LMS
 // may call somebody else the same. Invalid lists each fault; NotFound; Conflict: registration_exists.
 func (s Service) Change(ctx context.Context, by audit.Actor, org id.Organization, r Registration, now time.Time) (Registration, error) {
+	r.Waiting = false
 	if err := s.check(&r); err != nil {
 		return r, err
 	}
@@ -139,7 +150,11 @@ func (s Service) Change(ctx context.Context, by audit.Actor, org id.Organization
 				return err
 			}
 		}
-		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: "changed LMS", Target: r.target(), At: now})
+		action := "changed LMS"
+		if before.Waiting {
+			action = "confirmed LMS"
+		}
+		return audit.Write(ctx, tx, audit.Entry{Organization: org, Actor: by, Action: action, Target: r.target(), At: now})
 	})
 	if pg.Violates(err, "lms_registrations_client") {
 		err = errTaken
@@ -209,7 +224,7 @@ func (s Service) check(r *Registration) error {
 		_ = faults.Add(fault.Field("token_audience", "too_long", "token_audience: at most %d characters, without line breaks", maxIssuer))
 	}
 	r.Deployments = deployments(r.Deployments)
-	if len(r.Deployments) == 0 || len(r.Deployments) > maxDeployments ||
+	if len(r.Deployments) == 0 && !r.Waiting || len(r.Deployments) > maxDeployments ||
 		slices.ContainsFunc(r.Deployments, func(d string) bool { return len(d) > maxText || !plain(d) }) {
 		_ = faults.Add(fault.Field("deployments", "missing", "deployments: send 1 to %d ids as the LMS shows them, each of at most %d characters", maxDeployments, maxText))
 	}

@@ -19,6 +19,7 @@ const columns = `
 	r.token_audience AS audience,
 	r.keys_url,
 	r.deployments,
+	r.waiting,
 	r.launched_at,
 	r.created_at,
 	r.updated_at`
@@ -57,6 +58,7 @@ func arguments(org id.Organization, r Registration) pg.Args {
 		"audience":     r.Audience,
 		"keys":         r.KeysURL,
 		"deployments":  r.Deployments,
+		"waiting":      r.Waiting,
 		"created":      r.CreatedAt,
 		"updated":      r.UpdatedAt,
 	}
@@ -76,6 +78,7 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 			token_audience,
 			keys_url,
 			deployments,
+			waiting,
 			created_at,
 			updated_at
 		) VALUES (
@@ -88,6 +91,7 @@ func insert(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 			@audience,
 			@keys,
 			@deployments,
+			@waiting,
 			@created,
 			@updated
 		)
@@ -108,6 +112,7 @@ func update(ctx context.Context, tx *pg.Tx, org id.Organization, r Registration)
 			token_audience = @audience,
 			keys_url = @keys,
 			deployments = @deployments,
+			waiting = @waiting,
 			updated_at = @updated
 		WHERE organization_id = @organization AND id = @id`, args)
 	return err
@@ -164,7 +169,7 @@ func selectLogin(ctx context.Context, q pg.Querier, org id.Organization, state [
 		FROM lms_logins l JOIN lms_registrations r ON r.organization_id = l.organization_id AND r.id = l.registration_id
 		WHERE l.organization_id = $1 AND l.state = $2 AND l.expires_at > $3`, org, state, now).
 		Scan(&l.nonce, &l.browser, &l.Storage, &r.ID, &r.Name, &r.Issuer, &r.ClientID, &r.AuthorizeURL, &r.TokenURL, &r.Audience, &r.KeysURL,
-			&r.Deployments, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt)
+			&r.Deployments, &r.Waiting, &r.LaunchedAt, &r.CreatedAt, &r.UpdatedAt)
 	return l, err
 }
 
@@ -232,9 +237,33 @@ func DropExpired(ctx context.Context, q pg.Querier, now time.Time) error {
 			DELETE FROM lms_logins WHERE expires_at < $1
 		), choices AS (
 			DELETE FROM lms_choices WHERE expires_at < $1
+		), invitations AS (
+			DELETE FROM lms_invitations WHERE expires_at < $1
 		)
 		DELETE FROM lms_tickets WHERE expires_at < $1`, now)
 	return err
+}
+
+// upsertInvitation ends the one before.
+func upsertInvitation(ctx context.Context, tx *pg.Tx, org id.Organization, hash []byte, until time.Time) error {
+	_, err := tx.Exec(ctx, `
+		INSERT INTO lms_invitations (organization_id, hash, expires_at)
+		VALUES ($1, $2, $3)
+		ON CONFLICT (organization_id) DO UPDATE SET hash = excluded.hash, expires_at = excluded.expires_at`, org, hash, until)
+	return err
+}
+
+func selectInvitation(ctx context.Context, q pg.Querier, org id.Organization, hash []byte, now time.Time) error {
+	return q.QueryRow(ctx, `
+		SELECT hash FROM lms_invitations
+		WHERE organization_id = $1 AND hash = $2 AND expires_at > $3`, org, hash, now).Scan(&hash)
+}
+
+func deleteInvitation(ctx context.Context, q pg.Querier, org id.Organization, hash []byte, now time.Time) error {
+	return q.QueryRow(ctx, `
+		DELETE FROM lms_invitations
+		WHERE organization_id = $1 AND hash = $2 AND expires_at > $3
+		RETURNING hash`, org, hash, now).Scan(&hash)
 }
 
 func insertChoice(

@@ -43,6 +43,7 @@ var pieces = []piece{
 	{table: "lms_tickets"},
 	{table: "lms_logins"},
 	{table: "lms_choices"},
+	{table: "lms_invitations"},
 	{table: "lms_marks"},
 	{table: "lms_people"},
 	{table: "lms_registrations", most: 10},

@@ -115,13 +115,13 @@ func (v *Visit) Move(ctx context.Context, field string, to time.Time, by sandbox
 
 // Full is Conflict for a sandbox that has as much as it may have.
 func (v *Visit) Full(ctx context.Context) error {
-	known := v.sized.Load()
-	if known == nil || time.Since(known.at) > sizeKnown {
+	known, now := v.sized.Load(), v.service.Clock()
+	if known == nil || now.Sub(known.at) > sizeKnown {
 		bytes, err := sandbox.Size(ctx, v.DB)
 		if err != nil {
 			return err
 		}
-		known = &sized{bytes, time.Now()}
+		known = &sized{bytes, now}
 		v.sized.Store(known)
 	}
 	if known.bytes > v.service.MaxSize {

@@ -20,7 +20,7 @@ type config struct {
 	PrivateAddr string        `env:"PRIVATE_ADDR" envDefault:":9090" help:"address for health and readiness"`
 	MetricsAddr string        `env:"METRICS_ADDR" envDefault:":8443" help:"https address of the metrics, for those whom the API server lets read them; 0 for none"`
 	SandboxURL  string        `env:"SANDBOX_DATABASE_URL" help:"postgres:// address of an empty database of the server that has the sandboxes' databases, for a user who may make databases there; empty: Organizations have no sandboxes"`
-	PublicURL   string        `env:"PUBLIC_URL" help:"base of the links in invitations to the staff, such as https://registrar.example; empty: Organizations invite nobody"`
+	PublicURL   string        `env:"PUBLIC_URL" help:"base of the links in invitations to the staff, such as https://registrar.example; empty: Organizations invite nobody, and nobody is mailed about a new ApiKey"`
 	Suppressed  []string      `env:"SUPPRESSED_DOMAINS" help:"mail domains, separated by commas, that are never mailed, beside the reserved ones such as example.com"`
 	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 

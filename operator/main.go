@@ -1,5 +1,5 @@
-// Command operator keeps organizations and receiver URLs as Kubernetes resources: it makes PostgreSQL agree with the
-// Organizations and WebhookEndpoints of a cluster and shows on them what becomes of what they stand for.
+// Command operator keeps organizations, receiver URLs and API keys as Kubernetes resources: it makes PostgreSQL agree with
+// the Organizations, WebhookEndpoints and ApiKeys of a cluster and shows on them what becomes of what they stand for.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
@@ -39,7 +40,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return uninstall(ctx, args[1:], getenv, stdout)
 	}
 	if len(args) > 0 {
-		return env.Explain[config](stdout, "operator keeps WebhookEndpoints and Organizations; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
+		return env.Explain[config](stdout, "operator keeps WebhookEndpoints, Organizations and ApiKeys; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {
@@ -90,12 +91,13 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return err
 	}
 	probe := pg.NewProbe(db)
+	mail, publicURL := email.Service{Box: box, Suppressed: c.Suppressed}, strings.TrimSuffix(c.PublicURL, "/")
 	defer probe.Close(ctx)
 	mgr, err := newManager(ctx, c, rest.CopyConfig(cluster), &reconcile.Reconciler{
-		Options:  options(c),
-		Webhooks: webhook.Service{DB: db, Box: box, Policy: policy},
-		Staff: &staff.Service{DB: db, Mail: email.Service{Box: box, Suppressed: c.Suppressed}, Clock: now.Now,
-			PublicURL: strings.TrimSuffix(c.PublicURL, "/")},
+		Options:   options(c),
+		Webhooks:  webhook.Service{DB: db, Box: box, Policy: policy},
+		Staff:     &staff.Service{DB: db, Mail: mail, Clock: now.Now, PublicURL: publicURL},
+		Accounts:  &account.Service{DB: db, Mail: mail, Clock: now.Now, PublicURL: publicURL},
 		Sandboxes: sandboxes,
 		Probe:     probe,
 		Clock:     now.Now,

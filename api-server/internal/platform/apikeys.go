@@ -19,6 +19,7 @@ type keyBody struct {
 	Scopes    []org.Scope      `json:"scopes"`
 	Networks  []string         `json:"networks"`
 	Sandbox   bool             `json:"sandbox"`
+	ManagedBy *string          `json:"managed_by"`
 	Prefix    string           `json:"prefix"`
 	CreatedAt *clock.Timestamp `json:"created_at"`
 	ExpiresAt *clock.Timestamp `json:"expires_at"`
@@ -34,6 +35,9 @@ type lastUseBody struct {
 func keyOf(k org.Key) keyBody {
 	b := keyBody{ID: k.ID, Name: k.Name, Access: k.Access, Scopes: k.Scopes, Networks: []string{}, Sandbox: k.Sandbox, Prefix: k.Prefix,
 		CreatedAt: clock.Stamp(k.CreatedAt, time.UTC), ExpiresAt: clock.Stamp(k.ExpiresAt, time.UTC), RevokedAt: clock.Stamp(k.RevokedAt, time.UTC)}
+	if k.ManagedBy != "" {
+		b.ManagedBy = &k.ManagedBy
+	}
 	for _, n := range k.Networks {
 		b.Networks = append(b.Networks, network.Text(n))
 	}

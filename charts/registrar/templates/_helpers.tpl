@@ -335,13 +335,13 @@ seccompProfile: {type: RuntimeDefault}
 {{- with include "registrar.operatorNamespaces" . }}
 - {name: WATCH_NAMESPACES, value: {{ . | replace " " "," | quote }}}
 {{- end }}
-{{- if .Values.operator.organizations.enabled }}
-- {name: ORGANIZATIONS, value: "true"}
-- {name: CLASS_NAME, value: {{ .Values.operator.organizations.className | quote }}}
 - {name: PUBLIC_URL, value: {{ include "registrar.publicUrl" . | quote }}}
 {{- with .Values.suppressedDomains }}
 - {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}
 {{- end }}
+{{- if .Values.operator.organizations.enabled }}
+- {name: ORGANIZATIONS, value: "true"}
+- {name: CLASS_NAME, value: {{ .Values.operator.organizations.className | quote }}}
 {{- include "registrar.sandboxEnv" . }}
 {{- end }}
 {{- include "registrar.webhookEnv" . }}

@@ -29,16 +29,18 @@ const (
 
 // Key is an API key without its text, which is shown once and not stored.
 type Key struct {
-	ID        id.APIKey
-	Name      string
-	Access    Access
-	Scopes    []Scope        // with Scoped alone
-	Networks  []netip.Prefix // that it works from; none: from everywhere
-	ExpiresAt time.Time      // from when on it does not work; zero: never
-	Sandbox   bool           // it works for the organization's sandbox, and for nothing else
-	Prefix    string         // its first characters, enough for a person to recognise it
-	CreatedAt time.Time
-	RevokedAt time.Time // zero: it was not revoked
+	ID           id.APIKey
+	Organization id.Organization
+	Name         string
+	Access       Access
+	Scopes       []Scope        // with Scoped alone
+	Networks     []netip.Prefix // that it works from; none: from everywhere
+	ExpiresAt    time.Time      // from when on it does not work; zero: never
+	Sandbox      bool           // it works for the organization's sandbox, and for nothing else
+	ManagedBy    string         // the resource that keeps it; "" when people do
+	Prefix       string         // its first characters, enough for a person to recognise it
+	CreatedAt    time.Time
+	RevokedAt    time.Time // zero: it was not revoked
 
 	// LastUsedOn is the last day with a use, and LastUsedFrom the address that it came from first.
 	// They are noted a little later (Usage).
@@ -92,13 +94,13 @@ func startOf(text string) string {
 	return ""
 }
 
-// CreateKey makes a key with the name, access, scopes, networks and end of wanted, for the organization or its sandbox, and returns its
+// CreateKey makes a key with the name, access, scopes, networks, end and manager of wanted, for the organization or its sandbox, and returns its
 // text, which cannot be read again. The same transaction does what is also to be done with the key. Invalid lists each field at fault.
 func CreateKey(
 	ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, wanted Key, now time.Time, also ...func(*pg.Tx, Key) error,
 ) (Key, string, error) {
-	k := Key{Name: strings.TrimSpace(wanted.Name), Access: wanted.Access, Scopes: wanted.Scopes, Networks: wanted.Networks,
-		ExpiresAt: wanted.ExpiresAt, Sandbox: wanted.Sandbox, CreatedAt: now}
+	k := Key{Organization: org, Name: strings.TrimSpace(wanted.Name), Access: wanted.Access, Scopes: wanted.Scopes, Networks: wanted.Networks,
+		ExpiresAt: wanted.ExpiresAt, Sandbox: wanted.Sandbox, ManagedBy: wanted.ManagedBy, CreatedAt: now}
 	if err := k.check(now); err != nil {
 		return Key{}, "", err
 	}
@@ -208,11 +210,15 @@ func (k Key) check(now time.Time) error {
 }
 
 // RevokeKey revokes a key for good: in every process at once, and while wake-ups are lost within
-// keyTTL. A key that was revoked before keeps its time. NotFound for a key of another organization.
+// keyTTL. A key that was revoked before keeps its time. NotFound for a key of another organization; Conflict
+// "managed" for staff, when a resource keeps the key. The platform may revoke it, and the resource gets another.
 func RevokeKey(ctx context.Context, db *pg.DB, by audit.Actor, org id.Organization, key id.APIKey, now time.Time) (k Key, err error) {
 	err = db.InTx(ctx, func(tx *pg.Tx) error {
 		if k, err = revokeKey(ctx, tx, org, key, now); err != nil {
 			return err
+		}
+		if by.Kind == audit.Staff && k.ManagedBy != "" {
+			return errManaged("this API key", k.ManagedBy)
 		}
 		entry := audit.Entry{Organization: org, Actor: by, Action: "revoked API key", Target: k.label(), At: now}
 		wakeKeyrings(tx, org)

@@ -12,6 +12,7 @@ import (
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
+	"github.com/registrar-dev/registrar/internal/kit/seal"
 )
 
 const organizationColumns = `
@@ -215,12 +216,14 @@ func selectMembersManager(ctx context.Context, q pg.Querier, org id.Organization
 
 const keyColumns = `
 	k.id,
+	k.organization_id,
 	k.name,
 	CASE WHEN k.scopes IS NULL THEN k.access ELSE 'scoped' END,
 	k.scopes,
 	k.networks,
 	k.expires_at,
 	k.sandbox,
+	coalesce(k.managed_by, ''),
 	k.prefix,
 	k.created_at,
 	k.revoked_at,
@@ -235,7 +238,8 @@ type keyRow struct {
 }
 
 func (k *keyRow) targets() []any {
-	return []any{&k.ID, &k.Name, &k.Access, &k.Scopes, &k.Networks, &k.expires, &k.Sandbox, &k.Prefix, &k.CreatedAt, &k.revoked, &k.LastUsedOn, &k.from}
+	return []any{&k.ID, &k.Organization, &k.Name, &k.Access, &k.Scopes, &k.Networks, &k.expires, &k.Sandbox, &k.ManagedBy, &k.Prefix, &k.CreatedAt,
+		&k.revoked, &k.LastUsedOn, &k.from}
 }
 
 func (k *keyRow) key() Key {
@@ -261,6 +265,7 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 			networks,
 			expires_at,
 			sandbox,
+			managed_by,
 			prefix,
 			hash,
 			created_at
@@ -272,6 +277,7 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 			coalesce(@networks::cidr[], '{}'),
 			@expires,
 			@sandbox,
+			nullif(@managed_by, ''),
 			@prefix,
 			@hash,
 			@created
@@ -285,6 +291,7 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 			"networks":     k.Networks,
 			"expires":      timeOrNull(k.ExpiresAt),
 			"sandbox":      k.Sandbox,
+			"managed_by":   k.ManagedBy,
 			"prefix":       k.Prefix,
 			"hash":         hash,
 			"created":      k.CreatedAt,
@@ -292,13 +299,59 @@ func insertKey(ctx context.Context, q pg.Querier, org id.Organization, k Key, ha
 	return key, err
 }
 
-// Keys lists the organization's keys by id, revoked ones included.
-func Keys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
-	rows, err := q.Query(ctx, `SELECT `+keyColumns+` FROM api_keys k WHERE k.organization_id = $1 ORDER BY k.id`, org)
+func queryKeys(ctx context.Context, q pg.Querier, statement string, args ...any) ([]Key, error) {
+	rows, err := q.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scanKey)
+}
+
+// Keys lists the organization's keys by id, revoked ones included.
+func Keys(ctx context.Context, q pg.Querier, org id.Organization) ([]Key, error) {
+	return queryKeys(ctx, q, `SELECT `+keyColumns+` FROM api_keys k WHERE k.organization_id = $1 ORDER BY k.id`, org)
+}
+
+// ManagedKeys lists the keys that a resource keeps and that are not revoked, the newest first.
+func ManagedKeys(ctx context.Context, q pg.Querier, managedBy string) ([]Key, error) {
+	return queryKeys(ctx, q, `
+		SELECT `+keyColumns+` FROM api_keys k WHERE k.managed_by = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, managedBy)
+}
+
+// KeyManagers lists the resources whose names begin with the prefix and that keep keys.
+func KeyManagers(ctx context.Context, q pg.Querier, prefix string) ([]string, error) {
+	return pg.Column[string](ctx, q, `
+		SELECT DISTINCT managed_by FROM api_keys WHERE starts_with(managed_by, $1) AND revoked_at IS NULL ORDER BY 1`, prefix)
+}
+
+// IsKey says whether text is that of the key.
+func IsKey(ctx context.Context, q pg.Querier, org id.Organization, key id.APIKey, text string) (is bool, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT hash IN ($3::bytea, sha256($3::bytea)) FROM api_keys
+		WHERE organization_id = $1 AND id = $2`, org, key, seal.Hash(text)).Scan(&is)
+	return is, err
+}
+
+// endKeys lets the keys that made replaces work until the given time at most.
+func endKeys(ctx context.Context, q pg.Querier, made Key, until time.Time) ([]Key, error) {
+	return queryKeys(ctx, q, `
+		UPDATE api_keys k SET expires_at = $4
+		WHERE k.organization_id = $1 AND k.managed_by = $2 AND k.id <> $3 AND k.revoked_at IS NULL
+			AND (k.expires_at IS NULL OR k.expires_at > $4)
+		RETURNING `+keyColumns, made.Organization, made.ManagedBy, made.ID, until)
+}
+
+// revokeKeysBefore revokes the keys that made replaces.
+func revokeKeysBefore(ctx context.Context, q pg.Querier, made Key, now time.Time) ([]Key, error) {
+	return queryKeys(ctx, q, `
+		UPDATE api_keys k SET revoked_at = $4
+		WHERE k.organization_id = $1 AND k.managed_by = $2 AND k.id <> $3 AND k.revoked_at IS NULL
+		RETURNING `+keyColumns, made.Organization, made.ManagedBy, made.ID, now)
+}
+
+func releaseKeys(ctx context.Context, q pg.Querier, managedBy string) ([]Key, error) {
+	return queryKeys(ctx, q, `
+		UPDATE api_keys k SET managed_by = NULL WHERE k.managed_by = $1 AND k.revoked_at IS NULL RETURNING `+keyColumns, managedBy)
 }
 
 func revokeKey(ctx context.Context, q pg.Querier, org id.Organization, key id.APIKey, now time.Time) (Key, error) {

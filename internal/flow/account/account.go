@@ -8,6 +8,7 @@ import (
 	"context"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/registrar-dev/registrar/internal/domain/email"
 	"github.com/registrar-dev/registrar/internal/domain/factor"
@@ -99,16 +100,41 @@ func (s *Service) queue(ctx context.Context, tx *pg.Tx, o id.Organization, to st
 
 // CreateKey is org.CreateKey, with a notice to all owners and admins. NotFound for a key of a sandbox that does not exist.
 func (s *Service) CreateKey(ctx context.Context, by audit.Actor, o org.Organization, wanted org.Key) (key org.Key, text string, err error) {
-	if wanted.Sandbox {
-		if _, err := sandbox.Find(ctx, s.DB, o.ID); err != nil {
-			return key, "", err
-		}
+	if err := s.findSandbox(ctx, o, wanted); err != nil {
+		return key, "", err
 	}
-	now := s.Clock()
-	return org.CreateKey(ctx, s.DB, by, o.ID, wanted, now, func(tx *pg.Tx, made org.Key) error {
+	return org.CreateKey(ctx, s.DB, by, o.ID, wanted, s.Clock(), s.noticeOfKey(ctx, by, o))
+}
+
+// ReplaceKey is org.ReplaceKey. There is a notice of the first key of a resource, and none of one that follows another. NotFound for
+// a key of a sandbox that does not exist.
+func (s *Service) ReplaceKey(
+	ctx context.Context, by audit.Actor, o org.Organization, wanted org.Key, first bool, until time.Time,
+) (key org.Key, text string, err error) {
+	if err := s.findSandbox(ctx, o, wanted); err != nil {
+		return key, "", err
+	}
+	var also []func(*pg.Tx, org.Key) error
+	if first && s.PublicURL != "" {
+		also = append(also, s.noticeOfKey(ctx, by, o))
+	}
+	return org.ReplaceKey(ctx, s.DB, by, o.ID, wanted, until, s.Clock(), also...)
+}
+
+func (s *Service) findSandbox(ctx context.Context, o org.Organization, wanted org.Key) error {
+	if !wanted.Sandbox {
+		return nil
+	}
+	_, err := sandbox.Find(ctx, s.DB, o.ID)
+	return err
+}
+
+// noticeOfKey queues the mails about a new key.
+func (s *Service) noticeOfKey(ctx context.Context, by audit.Actor, o org.Organization) func(*pg.Tx, org.Key) error {
+	return func(tx *pg.Tx, made org.Key) error {
 		return s.notifyManagers(ctx, tx, o, email.SecurityNotice{Notice: email.NoticeKeyCreated, Organization: o.Name,
-			Subject: made.Name, By: by.Name, At: now, URL: s.PublicURL + "/console/" + o.Slug + "/api-keys/"})
-	})
+			Subject: made.Name, By: by.Name, At: made.CreatedAt, URL: s.PublicURL + "/console/" + o.Slug + "/api-keys/"})
+	}
 }
 
 func (s *Service) notifyManagers(ctx context.Context, tx *pg.Tx, o org.Organization, n email.SecurityNotice) error {

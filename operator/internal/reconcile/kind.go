@@ -54,6 +54,8 @@ type kind[T resource] struct {
 // visit is the reconciliation of one resource, and what its steps have found so far.
 type visit interface {
 	steps() []step
+	// next is when the resource has to be visited again at the latest; zero: nothing is due.
+	next() time.Time
 	// ready is the condition Ready after all steps.
 	ready() condition
 	// show writes what the steps have found into the status of the resource, with the conditions that not all kinds have.
@@ -249,7 +251,15 @@ func (k *kind[T]) report(ctx context.Context, object T, v visit, err error) (ctr
 	if judged.refusal != nil {
 		return ctrl.Result{RequeueAfter: spread(min(recheck, k.Resync))}, nil //nolint:nilerr // the error has become a condition
 	}
-	return ctrl.Result{RequeueAfter: spread(k.Resync)}, nil
+	return ctrl.Result{RequeueAfter: pause(spread(k.Resync), k.Clock(), v.next())}, nil
+}
+
+// pause is how long a resource can wait: until the next thing is due, and as long as is usual at most.
+func pause(usual time.Duration, now, next time.Time) time.Duration {
+	if next.IsZero() {
+		return usual
+	}
+	return min(usual, max(next.Sub(now), firstRetry))
 }
 
 // controller is what the controllers of all kinds have in common.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,6 +219,9 @@ func within(ctx context.Context, meanwhile string, do func() (*sandbox.Sandbox, 
 		return nil, waitFor(v1beta1.ReasonSandboxPending, "%s", meanwhile)
 	}
 }
+
+// next implements visit.
+func (v *organizationVisit) next() time.Time { return time.Time{} }
 
 // ready implements visit.
 func (v *organizationVisit) ready() condition {

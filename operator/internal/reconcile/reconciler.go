@@ -20,8 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
+	"github.com/registrar-dev/registrar/internal/flow/account"
 	"github.com/registrar-dev/registrar/internal/flow/simulate"
 	"github.com/registrar-dev/registrar/internal/flow/staff"
+	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/clock"
 	"github.com/registrar-dev/registrar/internal/kit/pg"
 )
@@ -36,6 +38,8 @@ import (
 // What the operator needs in each namespace that it serves; config/rbac/role.yaml is generated from this.
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints,verbs=get;list;watch;patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints/status,verbs=patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys/status,verbs=patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=events.k8s.io,resources=events,verbs=create;patch
@@ -62,6 +66,7 @@ type Reconciler struct {
 	Live      client.Reader // past the cache
 	Webhooks  webhook.Service
 	Staff     *staff.Service
+	Accounts  *account.Service
 	Sandboxes *simulate.Service // nil: there are none
 	Probe     *pg.Probe         // tells when PostgreSQL answers again
 	Events    events.EventRecorder
@@ -75,6 +80,11 @@ type Reconciler struct {
 // restored from a backup finds its URL again.
 func (r *Reconciler) managedBy(key types.NamespacedName) string {
 	return r.managedPrefix() + key.Namespace + "/" + key.Name
+}
+
+// actorOf is a resource of a namespace as the giver of commands.
+func (r *Reconciler) actorOf(object client.Object) audit.Actor {
+	return audit.Actor{Kind: audit.Operator, Name: r.managedBy(client.ObjectKeyFromObject(object))}
 }
 
 func (r *Reconciler) managedPrefix() string { return "kubernetes/" + r.Cluster + "/" }

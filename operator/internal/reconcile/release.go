@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/registrar-dev/registrar/internal/domain/org"
-	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
@@ -126,8 +126,9 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// Sweep removes URLs without a resource, or leaves them to the staff where the resource said so, and leaves organizations without one to their staff: the resource was deleted
-// while PostgreSQL was away for longer than Patience, or without its finalizer.
+// Sweep removes URLs without a resource, or leaves them to the staff where the resource said so, revokes keys without one,
+// and leaves organizations without one to their staff: the resource was deleted while PostgreSQL was away for longer than
+// Patience, or without its finalizer.
 func (r *Reconciler) Sweep(ctx context.Context) error {
 	listing, cancel := context.WithTimeout(ctx, stepsLimit)
 	endpoints, err := r.Webhooks.ListManaged(listing, r.managedPrefix())
@@ -136,16 +137,55 @@ func (r *Reconciler) Sweep(ctx context.Context) error {
 		return err
 	}
 	for _, e := range endpoints {
-		if err := r.sweepEndpoint(ctx, e); err != nil {
+		gone, err := r.orphan(ctx, e.ManagedBy, &v1alpha1.WebhookEndpoint{})
+		if err != nil {
+			return err
+		}
+		if !gone {
+			continue
+		}
+		slog.InfoContext(ctx, "the resource of a URL is gone", "resource", e.ManagedBy, "endpoint", int64(e.ID), "retained", e.Retained)
+		if err := r.endManaged(ctx, e.ManagedBy, e.Retained); err != nil {
 			return err
 		}
 	}
+	return errors.Join(r.sweepKeys(ctx), r.sweepOrganizations(ctx))
+}
+
+// sweepKeys revokes the keys of resources that are gone.
+func (r *Reconciler) sweepKeys(ctx context.Context) error {
+	listing, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
+	managers, err := org.KeyManagers(listing, r.Webhooks.DB, r.managedPrefix())
+	if err != nil {
+		return err
+	}
+	for _, managedBy := range managers {
+		gone, err := r.orphan(ctx, managedBy, &v1beta1.ApiKey{})
+		switch {
+		case meta.IsNoMatchError(err):
+			return nil // the definition is not installed; what its resources stand for stays
+		case err != nil:
+			return err
+		case !gone:
+			continue
+		}
+		slog.InfoContext(ctx, "revoking the API keys of a resource that is gone", "resource", managedBy)
+		if err := r.revokeKeysOf(ctx, audit.Actor{Kind: audit.Operator, Name: managedBy}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepOrganizations leaves organizations whose resources are gone to their staff.
+func (r *Reconciler) sweepOrganizations(ctx context.Context) error {
 	if !r.Organizations {
 		return nil
 	}
-	listing, cancel = context.WithTimeout(ctx, stepsLimit)
+	listing, cancel := context.WithTimeout(ctx, stepsLimit)
+	defer cancel()
 	organizations, err := org.ListManaged(listing, r.Webhooks.DB, r.managedPrefix())
-	cancel()
 	if err != nil {
 		return err
 	}
@@ -166,18 +206,13 @@ func (r *Reconciler) Sweep(ctx context.Context) error {
 	return nil
 }
 
-func (r *Reconciler) sweepEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	namespace, name, ok := strings.Cut(strings.TrimPrefix(e.ManagedBy, r.managedPrefix()), "/")
+// orphan says whether the operator serves the namespace of the resource, which there is no more.
+func (r *Reconciler) orphan(ctx context.Context, managedBy string, object client.Object) (bool, error) {
+	namespace, name, ok := strings.Cut(strings.TrimPrefix(managedBy, r.managedPrefix()), "/")
 	if !ok || !r.responsible(namespace) {
-		return nil
+		return false, nil
 	}
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	gone, err := r.gone(ctx, key, &v1alpha1.WebhookEndpoint{})
-	if err != nil || !gone {
-		return err
-	}
-	logger(ctx).Info("the resource of a URL is gone", "resource", key.String(), "endpoint", int64(e.ID), "retained", e.Retained)
-	return r.endManaged(ctx, e.ManagedBy, e.Retained)
+	return r.gone(ctx, types.NamespacedName{Namespace: namespace, Name: name}, object)
 }
 
 // gone says whether there is no such resource.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,30 +37,38 @@ func secretKey(object *v1alpha1.WebhookEndpoint) *v1alpha1.SecretKeyRef {
 	return key
 }
 
+var endpointKind = v1alpha1.GroupVersion.WithKind("WebhookEndpoint")
+
 // generatedSecret is the Secret that the operator makes for a resource and that is deleted with
 // it.
 func generatedSecret(object *v1alpha1.WebhookEndpoint, value string) *corev1.Secret {
+	secret := ownedSecret(object.Name+secretSuffix, object, endpointKind)
+	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(value)}
+	return secret
+}
+
+// ownerOf has a Secret deleted with the resource. It does not block the resource's deletion, which would need permission to
+// change its finalizers.
+func ownerOf(object client.Object, kind schema.GroupVersionKind) metav1.OwnerReference {
+	owner := metav1.NewControllerRef(object, kind)
+	owner.BlockOwnerDeletion = nil
+	return *owner
+}
+
+// ownedSecret is a Secret that is deleted with the resource.
+func ownedSecret(name string, object client.Object, kind schema.GroupVersionKind) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      object.Name + secretSuffix,
-			Namespace: object.Namespace,
+			Name:      name,
+			Namespace: object.GetNamespace(),
 			Labels: map[string]string{
 				"app.kubernetes.io/name": "registrar",
 				labelManager:             string(fieldManager),
 			},
-			OwnerReferences: []metav1.OwnerReference{ownerOf(object)},
+			OwnerReferences: []metav1.OwnerReference{ownerOf(object, kind)},
 		},
 		Type: corev1.SecretTypeOpaque,
-		Data: map[string][]byte{v1alpha1.DefaultSecretKey: []byte(value)},
 	}
-}
-
-// ownerOf makes the Secret be deleted with the resource. It does not block the resource's
-// deletion, which would need permission to change its finalizers.
-func ownerOf(object *v1alpha1.WebhookEndpoint) metav1.OwnerReference {
-	owner := metav1.NewControllerRef(object, v1alpha1.GroupVersion.WithKind("WebhookEndpoint"))
-	owner.BlockOwnerDeletion = nil
-	return *owner
 }
 
 // ensureSecret reads the signing secret, from the Secret that the spec names or from the
@@ -155,7 +164,7 @@ func (v *endpointVisit) inherit(ctx context.Context, secret *corev1.Secret) (err
 		return err
 	}
 	before := secret.DeepCopy()
-	secret.OwnerReferences = append(secret.OwnerReferences, ownerOf(v.object))
+	secret.OwnerReferences = append(secret.OwnerReferences, ownerOf(v.object, endpointKind))
 	secret.Data = map[string][]byte{v1alpha1.DefaultSecretKey: []byte(v.secret)}
 	return v.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldManager)
 }

@@ -3,11 +3,14 @@ package reconcile
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -30,7 +33,7 @@ const (
 	bySecret   = "secretName"
 	byEndpoint = "endpointID"
 	byWaiting  = "waiting"
-	byTenant   = "organization"
+	byTenant   = "spec.organization"
 	byNumber   = "organizationID"
 	bySlug     = "spec.slug"
 )
@@ -53,20 +56,111 @@ func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 			return err
 		}
 	}
+	if err := r.whenDefined(ctx, mgr, "ApiKey", func() error { return r.setupAPIKeys(ctx, mgr, l) }); err != nil {
+		return err
+	}
 	return mgr.Add(l)
 }
 
-func (r *Reconciler) setupEndpoints(ctx context.Context, mgr manager.Manager, l *listener) error {
-	for name, keys := range map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint, byWaiting: indexWaiting, byTenant: indexTenant} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.WebhookEndpoint{}, name, keys); err != nil {
+// whenDefined sets a kind up. Where its definition is not installed, the operator serves the other kinds meanwhile.
+func (r *Reconciler) whenDefined(ctx context.Context, mgr manager.Manager, name string, setUp func() error) error {
+	defined := func() (bool, error) {
+		_, err := mgr.GetRESTMapper().RESTMapping(schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: name}, v1beta1.GroupVersion.Version)
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	if is, err := defined(); err != nil {
+		return err
+	} else if is {
+		return setUp()
+	}
+	slog.WarnContext(ctx, "a definition is not installed; resources of this kind are served as soon as it is", "kind", name)
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		tick := time.NewTicker(askedEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+			if is, err := defined(); err == nil && is { // an API server that does not answer is asked again
+				slog.InfoContext(ctx, "a definition is installed now", "kind", name)
+				return setUp()
+			}
+		}
+	}))
+}
+
+// index makes the cache find resources by fields.
+func index(ctx context.Context, mgr manager.Manager, object client.Object, fields map[string]client.IndexerFunc) error {
+	for name, keys := range fields {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, object, name, keys); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// allowed has the resources of a namespace visited when what it may have of organizations may have changed.
+func allowed[T resource](b *builder.Builder, k *kind[T]) *builder.Builder {
+	if len(k.Namespaces) == 0 {
+		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) []ctrl.Request {
+			return k.requests(ctx, client.InNamespace(namespace.GetName()))
+		}), builder.WithPredicates(predicate.LabelChangedPredicate{}))
+	}
+	if k.Organizations {
+		b = b.Watches(&v1beta1.Organization{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
+			return k.requests(ctx, client.MatchingFields{byTenant: o.(*v1beta1.Organization).Spec.Slug})
+		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: allowsOthers}))
+	}
+	return b
+}
+
+// secrets has the resources visited whose Secret has changed.
+func secrets[T resource](b *builder.Builder, k *kind[T]) *builder.Builder {
+	return b.WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []ctrl.Request {
+		return k.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
+	}))
+}
+
+func (r *Reconciler) setupAPIKeys(ctx context.Context, mgr manager.Manager, l *listener) error {
+	err := index(ctx, mgr, &v1beta1.ApiKey{}, map[string]client.IndexerFunc{
+		bySecret:  func(o client.Object) []string { return []string{apiKeySecret(o.(*v1beta1.ApiKey))} },
+		byTenant:  func(o client.Object) []string { return []string{o.(*v1beta1.ApiKey).Spec.Organization} },
+		byNumber:  func(o client.Object) []string { return decimal(o.(*v1beta1.ApiKey).Status.OrganizationID) },
+		byWaiting: indexWaiting,
+	})
+	if err != nil {
+		return err
+	}
+	k := r.apiKeys()
+	return allowed(secrets(k.controller(mgr), k), k).WatchesRawSource(l.source(byOrganization(k))).Complete(k)
+}
+
+// byOrganization has the resources visited whose organization has changed, and those that wait for one.
+func byOrganization[T resource](k *kind[T]) func(context.Context, change) []ctrl.Request {
+	return func(ctx context.Context, c change) []ctrl.Request {
+		if c.everything {
+			return k.requests(ctx)
+		}
+		if c.organization == "" {
+			return nil
+		}
+		return append(k.requests(ctx, client.MatchingFields{byNumber: c.organization}), k.requests(ctx, client.MatchingFields{byWaiting: "true"})...)
+	}
+}
+
+func (r *Reconciler) setupEndpoints(ctx context.Context, mgr manager.Manager, l *listener) error {
+	err := index(ctx, mgr, &v1alpha1.WebhookEndpoint{}, map[string]client.IndexerFunc{bySecret: indexSecret, byEndpoint: indexEndpoint,
+		byWaiting: indexWaiting, byTenant: indexTenant})
+	if err != nil {
+		return err
+	}
 	k := r.endpoints()
-	b := k.controller(mgr).
-		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, secret client.Object) []ctrl.Request {
-			return k.requests(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{bySecret: secret.GetName()})
-		})).
+	return allowed(secrets(k.controller(mgr), k), k).
 		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
 			if c.everything {
 				return k.requests(ctx)
@@ -76,18 +170,8 @@ func (r *Reconciler) setupEndpoints(ctx context.Context, mgr manager.Manager, l 
 				requests = append(requests, k.requests(ctx, client.MatchingFields{byEndpoint: c.endpoint})...)
 			}
 			return requests
-		}))
-	if len(r.Namespaces) == 0 {
-		b = b.WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, namespace client.Object) []ctrl.Request {
-			return k.requests(ctx, client.InNamespace(namespace.GetName()))
-		}), builder.WithPredicates(predicate.LabelChangedPredicate{}))
-	}
-	if r.Organizations {
-		b = b.Watches(&v1beta1.Organization{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []ctrl.Request {
-			return k.requests(ctx, client.MatchingFields{byTenant: o.(*v1beta1.Organization).Spec.Slug})
-		}), builder.WithPredicates(predicate.Funcs{UpdateFunc: allowsOthers}))
-	}
-	return b.Complete(k)
+		})).
+		Complete(k)
 }
 
 // allowsOthers says whether a change of an Organization may change which namespaces register its URLs.
@@ -97,28 +181,16 @@ func allowsOthers(u event.UpdateEvent) bool {
 }
 
 func (r *Reconciler) setupOrganizations(ctx context.Context, mgr manager.Manager, l *listener) error {
-	for name, keys := range map[string]client.IndexerFunc{
+	err := index(ctx, mgr, &v1beta1.Organization{}, map[string]client.IndexerFunc{
 		bySlug:    func(o client.Object) []string { return []string{o.(*v1beta1.Organization).Spec.Slug} },
 		byWaiting: indexWaiting,
 		byNumber:  func(o client.Object) []string { return decimal(o.(*v1beta1.Organization).Status.OrganizationID) },
-	} {
-		if err := mgr.GetFieldIndexer().IndexField(ctx, &v1beta1.Organization{}, name, keys); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		return err
 	}
 	k := r.organizations()
-	return k.controller(mgr).
-		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
-			if c.everything {
-				return k.requests(ctx)
-			}
-			if c.organization == "" {
-				return nil
-			}
-			return append(k.requests(ctx, client.MatchingFields{byNumber: c.organization}),
-				k.requests(ctx, client.MatchingFields{byWaiting: "true"})...)
-		})).
-		Complete(k)
+	return k.controller(mgr).WatchesRawSource(l.source(byOrganization(k))).Complete(k)
 }
 
 // backoff doubles the pauses of one resource between its failures in a row.
@@ -157,13 +229,17 @@ type change struct {
 // listener turns wake-ups, and PostgreSQL's returns, into changes while its operator leads.
 type listener struct {
 	reconciler *Reconciler
-	changes    []chan<- event.TypedGenericEvent[change] // of each kind
 	sweeps     chan struct{}
+
+	mu      sync.Mutex
+	changes []chan<- event.TypedGenericEvent[change] // of each kind
 }
 
 // source gives a kind the changes, by the requests that they make.
 func (l *listener) source(requests func(context.Context, change) []ctrl.Request) source.Source {
 	changes := make(chan event.TypedGenericEvent[change])
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.changes = append(l.changes, changes)
 	return source.TypedChannel(changes, handler.TypedEnqueueRequestsFromMapFunc(requests))
 }
@@ -202,7 +278,10 @@ func (l *listener) onNotification(ctx context.Context, n wake.Notification) {
 }
 
 func (l *listener) send(ctx context.Context, c change) {
-	for _, changes := range l.changes {
+	l.mu.Lock()
+	all := slices.Clone(l.changes)
+	l.mu.Unlock()
+	for _, changes := range all {
 		select {
 		case changes <- event.TypedGenericEvent[change]{Object: c}:
 		case <-ctx.Done():

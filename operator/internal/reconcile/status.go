@@ -9,6 +9,9 @@ import (
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
 )
 
+// next implements visit.
+func (v *endpointVisit) next() time.Time { return time.Time{} }
+
 func (v *endpointVisit) ready() condition { return readiness(v.endpoint) }
 
 // show implements visit.

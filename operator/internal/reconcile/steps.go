@@ -7,20 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "k8s.io/api/core/v1"
-
-	"github.com/registrar-dev/registrar/internal/domain/org"
 	"github.com/registrar-dev/registrar/internal/domain/webhook"
 	"github.com/registrar-dev/registrar/internal/kit/audit"
 	"github.com/registrar-dev/registrar/internal/kit/fault"
 	"github.com/registrar-dev/registrar/internal/kit/id"
 	"github.com/registrar-dev/registrar/operator/api/v1alpha1"
-	"github.com/registrar-dev/registrar/operator/api/v1beta1"
 )
 
 // The reasons for which the operator switches a URL off. It turns on only URLs with such a
@@ -82,8 +75,8 @@ func pending(object *v1alpha1.WebhookEndpoint) bool {
 }
 
 // asks says whether the annotation has a token other than the one handled last.
-func asks(object *v1alpha1.WebhookEndpoint, annotation, handled string) bool {
-	token := object.Annotations[annotation]
+func asks(object client.Object, annotation, handled string) bool {
+	token := object.GetAnnotations()[annotation]
 	return token != "" && token != handled
 }
 
@@ -92,10 +85,7 @@ func (v *endpointVisit) steps() []step {
 	return []step{v.find, v.mayRegister, v.belong, v.claim, v.ensureSecret, v.register, v.sign, v.turn, v.test, v.measure}
 }
 
-// actor is the resource as the giver of commands.
-func (v *endpointVisit) actor() audit.Actor {
-	return audit.Actor{Kind: audit.Operator, Name: v.managedBy(client.ObjectKeyFromObject(v.object))}
-}
+func (v *endpointVisit) actor() audit.Actor { return v.actorOf(v.object) }
 
 // find reads the endpoint that an earlier visit registered.
 func (v *endpointVisit) find(ctx context.Context) error {
@@ -123,71 +113,20 @@ func (r *Reconciler) findManaged(ctx context.Context, managedBy string) (webhook
 // mayRegister checks that the namespace may register URLs of the organization. If it no longer may, nothing
 // more is sent to the URL.
 func (v *endpointVisit) mayRegister(ctx context.Context) error {
-	has, err := v.namespaceLabels(ctx)
-	if err != nil {
+	why, err := v.foreign(ctx, v.object.Namespace, v.object.Spec.Organization)
+	if err != nil || why == "" {
 		return err
-	}
-	slug, namespace := v.object.Spec.Organization, v.object.Namespace
-	resource, err := v.managerOf(ctx, slug)
-	if err != nil {
-		return err
-	}
-	var why string
-	switch {
-	case resource == nil || resource.Spec.AllowedNamespaces == nil:
-		if has[v1alpha1.LabelOrganization] == slug {
-			return nil
-		}
-		why = fmt.Sprintf("its label %s is %q. A cluster administrator sets it.", v1alpha1.LabelOrganization, has[v1alpha1.LabelOrganization])
-	default:
-		allowed, err := metav1.LabelSelectorAsSelector(resource.Spec.AllowedNamespaces)
-		if err == nil && allowed.Matches(labels.Set(has)) {
-			return nil
-		}
-		why = fmt.Sprintf("the Organization %q does not allow it (spec.allowedNamespaces).", resource.Name)
 	}
 	if err := v.switchOff(ctx, offForeign); err != nil {
 		return err
 	}
-	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s", namespace, slug, why)
-}
-
-// namespaceLabels reads the labels of the resource's namespace. Without permission to watch all namespaces it asks the
-// API server for this one.
-func (v *endpointVisit) namespaceLabels(ctx context.Context) (map[string]string, error) {
-	var namespace metav1.PartialObjectMetadata
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	reader := client.Reader(v.Client)
-	if len(v.Namespaces) > 0 {
-		reader = v.Live
-	}
-	err := reader.Get(ctx, types.NamespacedName{Name: v.object.Namespace}, &namespace)
-	return namespace.Labels, err
-}
-
-// managerOf is the resource that manages the organization, and nil when none does.
-func (v *endpointVisit) managerOf(ctx context.Context, slug string) (*v1beta1.Organization, error) {
-	if !v.Organizations {
-		return nil, nil //nolint:nilnil // people manage it
-	}
-	var all v1beta1.OrganizationList
-	if err := v.Client.List(ctx, &all, client.MatchingFields{bySlug: slug}); err != nil {
-		return nil, err
-	}
-	for i := range all.Items {
-		if o := &all.Items[i]; o.Status.OrganizationID != 0 && o.Spec.ClassName == v.Class {
-			return o, nil
-		}
-	}
-	return nil, nil //nolint:nilnil // people manage it
+	return refuse(v1alpha1.ReasonNamespaceNotAllowed, "The namespace %s may not register URLs of the organization %q: %s",
+		v.object.Namespace, v.object.Spec.Organization, why)
 }
 
 // belong finds the organization. One that is created later is announced by PostgreSQL.
 func (v *endpointVisit) belong(ctx context.Context) error {
-	o, err := org.Find(ctx, v.Webhooks.DB, v.object.Spec.Organization)
-	if fault.KindOf(err) == fault.NotFound {
-		return waitFor(v1alpha1.ReasonOrganizationNotFound, "There is no organization %q yet; the URL is registered once it is created.", v.object.Spec.Organization)
-	}
+	o, err := v.findOrganization(ctx, v.object.Spec.Organization, "the URL is registered")
 	v.org = o.ID
 	return err
 }

@@ -42,6 +42,7 @@ func (u *Uninstall) Run(ctx context.Context) {
 		namespaces = []string{metav1.NamespaceAll}
 	}
 	releaseAll(ctx, u, u.endpoints(), namespaces)
+	releaseAll(ctx, u, u.apiKeys(), namespaces)
 	if u.Organizations {
 		k := u.organizations()
 		remove := k.remove

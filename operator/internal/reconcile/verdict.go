@@ -146,6 +146,7 @@ var waitsForOthers = map[string]bool{
 	v1alpha1.ReasonOrganizationNotFound: true,
 	v1beta1.ReasonSlugInUse:             true,
 	v1beta1.ReasonLastOwner:             true,
+	v1beta1.ReasonSandboxNotFound:       true,
 }
 
 // recheck bounds how long a refused resource waits when a notification was missed.

@@ -1,5 +1,5 @@
 // Command operator keeps organizations, receiver URLs and API keys as Kubernetes resources: it makes PostgreSQL agree with
-// the Organizations, WebhookEndpoints and ApiKeys of a cluster and shows on them what becomes of what they stand for.
+// the Organizations, WebhookEndpoints, ApiKeys and WebhookReplays of a cluster and shows on them what becomes of what they stand for.
 package main
 
 import (
@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout 
 		return uninstall(ctx, args[1:], getenv, stdout)
 	}
 	if len(args) > 0 {
-		return env.Explain[config](stdout, "operator keeps WebhookEndpoints, Organizations and ApiKeys; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
+		return env.Explain[config](stdout, "operator keeps WebhookEndpoints, Organizations, ApiKeys and WebhookReplays; operator uninstall releases them (-h shows how).\nIt is configured by its environment, and KUBECONFIG:", args)
 	}
 	c, err := env.Parse[config](getenv)
 	if err != nil {

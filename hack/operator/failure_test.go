@@ -143,7 +143,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 			walk(path+"[]", *s.Items)
 		}
 	}
-	for _, name := range []string{"apikeys", "organizations", "webhookendpoints"} {
+	for _, name := range []string{"apikeys", "organizations", "webhookendpoints", "webhookreplays"} {
 		var definition struct {
 			Spec struct {
 				Versions []struct {

@@ -125,6 +125,8 @@ func assign[T client.Object](to, from T) {
 		any(from).(*v1beta1.Organization).DeepCopyInto(to)
 	case *v1beta1.ApiKey:
 		any(from).(*v1beta1.ApiKey).DeepCopyInto(to)
+	case *v1beta1.WebhookReplay:
+		any(from).(*v1beta1.WebhookReplay).DeepCopyInto(to)
 	case *corev1.Secret:
 		any(from).(*corev1.Secret).DeepCopyInto(to)
 	}

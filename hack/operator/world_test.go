@@ -204,7 +204,7 @@ func (w *world) install(ctx context.Context) error {
 	if _, err := w.cluster.Kubectl(ctx, "apply", "-k", "../../config/cluster-wide"); err != nil {
 		return err
 	}
-	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev", "crd/organizations.registrar.dev", "crd/webhookendpoints.registrar.dev")
+	_, err := w.cluster.Kubectl(ctx, "wait", "--for=condition=Established", "--timeout=60s", "crd/apikeys.registrar.dev", "crd/organizations.registrar.dev", "crd/webhookendpoints.registrar.dev", "crd/webhookreplays.registrar.dev")
 	return err
 }
 

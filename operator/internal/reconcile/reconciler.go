@@ -38,8 +38,8 @@ import (
 // What the operator needs in each namespace that it serves; config/rbac/role.yaml is generated from this.
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints,verbs=get;list;watch;patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=webhookendpoints/status,verbs=patch
-// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys,verbs=get;list;watch;patch
-// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys/status,verbs=patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys;webhookreplays,verbs=get;list;watch;patch
+// +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=registrar.dev,resources=apikeys/status;webhookreplays/status,verbs=patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=secrets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:roleName=registrar-operator-namespaced,groups=events.k8s.io,resources=events,verbs=create;patch

@@ -59,6 +59,9 @@ func (r *Reconciler) Setup(ctx context.Context, mgr manager.Manager) error {
 	if err := r.whenDefined(ctx, mgr, "ApiKey", func() error { return r.setupAPIKeys(ctx, mgr, l) }); err != nil {
 		return err
 	}
+	if err := r.whenDefined(ctx, mgr, "WebhookReplay", func() error { return r.setupReplays(ctx, mgr, l) }); err != nil {
+		return err
+	}
 	return mgr.Add(l)
 }
 
@@ -138,6 +141,26 @@ func (r *Reconciler) setupAPIKeys(ctx context.Context, mgr manager.Manager, l *l
 	}
 	k := r.apiKeys()
 	return allowed(secrets(k.controller(mgr), k), k).WatchesRawSource(l.source(byOrganization(k))).Complete(k)
+}
+
+func (r *Reconciler) setupReplays(ctx context.Context, mgr manager.Manager, l *listener) error {
+	err := index(ctx, mgr, &v1beta1.WebhookReplay{}, map[string]client.IndexerFunc{byWaiting: indexWaiting})
+	if err != nil {
+		return err
+	}
+	k := r.replays()
+	waiting := client.MatchingFields{byWaiting: "true"}
+	return k.controller(mgr).
+		Watches(&v1alpha1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, e client.Object) []ctrl.Request {
+			return k.requests(ctx, client.InNamespace(e.GetNamespace()), waiting)
+		})).
+		WatchesRawSource(l.source(func(ctx context.Context, c change) []ctrl.Request {
+			if c.everything {
+				return k.requests(ctx)
+			}
+			return k.requests(ctx, waiting)
+		})).
+		Complete(k)
 }
 
 // byOrganization has the resources visited whose organization has changed, and those that wait for one.

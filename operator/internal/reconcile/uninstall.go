@@ -43,6 +43,7 @@ func (u *Uninstall) Run(ctx context.Context) {
 	}
 	releaseAll(ctx, u, u.endpoints(), namespaces)
 	releaseAll(ctx, u, u.apiKeys(), namespaces)
+	releaseAll(ctx, u, u.replays(), namespaces)
 	if u.Organizations {
 		k := u.organizations()
 		remove := k.remove

@@ -126,6 +126,8 @@ var conflicts = map[string]string{
 	"organization_managed": v1beta1.ReasonSlugInUse,
 	"last_owner":           v1beta1.ReasonLastOwner,
 	"break_glass":          v1beta1.ReasonLastOwner,
+	"switched_off":         v1beta1.ReasonURLSwitchedOff,
+	"recovery_running":     v1beta1.ReasonReplayRunning,
 }
 
 func invalidReason(f *fault.Error) string {
@@ -147,6 +149,9 @@ var waitsForOthers = map[string]bool{
 	v1beta1.ReasonSlugInUse:             true,
 	v1beta1.ReasonLastOwner:             true,
 	v1beta1.ReasonSandboxNotFound:       true,
+	v1beta1.ReasonEndpointNotFound:      true,
+	v1beta1.ReasonURLSwitchedOff:        true,
+	v1beta1.ReasonReplayRunning:         true,
 }
 
 // recheck bounds how long a refused resource waits when a notification was missed.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -147,5 +148,21 @@ func TestTransitionsThatAreTold(t *testing.T) {
 		check.Equal(t, "there is an Event", notified, c.reason != "", "%s: %+v", name, h)
 		check.Equal(t, "kind", h.kind, c.kind, "%s", name)
 		check.Equal(t, "reason", h.reason, c.reason, "%s", name)
+	}
+}
+
+func TestAResourceIsVisitedWhenSomethingIsDue(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for what, c := range map[string]struct {
+		next time.Time
+		want time.Duration
+	}{
+		"nothing":        {time.Time{}, time.Hour},
+		"soon":           {now.Add(time.Minute), time.Minute},
+		"later":          {now.Add(2 * time.Hour), time.Hour},
+		"long ago":       {now.Add(-time.Hour), firstRetry},
+		"at this moment": {now, firstRetry},
+	} {
+		check.Equal(t, "the pause", pause(time.Hour, now, c.next), c.want, "%s is due", what)
 	}
 }

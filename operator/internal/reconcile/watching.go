@@ -65,7 +65,7 @@ func (w *Watching) Check(ctx context.Context) error {
 func (w *Watching) list(ctx context.Context, namespace string) error {
 	var secrets metav1.PartialObjectMetadataList
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	for _, of := range []client.ObjectList{&v1alpha1.WebhookEndpointList{}, &v1beta1.ApiKeyList{}, &secrets} {
+	for _, of := range []client.ObjectList{&v1alpha1.WebhookEndpointList{}, &v1beta1.ApiKeyList{}, &v1beta1.WebhookReplayList{}, &secrets} {
 		err := w.Reader.List(ctx, of, client.InNamespace(namespace), client.Limit(1))
 		if _, needed := of.(*v1alpha1.WebhookEndpointList); !needed && meta.IsNoMatchError(err) {
 			continue // a kind that is served as soon as its definition is installed

@@ -289,6 +289,52 @@ func TestARecoveryGoesInOrderAndSurvivesACrash(t *testing.T) {
 	}
 }
 
+// A recovery may be of some events alone, and its resource may end it.
+func TestARecoveryOfAResource(t *testing.T) {
+	t.Parallel()
+	l := newLog(t)
+	since, by := l.now.Add(-time.Minute), audit.Actor{Kind: audit.Operator, Name: "kubernetes/a/school/again"}
+	_, err := l.service.SwitchOff(t.Context(), by, l.org, l.url.ID, "by hand", l.now)
+	must(t, err)
+	l.record(3, 7) // student.joined
+	_, err = l.service.TurnOn(t.Context(), by, l.org, l.url.ID, l.now)
+	must(t, err)
+	recover := func(managedBy string, events ...webhook.Type) (journal.Recovery, error) {
+		asked := l.period(since, l.now.Add(time.Minute))
+		asked.ManagedBy, asked.Events = managedBy, events
+		return journal.Recover(t.Context(), l.db, by, asked, l.now)
+	}
+	_, err = recover("first", "unknown")
+	check.True(t, "an unknown event is refused", fault.Has(err, "unknown_event"), "%v", err)
+	run, err := recover("first", webhook.StudentJoined)
+	must(t, err)
+	check.Equal(t, "total", run.Total, 3, "")
+	managed, err := journal.Managed(t.Context(), l.db, "first")
+	must(t, err)
+	check.True(t, "it is the resource's", len(managed) == 1 && managed[0].ID == run.ID, "%+v", managed)
+	must(t, journal.Stop(t.Context(), l.db, by, "second", l.now))
+	must(t, journal.Stop(t.Context(), l.db, by, "first", l.now))
+	ref := l.pending()
+	must(t, journal.Step(t.Context(), l.db, ref, l.now))
+	managed, err = journal.Managed(t.Context(), l.db, "first")
+	must(t, err)
+	check.Equal(t, "the state", managed[0].Status, journal.RecoveryStopped, "%+v", managed)
+	check.Equal(t, "number put back", managed[0].PutBack, 0, "of one that was stopped")
+	for _, c := range []struct {
+		events []webhook.Type
+		total  int
+	}{{[]webhook.Type{webhook.EnrollmentEnded}, 0}, {[]webhook.Type{webhook.EnrollmentEnded, webhook.StudentJoined}, 3}} {
+		run, err := recover("of "+string(c.events[len(c.events)-1]), c.events...)
+		must(t, err)
+		check.Equal(t, "total", run.Total, c.total, "%v", c.events)
+		must(t, journal.Step(t.Context(), l.db, l.pending(), l.now))
+		runs, err := journal.Recoveries(t.Context(), l.db, l.org, l.url.ID)
+		must(t, err)
+		check.Equal(t, "the state", runs[0].Status, journal.RecoveryDone, "%v", c.events)
+		check.Equal(t, "number put back", runs[0].PutBack, c.total, "%v", c.events)
+	}
+}
+
 func (l *log) move(ref task.Outbox) error {
 	_, err := l.db.Exec(l.t.Context(), `UPDATE outbox_tasks SET claims = claims + 1 WHERE id = $1`, ref.Task)
 	return err

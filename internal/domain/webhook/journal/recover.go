@@ -30,6 +30,8 @@ type Recovery struct {
 	Organization id.Organization
 	Endpoint     id.Endpoint
 	Since, Until time.Time
+	Events       []webhook.Type // none: all
+	ManagedBy    string         // the resource that began it; "" for people and programs
 	Status       RecoveryStatus
 	Total        int // undelivered when it began
 	PutBack      int // made due again so far; they are sent one after the other
@@ -50,13 +52,18 @@ const (
 	recoverHold = time.Minute
 )
 
-// Recover starts a recovery of the deliveries to r.Endpoint of r.Organization that were
+// Recover starts a recovery of the deliveries of r.Events to r.Endpoint of r.Organization that were
 // recorded from r.Since on, before r.Until, and were declined, exhausted or skipped. Faults:
 // NotFound; Conflict "switched_off" when the URL is off, "recovery_running" while the URL has
-// another recovery; Invalid on until.
+// another recovery; Invalid on until or events.
 func Recover(ctx context.Context, db *pg.DB, by audit.Actor, r Recovery, now time.Time) (Recovery, error) {
 	if !r.Since.Before(r.Until) {
 		return Recovery{}, fault.Field("until", "empty_range", "until: it must be after since")
+	}
+	for _, e := range r.Events {
+		if !webhook.Known(e) {
+			return Recovery{}, fault.Field("events", "unknown_event", "events: %q is no event", e)
+		}
 	}
 	r.CreatedAt = now
 	var made Recovery
@@ -84,6 +91,23 @@ func Recover(ctx context.Context, db *pg.DB, by audit.Actor, r Recovery, now tim
 		return Recovery{}, fault.New(fault.Conflict, "recovery_running", "a recovery of this URL is under way; wait until it is done")
 	}
 	return made, err
+}
+
+// Stop ends the recoveries that the resource has begun and that are under way. What they made due again is sent.
+func Stop(ctx context.Context, db *pg.DB, by audit.Actor, managedBy string, now time.Time) error {
+	return db.InTx(ctx, func(tx *pg.Tx) error {
+		ended, err := stopRecoveries(ctx, tx, managedBy, now)
+		if err != nil {
+			return err
+		}
+		for _, r := range ended {
+			entry := audit.Entry{Organization: r.Organization, Actor: by, Action: "stopped recovery of events", Target: r.URL, At: now}
+			if err := audit.Write(ctx, tx, entry); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // Step does one step of the recovery that the task is about, and postpones the task to the

@@ -279,13 +279,15 @@ func selectOn(ctx context.Context, tx *pg.Tx, org id.Organization, endpoint id.E
 }
 
 // isRecoverable is true for the entries j with which deliveries ended that a recovery of @endpoint
-// from @since to @until makes due again. Pings are not among them: they only mattered when they
+// of @events from @since to @until makes due again. Pings are not among them: they only mattered when they
 // were sent.
 const isRecoverable = ` j.organization_id = @org AND j.endpoint_id = @endpoint
 	AND j.delivery_id >= uuid7_floor(@since) AND j.delivery_id < uuid7_floor(@until)
 	AND j.status IN ('declined', 'exhausted', 'skipped', 'cancelled', 'superseded')
 	AND j.status IN ('declined', 'exhausted', 'skipped')
-	AND NOT EXISTS (SELECT FROM webhook_events v WHERE v.id = j.event_id AND v.type = 'ping') `
+	AND NOT EXISTS (SELECT FROM webhook_events v WHERE v.id = j.event_id AND v.type = 'ping')
+	AND (@events::text[] IS NULL
+		OR EXISTS (SELECT FROM webhook_events v WHERE v.id = j.event_id AND v.type = ANY (@events::text[]))) `
 
 // countInOrder counts what a recovery r has made due again and was not attempted yet.
 const countInOrder = `(SELECT count(*) FROM webhook_queue q WHERE q.endpoint_id = r.endpoint_id AND q.in_order)`
@@ -297,6 +299,8 @@ const selectRecovery = `
 		r.endpoint_id AS endpoint,
 		r.since,
 		r.until,
+		r.events,
+		coalesce(r.managed_by, '') AS managed_by,
 		r.status,
 		r.total,
 		r.put_back,
@@ -313,6 +317,8 @@ func insertRecovery(ctx context.Context, tx *pg.Tx, r Recovery) (Recovery, error
 			endpoint_id,
 			since,
 			until,
+			events,
+			managed_by,
 			status,
 			total,
 			created_at
@@ -322,11 +328,21 @@ func insertRecovery(ctx context.Context, tx *pg.Tx, r Recovery) (Recovery, error
 			@endpoint,
 			@since,
 			@until,
+			@events,
+			nullif(@managed_by, ''),
 			'running',
 			(SELECT count(*) FROM webhook_journal j WHERE`+isRecoverable+`),
 			@now
 		RETURNING id`,
-		pg.Args{"org": r.Organization, "endpoint": r.Endpoint, "since": r.Since, "until": r.Until, "now": r.CreatedAt}).Scan(&made)
+		pg.Args{
+			"org":        r.Organization,
+			"endpoint":   r.Endpoint,
+			"since":      r.Since,
+			"until":      r.Until,
+			"events":     r.Events,
+			"managed_by": r.ManagedBy,
+			"now":        r.CreatedAt,
+		}).Scan(&made)
 	if err != nil {
 		return Recovery{}, err
 	}
@@ -339,6 +355,26 @@ func Recoveries(ctx context.Context, q pg.Querier, org id.Organization, endpoint
 		WHERE r.organization_id = $1 AND r.endpoint_id = $2 ORDER BY r.id DESC LIMIT 20`, org, endpoint)
 }
 
+// Managed lists the recoveries that the resource has begun, one a URL.
+func Managed(ctx context.Context, q pg.Querier, managedBy string) ([]Recovery, error) {
+	return pg.List[Recovery](ctx, q, selectRecovery+`WHERE r.managed_by = $1 ORDER BY r.id`, managedBy)
+}
+
+// stopped is a recovery that was ended.
+type stopped struct {
+	Organization id.Organization
+	URL          string
+}
+
+// stopRecoveries ends those of the resource that are under way.
+func stopRecoveries(ctx context.Context, tx *pg.Tx, managedBy string, now time.Time) ([]stopped, error) {
+	return pg.List[stopped](ctx, tx, `
+		UPDATE webhook_recoveries r SET status = 'stopped', finished_at = $2
+		FROM webhook_endpoints e
+		WHERE e.id = r.endpoint_id AND r.managed_by = $1 AND r.status = 'running'
+		RETURNING r.organization_id AS organization, e.url`, managedBy, now)
+}
+
 // recoveryState is what a step needs to know.
 type recoveryState struct {
 	ID           id.Recovery
@@ -346,6 +382,7 @@ type recoveryState struct {
 	Endpoint     id.Endpoint
 	Since        time.Time
 	Until        time.Time
+	Events       []webhook.Type
 	SwitchedOn   bool
 	Waiting      int
 }
@@ -358,6 +395,7 @@ func lockRecovery(ctx context.Context, tx *pg.Tx, recovery id.Recovery) (recover
 			r.endpoint_id AS endpoint,
 			r.since,
 			r.until,
+			r.events,
 			e.switched_on,
 			`+countInOrder+` AS waiting
 		FROM webhook_recoveries r JOIN webhook_endpoints e ON e.id = r.endpoint_id
@@ -400,6 +438,7 @@ func putBack(ctx context.Context, tx *pg.Tx, s recoveryState, now time.Time, lim
 			"endpoint": s.Endpoint,
 			"since":    s.Since,
 			"until":    s.Until,
+			"events":   s.Events,
 			"now":      now,
 			"limit":    limit,
 		}).Scan(&n)

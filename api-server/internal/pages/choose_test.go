@@ -262,8 +262,8 @@ func TestChoicesThatAreRefused(t *testing.T) {
 	token := choice(t, p)
 	p = l.post(t, b, advantage.MessagePath+"north/", message, "iframe")
 	check.Equal(t, "the message again", p.status, 400, "%s", p.body)
-	mine, theirs, old := offered(l.choose(t, b))["Grammar & more"], "", fmt.Sprint(s.count(t, `SELECT id FROM catalog_items WHERE code = 'old'`))
-	theirs = offered(other.choose(t, b))["Grammar & more"]
+	mine, theirs := offered(l.choose(t, b))["Grammar & more"], offered(other.choose(t, b))["Grammar & more"]
+	old := fmt.Sprint(s.count(t, `SELECT id FROM catalog_items WHERE code = 'old'`))
 	check.True(check.Now(t), "both have an item", mine != "" && theirs != "" && mine != theirs, "%q %q", mine, theirs)
 	for name, c := range map[string]struct {
 		path   string

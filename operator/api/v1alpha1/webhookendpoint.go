@@ -12,14 +12,14 @@ const Finalizer = "registrar.dev/webhook-endpoint"
 // Annotations that ask for one action. Each acts once for a value: a new token, such as
 // the time, asks again.
 const (
-	AnnotationRotateSecret = "registrar.dev/rotate-secret" //nolint:gosec // the name of an annotation
+	AnnotationRotateSecret = "registrar.dev/rotate-secret" //nolint:gosec // a name
 	AnnotationTurnOn       = "registrar.dev/turn-on"
 	AnnotationSendTest     = "registrar.dev/send-test"
 )
 
 // AnnotationReplaces is on a generated Secret that was made again because it had been deleted: the version of the signing
 // secret that it replaces at once, without spec.rotation.overlap.
-const AnnotationReplaces = "registrar.dev/replaces" //nolint:gosec // the name of an annotation
+const AnnotationReplaces = "registrar.dev/replaces"
 
 // DefaultSecretKey is the key of a generated Secret, and of a referenced one where the
 // reference names none.

@@ -3,7 +3,7 @@ package v1beta1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // APIKeyFinalizer keeps a resource until its keys are revoked or left to people.
-const APIKeyFinalizer = "registrar.dev/api-key"
+const APIKeyFinalizer = "registrar.dev/api-key" //nolint:gosec // a name
 
 // AnnotationRotate asks for a new key. It acts once for a value: another one, such as the time, asks again.
 const AnnotationRotate = "registrar.dev/rotate"

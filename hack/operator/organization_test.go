@@ -84,8 +84,8 @@ func (w *world) member(t *testing.T, of id.Organization, address string) string 
 func TestAnOrganizationAsAResource(t *testing.T) {
 	w := theWorld(t)
 	o := school("tenant")
-	months, languages := int32(6), true
-	o.Spec.ProvisioningDefaults.AccessMonths, o.Spec.LanguageTestsEnabled = &months, &languages
+	months, languages, language := int32(6), true, "hi"
+	o.Spec.ProvisioningDefaults.AccessMonths, o.Spec.LanguageTestsEnabled, o.Spec.Language = &months, &languages, &language
 	o.Spec.Staff = []v1beta1.StaffMember{
 		{Email: "olive@tenant.school.org", FirstName: "Olive", Role: "owner"},
 		{Email: "tariq@tenant.school.org", FirstName: "Tariq", Role: "teacher"},
@@ -97,6 +97,7 @@ func TestAnOrganizationAsAResource(t *testing.T) {
 	check.Equal(t, "months", is.Defaults.AccessMonths, 6, "")
 	check.Equal(t, "a default that is not said", is.Defaults.GracePeriodDays, 7, "")
 	check.True(t, "language tests", is.LanguageTestsEnabled, "")
+	check.Equal(t, "the language", is.Language, "hi", "")
 	check.Equal(t, "the status' id", o.Status.OrganizationID, int64(is.ID), "")
 	check.Equal(t, "Olive is", w.member(t, is.ID, "olive@tenant.school.org"), "owner active", "")
 	check.Equal(t, "Tariq is", w.member(t, is.ID, "tariq@tenant.school.org"), "teacher active", "")

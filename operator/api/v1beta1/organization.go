@@ -56,6 +56,14 @@ type OrganizationSpec struct {
 	// +optional
 	LanguageTestsEnabled *bool `json:"languageTestsEnabled,omitempty"`
 
+	// Language is that of students who chose none, on their pages and in mails: the code of one that the site has, such as
+	// en, hi or ar.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=35
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]{2,3}(-[A-Za-z0-9]+)*$')",message="language: use the code of a language, such as en"
+	Language *string `json:"language,omitempty"`
+
 	// ProvisioningDefaults hold where a call of the partner API says nothing else.
 	//
 	// +optional

@@ -213,6 +213,11 @@ func (in *OrganizationSpec) DeepCopyInto(out *OrganizationSpec) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.Language != nil {
+		in, out := &in.Language, &out.Language
+		*out = new(string)
+		**out = **in
+	}
 	in.ProvisioningDefaults.DeepCopyInto(&out.ProvisioningDefaults)
 	if in.AllowedNamespaces != nil {
 		in, out := &in.AllowedNamespaces, &out.AllowedNamespaces

@@ -136,7 +136,7 @@ func (v *organizationVisit) leave(ctx context.Context, db *pg.DB, by audit.Actor
 
 func settingsOf(spec v1beta1.OrganizationSpec) org.Patch {
 	d := spec.ProvisioningDefaults
-	return org.Patch{Name: &spec.Name, LanguageTestsEnabled: spec.LanguageTestsEnabled, AccessMonths: number(d.AccessMonths),
+	return org.Patch{Name: &spec.Name, LanguageTestsEnabled: spec.LanguageTestsEnabled, Language: spec.Language, AccessMonths: number(d.AccessMonths),
 		GracePeriodDays: number(d.GracePeriodDays), StarterTestsPerCourse: number(d.StarterTestsPerCourse),
 		VisibleTestsLimit: number(d.VisibleTestsLimit), SendWelcomeEmail: d.SendWelcomeEmail,
 		SetPasswordLinkValidDays: number(d.SetPasswordLinkValidDays)}

@@ -32,7 +32,7 @@ func TestSecretPathsAreOnBothPorts(t *testing.T) {
 		err := chi.Walk(port, func(method, route string, _ http.Handler, _ ...func(http.Handler) http.Handler) error {
 			before, _, has := strings.Cut(route, "{token}")
 			if has {
-				secret := slices.ContainsFunc(pages.SecretPaths, func(path string) bool { return strings.HasSuffix(before, path) })
+				secret := slices.ContainsFunc(pages.SecretPaths, func(path string) bool { return strings.Contains(before, path) }) // which hides all that follows
 				check.True(t, "the token is behind a secret path", secret, "%s %s, want %s", method, route, pages.SecretPaths)
 			}
 			return nil

@@ -25,7 +25,7 @@ type config struct {
 	LogLevel    string        `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 
 	Organizations   bool          `env:"ORGANIZATIONS" envDefault:"false" help:"whether Organizations are managed, which belong to no namespace: by one operator of a cluster for each CLASS_NAME"`
-	ClassName       string        `env:"CLASS_NAME" help:"className of the Organizations that are managed; empty: those without one"`
+	ClassName       string        `env:"CLASS_NAME" help:"className of the resources that are managed; empty: those without one"`
 	WatchNamespaces []string      `env:"WATCH_NAMESPACES" help:"namespaces whose resources are kept, comma-separated; empty for all"`
 	LeaseNamespace  string        `env:"LEASE_NAMESPACE" help:"namespace of the lease by which replicas choose their leader; empty for the pod's own"`
 	Resync          time.Duration `env:"RESYNC" envDefault:"10m" help:"how often a resource is reconciled although nothing has happened"`

@@ -76,16 +76,6 @@ func touch(t *testing.T, w *world, k *v1beta1.ApiKey, token string) {
 	change(t, w, k, func(k *v1beta1.ApiKey) { metav1.SetMetaDataAnnotation(&k.ObjectMeta, "test", token) })
 }
 
-func (w *world) deletedKey(t *testing.T, k *v1beta1.ApiKey) {
-	t.Helper()
-	if err := w.client.Delete(t.Context(), k); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	w.until(t, k.Name+" is gone", func() bool {
-		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(k), &v1beta1.ApiKey{}))
-	})
-}
-
 func (w *world) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	_, err := w.webhooks.DB.Exec(t.Context(), statement, args...)
@@ -194,8 +184,8 @@ func TestAnAPIKeyAsAResource(t *testing.T) {
 	w.create(t, kept)
 	w.awaitKey(t, kept, metav1.ConditionTrue, v1beta1.ReasonIssued)
 	ninth := w.secret(t, "keyed", "mine", "key")
-	w.deletedKey(t, k)
-	w.deletedKey(t, kept)
+	w.deleted(t, k)
+	w.deleted(t, kept)
 	check.Equal(t, "the revoked key opens", w.opens(t, eighth), "", "")
 	check.Equal(t, "the retained key opens", w.opens(t, ninth), "keyed full", "")
 	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "keyed", Name: "mine"}, &secret); check.NoError(t, err, "") {
@@ -252,8 +242,8 @@ func TestAPIKeysThatCannotBe(t *testing.T) {
 	keys, err := pg.Column[string](t.Context(), w.webhooks.DB, `SELECT name FROM api_keys WHERE name LIKE 'keyless/%'`)
 	check.NoError(t, err, "")
 	check.Slices(t, "keys", keys, nil, "")
-	w.deletedKey(t, before)
-	w.deletedKey(t, twin)
+	w.deleted(t, before)
+	w.deleted(t, twin)
 }
 
 // An operator may be newer than the definitions of a cluster (crds.enabled: false).
@@ -281,5 +271,5 @@ func TestAnOperatorWithoutTheDefinitionOfAKind(t *testing.T) {
 	again := apiKey("older", "crm")
 	w.create(t, again)
 	w.awaitKey(t, again, metav1.ConditionTrue, v1beta1.ReasonIssued)
-	w.deletedKey(t, again)
+	w.deleted(t, again)
 }

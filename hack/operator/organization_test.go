@@ -61,13 +61,14 @@ func (w *world) management(t *testing.T, of id.Organization) org.Management {
 }
 
 // deleted waits until the resource is gone.
-func (w *world) deleted(t *testing.T, o *v1beta1.Organization) {
+func (w *world) deleted(t *testing.T, o client.Object) {
 	t.Helper()
 	if err := w.client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	w.until(t, o.Name+" is gone", func() bool {
-		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(o), &v1beta1.Organization{}))
+	found, _ := o.DeepCopyObject().(client.Object)
+	w.until(t, o.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(o), found))
 	})
 }
 

@@ -66,16 +66,6 @@ func (w *world) work(t *testing.T) {
 	}
 }
 
-func (w *world) deletedReplay(t *testing.T, r *v1beta1.WebhookReplay) {
-	t.Helper()
-	if err := w.client.Delete(t.Context(), r); client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	w.until(t, r.Name+" is gone", func() bool {
-		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(r), &v1beta1.WebhookReplay{}))
-	})
-}
-
 func TestAReplayAsAResource(t *testing.T) {
 	w := theWorld(t)
 	o := w.tenant(t, "replayed")
@@ -131,12 +121,12 @@ func TestAReplayAsAResource(t *testing.T) {
 	second := replay("replayed", "second", v1beta1.WebhookReplaySpec{Endpoint: "results"})
 	w.create(t, second)
 	w.awaitReplay(t, second, metav1.ConditionFalse, v1beta1.ReasonReplayRunning)
-	w.deletedReplay(t, off)
+	w.deleted(t, off)
 	states, err := pg.Column[string](t.Context(), w.webhooks.DB, `SELECT status FROM webhook_recoveries WHERE organization_id = $1 ORDER BY id`, o.ID)
 	check.NoError(t, err, "")
 	check.Slices(t, "states", states, []string{"stopped", "stopped"}, "of the one of all and the one that was deleted")
 	for _, r := range []*v1beta1.WebhookReplay{joined, all, second} {
-		w.deletedReplay(t, r)
+		w.deleted(t, r)
 	}
 	early := replay("replayed", "early", v1beta1.WebhookReplaySpec{Endpoint: "later"})
 	w.create(t, early)
@@ -145,7 +135,7 @@ func TestAReplayAsAResource(t *testing.T) {
 	w.awaitReplay(t, early, metav1.ConditionFalse, v1beta1.ReasonReplaying)
 	w.work(t)
 	w.awaitReplay(t, early, metav1.ConditionTrue, v1beta1.ReasonCompleted)
-	w.deletedReplay(t, early)
+	w.deleted(t, early)
 }
 
 func TestTheAPIServerRefusesReplays(t *testing.T) {
@@ -167,5 +157,5 @@ func TestTheAPIServerRefusesReplays(t *testing.T) {
 	foreign := replay("replayless", "foreign", v1beta1.WebhookReplaySpec{Organization: "somebody-elses"})
 	w.create(t, foreign)
 	w.awaitReplay(t, foreign, metav1.ConditionFalse, v1alpha1.ReasonNamespaceNotAllowed)
-	w.deletedReplay(t, foreign)
+	w.deleted(t, foreign)
 }

@@ -339,9 +339,11 @@ seccompProfile: {type: RuntimeDefault}
 {{- with .Values.suppressedDomains }}
 - {name: SUPPRESSED_DOMAINS, value: {{ join "," . | quote }}}
 {{- end }}
+{{- with .Values.operator.className }}
+- {name: CLASS_NAME, value: {{ . | quote }}}
+{{- end }}
 {{- if .Values.operator.organizations.enabled }}
 - {name: ORGANIZATIONS, value: "true"}
-- {name: CLASS_NAME, value: {{ .Values.operator.organizations.className | quote }}}
 {{- include "registrar.sandboxEnv" . }}
 {{- end }}
 {{- include "registrar.webhookEnv" . }}

@@ -32,6 +32,15 @@ type EventType string
 
 // WebhookEndpointSpec is what should be true of a receiver URL.
 type WebhookEndpointSpec struct {
+	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// class. It cannot be changed later.
+	//
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
+	ClassName string `json:"className"`
+
 	// Organization is the slug of the organization whose events the URL receives. The namespace
 	// must be one that the Organization resource allows or, where none says, carry the slug in the
 	// label registrar.dev/organization.

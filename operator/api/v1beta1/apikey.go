@@ -28,6 +28,15 @@ type KeyScope string
 //
 //nolint:revive // the name of the kind
 type ApiKeySpec struct {
+	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// class. It cannot be changed later.
+	//
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
+	ClassName string `json:"className"`
+
 	// Organization is the slug of the organization whose data the key opens. The namespace must be one that the
 	// Organization resource allows or, where none says, carry the slug in the label registrar.dev/organization.
 	//

@@ -16,6 +16,15 @@ type EventType string
 // +kubebuilder:validation:XValidation:rule="has(self.endpoint) != has(self.organization)",message="endpoint: say endpoint or organization, one of the two"
 // +kubebuilder:validation:XValidation:rule="!has(self.to) || self.from < self.to",message="to: has to be after from"
 type WebhookReplaySpec struct {
+	// ClassName says which operator manages the resource: the one with this class, or, when it is empty, the one without a
+	// class. It cannot be changed later.
+	//
+	// +optional
+	// +kubebuilder:default=""
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="className: cannot be changed; delete this resource and create another"
+	ClassName string `json:"className"`
+
 	// Endpoint is the name of the WebhookEndpoint in the same namespace to whose URL the events are sent again.
 	//
 	// +optional

@@ -47,7 +47,7 @@ func (r *Reconciler) apiKeys() *kind[*v1beta1.ApiKey] {
 		finalizer:  v1beta1.APIKeyFinalizer,
 		empty:      func() *v1beta1.ApiKey { return &v1beta1.ApiKey{} },
 		list:       func() client.ObjectList { return &v1beta1.ApiKeyList{} },
-		ours:       func(*v1beta1.ApiKey) bool { return true },
+		ours:       func(a *v1beta1.ApiKey) bool { return a.Spec.ClassName == r.Class },
 		pending:    func(k *v1beta1.ApiKey) bool { return asks(k, v1beta1.AnnotationRotate, k.Status.Handled.Rotate) },
 		begin: func(k *v1beta1.ApiKey) visit {
 			return &apiKeyVisit{Reconciler: r, object: k, handled: k.Status.Handled}

@@ -54,8 +54,9 @@ type Options struct {
 	Resync     time.Duration // how often a resource is reconciled although nothing has happened
 	Patience   time.Duration // how long a deletion waits for PostgreSQL
 
-	Organizations bool   // Organizations are reconciled, too
-	Class         string // of those that are
+	Class string // className of the resources that are reconciled
+
+	Organizations bool // Organizations are reconciled, too
 }
 
 // Reconciler reconciles resources with what they stand for in PostgreSQL.

@@ -45,7 +45,7 @@ func (r *Reconciler) replays() *kind[*v1beta1.WebhookReplay] {
 		finalizer:  v1beta1.ReplayFinalizer,
 		empty:      func() *v1beta1.WebhookReplay { return &v1beta1.WebhookReplay{} },
 		list:       func() client.ObjectList { return &v1beta1.WebhookReplayList{} },
-		ours:       func(*v1beta1.WebhookReplay) bool { return true },
+		ours:       func(w *v1beta1.WebhookReplay) bool { return w.Spec.ClassName == r.Class },
 		pending:    func(w *v1beta1.WebhookReplay) bool { return w.Status.StartTime == nil },
 		begin: func(w *v1beta1.WebhookReplay) visit {
 			return &replayVisit{Reconciler: r, object: w, state: *w.Status.DeepCopy()}

@@ -52,7 +52,7 @@ func (r *Reconciler) endpoints() *kind[*v1alpha1.WebhookEndpoint] {
 		finalizer:  v1alpha1.Finalizer,
 		empty:      func() *v1alpha1.WebhookEndpoint { return &v1alpha1.WebhookEndpoint{} },
 		list:       func() client.ObjectList { return &v1alpha1.WebhookEndpointList{} },
-		ours:       func(*v1alpha1.WebhookEndpoint) bool { return true },
+		ours:       func(e *v1alpha1.WebhookEndpoint) bool { return e.Spec.ClassName == r.Class },
 		pending:    pending,
 		begin: func(e *v1alpha1.WebhookEndpoint) visit {
 			return &endpointVisit{Reconciler: r, object: e, handled: e.Status.Handled}

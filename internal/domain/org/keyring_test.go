@@ -137,8 +137,9 @@ func TestChangedSettingsAreSeenInEveryProcess(t *testing.T) {
 func TestTheCacheLivesNoLongerThanItsTime(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	_, key, text := newKey(t, db, "north")
 	r := startRing(t, db)
+	_, key, text := newKey(t, db, "north")
+	r.await(t) // or the wake-up for the new organization comes between
 	works(t, r.Keyring, text)
 	revokeSilently(t, db, key.ID)
 	if !works(t, r.Keyring, text) {

@@ -9,6 +9,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -20,9 +21,24 @@ var consoleCases = []benchCase{
 // mostPage is how long a page may take at the 95th percentile, at its server.
 const mostPage = 50 * time.Millisecond
 
-// furniture is what an estate does not have: a URL with a month of deliveries, an audit log
-// and a large import that is held. Statements may run again on a kept estate.
+// What the largest organization has, at scale 1.
+const (
+	consoleStudents   = 300_000
+	consoleDeliveries = 10_000_000
+)
+
+// furniture is what an estate does not have: the other students of its largest organization, a URL with a month of deliveries, an
+// audit log and a large import that is held. Statements may run again on a kept estate.
 var furniture = []string{
+	`WITH o AS (SELECT id, $students - (SELECT count(*) FROM members m WHERE m.organization_id = o.id) AS missing FROM organizations o WHERE slug = 'estate-0'),
+		a AS (INSERT INTO accounts (email, username, first_name, last_name, created_by_organization, created_via, created_at, updated_at)
+			SELECT 'more' || n || '@estate.school', 'more' || n, (ARRAY['Ana', 'Ben', 'Chitra', 'Duy', 'Elif', 'Farah', 'Goran', 'Hana'])[1 + n % 8], 'Further ' || n, id, 'api', now(), now()
+			FROM o CROSS JOIN generate_series(1, o.missing) AS n RETURNING id),
+		m AS (INSERT INTO members (organization_id, user_id, role, status, created_via, joined_at, updated_at)
+			SELECT o.id, a.id, 'member', 'active', 'api', now() - a.id % 400 * interval '1 day', now() FROM o CROSS JOIN a)
+		INSERT INTO enrollments (organization_id, user_id, course_id, start_date, end_date, grace_period_end, next_day, created_at, updated_at)
+		SELECT o.id, a.id, (SELECT min(c.id) FROM courses c WHERE c.organization_id = o.id), current_date - 100, current_date + (a.id % 200)::int,
+			current_date + (a.id % 200)::int + 7, NULL, now(), now() FROM o CROSS JOIN a`,
 	`INSERT INTO directory (user_id, organization_id, name, surname, email)
 		SELECT a.id, m.organization_id, directory_key(a.first_name || ' ' || a.last_name), directory_key(a.last_name || ' ' || a.first_name), a.email
 		FROM members m JOIN accounts a ON a.id = m.user_id ON CONFLICT DO NOTHING`,
@@ -31,7 +47,7 @@ var furniture = []string{
 		h AS (INSERT INTO webhook_health (endpoint_id) SELECT id FROM e),
 		v AS (INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data)
 			SELECT uuid7(), e.organization_id, m.user_id, 'student.joined', now(), '{}'
-			FROM e JOIN LATERAL (SELECT user_id FROM members WHERE organization_id = e.organization_id) AS m ON true CROSS JOIN generate_series(1, 10) RETURNING id, organization_id),
+			FROM e JOIN LATERAL (SELECT user_id FROM members WHERE organization_id = e.organization_id) AS m ON true CROSS JOIN generate_series(1, $each) RETURNING id, organization_id),
 		d AS (SELECT uuid7() AS id, v.id AS event_id, v.organization_id, e.id AS endpoint_id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END AS status FROM v, e)
 		INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at, duration_us, outcome, cause, request_headers, response_body)
 		SELECT organization_id, endpoint_id, id, 1, event_id, status, now(), 1000, status, 'ok', '{"X-Service-Signature": "t=1,v1=0"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
@@ -102,8 +118,9 @@ func (v *visitor) do(ctx context.Context, method, path string, form url.Values) 
 
 func consolePages(ctx context.Context, r *run, e *estate) error {
 	h := e.house
+	fill := strings.NewReplacer("$students", strconv.Itoa(r.size(consoleStudents)), "$each", strconv.Itoa(consoleDeliveries/consoleStudents))
 	for _, sql := range furniture {
-		if _, err := h.db.Exec(ctx, sql); err != nil {
+		if _, err := h.db.Exec(ctx, fill.Replace(sql)); err != nil {
 			return err
 		}
 	}

@@ -42,13 +42,14 @@ var furniture = []string{
 	`INSERT INTO directory (user_id, organization_id, name, surname, email)
 		SELECT a.id, m.organization_id, directory_key(a.first_name || ' ' || a.last_name), directory_key(a.last_name || ' ' || a.first_name), a.email
 		FROM members m JOIN accounts a ON a.id = m.user_id ON CONFLICT DO NOTHING`,
+	// Events are drawn over the whole day, as they are in life: ids have the time in front.
 	`WITH e AS (INSERT INTO webhook_endpoints (organization_id, slot, url, switched_on, created_at, updated_at)
 			SELECT id, 10, 'https://hooks.estate.school/in', false, now(), now() FROM organizations WHERE slug = 'estate-0' ON CONFLICT DO NOTHING RETURNING id, organization_id),
 		h AS (INSERT INTO webhook_health (endpoint_id) SELECT id FROM e),
 		v AS (INSERT INTO webhook_events (id, organization_id, user_id, type, created_at, data)
-			SELECT uuid7(), e.organization_id, m.user_id, 'student.joined', now(), '{}'
+			SELECT overlay(uuid7_floor(now() - random() * (now() - date_trunc('day', now(), 'UTC')))::text PLACING substr(gen_random_uuid()::text, 20) FROM 20)::uuid, e.organization_id, m.user_id, 'student.joined', now(), '{}'
 			FROM e JOIN LATERAL (SELECT user_id FROM members WHERE organization_id = e.organization_id) AS m ON true CROSS JOIN generate_series(1, $each) RETURNING id, organization_id),
-		d AS (SELECT uuid7() AS id, v.id AS event_id, v.organization_id, e.id AS endpoint_id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END AS status FROM v, e)
+		d AS (SELECT overlay(v.id::text PLACING substr(gen_random_uuid()::text, 20) FROM 20)::uuid AS id, v.id AS event_id, v.organization_id, e.id AS endpoint_id, CASE WHEN random() < .001 THEN 'declined' ELSE 'delivered' END AS status FROM v, e)
 		INSERT INTO webhook_journal (organization_id, endpoint_id, delivery_id, number, event_id, status, started_at, duration_us, outcome, cause, request_headers, response_body)
 		SELECT organization_id, endpoint_id, id, 1, event_id, status, now(), 1000, status, 'ok', '{"X-Service-Signature": "t=1,v1=0"}', convert_to(repeat('x', 500), 'UTF8') FROM d`,
 	`INSERT INTO webhook_hours (organization_id, endpoint_id, hour, delivered, failed)

@@ -204,18 +204,5 @@ func explain(err error) string {
 	if errors.Is(err, errLarge) {
 		return "answers with more than 256 KiB"
 	}
-	switch egress.FailureOf(err) {
-	case egress.NotPublic:
-		return "has no public address"
-	case egress.Redirected:
-		return "redirects, which is not followed"
-	case egress.TimedOut:
-		return "does not answer within 10 seconds"
-	case egress.NoHost:
-		return "is a host that there is not"
-	case egress.BadCertificate:
-		return "shows a certificate that is not valid"
-	case egress.Unreachable:
-	}
-	return "cannot be reached"
+	return egress.Explain(err, timeout)
 }

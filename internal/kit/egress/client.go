@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -44,4 +45,22 @@ func FailureOf(err error) Failure {
 		return BadCertificate
 	}
 	return Unreachable
+}
+
+// Explain says why a call of a Client with the timeout got no answer, after the name of who was called.
+func Explain(err error, timeout time.Duration) string {
+	switch FailureOf(err) {
+	case NotPublic:
+		return "has no public address"
+	case Redirected:
+		return "redirects, which is not followed"
+	case TimedOut:
+		return fmt.Sprintf("does not answer within %d seconds", int(timeout.Seconds()))
+	case NoHost:
+		return "does not exist: there is no host of this name"
+	case BadCertificate:
+		return "shows a certificate that is not valid"
+	case Unreachable:
+	}
+	return "cannot be reached"
 }

@@ -208,32 +208,14 @@ func (c *client) call(ctx context.Context, address, mediaType, authorization str
 	}
 	res, err := c.http.Do(r)
 	if err != nil {
-		return nil, 0, because(0, "The LMS at %s %s.", r.URL.Host, explain(err))
+		return nil, 0, because(0, "The LMS at %s %s.", r.URL.Host, egress.Explain(err, timeout))
 	}
 	defer func() { _ = res.Body.Close() }()
 	answer, err = io.ReadAll(io.LimitReader(res.Body, largest))
 	if err != nil {
-		return nil, res.StatusCode, because(res.StatusCode, "The LMS at %s %s.", r.URL.Host, explain(err))
+		return nil, res.StatusCode, because(res.StatusCode, "The LMS at %s %s.", r.URL.Host, egress.Explain(err, timeout))
 	}
 	return answer, res.StatusCode, nil
-}
-
-// explain says in words why a call failed.
-func explain(err error) string {
-	switch egress.FailureOf(err) {
-	case egress.NotPublic:
-		return "has no public address"
-	case egress.Redirected:
-		return "redirects, which is not followed"
-	case egress.TimedOut:
-		return "does not answer within 10 seconds"
-	case egress.NoHost:
-		return "does not exist: there is no host of this name"
-	case egress.BadCertificate:
-		return "shows a certificate that is not valid"
-	case egress.Unreachable:
-	}
-	return "cannot be reached"
 }
 
 // quoted is the beginning of what an LMS says, as it may be shown.
